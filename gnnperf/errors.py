@@ -1,0 +1,44 @@
+"""Every error gnnperf raises on purpose.
+
+GnnperfError            the work failed: one clear line, exit code 1
+├── InputError          the user's input is wrong: expected, got, what to do; exit code 2
+├── NotApplicable       a schedule does not fit a nest (a status, not a failure of the run)
+├── UnsupportedConstruct  a part of a kernel has no translation (that nest is skipped, with the reason)
+├── BuildError          a candidate or baseline did not compile
+├── MeasureError        the measuring machinery itself failed (not a candidate)
+└── StoreError          the schedule store is corrupt, of another schema, or cannot be written
+"""
+
+from __future__ import annotations
+
+
+class GnnperfError(Exception):
+    """The work failed. `str(error)` is the one line a user sees."""
+
+    exit_code = 1
+
+
+class InputError(GnnperfError):
+    """Bad input: say what was expected, what was got, and what to do."""
+
+    exit_code = 2
+
+
+class NotApplicable(GnnperfError):
+    """A schedule does not fit a nest."""
+
+
+class UnsupportedConstruct(GnnperfError):
+    """A part of a kernel that the frontend cannot translate."""
+
+
+class BuildError(GnnperfError):
+    """Source that did not compile; carries the compiler's first error line."""
+
+
+class MeasureError(GnnperfError):
+    """The measuring machinery failed, as opposed to a candidate."""
+
+
+class StoreError(GnnperfError):
+    """The schedule store cannot be read or written."""

@@ -1,0 +1,119 @@
+"""Affine view of expressions: integer combinations of atoms plus a constant.
+
+An atom is a `Symbol`, or anything that is not affine (a `Load`, a product of iterators, a modulo).
+`simplify` brings subscripts and bounds to one canonical form, so that equal accesses are equal
+expressions whatever way they were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gnnperf.nests.ir import Const, Expr, Load, Op, Symbol, map_expr
+
+_FOLD = {
+    "floordiv": lambda a, b: a // b if b else None,
+    "mod": lambda a, b: a % b if b else None,
+    "min": min,
+    "max": max,
+    "mul": lambda a, b: a * b,
+}
+
+
+@dataclass(frozen=True)
+class Affine:
+    """sum(coefficient * atom) + constant, with no zero coefficient."""
+
+    terms: Mapping[Expr, int]
+    constant: int
+
+    def coefficient(self, name: str) -> int:
+        """Coefficient of the symbol `name`; 0 where it does not occur as a symbol of its own."""
+        return self.terms.get(Symbol(name), 0)
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+
+def affine(expr: Expr) -> Affine:
+    """The affine form; total, because what is not affine becomes an atom."""
+    if isinstance(expr, Const) and not isinstance(expr.value, float):
+        return Affine({}, int(expr.value))
+    if isinstance(expr, Op):
+        if expr.name in ("add", "sub"):
+            left, right = (affine(a) for a in expr.args)
+            return _combine(left, right, 1 if expr.name == "add" else -1)
+        if expr.name == "neg":
+            return _combine(Affine({}, 0), affine(expr.args[0]), -1)
+        if expr.name == "mul":
+            left, right = (affine(a) for a in expr.args)
+            for scale, other in ((left, right), (right, left)):
+                if scale.is_constant:
+                    return _combine(Affine({}, 0), other, scale.constant)
+        if expr.name.startswith("cast:int") and not _has_float(expr.args[0]):
+            return affine(expr.args[0])
+        if expr.name in _FOLD:
+            args = [affine(a) for a in expr.args]
+            if all(a.is_constant for a in args):
+                value = _FOLD[expr.name](*(a.constant for a in args))
+                if value is not None:
+                    return Affine({}, value)
+            return _atom(Op(expr.name, tuple(from_affine(a) for a in args)))
+    if isinstance(expr, Load):
+        return _atom(Load(expr.buffer, tuple(simplify(i) for i in expr.indices)))
+    return _atom(expr)
+
+
+def from_affine(form: Affine) -> Expr:
+    """Canonical expression of an affine form: terms sorted by their text, constant last."""
+    result: Expr | None = None
+    for atom, coefficient in sorted(form.terms.items(), key=lambda item: repr(item[0])):
+        if coefficient in (1, -1):
+            term: Expr = atom
+        else:
+            term = Op("mul", (Const(abs(coefficient)), atom))
+        if result is None:
+            result = term if coefficient > 0 else Op("neg", (term,))
+        else:
+            result = Op("add" if coefficient > 0 else "sub", (result, term))
+    if result is None:
+        return Const(form.constant)
+    if form.constant:
+        result = Op("add" if form.constant > 0 else "sub", (result, Const(abs(form.constant))))
+    return result
+
+
+def simplify(expr: Expr) -> Expr:
+    """Canonical form of an integer expression (a subscript or a bound)."""
+    return from_affine(affine(expr))
+
+
+def constant(expr: Expr) -> int | None:
+    """The value of a constant integer expression, else None."""
+    form = affine(expr)
+    return form.constant if form.is_constant else None
+
+
+def evaluate(expr: Expr, values: Mapping[str, int]) -> int | None:
+    """Value of an integer expression with symbols bound; None where a load or free symbol remains."""
+    bound = map_expr(expr, lambda e: Const(values[e.name]) if isinstance(e, Symbol) and e.name in values else e)
+    return constant(bound)
+
+
+def _atom(expr: Expr) -> Affine:
+    return Affine({expr: 1}, 0)
+
+
+def _combine(left: Affine, right: Affine, scale: int) -> Affine:
+    terms = dict(left.terms)
+    for atom, coefficient in right.terms.items():
+        terms[atom] = terms.get(atom, 0) + scale * coefficient
+    return Affine({a: c for a, c in terms.items() if c}, left.constant + scale * right.constant)
+
+
+def _has_float(expr: Expr) -> bool:
+    if isinstance(expr, Const):
+        return isinstance(expr.value, float)
+    return isinstance(expr, Op) and any(_has_float(a) for a in expr.args)

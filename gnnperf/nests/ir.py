@@ -1,0 +1,249 @@
+"""The loop-nest IR: what every frontend produces and every schedule transforms.
+
+A `LoopNest` is a small program: buffers plus a body of loops and statements. There is one
+expression language for subscripts, bounds and values, so an indirect access (`B[indices[k], f]`)
+or a data-dependent bound (`range(indptr[i], indptr[i + 1])`) is an ordinary expression that
+contains a `Load`. Everything is immutable; a transformation returns a new tree.
+
+The same classes describe an unscheduled nest (what is embedded) and a scheduled one (what is
+emitted): scheduling only adds loops, local buffers and `Loop.annotation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+# --------------------------------------------------------------------------- expressions
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    value: int | float | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A loop iterator, or a parameter of the nest (an integer known only at run time)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The element of `buffer` at `indices` (one expression per array dimension, () for scalars)."""
+
+    buffer: str
+    indices: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """`name` is one of OPERATIONS, or `cast:<dtype>`."""
+
+    name: str
+    args: tuple[Expr, ...]
+
+
+Expr: TypeAlias = Const | Symbol | Load | Op
+
+OPERATIONS = frozenset(
+    "add sub mul div floordiv mod neg min max pow sqrt exp log abs tanh sin cos floor ceil sign "
+    "lt le gt ge eq ne and or not select bitand bitor bitxor shl shr".split()
+)
+"""`div` is C++ `/`; `floordiv` rounds towards minus infinity; `select(c, a, b)` is `c ? a : b`."""
+
+Reduction: TypeAlias = Literal["add", "mul", "min", "max"]
+
+# --------------------------------------------------------------------------- program
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """An array or scalar. `strides` are in elements; `offset` is the element index of [0, ..., 0].
+
+    scope: "global" lives in memory (an argument, or, when `transient`, scratch that nothing
+    outside the nest reads); "local" lives in registers or on the stack inside the loop where it
+    is first written.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | Expr, ...]
+    strides: tuple[int | Expr, ...]
+    transient: bool = False
+    scope: Literal["global", "local"] = "global"
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`target (reduce)= value`, executed where `guard` holds.
+
+    With `reduce`, the target is combined with the value; when `init` is also given, the target
+    holds `init` before the first combination (the reduction owns its initial value), otherwise it
+    combines with what memory held before the nest.
+    """
+
+    target: Load
+    value: Expr
+    reduce: Reduction | None = None
+    init: Expr | None = None
+    guard: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """What a schedule says of one loop.
+
+    kind: "parallel" (OpenMP threads), "vectorized" (explicit vectors; constant extent),
+    "simd" (left to the compiler's vectoriser), "unrolled" (fully; constant extent).
+    """
+
+    kind: Literal["parallel", "vectorized", "simd", "unrolled"]
+    omp_schedule: Literal["static", "dynamic", "guided", "balanced"] = "static"
+    chunk: int = 0
+    collapse: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`for iterator in range(start, stop, step)`, `step > 0`, `stop` exclusive.
+
+    `independent` is the frontend's promise that iterations may run in any order, apart from
+    reductions (statements with `reduce` whose target does not vary with the iterator).
+    `tile_level` is 0 for the loop over points and counts outwards for tile loops.
+    """
+
+    iterator: str
+    start: Expr
+    stop: Expr
+    body: tuple[Node, ...]
+    step: int = 1
+    independent: bool = True
+    annotation: Annotation | None = None
+    tile_level: int = 0
+
+
+Node: TypeAlias = Loop | Statement
+
+
+@dataclass(frozen=True)
+class LoopNest:
+    """One nest: the unit that is embedded and scheduled.
+
+    `parameters`: run-time integers the nest reads (iterators of enclosing sequential loops),
+    name -> representative value, used when the nest is measured alone and for its graph.
+    Scalar floating-point inputs are rank-0 buffers.
+    """
+
+    name: str
+    buffers: Mapping[str, Buffer]
+    body: tuple[Node, ...]
+    parameters: Mapping[str, int] = field(default_factory=dict)
+
+    def loops(self) -> Iterator[Loop]:
+        """Every loop, outermost first, in program order."""
+        return (n for n in walk(self.body) if isinstance(n, Loop))
+
+    def statements(self) -> Iterator[Statement]:
+        return (n for n in walk(self.body) if isinstance(n, Statement))
+
+    @property
+    def inputs(self) -> list[str]:
+        """Global buffers read before anything in the nest has written them, or read at all."""
+        names = {load.buffer for s in self.statements() for load in reads(s)}
+        names |= {ld.buffer for lp in self.loops() for e in (lp.start, lp.stop) for ld in loads(e)}
+        return sorted(n for n in names if self._is_argument(n))
+
+    @property
+    def outputs(self) -> list[str]:
+        """Global, non-transient buffers that the nest writes."""
+        return sorted({s.target.buffer for s in self.statements() if self._is_argument(s.target.buffer)})
+
+    @property
+    def arguments(self) -> list[str]:
+        """Buffers the caller provides, sorted by name."""
+        return sorted({*self.inputs, *self.outputs})
+
+    def _is_argument(self, name: str) -> bool:
+        buffer = self.buffers[name]
+        return buffer.scope == "global" and not buffer.transient
+
+
+# --------------------------------------------------------------------------- traversal
+
+
+def walk(body: tuple[Node, ...]) -> Iterator[Node]:
+    """Nodes in program order, parents before children."""
+    for node in body:
+        yield node
+        if isinstance(node, Loop):
+            yield from walk(node.body)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    if isinstance(expr, Op):
+        return expr.args
+    return expr.indices if isinstance(expr, Load) else ()
+
+
+def subexpressions(expr: Expr) -> Iterator[Expr]:
+    """`expr` and everything below it, subscripts included."""
+    yield expr
+    for child in children(expr):
+        yield from subexpressions(child)
+
+
+def loads(expr: Expr) -> Iterator[Load]:
+    return (e for e in subexpressions(expr) if isinstance(e, Load))
+
+
+def symbols(expr: Expr) -> set[str]:
+    return {e.name for e in subexpressions(expr) if isinstance(e, Symbol)}
+
+
+def reads(statement: Statement) -> Iterator[Load]:
+    """Loads of a statement: in the value, the guard, the initial value and all subscripts."""
+    for expr in (statement.value, statement.guard, statement.init, *statement.target.indices):
+        if expr is not None:
+            yield from loads(expr)
+
+
+def map_expr(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild bottom-up: `f` sees each node after its children were mapped."""
+    if isinstance(expr, Op):
+        return f(Op(expr.name, tuple(map_expr(a, f) for a in expr.args)))
+    if isinstance(expr, Load):
+        return f(Load(expr.buffer, tuple(map_expr(a, f) for a in expr.indices)))
+    return f(expr)
+
+
+def map_node(node: Node, f: Callable[[Expr], Expr]) -> Node:
+    """Apply `map_expr(., f)` to every expression of a node; a target stays a Load."""
+    if isinstance(node, Loop):
+        return replace(
+            node,
+            start=map_expr(node.start, f),
+            stop=map_expr(node.stop, f),
+            body=tuple(map_node(n, f) for n in node.body),
+        )
+    target = map_expr(node.target, f)
+    assert isinstance(target, Load), "a store target must remain a Load"
+    return Statement(
+        target,
+        map_expr(node.value, f),
+        node.reduce,
+        None if node.init is None else map_expr(node.init, f),
+        None if node.guard is None else map_expr(node.guard, f),
+    )
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace symbols by name."""
+    return map_expr(expr, lambda e: values.get(e.name, e) if isinstance(e, Symbol) else e)
+
+
+def substitute_node(node: Node, values: Mapping[str, Expr]) -> Node:
+    return map_node(node, lambda e: values.get(e.name, e) if isinstance(e, Symbol) else e)
