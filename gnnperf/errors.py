@@ -6,7 +6,8 @@ GnnperfError            the work failed: one clear line, exit code 1
 ├── UnsupportedConstruct  a part of a kernel has no translation (that nest is skipped, with the reason)
 ├── BuildError          a candidate or baseline did not compile
 ├── MeasureError        the measuring machinery itself failed (not a candidate)
-└── StoreError          the schedule store is corrupt, of another schema, or cannot be written
+├── StoreError          the schedule store is corrupt, of another schema, or cannot be written
+└── Interrupted         Ctrl-C; the line says what was kept; exit code 130
 """
 
 from __future__ import annotations
@@ -42,3 +43,9 @@ class MeasureError(GnnperfError):
 
 class StoreError(GnnperfError):
     """The schedule store cannot be read or written."""
+
+
+class Interrupted(GnnperfError):
+    """The user pressed Ctrl-C: say what was kept and how to go on."""
+
+    exit_code = 130

@@ -1,0 +1,96 @@
+"""`gnnperf VERB ...`: finds the verb, and is the one place where errors become lines and exit codes.
+
+Exit codes: 0 done, 1 the work failed, 2 bad input, 130 interrupted, 141 the reader of our output left.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from gnnperf import __version__
+from gnnperf.errors import GnnperfError, Interrupted
+
+VERBS = ("retrieve", "embed", "collect", "train", "store", "devices")
+"""In the order of `gnnperf --help`. Verb `x` is the click command `x` of `gnnperf/cli/x.py`."""
+
+
+class Verbs(click.Group):
+    """The commands named in `VERBS`, each imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = getattr(import_module(f"gnnperf.cli.{cmd_name}"), cmd_name)
+        return command
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="gnnperf", message="%(prog)s %(version)s")
+def gnnperf() -> None:
+    """Find tuned kernels like yours, transfer their schedules, measure, keep the winner.
+
+    Every verb takes --json and then prints exactly one JSON document on standard output. Exit codes: 0 done,
+    1 the work failed, 2 bad input. GNNPERF_TRACEBACK=1 shows where an error came from.
+    """
+
+
+def main() -> NoReturn:
+    """Entry point of the `gnnperf` command."""
+    if not sys.warnoptions:
+        # Warnings of libraries are addressed to their callers, not to the person at the terminal.
+        warnings.simplefilter("ignore")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: Sequence[str]) -> int:
+    """Run one command line; the exit code. Anything that goes wrong is one line on standard error."""
+    try:
+        # Not click's own main(): it would print an empty line of its own on Ctrl-C.
+        with gnnperf.make_context("gnnperf", list(args)) as ctx:
+            gnnperf.invoke(ctx)
+        sys.stdout.flush()
+        return 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except BrokenPipeError:
+        # Whoever read our output has left: nothing to say, and the flush at exit must not say it either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
+    except (KeyboardInterrupt, click.Abort):
+        return _fail(Interrupted("interrupted; nothing was reported"))
+    except Exception as error:
+        return _fail(error)
+
+
+def _fail(error: Exception) -> int:
+    if os.environ.get("GNNPERF_TRACEBACK", "0") not in ("", "0"):
+        traceback.print_exc()
+    line, exit_code = _describe(error)
+    click.echo(f"gnnperf: {' '.join(line.split())}", err=True)
+    return exit_code
+
+
+def _describe(error: Exception) -> tuple[str, int]:
+    """What to tell the user, and the exit code."""
+    if isinstance(error, GnnperfError):
+        return str(error), error.exit_code
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx else "gnnperf"
+        return f"{error.format_message()} See '{command} --help'.", 2
+    if isinstance(error, click.ClickException):
+        return error.format_message(), error.exit_code
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror, 1
+    summary = f"{type(error).__name__}: {error}"
+    return f"unexpected {summary} (GNNPERF_TRACEBACK=1 shows where; please report it)", 1

@@ -1,0 +1,140 @@
+"""What the verbs print: one report on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gnnperf.errors import MeasureError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a verb found.
+
+    document: printed by `--json`, as strict JSON (see `to_json`).
+    view: the same for people: a rich renderable (a table, a text, a `rich.console.Group` of them).
+    """
+
+    document: Mapping[str, Any]
+    view: RenderableType
+
+
+class Verb(click.Command):
+    """A command whose callback returns a `Report`. Adds `--json` and prints the report, and nothing else.
+
+    While the callback runs, standard output is standard error, also for C libraries and child processes:
+    what DaCe, a compiler or a progress bar print cannot get into the document.
+
+    Example:
+        @click.command(cls=Verb)
+        @click.argument("kernel")
+        def embed(kernel: str) -> Report: ...
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.append(
+            click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document on standard output.")
+        )
+
+    def invoke(self, ctx: click.Context) -> None:
+        as_json = ctx.params.pop("as_json")
+        try:
+            with stdout_to_stderr():
+                report = super().invoke(ctx)
+        except BrokenPipeError as error:
+            # `main` takes a broken pipe for a reader of our output that left; this is not one.
+            raise MeasureError("lost the connection to a helper process: broken pipe") from error
+        write(report, as_json=as_json)
+
+
+def write(report: Report, *, as_json: bool) -> None:
+    """Print the report on standard output."""
+    if as_json:
+        click.echo(to_json(report.document))
+    else:
+        _console(stderr=False).print(report.view)
+
+
+def to_json(document: Mapping[str, Any]) -> str:
+    """Strict JSON of a document of mappings, sequences, dataclasses, paths and NumPy values.
+
+    A float that is not finite has no JSON form and becomes null.
+    """
+    return json.dumps(_plain(document), allow_nan=False, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence | Set):
+        return [_plain(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):  # NumPy arrays and scalars, without importing NumPy
+        return _plain(value.tolist())
+    raise TypeError(f"no JSON form for {type(value).__name__}")
+
+
+@contextlib.contextmanager
+def progress(description: str, total: int) -> Iterator[Callable[..., None]]:
+    """A progress bar with an estimate on standard error.
+
+    Yields `advance(steps=1, doing="")`, where `doing` says what comes next.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=_console(stderr=True), redirect_stdout=False, redirect_stderr=False) as bar:
+        task = bar.add_task(description, total=total)
+
+        def advance(steps: int = 1, doing: str = "") -> None:
+            bar.update(task, advance=steps, description=f"{description} {doing}".rstrip())
+
+        yield advance
+
+
+def _console(*, stderr: bool) -> Console:
+    """A console that prints what it is given: no markup or emoji codes, so `A[i]` stays `A[i]`."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    # A pipe has no width; rich would assume 80 columns and cut tables that a file has room for.
+    width = None if stream.isatty() or "COLUMNS" in os.environ else 120
+    return Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
+
+
+@contextlib.contextmanager
+def stdout_to_stderr() -> Iterator[None]:
+    """Send everything written to standard output to standard error, at the level of the file descriptor."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        ctypes.CDLL(None).fflush(None)  # what C code has printed but not flushed belongs to the work
+        os.dup2(saved, 1)
+        os.close(saved)
