@@ -11,27 +11,22 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _SymbolValue(click.ParamType):
-    """`NAME=INTEGER`, the value of one symbol."""
-
-    name = "NAME=INTEGER"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        name, _, number = str(value).partition("=")
+def _symbols(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, int]:
+    """`("N=512", "M=64")` as `{"N": 512, "M": 64}`."""
+    symbols = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
         try:
-            if name.isidentifier():
-                return name, int(number)
+            if not name.isidentifier():
+                raise ValueError
+            symbols[name] = int(value)
         except ValueError:
-            pass
-        self.fail(f"expected NAME=INTEGER, such as N=512, got {value!r}.", param, ctx)
-
-
-def _symbols(ctx: click.Context, param: click.Parameter, pairs: tuple[tuple[str, int], ...]) -> dict[str, int]:
-    return dict(pairs)
+            raise click.BadParameter(f"expected NAME=INTEGER, such as N=512, got {pair!r}.") from None
+    return symbols
 
 
 def kernel_options(command: F) -> F:
-    """`--set`, `--inputs` and `--seed`: passed as `symbols: dict[str, int]`, `inputs: str | None`, `seed: int`."""
+    """`--set`, `--inputs`, `--seed`, as `symbols: dict[str, int]`, `inputs: str | None`, `seed: int`."""
     for option in (
         click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs."),
         click.option(
@@ -43,7 +38,7 @@ def kernel_options(command: F) -> F:
         click.option(
             "--set",
             "symbols",
-            type=_SymbolValue(),
+            metavar="NAME=INTEGER",
             multiple=True,
             callback=_symbols,
             help="Value of a symbol of the kernel; once for each.",

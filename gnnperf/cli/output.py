@@ -48,9 +48,8 @@ class Verb(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params.append(
-            click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document on standard output.")
-        )
+        text = "Print one JSON document on standard output."
+        self.params.append(click.Option(["--json", "as_json"], is_flag=True, help=text))
 
     def invoke(self, ctx: click.Context) -> None:
         as_json = ctx.params.pop("as_json")
@@ -106,7 +105,7 @@ def progress(description: str, total: int) -> Iterator[Callable[..., None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=_console(stderr=True), redirect_stdout=False, redirect_stderr=False) as bar:
+    with Progress(*columns, console=_console(stderr=True)) as bar:
         task = bar.add_task(description, total=total)
 
         def advance(steps: int = 1, doing: str = "") -> None:
