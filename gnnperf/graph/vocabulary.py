@@ -1,0 +1,72 @@
+"""The closed vocabularies of the program graph: kinds, dtypes, operations, annotations.
+
+Graphs (and so digests) keep the exact word; the encoding maps words to classes that cost the same,
+so that a network trained on `add` and `float32` also has seen `sub` and understands `bfloat16`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+NODE_KINDS = ("loop", "buffer", "access", "compute", "intrinsic")
+
+ENDPOINTS: Mapping[str, frozenset[tuple[str, str]]] = {
+    "contains": frozenset({("loop", "loop"), ("loop", "compute"), ("loop", "intrinsic")}),
+    "indexes": frozenset({("loop", "access")}),
+    "reads": frozenset({("buffer", "access"), *(("access", k) for k in ("compute", "intrinsic", "access", "loop"))}),
+    "writes": frozenset({("compute", "access"), ("intrinsic", "access"), ("access", "buffer")}),
+    "flows": frozenset((s, t) for s in ("compute", "intrinsic") for t in ("compute", "intrinsic", "access", "loop")),
+    "assigns": frozenset({("loop", "intrinsic")}),
+}
+"""Which kinds each relation may join, in the direction of containment or of data.
+
+`reads` runs buffer -> access -> consumer, where the consumer is a computation, a loop whose bound is
+loaded, or an access whose subscript is loaded; `writes` runs computation -> access -> buffer.
+"""
+
+RELATIONS = tuple(ENDPOINTS)
+EDGE_KINDS = (*RELATIONS, *(f"{r}_reversed" for r in RELATIONS))
+"""Edge kinds of an encoded graph: every relation is also walked backwards."""
+
+LOOP_KINDS = ("spatial", "reduction", "sequential", "data-dependent")
+ANNOTATIONS = ("none", "parallel", "vectorized", "simd", "unrolled", "block", "thread", "virtual_thread")
+REDUCTIONS = ("none", "add", "mul", "min", "max")
+INTRINSIC_AXES = ("m", "n", "k", "batch")
+
+DTYPES: Mapping[str, str] = {
+    **{f"float{n}": "floating" for n in (16, 32, 64)},
+    **{n: "floating" for n in ("bfloat16", "float8_e4m3", "float8_e5m2")},
+    **{f"{sign}int{n}": "integer" for sign in ("", "u") for n in (4, 8, 16, 32, 64)},
+    "bool": "boolean",
+    "complex64": "complex",
+    "complex128": "complex",
+}
+
+OPERATIONS: Mapping[str, str] = {
+    name: group
+    for group, names in {
+        "additive": "add sub neg abs sign",
+        "multiply": "mul",
+        "divide": "div floordiv mod",
+        "compare": "min max lt le gt ge eq ne select",
+        "logic": "and or not bitand bitor bitxor shl shr",
+        "round": "floor ceil cast",
+        "root": "sqrt",
+        "exponential": "exp log pow tanh",
+        "trigonometric": "sin cos",
+    }.items()
+    for name in names.split()
+}
+"""Operation -> cost class."""
+
+FLOPS: Mapping[str, int] = {
+    name: int(name not in ("select", "cast") and group != "logic") for name, group in OPERATIONS.items()
+}
+"""Arithmetic operations counted for one operation: 1 each, also for exp and its like (the
+convention of roofline counts), 0 for moving, choosing and converting values."""
+
+
+def same(choices: str | Iterable[str]) -> dict[str, str]:
+    """Every choice is its own class; "none" is encoded as all zeros."""
+    words = choices.split() if isinstance(choices, str) else choices
+    return {word: "" if word == "none" else word for word in words}
