@@ -1,0 +1,69 @@
+# make demo: install and speed up a bundled kernel; make test: install and run every check; make help: the rest.
+
+PYTHON ?= python3.11
+VENV ?= .venv
+DEMO ?= configs/demo/kernel.py:attention --set HEADS=12 --set TOKENS=256 --set CHANNELS=64
+# Where torch's CPU wheels are found, if pip's own configuration does not say so (see "Install" in the README).
+TORCH_INDEX_URL ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+TORCH := $(shell sed -n 's/^ *"\(torch~=[^"]*\)".*/\1/p' pyproject.toml)
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test clean
+
+help:
+	@echo 'make demo     install into $(VENV), then speed up a bundled kernel and verify it'
+	@echo 'make test     install with the development tools, then ruff, mypy and pytest'
+	@echo 'make install  install into $(VENV): $(BIN)/gnnperf'
+	@echo 'make clean    remove $(VENV) and everything that tools left behind'
+	@echo
+	@echo 'PYTHON=$(PYTHON)  the Python 3.11 to use'
+	@echo 'TORCH_INDEX_URL=  index with CPU wheels of torch, if pip finds only those with CUDA'
+	@echo 'CUDA=1            accept torch with CUDA (several GB)'
+
+install: $(INSTALLED)
+
+demo: $(INSTALLED)
+	$(BIN)/gnnperf retrieve $(DEMO)
+
+test: $(INSTALLED_DEV)
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .dacecache _dacegraphs .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An editable install: only a change of the dependencies calls for another.
+$(INSTALLED): pyproject.toml | $(VENV)/.torch
+	$(PIP) install --editable .
+	@touch $@
+
+$(INSTALLED_DEV): pyproject.toml | $(VENV)/.torch
+	$(PIP) install --editable '.[dev]'
+	@touch $@ $(INSTALLED)
+
+# torch comes first and alone, so that nothing else decides which build of it is taken.
+$(VENV)/.torch:
+	@command -v $(PYTHON) >/dev/null || { echo "gnnperf needs Python 3.11, and there is no $(PYTHON): install it" \
+	  "(Debian: apt-get install python3.11 python3.11-venv) or name it: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments:" \
+	  "install the rest of it (Debian: apt-get install python3.11-venv)"; exit 1; }
+	@command -v g++ >/dev/null || { echo "gnnperf compiles kernels, and there is no g++:" \
+	  "install it (Debian: apt-get install g++)"; exit 1; }
+	@echo "installing into $(VENV), which takes a minute or two"
+	$(PYTHON) -m venv $(VENV)
+ifdef TORCH_INDEX_URL
+	$(PIP) install --index-url $(TORCH_INDEX_URL) '$(TORCH)'
+else ifndef CUDA
+	@if $(PIP) install --dry-run --report - '$(TORCH)' | grep --quiet '"nvidia-'; then \
+	  echo "pip finds torch only with CUDA (several GB). Name an index of CPU wheels (the PyTorch site has it):" \
+	    "make TORCH_INDEX_URL=...; or accept CUDA: make CUDA=1"; exit 1; fi
+	$(PIP) install '$(TORCH)'
+endif
+	@touch $@
