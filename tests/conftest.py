@@ -18,7 +18,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from what the code does")
+    parser.addoption("--update-golden", action="store_true", help="rewrite the files in tests/golden")
 
 
 @pytest.fixture

@@ -8,6 +8,11 @@ from typing import Any, TypeVar
 
 import click
 
+import gnnperf
+
+RELEASED = "loop-nests"
+"""Folder of the released bundle for `retrieve` and `embed`, below checkpoints/."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -48,8 +53,18 @@ def kernel_options(command: F) -> F:
     return command
 
 
+def released_checkpoint() -> Path:
+    """The bundle that comes with gnnperf: inside an installed package, beside it in a checkout."""
+    package = Path(gnnperf.__file__).parent
+    installed, checkout = (root / "checkpoints" / RELEASED for root in (package, package.parent))
+    return installed if installed.is_dir() else checkout
+
+
 checkpoint_option = click.option(
     "--checkpoint",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="A bundle: weights, metadata and schedule store.  [default: the released one]",
+    default=released_checkpoint,
+    show_default="the released one",
+    metavar="DIR",
+    help="A bundle: weights, metadata and schedule store.",
 )
