@@ -1,0 +1,26 @@
+"""Compile, run in isolation, verify, time, profile, replay. Light: numpy and the standard library."""
+
+from gnnperf.measure.compiler import FLAGS, Compiler
+from gnnperf.measure.library import Argument, Library, Source
+from gnnperf.measure.measurement import STATUSES, Limits, Measurement, Status
+from gnnperf.measure.runner import Runner
+from gnnperf.measure.statistics import is_tie, median_interval, speedup_interval
+from gnnperf.measure.verification import relative_tolerance, verify
+
+__all__ = [
+    "FLAGS",
+    "STATUSES",
+    "Argument",
+    "Compiler",
+    "Library",
+    "Limits",
+    "Measurement",
+    "Runner",
+    "Source",
+    "Status",
+    "is_tie",
+    "median_interval",
+    "relative_tolerance",
+    "speedup_interval",
+    "verify",
+]

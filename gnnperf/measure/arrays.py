@@ -1,0 +1,107 @@
+"""Arrays as memory: how inputs travel to the measuring server and are laid out in a candidate."""
+
+from __future__ import annotations
+
+import ctypes
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.errors import MeasureError
+
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+GUARD = 4096  # bytes on either side of an array that a candidate may write
+_GUARD_BYTE = 0xA5
+_POISON_BYTE = 0x5A
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """dtype, shape and strides (bytes, none negative) of an array, as JSON-ready values."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, name: str, array: NDArray[Any]) -> Layout:
+        if any(s < 0 for s in array.strides) or array.dtype.hasobject:
+            raise MeasureError(
+                f"array {name!r}: expected a plain dtype and no negative stride, got {array.dtype} "
+                f"with strides {array.strides}; pass a copy (numpy.ascontiguousarray)"
+            )
+        return cls(array.dtype.str, array.shape, array.strides)
+
+    @property
+    def nbytes(self) -> int:
+        """From the first byte of the first element to the last byte of the last, gaps included."""
+        if 0 in self.shape:
+            return 0
+        span = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return span + np.dtype(self.dtype).itemsize
+
+    def view(self, memory: Bytes) -> NDArray[Any]:
+        """The array that lies at the beginning of `memory`."""
+        return np.ndarray(self.shape, self.dtype, memory.data, 0, self.strides)
+
+
+def memory_of(array: NDArray[Any]) -> Bytes:
+    """The bytes an array lies in, gaps between its elements included, without copying."""
+    size = Layout.of("", array).nbytes
+    if size == 0:
+        return np.empty(0, np.uint8)
+    memory = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(array.ctypes.data))
+    return memory  # valid while `array` lives
+
+
+def content_id(memory: Bytes) -> str:
+    """Equal for equal bytes: what decides whether the server already has an array."""
+    return f"{memory.nbytes:x}-{zlib.crc32(memory.data):08x}{zlib.adler32(memory.data):08x}"
+
+
+def aligned_empty(nbytes: int) -> Bytes:
+    """uint8[nbytes] at a multiple of `ALIGNMENT`, from numpy's allocator (so, like a user's arrays,
+    on huge pages when it is large)."""
+    base = np.empty(nbytes + ALIGNMENT, np.uint8)
+    start = -base.ctypes.data % ALIGNMENT
+    return base[start : start + nbytes]
+
+
+class GuardedCopy:
+    """A private copy of an array between two guard zones that show writes out of bounds."""
+
+    def __init__(self, layout: Layout, original: Bytes) -> None:
+        self._original = original
+        self._all = aligned_empty(2 * GUARD + original.nbytes)
+        self._all[:GUARD] = self._all[GUARD + original.nbytes :] = _GUARD_BYTE
+        self.memory = self._all[GUARD : GUARD + original.nbytes]
+        self.array = layout.view(self.memory)
+        self.restore()
+
+    def restore(self) -> None:
+        """Back to the original contents."""
+        np.copyto(self.memory, self._original)
+
+    def poison(self) -> None:
+        """Fill with values that no correct program produces, to find what is never written."""
+        if self.array.dtype.kind in "fc":
+            self.array[...] = np.nan
+        else:
+            pattern = bytes([_POISON_BYTE]) * self.array.dtype.itemsize
+            self.array[...] = np.frombuffer(pattern, self.array.dtype)[0]
+
+    def intact(self) -> bool:
+        """False after a write just outside of the array."""
+        end = GUARD + self.memory.nbytes
+        return bool((self._all[:GUARD] == _GUARD_BYTE).all() and (self._all[end:] == _GUARD_BYTE).all())
+
+
+def as_arrays(data: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Arrays as they are, scalars as rank-0 arrays (a numpy scalar keeps its dtype)."""
+    return {name: np.asarray(value) for name, value in data.items()}

@@ -1,0 +1,203 @@
+"""What happens inside the process of one candidate: load, run, verify, time.
+
+The process was forked for this one job and is thrown away after it; the arrays it inherited from
+the server are shared copy-on-write, so nothing it does reaches another candidate.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from gnnperf.devices.lock import MachineLock
+from gnnperf.measure.arrays import Bytes, GuardedCopy, Layout
+from gnnperf.measure.confine import limit_files, limit_memory, thread_environment
+from gnnperf.measure.counters import HARDWARE_EVENTS, Counters
+from gnnperf.measure.library import CTYPES
+from gnnperf.measure.statistics import relative_half_width
+from gnnperf.measure.verification import verify
+
+Report = Callable[[dict[str, Any]], None]
+Call = Callable[[], None]
+
+
+class Arrays:
+    """A job's data: inputs shared with the server, outputs in private guarded copies."""
+
+    def __init__(self, job: Mapping[str, Any], blobs: Mapping[str, Bytes]) -> None:
+        self.values: dict[str, NDArray[Any]] = {}
+        self.outputs: dict[str, GuardedCopy] = {}
+        self._inouts: list[str] = job["inouts"]
+        for name, (blob, *layout) in job["data"].items():
+            where = Layout(*layout)
+            if name in job["outputs"] or name in job["inouts"]:
+                self.outputs[name] = GuardedCopy(where, blobs[blob])
+                self.values[name] = self.outputs[name].array
+            else:
+                self.values[name] = where.view(blobs[blob])
+
+    def reset(self) -> None:
+        """As before the program ran; outputs that it must not read are poisoned."""
+        for name, copy in self.outputs.items():
+            copy.restore()
+            if name not in self._inouts:
+                copy.poison()
+
+    def restore_inouts(self) -> None:
+        for name in self._inouts:
+            self.outputs[name].restore()
+
+    def overrun(self) -> str | None:
+        """The name of an output outside of whose bounds something was written."""
+        return next((name for name, copy in self.outputs.items() if not copy.intact()), None)
+
+
+def bind(library: Mapping[str, Any], values: Mapping[str, NDArray[Any]]) -> Call:
+    """A call of the library's function on these arrays, with every argument converted in advance."""
+    handle = ctypes.CDLL(library["path"])
+    arguments = [_argument(values, *a) for a in library["arguments"]]
+    if library["protocol"] == "plain":
+        function = getattr(handle, library["symbol"])
+    else:
+        initialise = getattr(handle, "__dace_init_" + library["symbol"])
+        initialise.restype = ctypes.c_void_p
+        state = initialise(*[_argument(values, *a) for a in library["init"]])
+        if not state:
+            raise RuntimeError(f"initialisation of {library['symbol']} failed")
+        function = getattr(handle, "__program_" + library["symbol"])
+        arguments.insert(0, ctypes.c_void_p(state))
+    function.restype = None
+    return lambda: function(*arguments)
+
+
+def _argument(values: Mapping[str, NDArray[Any]], name: str, ctype: str) -> Any:
+    value = values[name]
+    if ctype == "*":
+        return ctypes.c_void_p(value.ctypes.data)
+    return getattr(ctypes, CTYPES[ctype])(value.item())
+
+
+def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | None, report: Report) -> None:
+    """Do a job and report stages as {"stage": name} and, at the end, {"status": ...}.
+
+    Stages: "load", "wait" (for the machine), "baseline", "candidate", "time".
+    """
+    os.environ.update(thread_environment(job["threads"]))
+    report({"stage": "load"})
+    arrays = Arrays(job, blobs)
+    limit_files(1 << 16)
+    limit_memory(job["memory_bytes"], job["threads"])
+    gc.disable()
+    lock = MachineLock(job["lock"])
+    report({"stage": "wait"})
+    lock.acquire()
+    calls: list[Call] = []
+    first_s: list[float] = []
+    if job["baseline"]:
+        report({"stage": "baseline"})
+        calls.append(bind(job["baseline"], arrays.values))
+        arrays.reset()
+        first_s.append(_clock(calls[0]))
+    report({"stage": "candidate"})
+    calls.append(bind(job["candidate"], arrays.values))
+    arrays.reset()
+    first_s.append(_clock(calls[-1]))
+    problem = _check(arrays, job, blobs)
+    if problem:
+        report({"status": "wrong_result", "detail": problem})
+    elif outbox is not None:
+        _deliver(arrays, job["outputs"], outbox)
+        report({"status": "ok"})
+    else:
+        report({"stage": "time"})
+        samples = sample(calls, first_s, arrays.restore_inouts, job["limits"])
+        counters = None
+        if job["counters"]:
+            counters = count(calls[-1], arrays.restore_inouts)
+        lock.release()
+        baseline = samples[0] if job["baseline"] else []
+        report({"status": "ok", "baseline": baseline, "candidate": samples[-1], "counters": counters})
+
+
+def _check(arrays: Arrays, job: Mapping[str, Any], blobs: Mapping[str, Bytes]) -> str | None:
+    overrun = arrays.overrun()
+    if overrun:
+        return f"{overrun}: written out of bounds"
+    if job["reference"] is None:
+        return None
+    reference = {name: Layout(*layout).view(blobs[blob]) for name, (blob, *layout) in job["reference"].items()}
+    return verify(reference, arrays.values, job["reduction_length"])
+
+
+def _deliver(arrays: Arrays, outputs: list[str], outbox: Bytes) -> None:
+    position = 0
+    for name in outputs:
+        memory = arrays.outputs[name].memory
+        outbox[position : position + memory.nbytes] = memory
+        position += memory.nbytes
+
+
+def sample(
+    calls: list[Call], first_s: list[float], restore: Call, limits: Mapping[str, Any]
+) -> list[list[float]]:
+    """Runtimes in seconds, one list per call, taken in turn: first, second, second, first, ...
+
+    Turning the order round cancels what one call leaves behind for the next (caches, clocks). Stops
+    when the median of every call is known to `target`, or when the budget is spent.
+    """
+    if _hopeless(first_s, limits["cutoff"]) and first_s[-1] > 0.1:  # no cold start takes that long
+        return [[t] for t in first_s]
+    warm_s = [_run(call, restore) for call in calls]
+    if _hopeless(warm_s, limits["cutoff"]):
+        return [[t] for t in warm_s]
+    samples: list[list[float]] = [[] for _ in calls]
+    start = time.perf_counter()
+    # A burst of noise is longer than a few short runs: look at a fifth of the budget at least.
+    enough_s, n, check_at = limits["budget_s"] / 5, 0, limits["min_samples"]
+    turn = list(range(len(calls)))
+    while True:
+        for i in turn:
+            samples[i].append(_run(calls[i], restore))
+        turn.reverse()
+        n += 1
+        elapsed_s = time.perf_counter() - start
+        if n < limits["min_samples"]:
+            continue
+        if elapsed_s > limits["budget_s"] or n >= limits["max_samples"]:
+            return samples
+        if n >= check_at and elapsed_s > enough_s:
+            if all(relative_half_width(s) <= limits["target"] for s in samples):
+                return samples
+            check_at = n + max(1, n // 4)  # seldom: every look is one more chance to stop by luck
+
+
+def _hopeless(times_s: list[float], cutoff: float) -> bool:
+    return len(times_s) == 2 and times_s[1] > cutoff * times_s[0]
+
+
+def count(call: Call, restore: Call) -> dict[str, float] | None:
+    """Hardware events of one run, or None where the machine does not let us count."""
+    counters = Counters.open(HARDWARE_EVENTS)
+    if counters is None:
+        return None
+    restore()
+    with counters:
+        call()
+    return counters.values
+
+
+def _run(call: Call, restore: Call) -> float:
+    restore()
+    return _clock(call)
+
+
+def _clock(call: Call) -> float:
+    start = time.perf_counter_ns()
+    call()
+    return (time.perf_counter_ns() - start) * 1e-9

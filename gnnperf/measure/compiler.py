@@ -1,0 +1,186 @@
+"""C++ text -> shared library: in parallel, with limits, several texts per library."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from gnnperf.devices import find_compiler
+from gnnperf.errors import BuildError, MeasureError
+from gnnperf.measure.library import Library, Protocol, Source
+from gnnperf.measure.precompiled import include_options
+from gnnperf.measure.subprocesses import Tools
+
+FLAGS: dict[Protocol, tuple[str, ...]] = {
+    "plain": ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-std=c++17", "-fPIC", "-w"),
+    "dace": ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-std=c++14", "-fPIC", "-w"),
+}
+"""The flags DaCe compiles with by default, so that baseline and candidate differ in code alone."""
+
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[^\n]*$", re.MULTILINE)
+_DACE_HASH = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"[./]*include/hash\.h"[^\n]*$', re.MULTILINE)
+_ERROR = re.compile(r"(?:fatal |internal compiler )?error: .*|undefined reference to .*")
+# The tool's surroundings failed, not the source: not the candidate's fault.
+_SURROUNDINGS = re.compile(r"No space left on device|Read-only file system|File size limit exceeded")
+
+
+class Compiler:
+    """Builds `Source`s with g++.
+
+    Sources are put together, `batch` to a library, each in its own namespace, because starting the
+    compiler costs more than compiling one small nest; when such a library does not build, each of
+    its sources is built alone, so that a bad one costs only itself. A source that was built before
+    by the same `Compiler` is not built again. `timeout_s` and `memory_bytes` bound one run of the
+    compiler. Libraries live in `folder`, or in a temporary folder until `close()`.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        jobs: int = 2,
+        batch: int = 8,
+        timeout_s: float = 60.0,
+        memory_bytes: int = 8 << 30,
+    ) -> None:
+        self.jobs, self.batch, self.timeout_s, self.memory_bytes = jobs, batch, timeout_s, memory_bytes
+        self._cxx, self.version = find_compiler()
+        self._temporary = None if folder else tempfile.TemporaryDirectory(prefix="gnnperf-build-")
+        self.folder = Path(folder or self._temporary.name).resolve()  # type: ignore[union-attr]
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise MeasureError(f"cannot use the build folder {self.folder}: {error.strerror}") from None
+        self._built: dict[Source, Library | BuildError] = {}
+        self._names = itertools.count()
+        self._unique = f"{os.getpid():x}_{id(self):x}"
+        self._tools = Tools()
+        self._headers: dict[Protocol, list[str]] = {}
+
+    def build(self, source: Source) -> Library:
+        """Build one source. Raises BuildError with the compiler's first error line."""
+        (result,) = self.build_all([source])
+        if isinstance(result, BuildError):
+            raise result
+        return result
+
+    def build_all(
+        self, sources: Iterable[Source], progress: Callable[[int], None] | None = None
+    ) -> list[Library | BuildError]:
+        """Build every source; result i is its library, or why it did not compile.
+
+        `progress(n)` is called, from one thread at a time, whenever n more sources are settled.
+        Raises MeasureError when the build folder is full or cannot be written.
+        """
+        wanted = list(sources)
+        todo = [s for s in dict.fromkeys(wanted) if s not in self._built]
+        if progress and len(todo) < len(wanted):
+            progress(len(wanted) - len(todo))
+        guard = threading.Lock()
+
+        def settle(batch: list[Source]) -> None:
+            results = self._build_batch(batch)
+            with guard:
+                self._built.update(zip(batch, results, strict=True))
+                if progress:
+                    progress(len(batch))
+
+        self._tools.resume()
+        for protocol in {s.protocol for s in todo} - set(self._headers):
+            self._headers[protocol] = include_options(
+                protocol, self._cxx, self.version, FLAGS[protocol], self._tools
+            )
+        pool = ThreadPoolExecutor(self.jobs)
+        try:
+            for future in [pool.submit(settle, batch) for batch in self._batches(todo)]:
+                future.result()
+        except BaseException:  # Ctrl-C too: do not wait for compilers that nobody waits for
+            self._tools.stop()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+        return [self._built[s] for s in wanted]
+
+    def close(self) -> None:
+        """Delete the temporary build folder, if it was one."""
+        if self._temporary is not None:
+            self._temporary.cleanup()
+        self._built.clear()
+
+    def __enter__(self) -> Compiler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _batches(self, sources: Sequence[Source]) -> list[list[Source]]:
+        """Groups that may share a library, small enough to keep every job busy."""
+        groups: dict[object, list[Source]] = {}
+        for i, source in enumerate(sources):
+            # A macro would leak into its neighbours: such a source is built alone.
+            alone = i if re.search(r"^[ \t]*#[ \t]*define", source.text, re.MULTILINE) else None
+            groups.setdefault((source.protocol, source.link, alone), []).append(source)
+        size = max(1, min(self.batch, -(-len(sources) // self.jobs)))
+        return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
+
+    def _build_batch(self, batch: list[Source]) -> list[Library | BuildError]:
+        symbols = {source.symbol for source in batch}
+        if len(batch) > 1 and len(symbols) == len(batch):
+            text = _join(batch)
+        elif len(batch) == 1:
+            text = _DACE_HASH.sub("", batch[0].text)
+        else:
+            return [r for source in batch for r in self._build_batch([source])]
+        flags = (*FLAGS[batch[0].protocol], *batch[0].link)
+        try:
+            path = self._compile(text, batch[0].protocol, batch[0].link)
+        except BuildError as error:
+            if len(batch) == 1:
+                return [error]
+            return [r for source in batch for r in self._build_batch([source])]
+        return [
+            Library(path, s.symbol, s.arguments, s.protocol, s.init, self.version, " ".join(flags), s.key)
+            for s in batch
+        ]
+
+    def _compile(self, text: str, protocol: Protocol, link: tuple[str, ...]) -> str:
+        stem = self.folder / f"{self._unique}_{next(self._names)}"
+        source, library = stem.with_suffix(".cpp"), stem.with_suffix(".so")
+        options = [*FLAGS[protocol], *self._headers[protocol], "-shared"]
+        command = [self._cxx, *options, str(source), "-o", str(library), *link]
+        try:
+            source.write_text(text)
+            done = self._tools.run(command, str(self.folder), self.timeout_s, self.memory_bytes)
+        except OSError as error:
+            raise MeasureError(f"cannot write to the build folder {self.folder}: {error.strerror}") from None
+        if done.returncode == 0:
+            return str(library)
+        for leftover in (source, library):
+            leftover.unlink(missing_ok=True)
+        if done.returncode is None:
+            raise BuildError(f"compiling took longer than {self.timeout_s:g} s")
+        if problem := _SURROUNDINGS.search(done.stderr):
+            raise MeasureError(
+                f"cannot write to the build folder {self.folder}: {problem.group().lower()}; "
+                "free some space or give another folder"
+            )
+        first = _ERROR.search(done.stderr)
+        fallback = done.stderr.strip().partition("\n")[0] or f"the compiler ended with {done.returncode}"
+        raise BuildError((first.group() if first else fallback)[:500])
+
+
+def _join(batch: Sequence[Source]) -> str:
+    """One text of several: includes first, then every source in a namespace of its own."""
+    includes: dict[str, None] = {}
+    parts = []
+    for i, source in enumerate(batch):
+        text = _DACE_HASH.sub("", source.text)
+        includes.update(dict.fromkeys(line.strip() for line in _INCLUDE.findall(text)))
+        parts.append(f"namespace gnnperf_{i} {{\n{_INCLUDE.sub('', text)}\n}}\n")
+    return "\n".join(includes) + "\n" + "".join(parts)

@@ -1,0 +1,79 @@
+"""What a candidate's process may use: memory, threads, files; and that it dies with its server."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+
+_PR_SET_PDEATHSIG = 1
+_STACK_BYTES = 8 << 20  # of one OpenMP thread
+_ARENA_BYTES = 128 << 20  # address space that malloc reserves for one more thread
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def thread_environment(threads: int) -> dict[str, str]:
+    """Environment that pins `threads` OpenMP threads to distinct processors, as far apart as possible.
+
+    Libraries with threads of their own (a BLAS that a schedule calls) get the same number.
+    """
+    n = str(threads)
+    return {
+        "OMP_NUM_THREADS": n,
+        "OMP_DYNAMIC": "false",
+        "OMP_PROC_BIND": "spread",
+        "OMP_PLACES": "threads",
+        "MKL_NUM_THREADS": n,
+        "OPENBLAS_NUM_THREADS": n,
+    }
+
+
+def available_threads() -> int:
+    """OMP_NUM_THREADS where the user set it, else the processors this process may run on."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    return int(wanted) if wanted.isdecimal() and int(wanted) > 0 else len(os.sched_getaffinity(0))
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when the one that forked it dies."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it died before the call
+        os._exit(1)
+
+
+def limit_memory(allowance_bytes: int, threads: int) -> int:
+    """Let this process allocate `allowance_bytes` more than now, or 80% of what the machine has free.
+
+    Returns the bytes allowed. A limit on data catches what is written to; one on address space what
+    is not counted as data (shared mappings). Both leave room for the threads' stacks and arenas.
+    """
+    page = resource.getpagesize()
+    with open("/proc/self/statm") as file:
+        sizes = [int(field) * page for field in file.read().split()]
+    allowed = min(allowance_bytes, int(0.8 * _memory_available_bytes()))
+    stacks = 2 * threads * _STACK_BYTES
+    data = sizes[5] + allowed + stacks
+    resource.setrlimit(resource.RLIMIT_DATA, (data, data))
+    space = sizes[0] + allowed + stacks + (threads + 2) * _ARENA_BYTES + (256 << 20)  # 256 MiB: libraries
+    resource.setrlimit(resource.RLIMIT_AS, (space, space))
+    return allowed
+
+
+def limit_files(nbytes: int) -> None:
+    """No core dumps, and no file written beyond `nbytes`: a candidate cannot fill the disk."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, nbytes))
+    # If the machine does run out of memory, this process goes first.
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+
+
+def _memory_available_bytes() -> int:
+    with open("/proc/meminfo") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return 1 << 62

@@ -1,0 +1,38 @@
+"""Messages between the client, its measuring server and the forked candidates: JSON, then raw bytes."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from typing import Any
+
+from gnnperf.measure.arrays import Bytes, aligned_empty
+
+_LENGTH = struct.Struct("<Q")
+
+
+def send(peer: socket.socket, message: dict[str, Any], *blobs: Bytes) -> None:
+    """Send a message followed by its blobs (their sizes travel in it)."""
+    body = json.dumps({**message, "blobs": [b.nbytes for b in blobs]}).encode()
+    peer.sendall(_LENGTH.pack(len(body)) + body)
+    for blob in blobs:
+        peer.sendall(blob.data)
+
+
+def receive(peer: socket.socket) -> tuple[dict[str, Any], list[Bytes]]:
+    """The next message and its blobs. Raises EOFError when the peer is gone."""
+    size = _LENGTH.unpack(_exactly(peer, _LENGTH.size).tobytes())[0]
+    message: dict[str, Any] = json.loads(_exactly(peer, size).tobytes())
+    return message, [_exactly(peer, n) for n in message.pop("blobs")]
+
+
+def _exactly(peer: socket.socket, nbytes: int) -> Bytes:
+    memory = aligned_empty(nbytes)
+    view, done = memory.data, 0
+    while done < nbytes:
+        n = peer.recv_into(view[done:], min(nbytes - done, 1 << 20))
+        if n == 0:
+            raise EOFError
+        done += n
+    return memory

@@ -1,0 +1,234 @@
+"""The client of the measuring server: verify a candidate, then time it beside its baseline."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Collection, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gnnperf
+from gnnperf.devices import MachineLock
+from gnnperf.errors import MeasureError
+from gnnperf.measure.arrays import Bytes, Layout, as_arrays, content_id, memory_of
+from gnnperf.measure.confine import available_threads
+from gnnperf.measure.library import CTYPES, Library
+from gnnperf.measure.measurement import Limits, Measurement
+from gnnperf.measure.protocol import receive, send
+
+_GIB = 1 << 30
+
+
+class Runner:
+    """Runs compiled functions in processes of their own, on `threads` OpenMP threads each.
+
+    `data` maps every argument to an array, or to a scalar (a numpy scalar where its dtype matters);
+    arrays travel to the server once, as long as their contents stay the same. `outputs` are the
+    arrays that a function writes; those of them in `inouts` are read before they are written, or
+    written in part: they start from `data`, all others start poisoned, in the reference too.
+
+    A candidate that crashes, hangs or eats memory costs itself; a server that dies is started
+    again. Use as a context manager, or call `close()`. Safe to share between threads.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or available_threads()
+        self._lock = MachineLock().path
+        self._guard = threading.Lock()
+        self._server: _Server | None = None
+
+    def reference(
+        self,
+        library: Library,
+        data: Mapping[str, Any],
+        outputs: Collection[str],
+        inouts: Collection[str] = (),
+        limits: Limits = Limits(timeout_s=60.0),  # noqa: B008  (immutable)
+    ) -> dict[str, NDArray[Any]]:
+        """Run once and return the outputs, laid out as in `data`. Raises MeasureError if it fails."""
+        job = self._job(None, library, data, outputs, inouts, None, limits, 1, self.threads)
+        result, blobs = self._request({**job, "fetch": True}, as_arrays(data), {})
+        if result["status"] != "ok":
+            raise MeasureError(f"running {library.symbol} failed: {result['status']}, {result['detail']}")
+        arrays = as_arrays(data)
+        views = {n: Layout.of(n, arrays[n]).view(b) for n, b in zip(job["outputs"], blobs, strict=True)}
+        return views
+
+    def measure(
+        self,
+        baseline: Library | None,
+        candidate: Library,
+        data: Mapping[str, Any],
+        outputs: Collection[str],
+        inouts: Collection[str] = (),
+        reference: Mapping[str, NDArray[Any]] | None = None,
+        limits: Limits = Limits(),  # noqa: B008  (immutable)
+        *,
+        reduction_length: int = 1,
+        threads: int | None = None,
+    ) -> Measurement:
+        """Verify the candidate against `reference` (None: only that it runs), then time it and the
+        baseline in turn, in one process. Never raises for what the candidate does; raises
+        MeasureError when the baseline fails, or the machinery."""
+        measurement, _ = self.measure_with_counters(
+            baseline, candidate, data, outputs, inouts, reference, limits,
+            reduction_length=reduction_length, threads=threads, counters=False,
+        )  # fmt: skip
+        return measurement
+
+    def measure_with_counters(
+        self,
+        baseline: Library | None,
+        candidate: Library,
+        data: Mapping[str, Any],
+        outputs: Collection[str],
+        inouts: Collection[str] = (),
+        reference: Mapping[str, NDArray[Any]] | None = None,
+        limits: Limits = Limits(),  # noqa: B008  (immutable)
+        *,
+        reduction_length: int = 1,
+        threads: int | None = None,
+        counters: bool = True,
+    ) -> tuple[Measurement, dict[str, float] | None]:
+        """`measure`, and the hardware events of one more run of the candidate (None where the
+        machine does not count)."""
+        threads = threads or self.threads
+        job = self._job(
+            baseline, candidate, data, outputs, inouts, reference, limits, reduction_length, threads
+        )
+        result, _ = self._request({**job, "counters": counters}, as_arrays(data), dict(reference or {}))
+        about = {"threads": threads, "compiler": candidate.compiler, "flags": candidate.flags}
+        if result["status"] != "ok":
+            if result["blame"] != "candidate":
+                whose = f"the baseline {baseline.symbol}" if baseline and result["blame"] == "baseline" else "loading"
+                raise MeasureError(f"{whose} failed: {result['status']}, {result['detail']}")
+            return Measurement(result["status"], detail=result["detail"], **about), None
+        return Measurement.from_samples(result["candidate"], result["baseline"], **about), result["counters"]
+
+    def close(self) -> None:
+        """End the server, and with it whatever it runs."""
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _job(
+        self,
+        baseline: Library | None,
+        candidate: Library,
+        data: Mapping[str, Any],
+        outputs: Collection[str],
+        inouts: Collection[str],
+        reference: Mapping[str, NDArray[Any]] | None,
+        limits: Limits,
+        reduction_length: int,
+        threads: int,
+    ) -> dict[str, Any]:
+        for library in filter(None, (baseline, candidate)):
+            for argument in (*library.arguments, *library.init):
+                if argument.name not in data:
+                    raise MeasureError(f"argument {argument.name!r} of {library.symbol} has no value in data")
+                if argument.ctype != "*" and argument.ctype not in CTYPES:
+                    raise MeasureError(
+                        f"argument {argument.name!r} of {library.symbol}: expected '*' or one of "
+                        f"{', '.join(CTYPES)}, got {argument.ctype!r}"
+                    )
+        for name in (*outputs, *inouts):
+            if name not in data:
+                raise MeasureError(f"output {name!r} has no array in data")
+        total = sum(memory_of(a).nbytes for a in as_arrays(data).values())
+        return {
+            "baseline": baseline.to_dict() if baseline else None,
+            "candidate": candidate.to_dict(),
+            "outputs": list(dict.fromkeys((*outputs, *inouts))),
+            "inouts": list(inouts),
+            "verify": reference is not None,
+            "limits": asdict(limits),
+            "memory_bytes": limits.memory_bytes or max(_GIB, 4 * total),
+            "reduction_length": reduction_length,
+            "threads": threads,
+            "lock": self._lock,
+            "fetch": False,
+            "counters": False,
+        }
+
+    def _request(
+        self, job: dict[str, Any], data: Mapping[str, NDArray[Any]], reference: Mapping[str, NDArray[Any]]
+    ) -> tuple[dict[str, Any], list[Bytes]]:
+        blobs: dict[str, Bytes] = {}
+
+        def described(arrays: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
+            layouts = {}
+            for name, array in arrays.items():
+                layout, memory = Layout.of(name, array), memory_of(array)
+                key = content_id(memory)
+                blobs[key] = memory
+                layouts[name] = [key, layout.dtype, layout.shape, layout.strides]
+            return layouts
+
+        job = {**job, "data": described(data)}
+        job["reference"] = described(reference) if job["verify"] else None
+        with self._guard:
+            for last_try in (False, True):
+                if self._server is None:
+                    self._server = _Server()
+                try:
+                    return self._server.ask(job, blobs)
+                except (EOFError, ConnectionError):
+                    self.close()
+                    if last_try:
+                        raise MeasureError("the measuring server died twice on one request") from None
+                except BaseException:  # Ctrl-C: an answer is still to come, so this server is of no more use
+                    self.close()
+                    raise
+        raise AssertionError("unreachable")
+
+
+class _Server:
+    """A running server process and what it is known to hold."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        package = str(Path(gnnperf.__file__).resolve().parent.parent)
+        path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "gnnperf.measure.server", str(theirs.fileno())],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C in the terminal reaches the client alone
+                # numpy's own BLAS would start threads here, and threads do not survive a fork.
+                env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+            )
+        self.socket = ours
+        self._held: set[str] = set()
+
+    def ask(self, job: Mapping[str, Any], blobs: Mapping[str, Bytes]) -> tuple[dict[str, Any], list[Bytes]]:
+        new = [key for key in blobs if key not in self._held]
+        message = {**job, "keep": list(blobs), "new": new}
+        send(self.socket, message, *(np.ascontiguousarray(blobs[key]) for key in new))
+        self._held = set(blobs)
+        return receive(self.socket)
+
+    def stop(self) -> None:
+        """Closing the socket ends the server and its child; kill it should it not listen."""
+        self.socket.close()
+        try:
+            self.process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()

@@ -1,0 +1,65 @@
+"""Medians with distribution-free intervals.
+
+Runtimes are skewed and heavy-tailed, so means and normal intervals mislead; following Hoefler and
+Belli, "Scientific Benchmarking of Parallel Computing Systems" (SC'15, doi 10.1145/2807591.2807644),
+the interval of a median is read off the order statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+Interval = tuple[float, float]
+CONFIDENCE = 0.95
+
+
+@lru_cache(maxsize=4096)
+def _rank(n: int) -> int:
+    """The largest j >= 1 with P(Binomial(n, 1/2) < j) <= (1 - CONFIDENCE) / 2; 1 if there is none."""
+    tail = (1 - CONFIDENCE) / 2
+    if n > 200:  # the normal approximation is exact to well under one rank here
+        return max(1, math.floor(n / 2 - 1.96 * math.sqrt(n) / 2))
+    below, j = 0.0, 0
+    while below + math.comb(n, j) / 2**n <= tail:
+        below += math.comb(n, j) / 2**n
+        j += 1
+    return max(1, j)
+
+
+def median_interval(samples: Sequence[float]) -> tuple[float, float, float]:
+    """(median, lo, hi): `lo` and `hi` are the order statistics that hold the true median with at
+    least 95% (Conover, "Practical Nonparametric Statistics", 3rd ed., section 3.2).
+
+    With fewer than six samples no pair of order statistics reaches 95%; (min, max) is returned and
+    the number of samples, which is always reported beside it, says how much to trust it.
+    """
+    if not samples:
+        raise ValueError("median_interval expected at least one sample, got none")
+    ordered = sorted(samples)
+    n = len(ordered)
+    median = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    j = _rank(n)
+    return median, ordered[j - 1], ordered[n - j]
+
+
+def relative_half_width(samples: Sequence[float]) -> float:
+    """Half the width of the interval of the median, over the median."""
+    median, lo, hi = median_interval(samples)
+    return (hi - lo) / 2 / median if median > 0 else math.inf
+
+
+def is_tie(a: Interval, b: Interval) -> bool:
+    """Two medians whose intervals overlap cannot be told apart."""
+    return a[0] <= b[1] and b[0] <= a[1]
+
+
+def speedup_interval(baseline: Interval, candidate: Interval) -> Interval:
+    """Interval of the ratio of medians baseline / candidate, from their 95% intervals.
+
+    The ratio of opposite ends covers the true ratio with 95% to 99.4% when the two errors are
+    independent (half-widths add, where errors add in quadrature) and with more when noise is
+    shared, as it is between interleaved runs. It holds 1 exactly when `is_tie` holds.
+    """
+    return baseline[0] / candidate[1], baseline[1] / candidate[0]

@@ -1,0 +1,120 @@
+"""Does a candidate compute what the reference computes?
+
+All comparisons happen in numpy: the candidates are compiled with -ffast-math, under which a NaN
+test in C++ may be optimised away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_RTOL = {2: (4e-3, 5e-2), 4: (2e-5, 1e-2), 8: (1e-10, 1e-6), 16: (1e-10, 1e-6)}
+"""Bytes of a real number -> relative tolerance of one operation chain, and its cap.
+
+The first is some hundred units in the last place (a chain of reassociated operations and vector
+math functions; double precision is laxer in units because its mistakes are never that small)."""
+
+_CHUNK = 1 << 20  # elements compared at a time: bounds the memory that a comparison needs
+
+
+def relative_tolerance(dtype: np.dtype[Any], reduction_length: int = 1) -> float:
+    """Tolerance for results that sum `reduction_length` terms in an unknown order; 0.0 for integers.
+
+    Rounding errors of a reordered sum grow like the square root of its length (Higham, "Accuracy
+    and Stability of Numerical Algorithms", 2nd ed., section 4.2: the probabilistic estimate).
+    """
+    if dtype.kind not in "fc":
+        return 0.0
+    size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    base, cap = _RTOL[size]
+    return min(cap, base * math.sqrt(max(1, reduction_length)))
+
+
+def verify(
+    reference: Mapping[str, NDArray[Any]], outputs: Mapping[str, NDArray[Any]], reduction_length: int = 1
+) -> str | None:
+    """None when every output agrees with the reference, else one line that says what does not.
+
+    Integers and booleans must be equal. NaN, +Inf and -Inf must be at the same positions. Other
+    floating-point values may differ by rtol * (|reference| + rms), where rms is the root mean
+    square of the reference array: an element that is small because large terms cancelled carries
+    the rounding errors of the large terms.
+    """
+    for name, expected in reference.items():
+        if name not in outputs:
+            return f"{name}: no such output"
+        problem = _compare(expected, outputs[name], reduction_length)
+        if problem:
+            return f"{name}: {problem}"
+    return None
+
+
+def _compare(expected: NDArray[Any], got: NDArray[Any], reduction_length: int) -> str | None:
+    if expected.shape != got.shape or expected.dtype != got.dtype:
+        return f"expected {expected.dtype}{list(expected.shape)}, got {got.dtype}{list(got.shape)}"
+    if expected.dtype.kind == "b":  # not by truth value: a poisoned byte is neither true nor false
+        expected, got = expected.view(np.uint8), got.view(np.uint8)
+    if expected.dtype.kind == "c":
+        real = _compare(expected.real, got.real, reduction_length)
+        return real or _compare(expected.imag, got.imag, reduction_length)
+    if expected.dtype.kind == "f":
+        rtol = relative_tolerance(expected.dtype, reduction_length)
+        scale = root_mean_square(expected)
+    else:
+        rtol = scale = 0.0
+    wrong, worst, where = 0, -1.0, 0
+    position = 0
+    for e, g in _chunks(expected, got):
+        excess = _excess(e, g, rtol, scale)
+        wrong += int(np.count_nonzero(excess > 0))
+        if wrong and float(excess.max()) > worst:
+            worst, where = float(excess.max()), position + int(excess.argmax())
+        position += e.size
+    if not wrong:
+        return None
+    index = np.unravel_index(where, expected.shape)
+    return (
+        f"{wrong} of {expected.size} elements differ; worst at {[int(i) for i in index]}: "
+        f"expected {expected[index]:.9g}, got {got[index]:.9g} (relative tolerance {rtol:.1g})"
+    )
+
+
+def _excess(expected: NDArray[Any], got: NDArray[Any], rtol: float, scale: float) -> NDArray[np.float64]:
+    """How far each element is out of tolerance: <= 0 inside, inf where only one is NaN or infinite."""
+    if expected.dtype.kind != "f":
+        return (expected != got).astype(np.float64)
+    e, g = expected.astype(np.float64), got.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        excess: NDArray[np.float64] = np.abs(g - e) - rtol * (np.abs(e) + scale)
+    special = ~(np.isfinite(e) & np.isfinite(g))
+    same = (e == g) | (np.isnan(e) & np.isnan(g))
+    excess[special] = np.where(same[special], 0.0, np.inf)
+    return excess
+
+
+def root_mean_square(array: NDArray[Any]) -> float:
+    """Of the finite elements, without overflow; 0.0 when there are none."""
+    largest = 0.0
+    for (chunk,) in _chunks(array):
+        finite = chunk[np.isfinite(chunk)]
+        if finite.size:
+            largest = max(largest, float(np.abs(finite).max()))
+    if largest == 0.0:
+        return 0.0
+    total, count = 0.0, 0
+    for (chunk,) in _chunks(array):
+        finite = chunk[np.isfinite(chunk)].astype(np.float64) / largest
+        total, count = total + float(np.dot(finite, finite)), count + finite.size
+    return largest * math.sqrt(total / count)
+
+
+def _chunks(*arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """The arrays side by side as flat pieces, in C order, a million elements at a time."""
+    flat = [a.reshape(-1) for a in arrays]
+    for i in range(0, flat[0].size, _CHUNK):
+        yield tuple(a[i : i + _CHUNK] for a in flat)
