@@ -1,0 +1,12 @@
+"""The loop-nest IR, its normal form, and the program graph of a nest."""
+
+from gnnperf.nests.fusion import fuse_outermost, partition
+from gnnperf.nests.ir import (
+    Annotation, Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol,
+)  # fmt: skip
+from gnnperf.nests.normalise import normalise
+
+__all__ = [
+    "Annotation", "Buffer", "Const", "Expr", "Load", "Loop", "LoopNest", "Node", "Op", "Statement",
+    "Symbol", "fuse_outermost", "normalise", "partition",
+]  # fmt: skip

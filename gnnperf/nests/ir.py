@@ -98,13 +98,17 @@ class Annotation:
     """What a schedule says of one loop.
 
     kind: "parallel" (OpenMP threads), "vectorized" (explicit vectors; constant extent),
-    "simd" (left to the compiler's vectoriser), "unrolled" (fully; constant extent).
+    "simd" (left to the compiler's vectoriser), "unrolled" (constant extent: fully; otherwise by
+    `factor`). omp_schedule "balanced" gives every thread the same share of the inner
+    data-dependent iterations. `prefetch`: fetch indirect loads that many iterations ahead.
     """
 
-    kind: Literal["parallel", "vectorized", "simd", "unrolled"]
+    kind: Literal["parallel", "vectorized", "simd", "unrolled", "none"] = "none"
     omp_schedule: Literal["static", "dynamic", "guided", "balanced"] = "static"
     chunk: int = 0
     collapse: int = 1
+    factor: int = 0
+    prefetch: int = 0
 
 
 @dataclass(frozen=True, slots=True)

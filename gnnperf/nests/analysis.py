@@ -1,0 +1,143 @@
+"""Facts about a nest that normalisation, graphs and schedules all need: strides, roles, dependence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gnnperf.nests.affine import affine, constant, evaluate
+from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Statement, Symbol, loads, reads, subexpressions, walk
+
+DTYPE_BYTES: Mapping[str, int] = {
+    "float64": 8, "float32": 4, "float16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
+    "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Access:
+    load: Load
+    is_write: bool
+
+
+def accesses(node: Node) -> Iterator[Access]:
+    """Every array access below a node, subscript loads included; a reduction target is one write."""
+    for inner in walk((node,)):
+        if isinstance(inner, Statement):
+            yield from (Access(load, False) for load in reads(inner))
+            yield Access(inner.target, True)
+        else:
+            yield from (Access(load, False) for e in (inner.start, inner.stop) for load in loads(e))
+
+
+def written(node: Node) -> set[str]:
+    return {a.load.buffer for a in accesses(node) if a.is_write}
+
+
+def read(node: Node) -> set[str]:
+    """Buffers whose earlier contents a node may need (reductions without `init` read their target)."""
+    names = {a.load.buffer for a in accesses(node) if not a.is_write}
+    for inner in walk((node,)):
+        if isinstance(inner, Statement) and inner.reduce and inner.init is None:
+            names.add(inner.target.buffer)
+    return names
+
+
+def stride(load: Load, iterator: str, buffers: Mapping[str, Buffer]) -> int | None:
+    """Elements the address moves by per step of `iterator`; None where that is data-dependent."""
+    total = 0
+    for index, step in zip(load.indices, buffers[load.buffer].strides, strict=True):
+        form = affine(index)
+        coefficient = form.coefficient(iterator)
+        if any(mentions(atom, iterator) for atom in form.terms if not isinstance(atom, Symbol)):
+            return None
+        if coefficient:
+            size = step if isinstance(step, int) else constant(step)
+            if size is None:
+                return None
+            total += coefficient * size
+    return total
+
+
+def mentions(expr: Expr, name: str) -> bool:
+    return any(isinstance(e, Symbol) and e.name == name for e in subexpressions(expr))
+
+
+def varies(load: Load, iterator: str) -> bool:
+    """Does the element addressed depend on the iterator?"""
+    return any(mentions(i, iterator) for i in load.indices)
+
+
+def extent(loop: Loop, parameters: Mapping[str, int] | None = None) -> int | None:
+    """Constant trip count of a loop (with parameters bound), else None."""
+    start = evaluate(loop.start, parameters or {})
+    stop = evaluate(loop.stop, parameters or {})
+    return None if start is None or stop is None else max(0, -(-(stop - start) // loop.step))
+
+
+def bound_dependences(loop: Loop) -> set[str]:
+    """Names that the loop's bounds mention: it must stay inside the loops of those iterators."""
+    return {e.name for b in (loop.start, loop.stop) for e in subexpressions(b) if isinstance(e, Symbol)}
+
+
+def is_data_dependent(loop: Loop) -> bool:
+    return any(True for bound in (loop.start, loop.stop) for _ in loads(bound))
+
+
+@dataclass(frozen=True)
+class Band:
+    """A maximal perfectly nested stack of loops around its innermost nodes."""
+
+    loops: tuple[Loop, ...]
+    body: tuple[Node, ...]
+
+    @property
+    def iterators(self) -> list[str]:
+        return [loop.iterator for loop in self.loops]
+
+    @property
+    def statements(self) -> list[Statement]:
+        return [n for n in walk(self.body) if isinstance(n, Statement)]
+
+    @property
+    def is_perfect(self) -> bool:
+        """Only statements at the innermost level."""
+        return all(isinstance(n, Statement) for n in self.body)
+
+
+def band(node: Node) -> Band:
+    stack: list[Loop] = []
+    body: tuple[Node, ...] = (node,)
+    while len(body) == 1 and isinstance(body[0], Loop):
+        stack.append(body[0])
+        body = body[0].body
+    return Band(tuple(stack), body)
+
+
+def is_reduction(loop: Loop, statements: list[Statement], local: set[str]) -> bool:
+    """An independent loop over which some non-local target stays put: its iterations combine."""
+    return any(s.target.buffer not in local and not varies(s.target, loop.iterator) for s in statements)
+
+
+def safe_parallel(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
+    """May iterations run on different threads once reduction targets are privatised?
+
+    The frontend promises independence; what remains unsafe is a plain store to a location that
+    does not vary with the iterator (several threads would write it).
+    """
+    if not loop.independent:
+        return False
+    return all(
+        varies(s.target, loop.iterator) or s.reduce is not None or buffers[s.target.buffer].scope == "local"
+        for s in walk(loop.body)
+        if isinstance(s, Statement)
+    )
+
+
+def rebuild(loops: tuple[Loop, ...] | list[Loop], body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Wrap `body` in `loops`, the first outermost."""
+    from dataclasses import replace
+
+    for loop in reversed(loops):
+        body = (replace(loop, body=body),)
+    return body

@@ -1,0 +1,223 @@
+"""Which neighbouring nests can share their outermost loop: legality, and the split into units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gnnperf.nests.affine import affine
+from gnnperf.nests.analysis import accesses, band, bound_dependences, extent, read, rebuild, safe_parallel, varies, written
+from gnnperf.nests.ir import Buffer, Load, Loop, LoopNest, Node, Symbol
+from gnnperf.nests.normalise import normalise
+
+MAX_UNIT_ITEMS = 16
+"""Longer chains are cut: compile time and the search space grow faster than the gain."""
+
+
+def partition(
+    items: Sequence[tuple[Node, ...]],
+    buffers: Mapping[str, Buffer],
+    live_out: set[str],
+    parameters: Mapping[str, int] | None = None,
+) -> list[list[int]]:
+    """Units of a straight-line program: lists of item indices, in execution order.
+
+    Items of one unit need not be adjacent; executing the units in the order returned, and the items
+    of a unit in ascending order, respects every dependence of the original order. Items join when
+    data flows between them and the result is one nest or nests that can share their outermost loop.
+    `live_out`: buffers read after the program (everything that is not transient, at least).
+    """
+    units: list[list[int]] = []
+    for index, item in enumerate(items):
+        home = _home(units, index, items, buffers, live_out, parameters or {})
+        if home is None:
+            units.append([index])
+        else:
+            units[home].append(index)
+    return units
+
+
+def _home(
+    units: list[list[int]],
+    index: int,
+    items: Sequence[tuple[Node, ...]],
+    buffers: Mapping[str, Buffer],
+    live_out: set[str],
+    parameters: Mapping[str, int],
+) -> int | None:
+    """The earliest-placed unit that item `index` may join, walking back until a dependence forbids."""
+    for position in range(len(units) - 1, -1, -1):
+        unit = units[position]
+        if len(unit) < MAX_UNIT_ITEMS and _flows(unit, index, items):
+            if _one_unit([*unit, index], items, buffers, live_out, parameters):
+                return position
+        if _depends(unit, index, items):
+            # The item cannot move before this unit, but an earlier, independent unit may move after it.
+            return None if position == 0 else _pull_forward(units, position, index, items, buffers, live_out, parameters)
+    return None
+
+
+def _pull_forward(
+    units: list[list[int]],
+    position: int,
+    index: int,
+    items: Sequence[tuple[Node, ...]],
+    buffers: Mapping[str, Buffer],
+    live_out: set[str],
+    parameters: Mapping[str, int],
+) -> int | None:
+    """Let an earlier unit that feeds the item (typically an initial value) move behind the units
+    between, when none of them depends on it."""
+    for earlier in range(position - 1, -1, -1):
+        unit = units[earlier]
+        between = units[earlier + 1 :]
+        if not _flows(unit, index, items) or any(_depends(unit, i, items) for later in between for i in later):
+            continue
+        if len(unit) < MAX_UNIT_ITEMS and _one_unit([*unit, index], items, buffers, live_out, parameters):
+            units.append(units.pop(earlier))
+            return len(units) - 1
+    return None
+
+
+def _flows(unit: list[int], index: int, items: Sequence[tuple[Node, ...]]) -> bool:
+    produced = {w for i in unit for n in items[i] for w in written(n)}
+    touched = {a.load.buffer for n in items[index] for a in accesses(n)}
+    return not produced.isdisjoint(touched)
+
+
+def _depends(unit: list[int], index: int, items: Sequence[tuple[Node, ...]]) -> bool:
+    """Flow, anti or output dependence between a unit and a later item."""
+    wrote = {w for i in unit for n in items[i] for w in written(n)}
+    has_read = {r for i in unit for n in items[i] for r in read(n)}
+    writes = {w for n in items[index] for w in written(n)}
+    reads_ = {r for n in items[index] for r in read(n)}
+    return not (wrote.isdisjoint(writes | reads_) and has_read.isdisjoint(writes))
+
+
+def _one_unit(
+    members: list[int],
+    items: Sequence[tuple[Node, ...]],
+    buffers: Mapping[str, Buffer],
+    live_out: set[str],
+    parameters: Mapping[str, int],
+) -> bool:
+    outside = set(live_out)
+    for i, item in enumerate(items):
+        if i not in members:
+            outside |= {a.load.buffer for n in item for a in accesses(n)}
+    scoped = {k: replace(b, transient=b.transient and k not in outside) for k, b in buffers.items()}
+    nest = normalise(LoopNest("unit", scoped, tuple(n for i in members for n in items[i]), parameters))
+    return len(nest.body) == 1 or fuse_outermost(nest) is not None
+
+
+def fuse_outermost(nest: LoopNest) -> LoopNest | None:
+    """One outer loop around all top-level nests, or None where that would break a dependence.
+
+    Each nest contributes its outermost *aligned* spatial loop: the loops whose iterators index the
+    same position of every buffer that flows between nests.
+    """
+    nodes = list(nest.body)
+    if len(nodes) < 2 or not all(isinstance(n, Loop) for n in nodes):
+        return None
+    chosen = _aligned_loops(nodes, nest.buffers)
+    if chosen is None:
+        return None
+    first = chosen[0]
+    inner: list[Node] = []
+    for number, (node, loop) in enumerate(zip(nodes, chosen, strict=True)):
+        loops = band(node).loops
+        rest = [lp for lp in loops if lp is not loop]
+        if any(loop.iterator in bound_dependences(lp) for lp in rest[: loops.index(loop)]):
+            return None
+        body = rebuild(rest, band(node).body)
+        inner.extend(_rename_iterators(n, loop.iterator, first.iterator, number) for n in body)
+    return replace(nest, body=(replace(first, body=tuple(inner)),))
+
+
+def _rename_iterators(node: Node, old: str, new: str, number: int) -> Node:
+    """The shared iterator takes one name; the others are made unique per nest."""
+    from gnnperf.nests.ir import substitute_node, walk
+
+    names = {lp.iterator: f"{lp.iterator}_{number}" for lp in walk((node,)) if isinstance(lp, Loop)}
+    node = substitute_node(node, {old: Symbol(new), **{k: Symbol(v) for k, v in names.items()}})
+    return _rename_loops(node, names)
+
+
+def _rename_loops(node: Node, names: Mapping[str, str]) -> Node:
+    if not isinstance(node, Loop):
+        return node
+    body = tuple(_rename_loops(n, names) for n in node.body)
+    return replace(node, iterator=names.get(node.iterator, node.iterator), body=body)
+
+
+def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list[Loop] | None:
+    candidates = [[lp for lp in band(n).loops if _fusable(lp, buffers)] for n in nodes]
+    for lead in candidates[0]:
+        chosen: list[Loop] | None = [lead]
+        for options in candidates[1:]:
+            assert chosen is not None
+            match = next((lp for lp in options if _same_range(lp, lead) and _aligned(nodes, [*chosen, lp])), None)
+            if match is None:
+                chosen = None
+                break
+            chosen.append(match)
+        if chosen is not None:
+            return chosen
+    return None
+
+
+def _fusable(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
+    if not safe_parallel(loop, buffers):
+        return False
+    from gnnperf.nests.ir import Statement, walk
+
+    return all(
+        varies(s.target, loop.iterator) or buffers[s.target.buffer].scope == "local"
+        for s in walk(loop.body)
+        if isinstance(s, Statement)
+    )
+
+
+def _same_range(a: Loop, b: Loop) -> bool:
+    if bound_dependences(a) or bound_dependences(b):
+        return a.start == b.start and a.stop == b.stop and a.step == b.step
+    return extent(a) is not None and extent(a) == extent(b) and a.step == b.step and a.start == b.start
+
+
+def _aligned(nodes: Sequence[Node], chosen: list[Loop]) -> bool:
+    """Every buffer that is written by one nest and touched by another is addressed, in one and the
+    same dimension, by exactly the shared iterator plus one and the same offset."""
+    count = len(chosen)
+    last = count - 1
+    for other in range(last):
+        shared = (written(nodes[other]) & {a.load.buffer for a in accesses(nodes[last])}) | (
+            written(nodes[last]) & {a.load.buffer for a in accesses(nodes[other])}
+        )
+        for name in shared:
+            keys = {
+                alignment(a.load, chosen[i].iterator)
+                for i in (other, last)
+                for a in accesses(nodes[i])
+                if a.load.buffer == name
+            }
+            if len(keys) != 1 or None in keys:
+                return False
+    return True
+
+
+def alignment(load: Load, iterator: str) -> tuple[int, int] | None:
+    """(dimension, offset) where the subscript is iterator + offset, and no other dimension varies."""
+    found: tuple[int, int] | None = None
+    for dimension, index in enumerate(load.indices):
+        form = affine(index)
+        if form.terms == {Symbol(iterator): 1} and found is None:
+            found = (dimension, form.constant)
+        elif any(True for atom in form.terms if _mentions(atom, iterator)):
+            return None
+    return found
+
+
+def _mentions(atom: object, iterator: str) -> bool:
+    from gnnperf.nests.analysis import mentions
+
+    return mentions(atom, iterator)  # type: ignore[arg-type]

@@ -1,0 +1,8 @@
+"""Schedules of loop nests: recipes written in the roles of loops, applied, emitted, sampled."""
+
+from gnnperf.schedules.apply import apply
+from gnnperf.schedules.emit import CppFunction, emit
+from gnnperf.schedules.recipe import Recipe
+from gnnperf.schedules.space import DEFAULTS, mutate, random_recipe
+
+__all__ = ["DEFAULTS", "CppFunction", "Recipe", "apply", "emit", "mutate", "random_recipe"]

@@ -1,0 +1,280 @@
+"""C++ text of IR expressions: subscripts, scalars, and vectors of a given number of lanes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gnnperf.errors import NotApplicable
+from gnnperf.nests.affine import affine, evaluate, from_affine, simplify
+from gnnperf.nests.analysis import stride, varies
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol, substitute
+
+CTYPES: Mapping[str, str] = {
+    "float64": "double", "float32": "float", "int64": "int64_t", "int32": "int32_t", "int16": "int16_t",
+    "int8": "int8_t", "uint64": "uint64_t", "uint32": "uint32_t", "uint16": "uint16_t", "uint8": "uint8_t",
+    "bool": "bool",
+}  # fmt: skip
+
+REDUCE: Mapping[str, str] = {"add": "{a} + {b}", "mul": "{a} * {b}", "min": "gp_min({a}, {b})", "max": "gp_max({a}, {b})"}
+
+_INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
+    "ne": "!=", "and": "&&", "or": "||", "bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>",
+}  # fmt: skip
+_CALLS = {
+    "min": "gp_min", "max": "gp_max", "pow": "std::pow", "sqrt": "std::sqrt", "exp": "std::exp", "log": "std::log",
+    "abs": "std::abs", "tanh": "std::tanh", "sin": "std::sin", "cos": "std::cos", "floor": "std::floor",
+    "ceil": "std::ceil", "floordiv": "gp_floordiv", "mod": "gp_mod", "sign": "gp_sign",
+}  # fmt: skip
+_LANEWISE = frozenset("sqrt exp log abs tanh sin cos".split())
+
+PRELUDE = """\
+#ifndef GNNPERF_PRELUDE
+#define GNNPERF_PRELUDE
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <vector>
+#include <omp.h>
+namespace {
+template <class A, class B> inline typename std::common_type<A, B>::type gp_min(A a, B b) { return a < b ? a : b; }
+template <class A, class B> inline typename std::common_type<A, B>::type gp_max(A a, B b) { return a > b ? a : b; }
+template <class A> inline A gp_sign(A a) { return (A(0) < a) - (a < A(0)); }
+template <class T> inline T gp_fdiv(T a, T b, std::true_type) { return std::floor(a / b); }
+template <class T> inline T gp_fdiv(T a, T b, std::false_type) {
+  const T q = a / b; return q - ((a % b != 0) && ((a < 0) != (b < 0)));
+}
+template <class T> inline T gp_fmod(T a, T b, std::true_type) { return a - b * std::floor(a / b); }
+template <class T> inline T gp_fmod(T a, T b, std::false_type) {
+  const T r = a % b; return r != 0 && ((r < 0) != (b < 0)) ? r + b : r;
+}
+template <class A, class B> inline typename std::common_type<A, B>::type gp_floordiv(A a, B b) {
+  using T = typename std::common_type<A, B>::type; return gp_fdiv<T>(a, b, std::is_floating_point<T>());
+}
+template <class A, class B> inline typename std::common_type<A, B>::type gp_mod(A a, B b) {
+  using T = typename std::common_type<A, B>::type; return gp_fmod<T>(a, b, std::is_floating_point<T>());
+}
+// Vectors: GCC extensions, loaded and stored without alignment.
+template <class T, int N> struct vec_of { typedef T type __attribute__((vector_size(N * sizeof(T)))); };
+template <class T, int N> using vec = typename vec_of<T, N>::type;
+template <int N, class T> inline vec<T, N> load(const T* p) { vec<T, N> v; std::memcpy(&v, p, sizeof v); return v; }
+template <class T, class V> inline void store(T* p, V v) { std::memcpy(p, &v, sizeof v); }
+template <class V, class T> inline V splat(T x) { return V{} + x; }
+template <int N, class V> inline auto fold_add(V v) { auto r = v[0]; for (int l = 1; l < N; ++l) r += v[l]; return r; }
+template <int N, class V> inline auto fold_mul(V v) { auto r = v[0]; for (int l = 1; l < N; ++l) r *= v[l]; return r; }
+template <int N, class V> inline auto fold_min(V v) { auto r = v[0]; for (int l = 1; l < N; ++l) r = v[l] < r ? v[l] : r; return r; }
+template <int N, class V> inline auto fold_max(V v) { auto r = v[0]; for (int l = 1; l < N; ++l) r = v[l] > r ? v[l] : r; return r; }
+template <class T, int N, class F> inline vec<T, N> lanewise(vec<T, N> a, F f) {
+  alignas(64) T t[N]; std::memcpy(t, &a, sizeof a);
+  #pragma omp simd
+  for (int l = 0; l < N; ++l) t[l] = f(t[l]);
+  std::memcpy(&a, t, sizeof a); return a;
+}
+template <class T, int N, class F> inline vec<T, N> lanewise(vec<T, N> a, vec<T, N> b, F f) {
+  alignas(64) T t[N], u[N]; std::memcpy(t, &a, sizeof a); std::memcpy(u, &b, sizeof b);
+  #pragma omp simd
+  for (int l = 0; l < N; ++l) t[l] = f(t[l], u[l]);
+  std::memcpy(&a, t, sizeof a); return a;
+}
+}  // namespace
+#endif
+"""
+
+
+def ident(name: str) -> str:
+    """A C++ identifier for a buffer; the prefix keeps clear of keywords and of iterators."""
+    return "b_" + re.sub(r"\W", "_", name)
+
+
+def iterator_name(name: str) -> str:
+    return "i_" + re.sub(r"\W", "_", name)
+
+
+def index_text(expr: Expr, buffers: Mapping[str, Buffer]) -> str:
+    """Text of an integer expression (bounds, lengths)."""
+    return Scalar("int64", buffers, {}).text(simplify(expr))
+
+
+def chunks(size: int, width: int) -> Iterator[tuple[int, int]]:
+    """(start, lanes): full vectors, then narrower powers of two, then single elements."""
+    start = 0
+    while start < size:
+        while width > size - start:
+            width //= 2
+        yield start, width
+        start += width
+
+
+Registers = Mapping[str, tuple[int | None, int]]
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """Scalar expressions in the arithmetic of `dtype`: a literal takes the type of the statement, as
+    NumPy does with Python scalars, so that fp32 code stays fp32."""
+
+    dtype: str
+    buffers: Mapping[str, Buffer]
+    registers: Registers
+
+    def text(self, expr: Expr) -> str:
+        if isinstance(expr, Const):
+            return self.literal(expr.value)
+        if isinstance(expr, Symbol):
+            return iterator_name(expr.name)
+        if isinstance(expr, Load):
+            return self.element(expr)
+        if expr.name.startswith("cast:"):
+            return f"({CTYPES[expr.name[5:]]})({self.text(expr.args[0])})"
+        args = [self.text(a) for a in expr.args]
+        if expr.name in _INFIX and len(args) == 2:
+            return f"({args[0]} {_INFIX[expr.name]} {args[1]})"
+        if expr.name == "neg":
+            return f"(-{args[0]})"
+        if expr.name == "not":
+            return f"(!{args[0]})"
+        if expr.name == "select":
+            return f"({args[0]} ? {args[1]} : {args[2]})"
+        return f"{_CALLS[expr.name]}({', '.join(args)})"
+
+    def literal(self, value: int | float | bool) -> str:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int):
+            return str(value) if abs(value) < 2**31 else f"INT64_C({value})" if value < 2**63 else f"UINT64_C({value})"
+        if value != value:
+            return "NAN"
+        if value in (float("inf"), float("-inf")):
+            return "INFINITY" if value > 0 else "(-INFINITY)"
+        return f"{value!r}f" if self.dtype == "float32" else repr(value)
+
+    def element(self, load: Load) -> str:
+        if load.buffer in self.registers:
+            return self.register(load)
+        buffer = self.buffers[load.buffer]
+        if not buffer.shape and buffer.scope == "local":
+            return ident(load.buffer)
+        return f"{ident(load.buffer)}[{self.address(load)}]"
+
+    def address(self, load: Load) -> str:
+        """Linear element index of a load."""
+        buffer = self.buffers[load.buffer]
+        total: Expr = Const(buffer.offset)
+        for index, step in zip(load.indices, buffer.strides, strict=True):
+            total = Op("add", (total, Op("mul", (Const(step) if isinstance(step, int) else step, index))))
+        return Scalar("int64", self.buffers, self.registers).text(from_affine(affine(total)))
+
+    def register(self, load: Load) -> str:
+        lanes, length = self.registers[load.buffer]
+        cell = [evaluate(i, {}) for i in load.indices]
+        if any(c is None for c in cell):
+            raise NotApplicable(f"subscript of register array {load.buffer} is not constant")
+        if lanes is None:
+            return "_".join([ident(load.buffer), *map(str, cell)])
+        position = cell[-1]
+        assert position is not None
+        start, width = next((s, w) for s, w in chunks(length, lanes) if s <= position < s + w)
+        stem = "_".join([ident(load.buffer), *map(str, cell[:-1]), f"v{start}"])
+        return f"{stem}[{position - start}]" if width > 1 else f"{stem}[0]"
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Expressions whose value differs from lane to lane of `iterator`, which starts at `base`."""
+
+    dtype: str
+    buffers: Mapping[str, Buffer]
+    registers: Registers
+    iterator: str
+    base: Expr
+    lanes: int
+    lane_locals: frozenset[str]
+    """Rank-0 locals declared inside the lane loop: vectors themselves."""
+
+    REDUCE: ClassVar[Mapping[str, str]] = {
+        "add": "{a} + {b}", "mul": "{a} * {b}", "min": "({b} < {a} ? {b} : {a})", "max": "({b} > {a} ? {b} : {a})",
+    }  # fmt: skip
+
+    @staticmethod
+    def ctype(ctype: str, lanes: int) -> str:
+        return f"vec<{ctype}, {lanes}>"
+
+    @property
+    def type(self) -> str:
+        return self.ctype(CTYPES[self.dtype], self.lanes)
+
+    def text(self, expr: Expr) -> str:
+        """Always a vector of `lanes` elements."""
+        if isinstance(expr, Load) and self.is_lane_local(expr):
+            return ident(expr.buffer)
+        if not self.differs(expr):
+            scalar = Scalar(self.dtype, self.buffers, self.registers)
+            return f"splat<{self.type}>(({CTYPES[self.dtype]})({scalar.text(substitute(expr, {self.iterator: self.base}))}))"
+        if isinstance(expr, Load):
+            return self.load(expr)
+        assert isinstance(expr, Op)
+        args = [self.text(a) for a in expr.args]
+        if expr.name in ("min", "max"):
+            return self.REDUCE[expr.name].format(a=args[0], b=args[1])
+        if expr.name in _INFIX and len(args) == 2:
+            return f"({args[0]} {_INFIX[expr.name]} {args[1]})"
+        if expr.name == "neg":
+            return f"(-{args[0]})"
+        if expr.name == "select":
+            return f"({args[0]} ? {args[1]} : {args[2]})"
+        element = CTYPES[self.dtype]
+        if expr.name in _LANEWISE:
+            return f"lanewise<{element}, {self.lanes}>({args[0]}, [](auto x) {{ return {_CALLS[expr.name]}(x); }})"
+        return (
+            f"lanewise<{element}, {self.lanes}>({args[0]}, {args[1]}, "
+            f"[](auto x, auto y) {{ return {_CALLS[expr.name]}(x, y); }})"
+        )
+
+    def differs(self, expr: Expr) -> bool:
+        """Does the value vary across lanes? A local scalar of the lane loop does."""
+        if isinstance(expr, Load):
+            return varies(expr, self.iterator) or self.is_lane_local(expr)
+        return any(self.differs(a) for a in expr.args) if isinstance(expr, Op) else False
+
+    def is_lane_local(self, load: Load) -> bool:
+        return load.buffer in self.lane_locals
+
+    def at_base(self, load: Load) -> Load:
+        moved = substitute(load, {self.iterator: self.base})
+        assert isinstance(moved, Load)
+        return moved
+
+    def load(self, load: Load) -> str:
+        if load.buffer in self.registers:
+            return self.register(load)
+        step = stride(load, self.iterator, self.buffers)
+        address = Scalar("int64", self.buffers, self.registers).address(self.at_base(load))
+        name = ident(load.buffer)
+        if step == 1:
+            return f"load<{self.lanes}>({name} + {address})"
+        if step is not None:
+            elements = ", ".join(f"({name} + {address})[{lane * step}]" for lane in range(self.lanes))
+            return f"{self.type}{{{elements}}}"
+        scalar = Scalar(self.dtype, self.buffers, self.registers)
+        cells = [substitute(load, {self.iterator: Op("add", (self.base, Const(lane)))}) for lane in range(self.lanes)]
+        return f"{self.type}{{{', '.join(scalar.text(c) for c in cells)}}}"
+
+    def register(self, load: Load) -> str:
+        cell = [evaluate(i, {}) for i in self.at_base(load).indices]
+        if any(c is None for c in cell):
+            raise NotApplicable(f"subscript of register array {load.buffer} is not constant")
+        return "_".join([ident(load.buffer), *map(str, cell[:-1]), f"v{cell[-1]}"])
+
+    def store(self, target: Load, value: str) -> str:
+        if self.is_lane_local(target):
+            return f"{ident(target.buffer)} = {value};"
+        if target.buffer in self.registers:
+            return f"{self.register(target)} = {value};"
+        address = Scalar("int64", self.buffers, self.registers).address(self.at_base(target))
+        return f"store({ident(target.buffer)} + {address}, ({self.type})({value}));"
+

@@ -1,0 +1,147 @@
+"""Recipes: schedules of loop nests, written in the roles that loops play.
+
+A recipe never names a loop of one nest, so it applies to a nest of another depth and size. The roles
+(see `roles.py`) are
+
+    P  outer spatial loops        R  outer reduction loops
+    q  the spatial loop with reuse        r  the innermost reduction loop
+    p  the contiguous spatial loop (vectors run along it)
+
+and each role may be split at two levels: a cache tile (`tile`) and a register tile (`register`).
+`order` lists tile loops (`q2`), register-tile loops (`q1`) and points (`q0`), outermost first;
+tokens whose loop does not exist in a nest are skipped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+from gnnperf.errors import InputError
+
+ROLES = ("P", "q", "p", "R", "r")
+VERSION = 1
+
+ORDERS: Mapping[str, tuple[str, ...]] = {
+    # register blocking inside cache tiles, reductions innermost but for the register tile
+    "blocked": ("P2", "q2", "p2", "R2", "r2", "P0", "q1", "p1", "R0", "r1", "r0", "q0", "p0"),
+    # the panel of the contiguous loop outermost (packed operands stay in cache)
+    "panel": ("p2", "R2", "r2", "P2", "q2", "P0", "q1", "p1", "R0", "r1", "r0", "q0", "p0"),
+    # register tile of the contiguous loop outermost of the points: one packed column panel at a time
+    "column": ("P2", "p2", "q2", "R2", "r2", "P0", "p1", "q1", "R0", "r1", "r0", "q0", "p0"),
+    # row by row: update a whole row for every reduction step
+    "row": ("P2", "q2", "p2", "P0", "q1", "q0", "R2", "r2", "R0", "r1", "r0", "p1", "p0"),
+    # dot products: reductions innermost, vectors along them
+    "dot": ("P2", "q2", "p2", "P0", "q1", "p1", "p0", "R2", "r2", "R0", "r1", "q0", "r0"),
+    # reductions outermost: stream through the inputs once
+    "stream": ("R2", "r2", "R0", "r1", "r0", "P2", "q2", "p2", "P0", "q1", "q0", "p1", "p0"),
+    # tiles of the contiguous loop outermost, then the stream through the reductions
+    "strip": ("p2", "P2", "q2", "R2", "r2", "R0", "r1", "r0", "P0", "q1", "q0", "p1", "p0"),
+    # two-dimensional tiles walked against the store order (transpositions)
+    "tile2d": ("P2", "p2", "q2", "P0", "R2", "r2", "R0", "r1", "r0", "q1", "p1", "q0", "p0"),
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One point of the schedule space. Sizes are iterations; 0 means "not split".
+
+    order: key of ORDERS. tile: cache-tile size per role. register: register-tile size per role (p and
+    the vectorised r: in vectors of 64 bytes). vector: the role that runs across vector lanes, or
+    "none" (left to the compiler). parallel: which loops become threads. accumulate: keep partial
+    results in registers or on the stack. pack: copy tiles of operands that are reused ("q": those
+    invariant in q, "p": those invariant in p). unroll: factor of the innermost reduction loop.
+    prefetch: distance for indirect loads. fuse: 0 keeps the nests of a unit apart, n shares their
+    outermost loop in tiles of n iterations.
+    """
+
+    order: str = "blocked"
+    tile_P: int = 0
+    tile_q: int = 0
+    tile_p: int = 0
+    tile_R: int = 0
+    tile_r: int = 0
+    register_q: int = 0
+    register_p: int = 0
+    register_r: int = 0
+    vector: Literal["p", "r", "none"] = "p"
+    parallel: Literal["none", "spatial", "reduction"] = "spatial"
+    omp_schedule: Literal["static", "dynamic", "guided", "balanced"] = "static"
+    chunk: int = 0
+    collapse: int = 1
+    accumulate: bool = True
+    pack: Literal["", "q", "p", "qp"] = ""
+    unroll: int = 0
+    prefetch: int = 0
+    fuse: int = 0
+
+    def tile(self, role: str) -> int:
+        return int(getattr(self, f"tile_{role}"))
+
+    def register(self, role: str) -> int:
+        return int(getattr(self, f"register_{role}")) if role in "qpr" else 0
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        return ORDERS[self.order]
+
+    @property
+    def id(self) -> str:
+        """Short stable hash: equal recipes have equal ids."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form: only what differs from the defaults, plus kind and version."""
+        default = Recipe()
+        changed = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {"kind": "recipe", "version": VERSION} | {
+            k: v for k, v in changed.items() if v != getattr(default, k) or k == "order"
+        }
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Recipe:
+        """Inverse of `to_dict`; InputError on another kind, version, or an unknown field."""
+        if data.get("kind") != "recipe" or data.get("version") != VERSION:
+            raise InputError(
+                f"expected a schedule of kind 'recipe' version {VERSION}, got kind {data.get('kind')!r} "
+                f"version {data.get('version')!r}; export it again with this version of gnnperf"
+            )
+        values = {k: v for k, v in data.items() if k not in ("kind", "version")}
+        known = {f.name for f in fields(Recipe)}
+        if unknown := sorted(set(values) - known):
+            raise InputError(f"unknown recipe fields {', '.join(unknown)}; expected some of {', '.join(sorted(known))}")
+        if values.get("order", "blocked") not in ORDERS:
+            raise InputError(f"unknown loop order {values['order']!r}; expected one of {', '.join(ORDERS)}")
+        return Recipe(**values)
+
+    def describe(self) -> str:
+        """The schedule in words, for reports."""
+        words = [f"{self.order} order"]
+        if self.fuse:
+            words.append(f"fuse in tiles of {self.fuse}" if self.fuse > 1 else "fuse")
+        tiles = [f"{role}:{self.tile(role)}" for role in ROLES if self.tile(role)]
+        if tiles:
+            words.append("tile " + " ".join(tiles))
+        registers = [f"{role}:{self.register(role)}" for role in "qpr" if self.register(role) > 1]
+        if registers:
+            words.append("register tile " + " ".join(registers))
+        words.append(f"vectorize {self.vector}" if self.vector != "none" else "compiler vectors")
+        if self.parallel == "none":
+            words.append("one thread")
+        else:
+            chunk = f",{self.chunk}" if self.chunk else ""
+            collapse = f" collapse {self.collapse}" if self.collapse > 1 else ""
+            words.append(f"parallel {self.parallel} {self.omp_schedule}{chunk}{collapse}")
+        if self.accumulate:
+            words.append("accumulate locally")
+        if self.pack:
+            words.append("pack " + " and ".join(f"{c}-invariant" for c in self.pack))
+        if self.unroll > 1:
+            words.append(f"unroll {self.unroll}")
+        if self.prefetch:
+            words.append(f"prefetch {self.prefetch} ahead")
+        return ", ".join(words)

@@ -1,0 +1,138 @@
+"""Sampling the schedule space of a nest: defaults, random recipes, mutations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read
+from gnnperf.nests.ir import Loop, LoopNest, Op, loads, walk
+from gnnperf.schedules.recipe import ORDERS, Recipe
+
+CHOICES: Mapping[str, tuple[Any, ...]] = {
+    "order": tuple(ORDERS),
+    "tile_P": (0, 0, 0, 1, 2, 4, 8, 16, 32),
+    "tile_q": (0, 0, 8, 16, 32, 64, 128, 256),
+    "tile_p": (0, 0, 32, 64, 128, 256, 512, 1024, 2048),
+    "tile_R": (0, 0, 0, 8, 16, 32, 64),
+    "tile_r": (0, 0, 32, 64, 128, 256, 512, 1024),
+    "register_q": (0, 2, 4, 6, 8, 12),
+    "register_p": (0, 1, 2, 3, 4, 8),
+    "register_r": (1, 2, 4, 8),
+    "vector": ("p", "p", "r", "none"),
+    "parallel": ("spatial", "spatial", "spatial", "reduction", "none"),
+    "omp_schedule": ("static", "static", "dynamic", "guided", "balanced"),
+    "chunk": (0, 0, 1, 4, 16, 64),
+    "collapse": (1, 1, 2, 3),
+    "accumulate": (True, True, False),
+    "pack": ("", "", "q", "p", "qp"),
+    "unroll": (0, 0, 2, 4, 8),
+    "prefetch": (0, 0, 4, 8, 12, 16),
+    "fuse": (0, 1, 4, 16, 64),
+}
+"""Values per field; a repeated value is more likely."""
+
+MAX_REGISTER_TILE = 32
+"""vectors in a register tile: the register file of AVX-512; more only spills."""
+
+DEFAULTS = (
+    Recipe(order="row", accumulate=False),
+    Recipe(order="row", register_p=4, fuse=1),
+    Recipe(order="row", register_p=4, parallel="none"),
+    Recipe(order="blocked", tile_q=64, tile_p=256, tile_r=256, register_q=6, register_p=4),
+    Recipe(order="panel", tile_q=96, tile_p=256, tile_r=256, register_q=8, register_p=3, pack="q"),
+    Recipe(order="dot", vector="r", register_r=4, register_q=4),
+    Recipe(order="dot", vector="r", register_r=8, parallel="reduction"),
+    Recipe(order="tile2d", tile_q=32, tile_p=32, register_q=8, register_p=1),
+    Recipe(order="strip", tile_p=1024, register_p=4),
+    Recipe(order="row", register_p=8, prefetch=8, omp_schedule="balanced"),
+)
+"""Starting points of every search: one for each way nests are usually made fast."""
+
+
+def relevant_fields(nest: LoopNest) -> list[str]:
+    """Fields that can change the schedule of this nest (others would only be noise in the search)."""
+    bands = [band(n) for n in nest.body if isinstance(n, Loop)]
+    local = {k for k, b in nest.buffers.items() if b.scope == "local"}
+    loops = list(nest.loops())
+    reduction = any(is_reduction(lp, b.statements, local) for b in bands for lp in b.loops)
+    spatial = max((sum(not is_reduction(lp, b.statements, local) for lp in b.loops) for b in bands), default=0)
+    reductions = max((sum(is_reduction(lp, b.statements, local) for lp in b.loops) for b in bands), default=0)
+    dependent = any(is_data_dependent(lp) for lp in loops)
+    indirect = any(True for s in nest.statements() for ld in loads(s.value) for i in ld.indices for _ in loads(i))
+    names = ["order", "tile_p", "register_p", "vector", "parallel", "omp_schedule", "chunk"]
+    names += ["tile_q", "register_q", "collapse"] if spatial >= 2 else []
+    names += ["tile_P"] if spatial >= 3 else []
+    names += ["tile_r", "register_r", "accumulate", "unroll"] if reduction else []
+    names += ["tile_R"] if reductions >= 2 else []
+    names += ["pack"] if spatial >= 2 and len({r for n in nest.body for r in read(n)}) >= 1 else []
+    names += ["prefetch"] if dependent or indirect else []
+    names += ["fuse"] if len(nest.body) > 1 else []
+    return names
+
+
+def random_recipe(nest: LoopNest, rng: Random) -> Recipe:
+    """A recipe drawn at random over the fields that matter for the nest."""
+    values = {name: rng.choice(CHOICES[name]) for name in relevant_fields(nest)}
+    return _repaired(Recipe(**values), nest)
+
+
+def mutate(recipe: Recipe, nest: LoopNest, rng: Random) -> Recipe:
+    """Change one to three fields; sizes move to a neighbouring value half of the time."""
+    names = relevant_fields(nest)
+    for _ in range(50):
+        changes: dict[str, Any] = {}
+        for name in rng.sample(names, k=min(len(names), rng.choice((1, 1, 2, 3)))):
+            changes[name] = _step(name, getattr(recipe, name), rng)
+        mutant = _repaired(replace(recipe, **changes), nest)
+        if mutant != recipe:
+            return mutant
+    return random_recipe(nest, rng)
+
+
+def _step(name: str, value: Any, rng: Random) -> Any:
+    choices = list(dict.fromkeys(CHOICES[name]))
+    if isinstance(value, int) and not isinstance(value, bool) and value in choices and rng.random() < 0.5:
+        at = choices.index(value) + rng.choice((-1, 1))
+        return choices[min(max(at, 0), len(choices) - 1)]
+    return rng.choice(choices)
+
+
+def _repaired(recipe: Recipe, nest: LoopNest) -> Recipe:
+    """Resolve contradictions that would otherwise waste a trial."""
+    changes: dict[str, Any] = {}
+    if recipe.vector == "r":
+        changes |= {"accumulate": True, "register_p": 0}
+        if recipe.register_q * recipe.register_r > MAX_REGISTER_TILE:
+            changes["register_r"] = max(1, MAX_REGISTER_TILE // recipe.register_q)
+    else:
+        changes["register_r"] = 0
+        if recipe.register_q * max(1, recipe.register_p) > MAX_REGISTER_TILE:
+            changes["register_q"] = MAX_REGISTER_TILE // max(1, recipe.register_p)
+    if recipe.parallel == "none":
+        changes |= {"omp_schedule": "static", "chunk": 0, "collapse": 1}
+    if recipe.omp_schedule == "balanced" and not any(is_data_dependent(n) for n in walk(nest.body) if isinstance(n, Loop)):
+        changes["omp_schedule"] = "static"
+    if recipe.omp_schedule == "balanced":
+        changes |= {"chunk": 0, "collapse": 1}
+    return replace(recipe, **changes)
+
+
+def neighbours_of_best(
+    best: list[Recipe], nest: LoopNest, rng: Random, propose: Callable[[Recipe], bool], count: int
+) -> list[Recipe]:
+    """Up to `count` new recipes: mutations of the best so far, as far as `propose` accepts them."""
+    found: list[Recipe] = []
+    for _ in range(count * 20):
+        if len(found) == count:
+            break
+        parent = best[min(int(rng.expovariate(1.0)), len(best) - 1)]
+        candidate = mutate(parent, nest, rng)
+        if candidate not in found and propose(candidate):
+            found.append(candidate)
+    return found
+
+
+__all__ = ["CHOICES", "DEFAULTS", "Op", "mutate", "neighbours_of_best", "random_recipe", "relevant_fields"]

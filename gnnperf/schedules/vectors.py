@@ -1,0 +1,52 @@
+"""What may run as explicit vectors, and how wide they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gnnperf.nests.analysis import DTYPE_BYTES, stride, varies
+from gnnperf.nests.ir import Buffer, Op, Statement, Symbol, loads, subexpressions
+
+VECTOR_BYTES = 64
+"""Vectors are written 64 bytes wide; the compiler splits them where the machine's are narrower."""
+
+ELEMENTWISE = frozenset("add sub mul div neg min max sqrt exp log abs tanh sin cos lt le gt ge eq ne select pow".split())
+
+
+def lanes(statement: Statement, buffers: Mapping[str, Buffer]) -> int:
+    return VECTOR_BYTES // DTYPE_BYTES[buffers[statement.target.buffer].dtype]
+
+
+def vectorizable(statement: Statement, iterator: str, buffers: Mapping[str, Buffer]) -> bool:
+    """One floating-point dtype throughout, elementwise operations, no guard, no iterator as a value,
+    and a store that is contiguous along the iterator (or a reduction across it)."""
+    dtype = buffers[statement.target.buffer].dtype
+    if dtype not in ("float64", "float32") or statement.guard is not None:
+        return False
+    if varies(statement.target, iterator) and stride(statement.target, iterator, buffers) != 1:
+        return False
+    if not varies(statement.target, iterator) and statement.target.indices and statement.reduce is None:
+        return False
+    if any(True for i in statement.target.indices for _ in loads(i)):
+        return False
+    return _elementwise(statement, dtype, buffers)
+
+
+def _elementwise(statement: Statement, dtype: str, buffers: Mapping[str, Buffer]) -> bool:
+    stack = [statement.value]
+    while stack:
+        expr = stack.pop()
+        if isinstance(expr, Op):
+            if expr.name not in ELEMENTWISE:
+                return False
+            stack.extend(expr.args)
+        elif isinstance(expr, Symbol):
+            return False
+        elif not hasattr(expr, "value"):  # a Load: its subscripts are addresses, not vector values
+            if buffers[expr.buffer].dtype != dtype:  # type: ignore[union-attr]
+                return False
+    return True
+
+
+def uses_symbol_value(statement: Statement) -> bool:
+    return any(isinstance(e, Symbol) for e in subexpressions(statement.value))
