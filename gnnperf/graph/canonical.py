@@ -37,7 +37,9 @@ def digest(graph: ProgramGraph) -> str:
             loops[e.source].append(word)
         else:
             between[e.source, e.target].append(word)
-    nodes = [json.dumps([n.kind, n.features, sorted(loops[i])], sort_keys=True) for i, n in enumerate(graph.nodes)]
+    nodes = [
+        json.dumps([n.kind, n.features, sorted(loops[i])], sort_keys=True) for i, n in enumerate(graph.nodes)
+    ]
     words = sorted({*nodes, *(word for found in between.values() for word in found)})
     number = {word: i for i, word in enumerate(words)}
     labels = {ends: tuple(sorted(number[word] for word in found)) for ends, found in between.items()}
@@ -92,7 +94,7 @@ def _cells(colours: Colours) -> dict[int, list[int]]:
 
 
 def _split(cells: Mapping[int, Sequence[int]], colours: Colours, labels: Labels) -> tuple[list[Any], Labels]:
-    """Edges between classes that are joined completely and uniformly, as (class, class, label), and the others."""
+    """Edges between classes joined completely and uniformly, as (class, class, label), and the others."""
     counts: Counter[tuple[int, int, tuple[int, ...]]] = Counter(
         (colours[s], colours[t], label) for (s, t), label in labels.items()
     )

@@ -65,16 +65,18 @@ class Field:
         return defaults.get(self.type, "none" if "none" in self.choices else None)
 
 
+# fmt: off
 NODE_FIELDS: tuple[Field, ...] = (
     # loop
     Field("loop_kind", ("loop",), "", "how iterations depend on one another", "category", same(LOOP_KINDS)),
     Field("extent", ("loop",), "iterations", "mean trip count; 0 when it is not known"),
     Field("extent_unknown", ("loop",), "", "the trip count depends on data and was not measured", "flag"),
-    Field("extent_varies", ("loop",), "", "the bounds depend on an outer iterator (triangular, tiled)", "flag"),
+    Field("extent_varies", ("loop",), "", "bounds depend on an outer iterator (triangular, tiled)", "flag"),
     Field("extent_power_of_two", ("loop",), "iterations", "largest power of two that divides the extent"),
     Field("iterations", ("loop",), "iterations", "how often the body runs in total"),
     Field("step", ("loop",), "", "increment of the iterator"),
     Field("depth", ("loop",), "loops", "number of enclosing loops"),
+    Field("ordered", ("loop",), "", "iterations run in order (also said of data-dependent loops)", "flag"),
     Field("innermost", ("loop",), "", "contains no loop", "flag"),
     Field("reduces", ("loop",), "", "some reduction below it accumulates over this loop", "flag"),
     Field("annotation", ("loop",), "", "what a schedule does with the loop", "category", same(ANNOTATIONS)),
@@ -102,7 +104,8 @@ NODE_FIELDS: tuple[Field, ...] = (
     Field("indirect", ("access",), "", "some subscript is loaded from memory (gather, scatter)", "flag"),
     Field("initialised", ("access",), "", "the reduction sets the element's initial value itself", "flag"),
     # compute (and, for address arithmetic that is not affine, access)
-    Field("operations", ("compute", "access"), "operations", "operations per instance", "histogram", OPERATIONS),
+    Field("operations", ("compute", "access"), "operations", "operations per instance", "histogram",
+          OPERATIONS),
     Field("reduction", ("compute",), "", "how the result is combined with its target", "category",
           same(REDUCTIONS)),
     Field("guarded", ("compute",), "", "runs only where a condition holds", "flag"),
@@ -146,6 +149,7 @@ GRAPH_FIELDS: tuple[Field, ...] = (
     Field("loop_depth", (), "loops", "deepest nesting"),
     Field("statements", (), "statements", "number of compute nodes"),
 )
+# fmt: on
 
 FIELDS: Mapping[Level, tuple[Field, ...]] = MappingProxyType(
     {"node": NODE_FIELDS, "edge": EDGE_FIELDS, "graph": GRAPH_FIELDS}
@@ -154,11 +158,12 @@ NODE_FEATURES = sum(f.width for f in NODE_FIELDS)
 EDGE_FEATURES = sum(f.width for f in EDGE_FIELDS)
 GRAPH_FEATURES = sum(f.width for f in GRAPH_FIELDS)
 
-_BY_KIND: dict[tuple[Level, str], dict[str, Field]] = {
+_KINDS: Mapping[Level, tuple[str, ...]] = {"node": NODE_KINDS, "edge": RELATIONS, "graph": ("",)}
+_BY_KIND = {
     (level, kind): {f.name: f for f in FIELDS[level] if kind in f.kinds or not f.kinds}
-    for level, kinds in (("node", NODE_KINDS), ("edge", RELATIONS), ("graph", ("",)))
+    for level, kinds in _KINDS.items()
     for kind in kinds
-}  # type: ignore[assignment]
+}
 
 
 def fields_of(level: Level, kind: str = "") -> Mapping[str, Field]:
@@ -166,7 +171,7 @@ def fields_of(level: Level, kind: str = "") -> Mapping[str, Field]:
     try:
         return _BY_KIND[level, kind]
     except KeyError:
-        known = ", ".join(k for lv, k in _BY_KIND if lv == level)
+        known = ", ".join(_KINDS[level])
         raise InputError(f"expected a graph {level} kind out of {known}, got {kind!r}") from None
 
 

@@ -51,7 +51,7 @@ def from_json(text: str) -> ProgramGraph:
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError(f"expected the JSON of a program graph, got text that does not parse: {error}") from error
+        raise InputError(f"expected the JSON of a program graph, got no JSON: {error}") from error
     return from_dict(document)
 
 
@@ -70,11 +70,9 @@ def from_networkx(graph: nx.MultiDiGraph) -> ProgramGraph:
     position = {name: i for i, name in enumerate(graph)}
     try:
         nodes = [Node(d["kind"], _fields(d), d.get("label", "")) for _, d in graph.nodes(data=True)]
-        edges = [
-            Edge(position[s], position[t], d["kind"], _fields(d)) for s, t, d in graph.edges(data=True)
-        ]
+        edges = [Edge(position[s], position[t], d["kind"], _fields(d)) for s, t, d in graph.edges(data=True)]
     except KeyError as error:
-        raise InputError(f"expected every node and edge to have the attribute {error}, got one without") from error
+        raise InputError(f"expected every node and edge to have {error}, got one without") from error
     return ProgramGraph(tuple(nodes), tuple(edges), graph.graph.get("values", {}), graph.graph.get("profile"))
 
 

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping
 
 NODE_KINDS = ("loop", "buffer", "access", "compute", "intrinsic")
 
+_CONSUMERS = ("compute", "intrinsic", "access", "loop")
+
 ENDPOINTS: Mapping[str, frozenset[tuple[str, str]]] = {
     "contains": frozenset({("loop", "loop"), ("loop", "compute"), ("loop", "intrinsic")}),
     "indexes": frozenset({("loop", "access")}),
-    "reads": frozenset({("buffer", "access"), *(("access", k) for k in ("compute", "intrinsic", "access", "loop"))}),
+    "reads": frozenset({("buffer", "access"), *(("access", consumer) for consumer in _CONSUMERS)}),
     "writes": frozenset({("compute", "access"), ("intrinsic", "access"), ("access", "buffer")}),
-    "flows": frozenset((s, t) for s in ("compute", "intrinsic") for t in ("compute", "intrinsic", "access", "loop")),
+    "flows": frozenset((source, consumer) for source in ("compute", "intrinsic") for consumer in _CONSUMERS),
     "assigns": frozenset({("loop", "intrinsic")}),
 }
 """Which kinds each relation may join, in the direction of containment or of data.
@@ -35,11 +37,21 @@ INTRINSIC_AXES = ("m", "n", "k", "batch")
 
 DTYPES: Mapping[str, str] = {
     **{f"float{n}": "floating" for n in (16, 32, 64)},
-    **{n: "floating" for n in ("bfloat16", "float8_e4m3", "float8_e5m2")},
-    **{f"{sign}int{n}": "integer" for sign in ("", "u") for n in (4, 8, 16, 32, 64)},
+    **dict.fromkeys(("bfloat16", "float8_e4m3", "float8_e5m2"), "floating"),
+    **{f"{sign}int{n}": "integer" for sign in ("", "u") for n in (8, 16, 32, 64)},
     "bool": "boolean",
     "complex64": "complex",
     "complex128": "complex",
+}
+
+ELEMENT_BYTES: Mapping[str, int] = {
+    "bool": 1,
+    "bfloat16": 2,
+    "float8_e4m3": 1,
+    "float8_e5m2": 1,
+    **{f"{kind}{8 * n}": n for n in (1, 2, 4, 8) for kind in ("int", "uint")},
+    **{f"float{8 * n}": n for n in (2, 4, 8)},
+    **{f"complex{8 * n}": n for n in (8, 16)},
 }
 
 OPERATIONS: Mapping[str, str] = {
