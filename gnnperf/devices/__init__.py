@@ -1,7 +1,21 @@
-"""The machine and its neighbours: what a device is, and what this one can do."""
+"""The machine and its neighbours: what a device is, what this one can do, one timed job at a time."""
 
 from gnnperf.devices.cache import gnnperf_cache_dir
+from gnnperf.devices.catalog import list_devices, load_device, read_device
+from gnnperf.devices.host import describe_host
 from gnnperf.devices.lock import MachineLock
+from gnnperf.devices.probe import probe
+from gnnperf.devices.spec import DeviceSpec
 from gnnperf.devices.toolchain import find_compiler
 
-__all__ = ["MachineLock", "find_compiler", "gnnperf_cache_dir"]
+__all__ = [
+    "DeviceSpec",
+    "MachineLock",
+    "describe_host",
+    "find_compiler",
+    "gnnperf_cache_dir",
+    "list_devices",
+    "load_device",
+    "probe",
+    "read_device",
+]

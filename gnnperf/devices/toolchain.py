@@ -21,7 +21,9 @@ def _find(name: str, path: str) -> tuple[str, str]:
     try:
         shown = subprocess.run([found, "--version"], capture_output=True, text=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
-        raise InputError(f"C++ compiler {found} does not run ({error}); name another in GNNPERF_CXX") from None
+        raise InputError(
+            f"C++ compiler {found} does not run ({error}); name another in GNNPERF_CXX"
+        ) from None
     return found, shown.stdout.partition("\n")[0].strip()
 
 

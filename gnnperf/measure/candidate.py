@@ -86,7 +86,8 @@ def _argument(values: Mapping[str, NDArray[Any]], name: str, ctype: str) -> Any:
 def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | None, report: Report) -> None:
     """Do a job and report stages as {"stage": name} and, at the end, {"status": ...}.
 
-    Stages: "load", "wait" (for the machine), "baseline", "candidate", "time".
+    Stages: "load", "wait" (for the machine), "baseline", "candidate", "verify", "time"
+    (repeated for as long as the timing goes on).
     """
     os.environ.update(thread_environment(job["threads"]))
     report({"stage": "load"})
@@ -108,6 +109,7 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
     calls.append(bind(job["candidate"], arrays.values))
     arrays.reset()
     first_s.append(_clock(calls[-1]))
+    report({"stage": "verify"})
     problem = _check(arrays, job, blobs)
     if problem:
         report({"status": "wrong_result", "detail": problem})
@@ -116,7 +118,8 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
         report({"status": "ok"})
     else:
         report({"stage": "time"})
-        samples = sample(calls, first_s, arrays.restore_inouts, job["limits"])
+        alive = lambda: report({"stage": "time"})  # noqa: E731
+        samples = sample(calls, first_s, arrays.restore_inouts, job["limits"], alive)
         counters = None
         if job["counters"]:
             counters = count(calls[-1], arrays.restore_inouts)
@@ -131,7 +134,8 @@ def _check(arrays: Arrays, job: Mapping[str, Any], blobs: Mapping[str, Bytes]) -
         return f"{overrun}: written out of bounds"
     if job["reference"] is None:
         return None
-    reference = {name: Layout(*layout).view(blobs[blob]) for name, (blob, *layout) in job["reference"].items()}
+    described = job["reference"].items()
+    reference = {name: Layout(*layout).view(blobs[blob]) for name, (blob, *layout) in described}
     return verify(reference, arrays.values, job["reduction_length"])
 
 
@@ -144,20 +148,23 @@ def _deliver(arrays: Arrays, outputs: list[str], outbox: Bytes) -> None:
 
 
 def sample(
-    calls: list[Call], first_s: list[float], restore: Call, limits: Mapping[str, Any]
+    calls: list[Call], first_s: list[float], restore: Call, limits: Mapping[str, Any], alive: Call
 ) -> list[list[float]]:
     """Runtimes in seconds, one list per call, taken in turn: first, second, second, first, ...
 
     Turning the order round cancels what one call leaves behind for the next (caches, clocks). Stops
-    when the median of every call is known to `target`, or when the budget is spent.
+    when the median of every call is known to `target`, or when the budget is spent. `alive` is
+    called between runs, so that a time limit can be one on a single run.
     """
     if _hopeless(first_s, limits["cutoff"]) and first_s[-1] > 0.1:  # no cold start takes that long
         return [[t] for t in first_s]
+    alive()
     warm_s = [_run(call, restore) for call in calls]
     if _hopeless(warm_s, limits["cutoff"]):
         return [[t] for t in warm_s]
+    alive()
     samples: list[list[float]] = [[] for _ in calls]
-    start = time.perf_counter()
+    start = reported = time.perf_counter()
     # A burst of noise is longer than a few short runs: look at a fifth of the budget at least.
     enough_s, n, check_at = limits["budget_s"] / 5, 0, limits["min_samples"]
     turn = list(range(len(calls)))
@@ -166,7 +173,11 @@ def sample(
             samples[i].append(_run(calls[i], restore))
         turn.reverse()
         n += 1
-        elapsed_s = time.perf_counter() - start
+        now = time.perf_counter()
+        elapsed_s = now - start
+        if now - reported > 0.5:
+            alive()
+            reported = now
         if n < limits["min_samples"]:
             continue
         if elapsed_s > limits["budget_s"] or n >= limits["max_samples"]:

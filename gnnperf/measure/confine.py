@@ -7,6 +7,7 @@ import ctypes
 import os
 import resource
 import signal
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _STACK_BYTES = 8 << 20  # of one OpenMP thread
@@ -51,8 +52,7 @@ def limit_memory(allowance_bytes: int, threads: int) -> int:
     is not counted as data (shared mappings). Both leave room for the threads' stacks and arenas.
     """
     page = resource.getpagesize()
-    with open("/proc/self/statm") as file:
-        sizes = [int(field) * page for field in file.read().split()]
+    sizes = [int(field) * page for field in Path("/proc/self/statm").read_text().split()]
     allowed = min(allowance_bytes, int(0.8 * _memory_available_bytes()))
     stacks = 2 * threads * _STACK_BYTES
     data = sizes[5] + allowed + stacks
@@ -67,13 +67,12 @@ def limit_files(nbytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, nbytes))
     # If the machine does run out of memory, this process goes first.
-    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def _memory_available_bytes() -> int:
-    with open("/proc/meminfo") as file:
-        for line in file:
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
     return 1 << 62

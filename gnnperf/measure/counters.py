@@ -12,6 +12,7 @@ import os
 import platform
 import struct
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 
 _SYSCALL = {"x86_64": 298, "aarch64": 241}  # perf_event_open
@@ -48,7 +49,7 @@ class Counters:
     @classmethod
     def open(cls, events: Mapping[str, tuple[int, int]]) -> Counters | None:
         """Counters of the events this machine can count; None when there are none."""
-        threads = [int(t) for t in os.listdir("/proc/self/task")]
+        threads = [int(task.name) for task in Path("/proc/self/task").iterdir()]
         found = {name: _open_all(kind, config, threads) for name, (kind, config) in events.items()}
         usable = {name: descriptors for name, descriptors in found.items() if descriptors}
         return cls(usable) if usable else None

@@ -18,8 +18,7 @@ STATUSES: tuple[Status, ...] = (
 class Limits:
     """How long and how precisely to measure one candidate.
 
-    timeout_s: wall time for each stage (the baseline's first call, the candidate's first call and
-        its verification; the timed section gets `budget_s` more). Waiting for the machine is free.
+    timeout_s: wall time for one call, and for the verification. Waiting for the machine is free.
     budget_s: wall time spent on timed runs once `min_samples` pairs are there.
     target: relative half-width of the 95% interval of each median at which timing stops.
     min_samples: pairs always taken; six is the fewest whose interval reaches 95%.
@@ -59,13 +58,11 @@ class Measurement:
     flags: str = ""
 
     @classmethod
-    def from_samples(
-        cls, candidate_s: Sequence[float], baseline_s: Sequence[float] = (), **rest: Any
-    ) -> Measurement:
+    def from_samples(cls, candidate_s: Sequence[float], baseline_s: Sequence[float] = ()) -> Measurement:
         """An "ok" measurement from the runtimes of single runs, in seconds."""
         median, lo, hi = median_interval(candidate_s)
         if not baseline_s:
-            return cls("ok", median, (lo, hi), len(candidate_s), **rest)
+            return cls("ok", median, (lo, hi), len(candidate_s))
         base, base_lo, base_hi = median_interval(baseline_s)
         return cls(
             "ok",
@@ -76,7 +73,6 @@ class Measurement:
             (base_lo, base_hi),
             base / median,
             speedup_interval((base_lo, base_hi), (lo, hi)),
-            **rest,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,11 +15,9 @@ from gnnperf.errors import GnnperfError, InputError, MeasureError
 from gnnperf.measure.library import Protocol
 from gnnperf.measure.subprocesses import Tools
 
+_STANDARD = ("algorithm", "cmath", "cstddef", "cstdint", "cstdlib", "cstring", "limits", "omp.h")
 _HEADERS: dict[Protocol, str] = {
-    "plain": "".join(
-        f"#include <{name}>\n"
-        for name in "algorithm cmath cstddef cstdint cstdlib cstring limits omp.h".split()
-    ),
+    "plain": "".join(f"#include <{name}>\n" for name in _STANDARD),
     "dace": "#include <dace/dace.h>\n#include <omp.h>\n",
 }
 
@@ -28,7 +26,7 @@ def dace_include_folder() -> Path:
     """DaCe's runtime headers, found without importing DaCe. Raises InputError without DaCe."""
     spec = importlib.util.find_spec("dace")
     if spec is None or not spec.submodule_search_locations:
-        raise InputError("compiling DaCe code needs the dace package; install it with: pip install dace==1.0.2")
+        raise InputError("compiling DaCe code needs the dace package: pip install dace==1.0.2")
     return Path(spec.submodule_search_locations[0]) / "runtime" / "include"
 
 
@@ -64,7 +62,7 @@ def _precompile(protocol: Protocol, command: Sequence[str], folder: Path, tools:
         done = tools.run([*command, *header], str(folder), 300.0, 8 << 30)
         if done.returncode != 0:
             raise MeasureError(f"the headers do not compile: {done.stderr.strip()[:200]}")
-        os.replace(unfinished, folder / "gnnperf.h.gch")
+        Path(unfinished).replace(folder / "gnnperf.h.gch")
     finally:
         Path(unfinished).unlink(missing_ok=True)
 

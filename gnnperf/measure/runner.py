@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,13 +105,15 @@ class Runner:
             baseline, candidate, data, outputs, inouts, reference, limits, reduction_length, threads
         )
         result, _ = self._request({**job, "counters": counters}, as_arrays(data), dict(reference or {}))
-        about = {"threads": threads, "compiler": candidate.compiler, "flags": candidate.flags}
-        if result["status"] != "ok":
-            if result["blame"] != "candidate":
-                whose = f"the baseline {baseline.symbol}" if baseline and result["blame"] == "baseline" else "loading"
-                raise MeasureError(f"{whose} failed: {result['status']}, {result['detail']}")
-            return Measurement(result["status"], detail=result["detail"], **about), None
-        return Measurement.from_samples(result["candidate"], result["baseline"], **about), result["counters"]
+        if result["status"] == "ok":
+            measured = Measurement.from_samples(result["candidate"], result["baseline"])
+        elif result["blame"] == "candidate":
+            measured = Measurement(result["status"], detail=result["detail"])
+        else:
+            whose = f"the baseline {baseline.symbol}" if baseline else "the measuring process"
+            raise MeasureError(f"{whose} failed: {result['status']}, {result['detail']}")
+        measured = replace(measured, threads=threads, compiler=candidate.compiler, flags=candidate.flags)
+        return measured, result.get("counters")
 
     def close(self) -> None:
         """End the server, and with it whatever it runs."""

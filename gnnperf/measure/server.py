@@ -8,6 +8,7 @@ a child, and ends when its client closes the socket or dies.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import mmap
 import os
@@ -30,7 +31,6 @@ from gnnperf.measure.protocol import receive, send
 def _blame(stage: str) -> str:
     """Whose fault it is when a child ends in a stage."""
     return {"load": "machine", "wait": "machine", "baseline": "baseline"}.get(stage, "candidate")
-
 
 
 class Server:
@@ -80,7 +80,7 @@ class Server:
         if outbox is None or result["status"] != "ok":
             return (result,)
         ends = np.cumsum([0, *sizes])
-        return (result, *(outbox[a:b] for a, b in zip(ends, ends[1:], strict=False)))
+        return (result, *(outbox[a:b] for a, b in itertools.pairwise(ends)))
 
     def _child(
         self, job: Mapping[str, Any], outbox: Bytes | None, writer: int, notes: int, parent: int
@@ -130,9 +130,9 @@ class Server:
                 if "status" in message:
                     return {"blame": _blame(stage), **message}
                 stage = message["stage"]
-                extra_s = limits["budget_s"] if stage == "time" else 0.0
-                unlimited = stage == "wait"
-                deadline = None if unlimited else time.monotonic() + limits["timeout_s"] + extra_s
+                # The timing stage reports itself every half second, or after a run that took longer.
+                grace_s = 2 * limits["timeout_s"] + 1.0 if stage == "time" else limits["timeout_s"]
+                deadline = None if stage == "wait" else time.monotonic() + grace_s
 
 
 def _last_line(descriptor: int) -> str:

@@ -1,0 +1,99 @@
+// Peak floating-point rate and memory bandwidth of this CPU, on one thread and on all.
+// Usage: probe THREADS ARRAY_BYTES; prints one JSON object. Best of many trials: a peak is a ceiling.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <omp.h>
+#include <sys/mman.h>
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+// Enough independent chains to fill two units of latency 4 to 5, few enough for 16 registers.
+constexpr int kChains = 12;
+constexpr int kTrials = 40;
+
+static double now_s() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// One thread's share: kChains chains of `steps` dependent fused multiply-adds on full vectors.
+template <class T> static T multiply_add(long steps, T factor, T term) {
+    using Vector [[gnu::vector_size(kVectorBytes)]] = T;
+    Vector chain[kChains];
+    for (int c = 0; c < kChains; ++c) chain[c] = Vector{} + T(c);
+    for (long i = 0; i < steps; ++i) {
+#pragma GCC unroll 12
+        for (int c = 0; c < kChains; ++c) chain[c] = chain[c] * factor + term;
+    }
+    T sum = 0;
+    for (int c = 0; c < kChains; ++c)
+        for (unsigned l = 0; l < sizeof(Vector) / sizeof(T); ++l) sum += chain[c][l];
+    return sum;
+}
+
+template <class T> static double peak_gflops(int threads) {
+    const long steps = 400000;
+    volatile T factor = T(0.5), term = T(1), sink = 0;  // volatile: nothing is known at compile time
+    double best_s = 1e30;
+    for (int trial = 0; trial < kTrials; ++trial) {
+        double start = 0, stop = 0;
+#pragma omp parallel num_threads(threads)
+        {
+#pragma omp barrier
+#pragma omp master
+            start = now_s();
+            T result = multiply_add<T>(steps, factor, term);
+#pragma omp barrier
+#pragma omp master
+            stop = now_s();
+#pragma omp critical
+            sink = sink + result;
+        }
+        if (stop - start < best_s) best_s = stop - start;
+    }
+    const double lanes = kVectorBytes / double(sizeof(T));
+    return 2.0 * lanes * kChains * steps * threads / best_s * 1e-9;
+}
+
+// STREAM triad, counted as STREAM counts it: two reads and one write of 8 bytes per element.
+static double triad_gbps(int threads, double *a, const double *b, const double *c, long n) {
+    double best_s = 1e30;
+    for (int trial = 0; trial < kTrials; ++trial) {
+        const double start = now_s();
+#pragma omp parallel for simd schedule(static) num_threads(threads)
+        for (long i = 0; i < n; ++i) a[i] = b[i] + 3.0 * c[i];
+        const double elapsed = now_s() - start;
+        if (elapsed < best_s) best_s = elapsed;
+    }
+    return 24.0 * n / best_s * 1e-9;
+}
+
+static double *pages(size_t bytes) {
+    void *memory = aligned_alloc(size_t(2) << 20, (bytes + (size_t(2) << 20) - 1) >> 21 << 21);
+    if (!memory) {
+        fprintf(stderr, "out of memory\n");
+        exit(1);
+    }
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    return static_cast<double *>(memory);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) return 2;
+    const int threads = atoi(argv[1]);
+    const long n = atol(argv[2]) / 8;
+    double *a = pages(8 * n), *b = pages(8 * n), *c = pages(8 * n);
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (long i = 0; i < n; ++i) a[i] = 0, b[i] = 1, c[i] = 2;  // first touch: pages near their threads
+    printf("{\"peak_gflops_fp32\": %.6g, \"peak_gflops_fp64\": %.6g, \"bandwidth_gbps\": %.6g, ",
+           peak_gflops<float>(threads), peak_gflops<double>(threads), triad_gbps(threads, a, b, c, n));
+    printf("\"peak_gflops_fp32_1_thread\": %.6g, \"peak_gflops_fp64_1_thread\": %.6g, "
+           "\"bandwidth_gbps_1_thread\": %.6g}\n",
+           peak_gflops<float>(1), peak_gflops<double>(1), triad_gbps(1, a, b, c, n));
+    return 0;
+}
