@@ -1,5 +1,6 @@
 """The program graph: schema, canonical digest, serialisation, drawing and encoding."""
 
+from gnnperf.graph.builder import GraphBuilder
 from gnnperf.graph.collation import GraphBatch, collate
 from gnnperf.graph.encoding import EncodedGraph, encode, signed_log2
 from gnnperf.graph.fields import (
@@ -29,6 +30,7 @@ __all__ = [
     "EncodedGraph",
     "Field",
     "GraphBatch",
+    "GraphBuilder",
     "Node",
     "ProgramGraph",
     "collate",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gnnperf.nests.ir import Const, Expr, Load, Statement, Symbol
+from gnnperf.nests.ir import Const, Expr, Load, Op, Statement, Symbol
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "pow": "**",
@@ -18,17 +18,27 @@ def expression_text(expr: Expr) -> str:
     if isinstance(expr, Symbol):
         return expr.name
     if isinstance(expr, Load):
-        indices = ", ".join(map(expression_text, expr.indices))
+        indices = ", ".join(map(_bare, expr.indices))
         return f"{expr.buffer}[{indices}]" if indices else expr.buffer
-    arguments = [expression_text(a) for a in expr.args]
-    if expr.name in _INFIX and len(arguments) == 2:
-        return f"({arguments[0]} {_INFIX[expr.name]} {arguments[1]})"
-    return f"{expr.name.removeprefix('cast:')}({', '.join(arguments)})"
+    if _is_infix(expr):
+        return f"({_bare(expr)})"
+    return f"{expr.name.removeprefix('cast:')}({', '.join(map(_bare, expr.args))})"
+
+
+def _is_infix(expr: Expr) -> bool:
+    return isinstance(expr, Op) and expr.name in _INFIX and len(expr.args) == 2
+
+
+def _bare(expr: Expr) -> str:
+    """Without parentheses around the whole."""
+    if not isinstance(expr, Op) or not _is_infix(expr):
+        return expression_text(expr)
+    left, right = map(expression_text, expr.args)
+    return f"{left} {_INFIX[expr.name]} {right}"
 
 
 def statement_text(statement: Statement) -> str:
     """`target = value`, `target += value`, `target max= value`; the guard follows after `if`."""
-    value = expression_text(statement.value)
     combine = {"add": "+=", "mul": "*=", None: "="}.get(statement.reduce, f"{statement.reduce}=")
-    text = f"{expression_text(statement.target)} {combine} {value[1:-1] if value.startswith('(') else value}"
-    return text if statement.guard is None else f"{text} if {expression_text(statement.guard)}"
+    text = f"{expression_text(statement.target)} {combine} {_bare(statement.value)}"
+    return text if statement.guard is None else f"{text} if {_bare(statement.guard)}"
