@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import tempfile
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from gnnperf.devices.host import _describe, describe_host, probe_file
@@ -36,7 +36,7 @@ def probe(refresh: bool = False) -> DeviceSpec:
         _run([compiler, *_FLAGS, str(Path(__file__).with_name("probe.cpp")), "-o", program])
         with MachineLock():
             measured = json.loads(_run([program, str(host.threads), str(_array_bytes(host))]))
-    today = datetime.now(timezone.utc).date().isoformat()
+    today = datetime.now(UTC).date().isoformat()
     source = f"measured by gnnperf devices probe on {today}, {version} {' '.join(_FLAGS)}"
     spec = dataclasses.replace(host, **measured, source=source)
     _keep(probe_file(host), json.dumps(spec.to_dict(), indent=1))
@@ -65,7 +65,10 @@ def _run(command: list[str]) -> str:
 
 def _keep(path: Path, text: str) -> None:
     """Write whole or not at all. A cache that cannot be written costs only the next probe its time."""
-    with contextlib.suppress(OSError), tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+    with (
+        contextlib.suppress(OSError),
+        tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file,
+    ):
         file.write(text)
         file.close()
         Path(file.name).replace(path)

@@ -3,6 +3,8 @@
 from gnnperf.measure.compiler import FLAGS, Compiler
 from gnnperf.measure.library import Argument, Library, Source
 from gnnperf.measure.measurement import STATUSES, Limits, Measurement, Status
+from gnnperf.measure.profile import Case, Profile, profile
+from gnnperf.measure.replay import Replay
 from gnnperf.measure.runner import Runner
 from gnnperf.measure.statistics import is_tie, median_interval, speedup_interval
 from gnnperf.measure.verification import relative_tolerance, verify
@@ -11,15 +13,19 @@ __all__ = [
     "FLAGS",
     "STATUSES",
     "Argument",
+    "Case",
     "Compiler",
     "Library",
     "Limits",
     "Measurement",
+    "Profile",
+    "Replay",
     "Runner",
     "Source",
     "Status",
     "is_tie",
     "median_interval",
+    "profile",
     "relative_tolerance",
     "speedup_interval",
     "verify",

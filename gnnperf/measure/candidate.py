@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gnnperf.devices.lock import MachineLock
 from gnnperf.measure.arrays import Bytes, GuardedCopy, Layout
-from gnnperf.measure.confine import limit_files, limit_memory, thread_environment
+from gnnperf.measure.confine import limit_files, limit_memory, prefer_this_process, thread_environment
 from gnnperf.measure.counters import HARDWARE_EVENTS, Counters
 from gnnperf.measure.library import CTYPES
 from gnnperf.measure.statistics import relative_half_width
@@ -90,6 +90,7 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
     (repeated for as long as the timing goes on).
     """
     os.environ.update(thread_environment(job["threads"]))
+    prefer_this_process()  # threads inherit it, so before there are any
     report({"stage": "load"})
     arrays = Arrays(job, blobs)
     limit_files(1 << 16)

@@ -24,6 +24,7 @@ FLAGS: dict[Protocol, tuple[str, ...]] = {
 """The flags DaCe compiles with by default, so that baseline and candidate differ in code alone."""
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[^\n]*$", re.MULTILINE)
+_GUARD = re.compile(r"^#ifndef (\w+)\n#define \1$", re.MULTILINE)
 _DACE_HASH = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"[./]*include/hash\.h"[^\n]*$', re.MULTILINE)
 _ERROR = re.compile(r"(?:fatal |internal compiler )?error: .*|undefined reference to .*")
 # The tool's surroundings failed, not the source: not the candidate's fault.
@@ -33,8 +34,8 @@ _SURROUNDINGS = re.compile(r"No space left on device|Read-only file system|File 
 class Compiler:
     """Builds `Source`s with g++.
 
-    Sources are put together, `batch` to a library, each in its own namespace, because starting the
-    compiler costs more than compiling one small nest; when such a library does not build, each of
+    Sources are put together, `batch` to a library, because starting the compiler costs more than
+    compiling one small nest; when such a library does not build, each of
     its sources is built alone, so that a bad one costs only itself. A source that was built before
     by the same `Compiler` is not built again. `timeout_s` and `memory_bytes` bound one run of the
     compiler. Libraries live in `folder`, or in a temporary folder until `close()`.
@@ -123,8 +124,8 @@ class Compiler:
         """Groups that may share a library, small enough to keep every job busy."""
         groups: dict[object, list[Source]] = {}
         for i, source in enumerate(sources):
-            # A macro would leak into its neighbours: such a source is built alone.
-            alone = i if re.search(r"^[ \t]*#[ \t]*define", source.text, re.MULTILINE) else None
+            # A macro would leak into its neighbours: a source with one of its own is built alone.
+            alone = i if "#define" in _GUARD.sub("", source.text) else None
             groups.setdefault((source.protocol, source.link, alone), []).append(source)
         size = max(1, min(self.batch, -(-len(sources) // self.jobs)))
         return [group[i : i + size] for group in groups.values() for i in range(0, len(group), size)]
@@ -132,7 +133,7 @@ class Compiler:
     def _build_batch(self, batch: list[Source]) -> list[Library | BuildError]:
         symbols = {source.symbol for source in batch}
         if len(batch) > 1 and len(symbols) == len(batch):
-            text = _join(batch)
+            text = _in_namespaces(batch) if batch[0].protocol == "dace" else "\n".join(s.text for s in batch)
         elif len(batch) == 1:
             text = _DACE_HASH.sub("", batch[0].text)
         else:
@@ -175,8 +176,9 @@ class Compiler:
         raise BuildError((first.group() if first else fallback)[:500])
 
 
-def _join(batch: Sequence[Source]) -> str:
-    """One text of several: includes first, then every source in a namespace of its own."""
+def _in_namespaces(batch: Sequence[Source]) -> str:
+    """One text of several: includes first, then every source in a namespace of its own, since DaCe
+    gives the helper functions of different programs the same names."""
     includes: dict[str, None] = {}
     parts = []
     for i, source in enumerate(batch):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from gnnperf.measure.statistics import Interval, median_interval, speedup_interval
@@ -25,6 +25,8 @@ class Limits:
     cutoff: a candidate this many times slower than the baseline is not timed any further.
     memory_bytes: what a candidate may allocate beyond its arrays; None: max(1 GiB, 4 x arrays),
         never more than the machine has free.
+    processes: repeat in so many fresh processes, sharing the budget: memory layout and thread
+        placement differ from process to process, and one process cannot see it.
     """
 
     timeout_s: float = 10.0
@@ -34,6 +36,7 @@ class Limits:
     max_samples: int = 2000
     cutoff: float = 10.0
     memory_bytes: int | None = None
+    processes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,8 @@ class Measurement:
     """A timed run set of one candidate, beside its baseline where there was one.
 
     Only status "ok" has figures. `runtime_s` and `baseline_s` are medians, intervals are 95%
-    intervals (see `median_interval`); `detail` is one line for people.
+    intervals (see `median_interval`); `detail` is one line for people. `counters` holds hardware
+    events of one run where they were asked for and the machine counts them.
     """
 
     status: Status
@@ -56,6 +60,7 @@ class Measurement:
     threads: int = 0
     compiler: str = ""
     flags: str = ""
+    counters: Mapping[str, float] | None = None
 
     @classmethod
     def from_samples(cls, candidate_s: Sequence[float], baseline_s: Sequence[float] = ()) -> Measurement:
@@ -78,3 +83,35 @@ class Measurement:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return asdict(self)
+
+
+def pool(runs: Sequence[Measurement]) -> Measurement:
+    """One measurement of several processes: the first failure, or the median of the medians with an
+    interval that holds all their intervals."""
+    failed = next((run for run in runs if run.status != "ok"), None)
+    if failed is not None or len(runs) == 1:
+        return failed or runs[0]
+    runtime_s, interval_s = _envelope([run.runtime_s for run in runs], [run.interval_s for run in runs])
+    pooled = replace(
+        runs[0], runtime_s=runtime_s, interval_s=interval_s, samples=sum(run.samples for run in runs)
+    )
+    if pooled.baseline_interval_s is None:
+        return pooled
+    baseline_s, baseline_interval_s = _envelope(
+        [run.baseline_s for run in runs], [run.baseline_interval_s for run in runs]
+    )
+    return replace(
+        pooled,
+        baseline_s=baseline_s,
+        baseline_interval_s=baseline_interval_s,
+        speedup=baseline_s / runtime_s,
+        speedup_interval=speedup_interval(baseline_interval_s, interval_s),
+    )
+
+
+def _envelope(
+    medians: Sequence[float | None], intervals: Sequence[Interval | None]
+) -> tuple[float, Interval]:
+    known = [interval for interval in intervals if interval is not None]
+    median, _, _ = median_interval([m for m in medians if m is not None])
+    return median, (min(lo for lo, _ in known), max(hi for _, hi in known))

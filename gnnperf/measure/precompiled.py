@@ -15,7 +15,10 @@ from gnnperf.errors import GnnperfError, InputError, MeasureError
 from gnnperf.measure.library import Protocol
 from gnnperf.measure.subprocesses import Tools
 
-_STANDARD = ("algorithm", "cmath", "cstddef", "cstdint", "cstdlib", "cstring", "limits", "omp.h")
+_STANDARD = (
+    "algorithm", "cmath", "cstddef", "cstdint", "cstdlib", "cstring", "limits", "memory", "type_traits",
+    "vector", "omp.h",
+)  # fmt: skip
 _HEADERS: dict[Protocol, str] = {
     "plain": "".join(f"#include <{name}>\n" for name in _STANDARD),
     "dace": "#include <dace/dace.h>\n#include <omp.h>\n",

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from gnnperf.errors import MeasureError
 from gnnperf.measure.arrays import Bytes, Layout, as_arrays, content_id, memory_of
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.library import CTYPES, Library
-from gnnperf.measure.measurement import Limits, Measurement
+from gnnperf.measure.measurement import Limits, Measurement, pool
 from gnnperf.measure.protocol import receive, send
 
 _GIB = 1 << 30
@@ -55,12 +56,11 @@ class Runner:
     ) -> dict[str, NDArray[Any]]:
         """Run once and return the outputs, laid out as in `data`. Raises MeasureError if it fails."""
         job = self._job(None, library, data, outputs, inouts, None, limits, 1, self.threads)
-        result, blobs = self._request({**job, "fetch": True}, as_arrays(data), {})
+        arrays = as_arrays(data)
+        result, blobs = self._request({**job, "fetch": True}, arrays, {})
         if result["status"] != "ok":
             raise MeasureError(f"running {library.symbol} failed: {result['status']}, {result['detail']}")
-        arrays = as_arrays(data)
-        views = {n: Layout.of(n, arrays[n]).view(b) for n, b in zip(job["outputs"], blobs, strict=True)}
-        return views
+        return {n: Layout.of(n, arrays[n]).view(b) for n, b in zip(job["outputs"], blobs, strict=True)}
 
     def measure(
         self,
@@ -74,46 +74,26 @@ class Runner:
         *,
         reduction_length: int = 1,
         threads: int | None = None,
+        counters: bool = False,
     ) -> Measurement:
-        """Verify the candidate against `reference` (None: only that it runs), then time it and the
-        baseline in turn, in one process. Never raises for what the candidate does; raises
-        MeasureError when the baseline fails, or the machinery."""
-        measurement, _ = self.measure_with_counters(
-            baseline, candidate, data, outputs, inouts, reference, limits,
-            reduction_length=reduction_length, threads=threads, counters=False,
-        )  # fmt: skip
-        return measurement
+        """Verify the candidate against `reference` (None: only that it runs within bounds), then
+        time it and the baseline in turn, in one process.
 
-    def measure_with_counters(
-        self,
-        baseline: Library | None,
-        candidate: Library,
-        data: Mapping[str, Any],
-        outputs: Collection[str],
-        inouts: Collection[str] = (),
-        reference: Mapping[str, NDArray[Any]] | None = None,
-        limits: Limits = Limits(),  # noqa: B008  (immutable)
-        *,
-        reduction_length: int = 1,
-        threads: int | None = None,
-        counters: bool = True,
-    ) -> tuple[Measurement, dict[str, float] | None]:
-        """`measure`, and the hardware events of one more run of the candidate (None where the
-        machine does not count)."""
-        threads = threads or self.threads
+        reduction_length: terms of the longest sum behind an output; it widens the tolerance.
+        Never raises for what the candidate does; raises MeasureError when the baseline fails, or
+        the machinery.
+        """
         job = self._job(
-            baseline, candidate, data, outputs, inouts, reference, limits, reduction_length, threads
-        )
-        result, _ = self._request({**job, "counters": counters}, as_arrays(data), dict(reference or {}))
-        if result["status"] == "ok":
-            measured = Measurement.from_samples(result["candidate"], result["baseline"])
-        elif result["blame"] == "candidate":
-            measured = Measurement(result["status"], detail=result["detail"])
-        else:
-            whose = f"the baseline {baseline.symbol}" if baseline else "the measuring process"
-            raise MeasureError(f"{whose} failed: {result['status']}, {result['detail']}")
-        measured = replace(measured, threads=threads, compiler=candidate.compiler, flags=candidate.flags)
-        return measured, result.get("counters")
+            baseline, candidate, data, outputs, inouts, reference, limits,
+            reduction_length, threads or self.threads,
+        )  # fmt: skip
+        job["counters"] = counters
+        arrays = as_arrays(data)
+        runs: list[Measurement] = []
+        while len(runs) < limits.processes and all(run.status == "ok" for run in runs):
+            result, _ = self._request(job, arrays, reference or {})
+            runs.append(_measurement(result, baseline, candidate, job["threads"]))
+        return pool(runs)
 
     def close(self) -> None:
         """End the server, and with it whatever it runs."""
@@ -158,7 +138,7 @@ class Runner:
             "outputs": list(dict.fromkeys((*outputs, *inouts))),
             "inouts": list(inouts),
             "verify": reference is not None,
-            "limits": asdict(limits),
+            "limits": {**asdict(limits), "budget_s": limits.budget_s / limits.processes},
             "memory_bytes": limits.memory_bytes or max(_GIB, 4 * total),
             "reduction_length": reduction_length,
             "threads": threads,
@@ -187,6 +167,7 @@ class Runner:
             for last_try in (False, True):
                 if self._server is None:
                     self._server = _Server()
+                    weakref.finalize(self, self._server.stop)
                 try:
                     return self._server.ask(job, blobs)
                 except (EOFError, ConnectionError):
@@ -199,6 +180,25 @@ class Runner:
         raise AssertionError("unreachable")
 
 
+def _measurement(
+    result: Mapping[str, Any], baseline: Library | None, candidate: Library, threads: int
+) -> Measurement:
+    if result["status"] == "ok":
+        measured = Measurement.from_samples(result["candidate"], result["baseline"])
+    elif result["blame"] == "candidate":
+        measured = Measurement(result["status"], detail=result["detail"])
+    else:
+        whose = f"the baseline {baseline.symbol}" if baseline else "the measuring process"
+        raise MeasureError(f"{whose} failed: {result['status']}, {result['detail']}")
+    return replace(
+        measured,
+        threads=threads,
+        compiler=candidate.compiler,
+        flags=candidate.flags,
+        counters=result.get("counters"),
+    )
+
+
 class _Server:
     """A running server process and what it is known to hold."""
 
@@ -208,10 +208,11 @@ class _Server:
         path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "gnnperf.measure.server", str(theirs.fileno())],
+                [sys.executable, "-P", "-m", "gnnperf.measure.server", str(theirs.fileno())],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                # -P: a file in the user's folder must not stand in for a module of ours.
                 start_new_session=True,  # Ctrl-C in the terminal reaches the client alone
                 # numpy's own BLAS would start threads here, and threads do not survive a fork.
                 env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},

@@ -87,7 +87,8 @@ def _compare(expected: NDArray[Any], got: NDArray[Any], reduction_length: int) -
 def _excess(expected: NDArray[Any], got: NDArray[Any], rtol: float, scale: float) -> NDArray[np.float64]:
     """How far each element is out of tolerance: <= 0 inside, inf where only one is NaN or infinite."""
     if expected.dtype.kind != "f":
-        return (expected != got).astype(np.float64)
+        different: NDArray[np.float64] = (expected != got).astype(np.float64)
+        return different
     e, g = expected.astype(np.float64), got.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         excess: NDArray[np.float64] = np.abs(g - e) - rtol * (np.abs(e) + scale)
