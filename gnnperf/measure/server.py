@@ -126,10 +126,14 @@ class Server:
             if not data:
                 return {"status": "died", "blame": _blame(stage)}
             *lines, pending = (pending + data).split(b"\n")
-            for message in map(json.loads, lines):
-                if "status" in message:
-                    return {"blame": _blame(stage), **message}
-                stage = message["stage"]
+            for line in lines:
+                try:
+                    message = json.loads(line)
+                    if "status" in message:
+                        return {"blame": _blame(stage), **message}
+                    stage = message["stage"]
+                except (ValueError, KeyError, TypeError):  # not from us: the candidate found the pipe
+                    return {"status": "died", "blame": _blame(stage)}
                 # The timing stage reports itself every half second, or after a run that took longer.
                 grace_s = 2 * limits["timeout_s"] + 1.0 if stage == "time" else limits["timeout_s"]
                 deadline = None if stage == "wait" else time.monotonic() + grace_s

@@ -1,0 +1,230 @@
+"""Candidates that do everything a candidate must not do. Each costs itself and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gnnperf.errors import MeasureError
+from gnnperf.measure import Library, Limits, Measurement, Runner
+
+Build = Callable[..., list[Library]]
+
+DOUBLE = "for (int64_t i = 0; i < n; ++i) y[i] = 2 * x[i];"
+QUICK = Limits(timeout_s=20, budget_s=0.001, memory_bytes=256 << 20)
+
+FAULTS = {
+    "segfault": ("*(volatile int*)16 = 1;", "run_error", "SIGSEGV"),
+    "abort": ('fputs("giving up\\n", stderr); abort();', "run_error", "giving up"),
+    "exit": ("exit(3);", "run_error", "exit code 3"),
+    "quiet exit": ("_exit(0);", "run_error", "exit code 0"),
+    "division by zero": ("volatile int64_t zero = 0; y[0] = n / zero;", "run_error", "SIGFPE"),
+    "exception": ("throw 1;", "run_error", "terminate called"),
+    "new until it fails": ("for (;;) memset(new char[1 << 24], 1, 1 << 24);", "run_error", "bad_alloc"),
+    "malloc unchecked": ("for (;;) memset(malloc(1 << 24), 1, 1 << 24);", "run_error", "SIGSEGV"),
+    "stack overflow": (
+        "struct F { static int f(volatile char* p) { volatile char a[4096]; a[0] = *p;"
+        " return f(a) + a[0]; } }; volatile char c = 1; y[0] = F::f(&c);",
+        "run_error",
+        "SIGSEGV",
+    ),
+    "crash in a thread": (
+        "_Pragma(\"omp parallel\") if (omp_get_thread_num()) *(volatile int*)16 = 1;", "run_error", "SIGSEGV"
+    ),
+    "noise on every descriptor": (
+        'for (int d = 3; d < 64; ++d) (void)!write(d, "{}\\nnoise\\n", 9);', "run_error", ""
+    ),
+    "wrong numbers": ("for (int64_t i = 0; i < n; ++i) y[i] = 3 * x[i];", "wrong_result", "elements differ"),
+    "one wrong number": (DOUBLE + "y[n / 2] += 1e-3;", "wrong_result", "1 of 1000 elements differ"),
+    "not a number": (DOUBLE + "memset(&y[7], 0xff, 8);", "wrong_result", "got nan"),
+    "one element forgotten": ("for (int i = 1; i < n; ++i) y[i] = 2 * x[i];", "wrong_result", "1 of 1000"),
+    "nothing written": ("", "wrong_result", "1000 of 1000"),
+    "reads its output": (
+        "for (int i = 0; i < n; ++i) y[i] = 2 * x[i] + ((volatile double*)y)[i] - 1;", "wrong_result", "got nan"
+    ),
+    "write past the end": (DOUBLE + "y[n] = 0;", "wrong_result", "out of bounds"),
+    "write before the start": (DOUBLE + "y[-1] = 0;", "wrong_result", "out of bounds"),
+}  # fmt: skip
+
+
+def measure(runner: Runner, baseline: Library, candidate: Library, data: dict[str, Any]) -> Measurement:
+    reference = {"y": 2 * data["x"]}
+    return runner.measure(baseline, candidate, data, ["y"], reference=reference, limits=QUICK)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault(name: str, build: Build, baseline: Library, runner: Runner, data: dict[str, Any]) -> None:
+    body, status, detail = FAULTS[name]
+    build(*(other for other, _, _ in FAULTS.values()))  # together, the first time
+    (candidate,) = build(body)
+    measured = measure(runner, baseline, candidate, data)
+    assert (measured.status, measured.runtime_s, measured.speedup) == (status, None, None)
+    assert detail in measured.detail
+    assert "\n" not in measured.detail
+    # and the next one is measured as if nothing had happened
+    assert measure(runner, baseline, baseline, data).status == "ok"
+
+
+@pytest.mark.parametrize("body", ["for (volatile int go = 1; go;) {}", "for (;;) sleep(1000);"])
+def test_hang(body: str, build: Build, baseline: Library, runner: Runner, data: dict[str, Any]) -> None:
+    (candidate,) = build(body)
+    limits = Limits(timeout_s=0.5)
+    measured = runner.measure(baseline, candidate, data, ["y"], limits=limits)
+    assert (measured.status, measured.detail) == ("timeout", "took longer than 0.5 s")
+    assert measure(runner, baseline, baseline, data).status == "ok"
+
+
+def test_hang_in_a_later_run(build: Build, baseline: Library, runner: Runner, data: dict[str, Any]) -> None:
+    (candidate,) = build("static volatile int runs; while (++runs > 1) --runs; " + DOUBLE)
+    limits = Limits(timeout_s=0.5)
+    assert runner.measure(baseline, candidate, data, ["y"], limits=limits).status == "timeout"
+
+
+def test_a_slow_candidate_is_not_a_hanging_one(
+    build: Build, baseline: Library, runner: Runner, data: dict[str, Any]
+) -> None:
+    """The time limit is one on a single run: six runs may take longer together."""
+    (candidate,) = build("usleep(300000); " + DOUBLE)
+    limits = Limits(timeout_s=1.0, budget_s=0, cutoff=1e9)
+    measured = runner.measure(baseline, candidate, data, ["y"], limits=limits)
+    assert (measured.status, measured.samples) == ("ok", 6)
+
+
+def test_writing_all_over_memory_reaches_no_other_candidate(
+    build: Build, baseline: Library, runner: Runner, data: dict[str, Any]
+) -> None:
+    (candidate,) = build(
+        "for (int64_t i = 0; i < n; ++i) x[i] = -5; " + "memset(y - 512, 0xee, 8 * n + 8192);"
+    )
+    assert measure(runner, baseline, candidate, data).status == "wrong_result"
+    assert measure(runner, baseline, baseline, data).status == "ok"
+    np.testing.assert_array_equal(data["x"], np.linspace(-1, 1, len(data["x"])))
+
+
+def test_a_process_that_the_candidate_starts_dies_with_it(
+    build: Build, baseline: Library, runner: Runner, data: dict[str, Any]
+) -> None:
+    (candidate,) = build("if (fork() == 0) for (;;) pause(); " + DOUBLE)
+    measure(runner, baseline, candidate, data)
+    server = runner._server
+    assert server is not None
+    assert wait_until(lambda: session(server.process.pid) == {server.process.pid})
+
+
+def test_a_candidate_cannot_fill_the_disk(
+    build: Build, baseline: Library, runner: Runner, data: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "big"
+    (candidate,) = build(
+        f'FILE* f = fopen("{file}", "w"); for (int i = 0; i < 1000; ++i) fwrite(x, 8, n, f); fclose(f); '
+        + DOUBLE
+    )
+    measure(runner, baseline, candidate, data)
+    assert file.stat().st_size <= 1 << 16
+
+
+def test_a_baseline_that_fails_is_not_blamed_on_the_candidate(
+    build: Build, baseline: Library, runner: Runner, data: dict[str, Any]
+) -> None:
+    (broken,) = build("abort();")
+    with pytest.raises(MeasureError, match=r"the baseline .* failed: run_error, killed by SIGABRT"):
+        runner.measure(broken, baseline, data, ["y"])
+    with pytest.raises(MeasureError, match=r"failed: run_error"):
+        runner.reference(broken, data, ["y"])
+    with pytest.raises(MeasureError, match=r"failed: timeout"):
+        runner.reference(build("for (;;) sleep(1);")[0], data, ["y"], limits=Limits(timeout_s=0.3))
+
+
+def test_a_library_that_is_gone(baseline: Library, runner: Runner, data: dict[str, Any]) -> None:
+    gone = Library("/nonexistent/library.so", "f", baseline.arguments)
+    measured = measure(runner, baseline, gone, data)
+    assert measured.status == "run_error"
+    assert "library.so" in measured.detail
+
+
+def test_a_server_that_dies_is_started_again(baseline: Library, runner: Runner, data: dict[str, Any]) -> None:
+    assert measure(runner, baseline, baseline, data).status == "ok"
+    assert runner._server is not None
+    os.kill(runner._server.process.pid, signal.SIGKILL)
+    assert measure(runner, baseline, baseline, data).status == "ok"
+
+
+def test_a_candidate_that_kills_its_server(
+    build: Build, baseline: Library, runner: Runner, data: dict[str, Any]
+) -> None:
+    (candidate,) = build('char c[64]; snprintf(c, 64, "kill -9 %d", (int)getppid()); (void)!system(c);')
+    with pytest.raises(MeasureError, match="died twice"):
+        measure(runner, baseline, candidate, data)
+    assert measure(runner, baseline, baseline, data).status == "ok"
+
+
+SCRIPT = """
+    import threading
+    import numpy as np
+    from gnnperf.measure import Argument, Compiler, Limits, Runner, Source
+
+    compiler, runner = Compiler(), Runner(threads=2)
+    text = 'extern "C" void f(double* x) { for (volatile int go = 1; go;) {} }'
+    hang = compiler.build(Source(text, "f", (Argument("x"),)))
+    data = {"x": np.zeros(10)}
+    print(compiler.folder, flush=True)
+
+    def tell():
+        while runner._server is None:
+            pass
+        print(runner._server.process.pid, flush=True)
+
+    threading.Thread(target=tell).start()
+    runner.measure(None, hang, data, ["x"], limits=Limits(timeout_s=600))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_client_that_is_interrupted_leaves_nothing_behind(number: signal.Signals) -> None:
+    shared_before = set(Path("/dev/shm").iterdir())
+    command = [sys.executable, "-c", textwrap.dedent(SCRIPT)]
+    client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert client.stdout is not None
+    folder = Path(client.stdout.readline().strip())
+    server = int(client.stdout.readline())
+    assert wait_until(lambda: len(session(server)) == 2)  # the server and its hanging child
+    client.send_signal(number)
+    _, errors = client.communicate(timeout=30)
+    assert client.returncode != 0
+    if number == signal.SIGINT:
+        assert errors.strip().endswith("KeyboardInterrupt")
+        assert not folder.exists()
+    assert wait_until(lambda: not session(server))
+    assert set(Path("/dev/shm").iterdir()) <= shared_before
+
+
+def session(leader: int) -> set[int]:
+    """Living processes of a session."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            pid, rest = stat.parent.name, stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(rest[3]) == leader and rest[0] != "Z":
+            found.add(int(pid))
+    return found
+
+
+def wait_until(holds: Callable[[], bool], patience_s: float = 20.0) -> bool:
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.02)
+    return holds()
