@@ -22,6 +22,7 @@ LAYERS = (
     "store",
     "nn",
     "training",
+    "tuning",
     "retrieval",
     "export",
     "integrations",

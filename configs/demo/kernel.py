@@ -1,7 +1,7 @@
 """The kernel of `make demo`: multi-head attention, written as NumPy would have it.
 
-At the size of the demo (12 heads, 256 tokens, 64 channels: one layer of a BERT-base encoder) it is 0.2 GFLOP of
-batched matrix products around a softmax.
+At the size of the demo (12 heads, 256 tokens, 64 channels: one layer of a BERT-base encoder) it is
+0.2 GFLOP of batched matrix products around a softmax.
 """
 
 import dace
