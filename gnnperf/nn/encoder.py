@@ -1,0 +1,172 @@
+"""The encoder: program graph -> point on the unit sphere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gnnperf.graph import (
+    EDGE_FEATURES,
+    EDGE_KINDS,
+    GRAPH_FEATURES,
+    NODE_FEATURES,
+    NODE_KINDS,
+    GraphBatch,
+)
+from gnnperf.nn.attention import AttentionReadout
+from gnnperf.nn.message_passing import MessagePassingLayer
+from gnnperf.nn.profile import PROFILE_FIELDS, ProfileEncoder
+from gnnperf.nn.scaling import Standardise
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Hyperparameters of the encoder; input widths come from the graph's field registry.
+
+    Attributes:
+        width: width of node states.
+        layers: number of message-passing layers.
+        heads: attention heads, in the layers and in the readout; divides `width`.
+        embedding_width: dimensions of the embedding.
+        dropout: probability, in training only.
+    """
+
+    width: int = 64
+    layers: int = 4
+    heads: int = 4
+    embedding_width: int = 64
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.width % self.heads:
+            raise ValueError(f"heads must divide width, got width={self.width}, heads={self.heads}")
+
+
+class Encoder(nn.Module):
+    """Typed message passing, attention readout, projection to the unit sphere.
+
+    Three views of one net: `node_states` (per node), `fingerprint` (per graph, before the
+    projection, with the profile added when there is one) and `forward` (the embedding).
+
+    Args:
+        config: hyperparameters.
+    """
+
+    def __init__(self, config: EncoderConfig | None = None) -> None:
+        super().__init__()
+        config = config or EncoderConfig()
+        width = config.width
+        self.config = config
+        self.node_scale = Standardise(NODE_FEATURES)
+        self.edge_scale = Standardise(EDGE_FEATURES)
+        self.graph_scale = Standardise(GRAPH_FEATURES)
+        self.node_kind = nn.Embedding(len(NODE_KINDS), width)
+        self.node = nn.Linear(NODE_FEATURES, width)
+        self.layers = nn.ModuleList(
+            MessagePassingLayer(width, config.heads, len(EDGE_KINDS), EDGE_FEATURES, config.dropout)
+            for _ in range(config.layers)
+        )
+        self.norm = nn.LayerNorm(width)
+        self.readout = AttentionReadout(width, config.heads)
+        self.graph_values = nn.Linear(GRAPH_FEATURES, width)
+        self.profile = ProfileEncoder(len(PROFILE_FIELDS), width)
+        # What all programs have in common is taken out across the batch, not within each program:
+        # otherwise all embeddings start alike, and the contrastive loss collapses them to one point.
+        self.project = nn.Sequential(
+            nn.BatchNorm1d(width, affine=False),
+            nn.Linear(width, width),
+            nn.GELU(),
+            nn.Linear(width, config.embedding_width),
+        )
+
+    def node_states(
+        self,
+        node_kind: Tensor,
+        node_features: Tensor,
+        edge_index: Tensor,
+        edge_kind: Tensor,
+        edge_features: Tensor,
+    ) -> Tensor:
+        """i64[n], f32[n, F], i64[2, e], i64[e], f32[e, G] -> f32[n, width]."""
+        nodes = self.node(self.node_scale(node_features)) + self.node_kind(node_kind)
+        edges = self.edge_scale(edge_features)
+        for layer in self.layers:
+            nodes = layer(nodes, edge_index, edge_kind, edges)
+        return self.norm(nodes)
+
+    def fingerprint(
+        self,
+        node_kind: Tensor,
+        node_features: Tensor,
+        edge_index: Tensor,
+        edge_kind: Tensor,
+        edge_features: Tensor,
+        graph_features: Tensor,
+        ptr: Tensor,
+        batch: Tensor,
+        profile: Tensor | None = None,
+    ) -> Tensor:
+        """As `forward`, before the projection: f32[b, width]."""
+        nodes = self.node_states(node_kind, node_features, edge_index, edge_kind, edge_features)
+        # The number of graphs is a shape (of ptr), not a value: what torch.export can follow.
+        state = self.readout(nodes, batch, ptr.size(0) - 1)
+        state = state + self.graph_values(self.graph_scale(graph_features))
+        if profile is not None:
+            state = state + self.profile(profile)
+        return state
+
+    def forward(
+        self,
+        node_kind: Tensor,
+        node_features: Tensor,
+        edge_index: Tensor,
+        edge_kind: Tensor,
+        edge_features: Tensor,
+        graph_features: Tensor,
+        ptr: Tensor,
+        batch: Tensor,
+        profile: Tensor | None = None,
+    ) -> Tensor:
+        """Embed a batch of b graphs with n nodes and e edges in all: `encoder(*graphs, profile)`.
+
+        Args:
+            node_kind: i64[n], index into NODE_KINDS.
+            node_features: f32[n, F].
+            edge_index: i64[2, e], source and target node of each edge.
+            edge_kind: i64[e], index into EDGE_KINDS.
+            edge_features: f32[e, G].
+            graph_features: f32[b, H].
+            ptr: i64[b + 1], node boundaries of the graphs.
+            batch: i64[n], the graph of each node.
+            profile: f32[b, P] as made by `profile_row`, NaN where absent; None: no graph has one.
+
+        Returns:
+            f32[b, embedding_width], rows of Euclidean norm 1.
+        """
+        state = self.fingerprint(
+            node_kind,
+            node_features,
+            edge_index,
+            edge_kind,
+            edge_features,
+            graph_features,
+            ptr,
+            batch,
+            profile,
+        )
+        return F.normalize(self.project(state), dim=1)
+
+    def embed(self, graphs: GraphBatch, profile: Tensor | None = None) -> Tensor:
+        """`forward` of a collated batch: f32[b, embedding_width]."""
+        embedding: Tensor = self(*graphs, profile)
+        return embedding
+
+    def fit_scales(self, graphs: GraphBatch, profile: Tensor) -> None:
+        """Take the statistics of the input features from the training graphs."""
+        self.node_scale.fit(graphs.node_features)
+        self.edge_scale.fit(graphs.edge_features)
+        self.graph_scale.fit(graphs.graph_features)
+        self.profile.scale.fit(profile)
+

@@ -1,0 +1,59 @@
+"""Training: the corpus of measurements, and the encoder that learns from it.
+
+Names are imported when they are used: reading a corpus must not load Lightning, which takes seconds.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gnnperf.training.corpus import Corpus, CorpusMeasurement, CorpusNest, load_corpus
+    from gnnperf.training.data import CorpusDataModule, NestBatch, split_by_family
+    from gnnperf.training.loggers import OfflineWandbLogger
+    from gnnperf.training.metrics import oracle_regret, random_regret, transfer_regret, transfer_regrets
+    from gnnperf.training.mining import PairBatchSampler
+    from gnnperf.training.module import RetrievalModule
+    from gnnperf.training.regret import regret_matrix
+    from gnnperf.training.run import TrainCLI, TrainingRun, export_bundle, train
+
+_MODULES = {
+    "corpus": ("Corpus", "CorpusMeasurement", "CorpusNest", "load_corpus"),
+    "data": ("CorpusDataModule", "NestBatch", "split_by_family"),
+    "loggers": ("OfflineWandbLogger",),
+    "metrics": ("oracle_regret", "random_regret", "transfer_regret", "transfer_regrets"),
+    "mining": ("PairBatchSampler",),
+    "module": ("RetrievalModule",),
+    "regret": ("regret_matrix",),
+    "run": ("TrainCLI", "TrainingRun", "export_bundle", "train"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "Corpus",
+    "CorpusDataModule",
+    "CorpusMeasurement",
+    "CorpusNest",
+    "NestBatch",
+    "OfflineWandbLogger",
+    "PairBatchSampler",
+    "RetrievalModule",
+    "TrainCLI",
+    "TrainingRun",
+    "export_bundle",
+    "load_corpus",
+    "oracle_regret",
+    "random_regret",
+    "regret_matrix",
+    "split_by_family",
+    "train",
+    "transfer_regret",
+    "transfer_regrets",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -1,0 +1,229 @@
+"""Reading a corpus: measured (nest, schedule) pairs, as `gnnperf collect` writes them.
+
+A corpus is a folder with `nests.jsonl` and `measurements.jsonl`, each plain (append-only, while it
+is collected), compressed (`.jsonl.zst`, as it is committed), or both, the compressed part first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zstandard
+from numpy.typing import NDArray
+
+from gnnperf.errors import InputError
+from gnnperf.graph import ProgramGraph
+
+STATUSES = frozenset({"ok", "wrong_result", "not_applicable", "build_error", "run_error", "timeout"})
+
+
+@dataclass(frozen=True)
+class CorpusNest:
+    """One nest: what is embedded (its graph, with the dynamic profile if one was taken), and where it
+    comes from. `baseline_s` is in seconds."""
+
+    digest: str
+    kernel: str
+    family: str
+    frontend: str
+    graph: ProgramGraph
+    baseline: str
+    baseline_s: float
+
+
+@dataclass(frozen=True)
+class CorpusMeasurement:
+    """One schedule on one nest, with the baseline that was timed interleaved with it.
+
+    Intervals are the 95% intervals of the medians, in seconds; runtime and interval are None
+    unless `status` is "ok".
+    """
+
+    digest: str
+    schedule_id: str
+    schedule: Mapping[str, Any]
+    status: str
+    runtime_s: float | None
+    interval_s: tuple[float, float] | None
+    baseline_s: float
+    baseline_interval_s: tuple[float, float]
+    origin: str
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Nests and their measurements on one device.
+
+    Attributes:
+        nests: in order of first appearance; digests are unique.
+        measurements: digest -> schedule id -> measurement (the last one, where it was repeated).
+        device: fingerprint of the device everything was measured on.
+        digest: hash of everything above: which corpus a model was trained on.
+    """
+
+    nests: tuple[CorpusNest, ...]
+    measurements: Mapping[str, Mapping[str, CorpusMeasurement]]
+    device: str
+    digest: str
+
+    @property
+    def families(self) -> list[str]:
+        return sorted({nest.family for nest in self.nests})
+
+    @property
+    def measurement_count(self) -> int:
+        return sum(len(of_nest) for of_nest in self.measurements.values())
+
+    @cached_property
+    def regret(self) -> NDArray[np.float32]:
+        """f32[n, n], see `gnnperf.training.regret.regret_matrix`."""
+        from gnnperf.training.regret import regret_matrix
+
+        return regret_matrix([self.measurements[nest.digest] for nest in self.nests])
+
+
+def load_corpus(path: Path | str, device: str | None = None) -> Corpus:
+    """Read a corpus folder.
+
+    A last line torn by an interrupted collection is ignored. Nests without measurements, and
+    measurements whose nest is missing, are left out.
+
+    Args:
+        path: the folder.
+        device: fingerprint of the device to read; needed only where the corpus holds several.
+
+    Raises:
+        InputError: no such corpus, a damaged line, or several devices and none chosen.
+    """
+    folder = Path(path)
+    lines = list(_read(folder, "measurements"))
+    device = _choose_device(folder, {raw["device"] for _, raw in lines}, device)
+    digest = hashlib.sha256()
+    measurements: dict[str, dict[str, CorpusMeasurement]] = {}
+    for where, raw in lines:
+        if raw["device"] == device:
+            of_nest = measurements.setdefault(raw["digest"], {})
+            of_nest[raw["schedule_id"]] = _measurement(where, raw)
+            digest.update(json.dumps(raw, sort_keys=True).encode())
+    nests: dict[str, CorpusNest] = {}
+    for where, raw in _read(folder, "nests"):
+        if raw["digest"] in measurements and raw["device"]["fingerprint"] == device:
+            nests.setdefault(raw["digest"], _nest(where, raw))
+            digest.update(json.dumps(raw, sort_keys=True).encode())
+    if not nests:
+        raise InputError(f"{folder} holds no measured nest; collect a corpus with `gnnperf collect`")
+    return Corpus(
+        tuple(nests.values()), {d: measurements[d] for d in nests}, device, digest.hexdigest()[:16]
+    )
+
+
+def _choose_device(folder: Path, found: set[str], device: str | None) -> str:
+    if device is None and len(found) == 1:
+        return next(iter(found))
+    if device not in found:
+        raise InputError(
+            f"{folder} was measured on {', '.join(sorted(found)) or 'no device'}, "
+            f"got device {device}; choose one of them (`data.device`)"
+        )
+    return device
+
+
+# --------------------------------------------------------------------------- lines
+
+NEST_KEYS = ("digest", "kernel", "family", "frontend", "graph", "baseline", "baseline_s", "device")
+MEASUREMENT_KEYS = (
+    "digest",
+    "schedule",
+    "schedule_id",
+    "status",
+    "baseline_s",
+    "baseline_interval_s",
+    "device",
+)
+
+
+def _read(folder: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(where, object) for each line of `name`.jsonl.zst and `name`.jsonl."""
+    files = [f for f in (folder / f"{name}.jsonl.zst", folder / f"{name}.jsonl") if f.is_file()]
+    if not files:
+        raise InputError(
+            f"expected a corpus folder with {name}.jsonl or {name}.jsonl.zst, got {folder}; "
+            "give the folder that `gnnperf collect` wrote"
+        )
+    keys = NEST_KEYS if name == "nests" else MEASUREMENT_KEYS
+    for file in files:
+        lines = _content(file).split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            where = f"{file} line {number}"
+            try:
+                raw = json.loads(line)
+            except ValueError as error:
+                if number == len(lines):  # no newline after it: the writer was interrupted here
+                    continue
+                raise InputError(f"{where}: expected a JSON object ({error}); remove the line") from error
+            missing = [k for k in keys if not isinstance(raw, dict) or k not in raw]
+            if missing:
+                raise InputError(f"{where}: expected the key {missing[0]!r}, got none; collect it again")
+            yield where, raw
+
+
+def _content(file: Path) -> bytes:
+    try:
+        if file.suffix != ".zst":
+            return file.read_bytes()
+        with file.open("rb") as compressed:
+            reader = zstandard.ZstdDecompressor().stream_reader(compressed, read_across_frames=True)
+            return reader.read()
+    except (OSError, zstandard.ZstdError) as error:
+        raise InputError(f"cannot read {file}: {error}; restore it, or collect it again") from error
+
+
+def _nest(where: str, raw: Mapping[str, Any]) -> CorpusNest:
+    try:
+        graph = ProgramGraph.from_dict(raw["graph"])
+        return CorpusNest(
+            digest=raw["digest"],
+            kernel=raw["kernel"],
+            family=raw["family"],
+            frontend=raw["frontend"],
+            graph=replace(graph, profile=raw.get("profile") or graph.profile),
+            baseline=raw["baseline"],
+            baseline_s=float(raw["baseline_s"]),
+        )
+    except (InputError, KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{where}: not a nest of this version ({error}); collect it again") from error
+
+
+def _measurement(where: str, raw: Mapping[str, Any]) -> CorpusMeasurement:
+    if raw["status"] not in STATUSES:
+        known = ", ".join(sorted(STATUSES))
+        raise InputError(f"{where}: expected a status among {known}, got {raw['status']!r}; collect it again")
+    ok = raw["status"] == "ok"
+    try:
+        return CorpusMeasurement(
+            digest=raw["digest"],
+            schedule_id=raw["schedule_id"],
+            schedule=raw["schedule"],
+            status=raw["status"],
+            runtime_s=float(raw["runtime_s"]) if ok else None,
+            interval_s=_pair(raw["interval_s"]) if ok else None,
+            baseline_s=float(raw["baseline_s"]),
+            baseline_interval_s=_pair(raw["baseline_interval_s"]),
+            origin=raw.get("origin", ""),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{where}: not a measurement of this version ({error}); collect it again") from error
+
+
+def _pair(raw: Any) -> tuple[float, float]:
+    low, high = raw
+    return float(low), float(high)

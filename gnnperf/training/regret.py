@@ -1,0 +1,93 @@
+"""Regret between nests, from measured schedules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.nn.contrastive import REGRET_CAP
+from gnnperf.training.corpus import CorpusMeasurement
+
+BASELINE = ""
+"""Stands for "keep the baseline" among schedule ids."""
+
+
+@dataclass(frozen=True)
+class Relative:
+    """A runtime as a share of the baseline that was timed interleaved with it.
+
+    Shares, not seconds, are compared across measurements: machine speed drifts between processes,
+    and the interleaved baseline drifts with it.
+    """
+
+    share: float
+    low: float
+    high: float
+
+    def ties(self, other: Relative) -> bool:
+        """Design 2: two medians whose intervals overlap."""
+        return self.low <= other.high and other.low <= self.high
+
+
+def regret_matrix(measurements: Sequence[Mapping[str, CorpusMeasurement]]) -> NDArray[np.float32]:
+    """What it costs to run nest i with the schedule that is best for nest j.
+
+    regret(i, j) = ln(runtime of i under the best schedule of j / best known runtime of i), in
+    nats; the baseline counts as a known runtime of i, and is the schedule of j when nothing beat
+    it there. Where several schedules tie for best on j, the best of them on j that was measured on
+    i is taken. A tie with the best of i is 0, a failure is REGRET_CAP, so is anything worse.
+
+    Args:
+        measurements: of each of n nests, schedule id -> measurement.
+
+    Returns:
+        f32[n, n]; NaN where no best schedule of j was measured on i, and on the diagonal (a nest
+        is not its own neighbour).
+    """
+    known = [_relative_runtimes(of_nest) for of_nest in measurements]
+    best = [min(runtimes.values(), key=lambda r: r.share) for runtimes in known]
+    winners = [_winners(runtimes) for runtimes in known]
+    regret = np.full((len(known), len(known)), np.nan, dtype=np.float32)
+    for i, of_nest in enumerate(measurements):
+        for j, schedules in enumerate(winners):
+            if i != j:
+                regret[i, j] = _regret(known[i], of_nest, best[i], schedules)
+    return regret
+
+
+def _relative_runtimes(of_nest: Mapping[str, CorpusMeasurement]) -> dict[str, Relative]:
+    """Schedule id -> runtime, of the schedules that worked, and of the baseline."""
+    runtimes = {BASELINE: Relative(1.0, 1.0, 1.0)}
+    for schedule, m in of_nest.items():
+        if m.status == "ok" and m.runtime_s is not None and m.interval_s is not None:
+            low, high = m.interval_s
+            runtimes[schedule] = Relative(
+                m.runtime_s / m.baseline_s, low / m.baseline_interval_s[1], high / m.baseline_interval_s[0]
+            )
+    return runtimes
+
+
+def _winners(runtimes: Mapping[str, Relative]) -> list[str]:
+    """Schedules that tie with the best one, best first."""
+    ranked = sorted(runtimes, key=lambda schedule: (runtimes[schedule].share, schedule))
+    return [s for s in ranked if runtimes[s].ties(runtimes[ranked[0]])]
+
+
+def _regret(
+    known: Mapping[str, Relative],
+    of_nest: Mapping[str, CorpusMeasurement],
+    best: Relative,
+    schedules: Sequence[str],
+) -> float:
+    for schedule in schedules:
+        if schedule in known:
+            if known[schedule].ties(best):
+                return 0.0
+            return min(math.log(known[schedule].share / best.share), REGRET_CAP)
+        if schedule in of_nest:
+            return REGRET_CAP
+    return math.nan

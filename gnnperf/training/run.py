@@ -1,0 +1,160 @@
+"""`gnnperf train`: LightningCLI around the module and the data module, and the bundle it leaves."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from jsonargparse import ArgumentError
+from lightning.pytorch.cli import LightningCLI
+
+from gnnperf.errors import InputError
+from gnnperf.nn import Bundle, save_bundle
+from gnnperf.training.data import CorpusDataModule
+from gnnperf.training.loggers import close_wandb
+from gnnperf.training.module import RetrievalModule
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """What a run left behind.
+
+    Attributes:
+        subcommand: fit, validate or test.
+        folder: of the run: config.yaml, metrics.csv, checkpoints, bundle.
+        bundle_folder: of the encoder with the best validation figures; None unless `fit`.
+        encoder_id: of that encoder.
+        figures: metrics by name, without those that could not be computed.
+        epochs: that were trained.
+    """
+
+    subcommand: str
+    folder: Path
+    bundle_folder: Path | None
+    encoder_id: str | None
+    figures: Mapping[str, float]
+    epochs: int
+
+
+class TrainCLI(LightningCLI):
+    """LightningCLI with one model and one data module; `fit` ends with a bundle.
+
+    Options: `--model.*` (RetrievalModule), `--data.*` (CorpusDataModule), `--trainer.*`,
+    `--seed_everything`, `-c config.yaml`.
+    """
+
+    def __init__(self, args: Sequence[str]) -> None:
+        self.bundle: Bundle | None = None
+        self.figures: dict[str, float] = {}
+        strict = {"exit_on_error": False}
+        super().__init__(
+            RetrievalModule,
+            CorpusDataModule,
+            args=list(args),
+            seed_everything_default=0,
+            auto_configure_optimizers=False,
+            save_config_kwargs={"overwrite": True},
+            parser_kwargs={**strict, **{name: dict(strict) for name in self.subcommands()}},
+        )
+
+    @staticmethod
+    def subcommands() -> dict[str, set[str]]:
+        """Those of LightningCLI but `predict`: `gnnperf embed` does that."""
+        return {name: skip for name, skip in LightningCLI.subcommands().items() if name != "predict"}
+
+    @property
+    def folder(self) -> Path:
+        """The folder of this run."""
+        return Path(self.trainer.log_dir or self.trainer.default_root_dir)
+
+    def after_fit(self) -> None:
+        """Export the best checkpoint, with the figures it reached on the validation families."""
+        best = getattr(self.trainer.checkpoint_callback, "best_model_path", "")
+        if best:
+            checkpoint = torch.load(best, weights_only=True, map_location="cpu")
+            self.model.load_state_dict(checkpoint["state_dict"])
+        figures = self.trainer.validate(self.model, datamodule=self.datamodule, verbose=False)[0]
+        self.figures = _finite(figures)
+        seed = self._get(self.config, "seed_everything")
+        self.bundle = export_bundle(self.model, self.datamodule, self.folder / "bundle", self.figures, seed)
+
+    def after_validate(self) -> None:
+        self.figures = _finite(self.trainer.callback_metrics)
+
+    def after_test(self) -> None:
+        self.figures = _finite(self.trainer.callback_metrics)
+
+
+def export_bundle(
+    model: RetrievalModule,
+    data: CorpusDataModule,
+    folder: Path | str,
+    figures: Mapping[str, float],
+    seed: int | None,
+) -> Bundle:
+    """Save the encoder of a trained module with where it comes from."""
+    corpus = {
+        "digest": data.corpus.digest,
+        "device": data.corpus.device,
+        "nests": len(data.corpus.nests),
+        "measurements": data.corpus.measurement_count,
+        "training_nests": len(data.splits["train"]),
+        "held_out_families": data.held_out,
+    }
+    return save_bundle(folder, model.encoder, corpus=corpus, figures=figures, seed=seed)
+
+
+def train(args: Sequence[str]) -> TrainingRun:
+    """Run `gnnperf train ARGS`, e.g. `train(["fit", "-c", "configs/models/first.yaml"])`.
+
+    Raises:
+        InputError: a bad option, config or corpus.
+    """
+    try:
+        with _quiet_libraries():
+            cli = TrainCLI(args)
+    except ArgumentError as error:
+        raise InputError(f"{_first_line(error)}; see `gnnperf train fit --help`") from error
+    finally:
+        close_wandb()
+    bundle = cli.bundle
+    return TrainingRun(
+        subcommand=str(cli.subcommand),
+        folder=cli.folder,
+        bundle_folder=cli.folder / "bundle" if bundle else None,
+        encoder_id=bundle.encoder_id if bundle else None,
+        figures=cli.figures,
+        epochs=cli.trainer.current_epoch,
+    )
+
+
+@contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """Leave out what Lightning and jsonargparse say to their callers, which is not for ours."""
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)  # what is below advertises
+    os.environ.setdefault("JSONARGPARSE_DEPRECATION_WARNINGS", "off")  # Lightning's to heed
+    with warnings.catch_warnings():
+        # Loading is a lookup in memory: worker processes would only slow it down.
+        warnings.filterwarnings("ignore", ".*does not have many workers.*")
+        # Lightning with a newer torch than it was written for.
+        warnings.filterwarnings("ignore", ".*isinstance.treespec, LeafSpec.* is deprecated.*")
+        # The arguments of the verb are not Lightning's.
+        warnings.filterwarnings("ignore", "LightningCLI's args parameter is intended.*")
+        yield
+
+
+def _finite(figures: Mapping[str, Any]) -> dict[str, float]:
+    numbers = {name: float(value) for name, value in figures.items()}
+    return {name: value for name, value in numbers.items() if value == value}
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,106 @@
+"""Small program graphs and corpora made up for tests of the network and its training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gnnperf.graph import Edge, Node, ProgramGraph
+
+DEVICE = "cpu/x86_64/avx512"
+
+
+def nest_like(extents: Sequence[int], reduction: bool = False, operation: str = "add") -> ProgramGraph:
+    """A graph shaped as a perfect nest that writes one array; the last loop may be a reduction."""
+    depth = len(extents)
+    kinds = ["spatial"] * depth
+    if reduction:
+        kinds[-1] = "reduction"
+    loops = [{"loop_kind": k, "extent": e} for k, e in zip(kinds, extents, strict=True)]
+    nodes = [
+        *(Node("loop", {**loop, "depth": d}) for d, loop in enumerate(loops)),
+        Node("compute", {"operations": {operation: 1}, "flops": 1, "dtype": "float32"}),
+        Node("access", {"access_kind": "reduction" if reduction else "write", "element_bytes": 4}),
+        Node("buffer", {"element_bytes": 4, "rank": depth, "scope": "global", "dtype": "float32"}),
+    ]
+    compute, access, buffer = depth, depth + 1, depth + 2
+    edges = [
+        *(Edge(d, d + 1, "contains", {"nesting_depth": d + 1}) for d in range(depth)),
+        *(Edge(d, access, "indexes", {"subscript": "affine", "stride_elements": 1}) for d in range(depth)),
+        Edge(compute, access, "writes"),
+        Edge(access, buffer, "writes"),
+    ]
+    return ProgramGraph(tuple(nodes), tuple(edges), {"total_flops": extents[0] * depth})
+
+
+def lonely(operation: str = "add") -> ProgramGraph:
+    """One node, no edge."""
+    return ProgramGraph((Node("compute", {"operations": {operation: 1}, "dtype": "float32"}),), (), {})
+
+
+def measurement(digest: str, schedule: str, runtime_s: float | None, **changes: Any) -> dict[str, Any]:
+    """A corpus line: a baseline of 1 s, intervals of 1%; `runtime_s` None is a wrong result."""
+    ok = runtime_s is not None
+    line: dict[str, Any] = {
+        "digest": digest,
+        "schedule": {"kind": "recipe", "version": 1, "name": schedule},
+        "schedule_id": schedule,
+        "status": "ok" if ok else "wrong_result",
+        "runtime_s": runtime_s,
+        "interval_s": [runtime_s * 0.995, runtime_s * 1.005] if runtime_s is not None else None,
+        "samples": 10 if ok else 0,
+        "baseline_s": 1.0,
+        "baseline_interval_s": [0.995, 1.005],
+        "speedup": 1.0 / runtime_s if runtime_s is not None else None,
+        "device": DEVICE,
+        "origin": "foreign",
+        "detail": "",
+    }
+    return {**line, **changes}
+
+
+def nest(graph: ProgramGraph, family: str, **changes: Any) -> dict[str, Any]:
+    """A corpus line."""
+    line: dict[str, Any] = {
+        "digest": graph.digest,
+        "kernel": family,
+        "family": family,
+        "frontend": "dace",
+        "symbols": {},
+        "graph": graph.to_dict(),
+        "baseline": "dace-auto",
+        "baseline_s": 1.0,
+        "profile": None,
+        "device": {"fingerprint": DEVICE, "name": "test"},
+    }
+    return {**line, **changes}
+
+
+def write_corpus(
+    folder: Path, nests: Sequence[Mapping[str, Any]], measurements: Sequence[Mapping[str, Any]]
+) -> Path:
+    """A corpus folder of plain files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, lines in (("nests", nests), ("measurements", measurements)):
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / f"{name}.jsonl").write_text(text)
+    return folder
+
+
+def two_worlds(folder: Path, sizes: Sequence[int] = (64, 128, 256)) -> Path:
+    """Nests that want schedule "tile" (those that reduce) and nests that want "stream" (the others).
+
+    Families: one per operation and world, so that held-out families have partners in training.
+    """
+    nests, measurements = [], []
+    for reduction in (False, True):
+        for operation in ("add", "mul", "exp", "div"):
+            for size in sizes:
+                graph = nest_like([size, size // 2], reduction, operation)
+                nests.append(nest(graph, f"{'reduce' if reduction else 'map'}_{operation}"))
+                good, bad = ("tile", "stream") if reduction else ("stream", "tile")
+                measurements.append(measurement(graph.digest, good, 0.25))
+                measurements.append(measurement(graph.digest, bad, 0.9))
+    return write_corpus(folder, nests, measurements)
