@@ -1,4 +1,3 @@
-# ruff: noqa: F722 - jaxtyping writes shapes as strings
 """Program graph -> arrays for a network. Layout: the fields of the registry, in its order."""
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from gnnperf.errors import InputError
+
 NODE_KINDS = ("loop", "buffer", "access", "compute", "intrinsic")
 
 _CONSUMERS = ("compute", "intrinsic", "access", "loop")
@@ -53,6 +55,15 @@ ELEMENT_BYTES: Mapping[str, int] = {
     **{f"float{8 * n}": n for n in (2, 4, 8)},
     **{f"complex{8 * n}": n for n in (8, 16)},
 }
+
+
+def element_bytes(dtype: str) -> int:
+    """Size of one element; InputError for a dtype that graphs do not know."""
+    try:
+        return ELEMENT_BYTES[dtype]
+    except KeyError:
+        raise InputError(f"expected a dtype out of {', '.join(ELEMENT_BYTES)}, got {dtype!r}") from None
+
 
 OPERATIONS: Mapping[str, str] = {
     name: group

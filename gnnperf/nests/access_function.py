@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gnnperf.nests.affine import affine, evaluate
-from gnnperf.nests.ir import Buffer, Expr, Load, Op, Symbol, loads, symbols
-from gnnperf.nests.iteration_space import Range, Space, find, interval, parameter, product_of_trips
+from gnnperf.nests.ir import Buffer, Expr, Load, Op, Symbol, loads
+from gnnperf.nests.iteration_space import (
+    Range,
+    Space,
+    find,
+    influences,
+    interval,
+    parameter,
+    product_of_trips,
+)
 
 Dependence = Literal["affine", "nonaffine", "indirect"]
 
@@ -69,12 +77,13 @@ class AccessFunction:
 
 
 def access_function(
-    load: Load, buffer: Buffer, around: Sequence[Space], parameters: Mapping[str, int]
+    load: Load, buffers: Mapping[str, Buffer], around: Sequence[Space], parameters: Mapping[str, int]
 ) -> AccessFunction:
     """Analyse `load` at its place inside the loops `around` it. Unknown sizes count as 0."""
+    buffer = buffers[load.buffer]
     shape, strides = sizes(buffer.shape, parameters), sizes(buffer.strides, parameters)
     subscripts = tuple(
-        _subscript(index, extent, around, parameters)
+        _subscript(index, extent, buffers, around, parameters)
         for index, extent in zip(load.indices, shape, strict=True)
     )
     moved = {s for subscript in subscripts for s in subscript.dependence}
@@ -86,7 +95,13 @@ def sizes(values: tuple[int | Expr, ...], parameters: Mapping[str, int]) -> tupl
     return tuple(v if isinstance(v, int) else evaluate(v, parameters) or 0 for v in values)
 
 
-def _subscript(index: Expr, extent: int, around: Sequence[Space], parameters: Mapping[str, int]) -> Subscript:
+def _subscript(
+    index: Expr,
+    extent: int,
+    buffers: Mapping[str, Buffer],
+    around: Sequence[Space],
+    parameters: Mapping[str, int],
+) -> Subscript:
     coefficients: dict[Space, int] = {}
     dependence: dict[Space, Dependence] = {}
     operations: list[str] = []
@@ -104,11 +119,9 @@ def _subscript(index: Expr, extent: int, around: Sequence[Space], parameters: Ma
             continue
         operations += _operations(atom)
         kind: Dependence = "indirect" if any(True for _ in loads(atom)) else "nonaffine"
-        for name in sorted(symbols(atom)):
-            space = find(name, around)
-            for counter in (*space.counters, *space.selects) if space is not None else ():
-                if dependence.get(counter) != "indirect":
-                    dependence[counter] = kind
+        for influence in influences(atom, around, buffers):
+            if dependence.get(influence) != "indirect":
+                dependence[influence] = kind
     indirect = any(True for _ in loads(index))
     found = interval(index, around, parameters)
     whole = (0.0, float(max(extent - 1, 0)))

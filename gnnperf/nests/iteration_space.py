@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from gnnperf.errors import InputError
 from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import is_data_dependent
-from gnnperf.nests.ir import Expr, Loop, Op, Symbol, symbols
+from gnnperf.nests.ir import Buffer, Expr, Loop, Op, Symbol, loads, symbols
 from gnnperf.nests.trip_counts import mean_trips
 
 Range = tuple[float, float]
@@ -45,7 +45,11 @@ class Space:
 
 
 def enter(
-    loop: Loop, around: Sequence[Space], parameters: Mapping[str, int], measured: Mapping[str, float]
+    loop: Loop,
+    around: Sequence[Space],
+    buffers: Mapping[str, Buffer],
+    parameters: Mapping[str, int],
+    measured: Mapping[str, float],
 ) -> Space:
     """The space of `loop` inside the loops `around` it (outermost first).
 
@@ -68,7 +72,9 @@ def enter(
     )
     own.counters = {own: loop.step, **dict(_tile_counters(loop, trips, by_name))}
     own.governs = frozenset({own}).union(*(s.governs for s in drivers))
-    own.selects = frozenset(drivers if data else ()).union(*(s.selects for s in drivers))
+    bounds = (loop.start, loop.stop)
+    chosen = {s for e in bounds for s in influences(e, around, buffers)} if data else set()
+    own.selects = frozenset(chosen).union(*(s.selects for s in drivers))
     return own
 
 
@@ -123,6 +129,19 @@ def product_of_trips(spaces: Iterable[Space]) -> float | None:
     """None where one is not known. Ordered, so that rounding does not depend on set order."""
     trips = [s.trips for s in sorted(spaces, key=lambda s: s.depth)]
     return None if None in trips else math.prod(t for t in trips if t is not None)
+
+
+def influences(expr: Expr, around: Sequence[Space], buffers: Mapping[str, Buffer]) -> set[Space]:
+    """Loops that may change the value of an expression; a register may have been set in any of them."""
+    if any(is_register(buffers[load.buffer]) for load in loads(expr)):
+        return set(around)
+    found = {find(name, around) for name in symbols(expr)}
+    return {counter for s in found if s is not None for counter in (*s.counters, *s.selects)}
+
+
+def is_register(buffer: Buffer) -> bool:
+    """A local scalar."""
+    return buffer.scope == "local" and not buffer.shape
 
 
 def find(name: str, around: Sequence[Space]) -> Space | None:

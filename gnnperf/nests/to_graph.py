@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from gnnperf.graph.builder import GraphBuilder
 from gnnperf.graph.fields import Value
 from gnnperf.graph.program_graph import ProgramGraph
-from gnnperf.graph.vocabulary import ELEMENT_BYTES, FLOPS
+from gnnperf.graph.vocabulary import FLOPS, element_bytes
 from gnnperf.nests.access_function import AccessFunction, access_function, sizes
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import is_data_dependent
-from gnnperf.nests.ir import Buffer, Expr, Load, Loop, LoopNest, Node, Op, Statement
-from gnnperf.nests.iteration_space import Space, enter
+from gnnperf.nests.ir import Expr, Load, Loop, LoopNest, Node, Op, Statement
+from gnnperf.nests.iteration_space import Space, enter, is_register
 from gnnperf.nests.text import expression_text, statement_text
 from gnnperf.nests.totals import totals
 from gnnperf.nests.value_flow import Site, flows, home_depths
@@ -69,7 +69,7 @@ class _Walk:
                 self.statement(node, around)
 
     def loop(self, loop: Loop, around: tuple[Space, ...]) -> Space:
-        space = enter(loop, around, self.nest.parameters, self.trip_counts)
+        space = enter(loop, around, self.nest.buffers, self.nest.parameters, self.trip_counts)
         note = loop.annotation
         index = self.loops[space] = self.builder.node(
             "loop",
@@ -108,7 +108,7 @@ class _Walk:
             operations=operations,
             reduction=statement.reduce or "none",
             guarded=statement.guard is not None,
-            flops=sum(FLOPS[name] * count for name, count in operations.items()),
+            flops=sum(FLOPS.get(name, 0) * count for name, count in operations.items()),
             instances=place.instances,
             dtype=self.nest.buffers[statement.target.buffer].dtype,
         )
@@ -123,7 +123,7 @@ class _Walk:
         """Accesses for the outermost loads of an expression, feeding `consumer`."""
         for load in _outermost_loads(expr):
             self.site(load.buffer, consumer, place, is_write=False)
-            if _is_register(self.nest.buffers[load.buffer]):
+            if is_register(self.nest.buffers[load.buffer]):  # shows as a flow between computations
                 continue
             key = Load(load.buffer, tuple(simplify(i) for i in load.indices))
             if key not in place.seen:
@@ -133,7 +133,7 @@ class _Walk:
 
     def write(self, statement: Statement, place: _Place, compute: int) -> None:
         name = statement.target.buffer
-        if not _is_register(self.nest.buffers[name]):
+        if not is_register(self.nest.buffers[name]):
             access = self.access(statement.target, place, "reduction" if statement.reduce else "write")
             self.builder.fields(access)["initialised"] = statement.init is not None
             self.targets[compute] = self.accesses[name][-1][1]
@@ -143,28 +143,28 @@ class _Walk:
 
     def access(self, load: Load, place: _Place, kind: str) -> int:
         buffer = self.nest.buffers[load.buffer]
-        function = access_function(load, buffer, place.around, self.nest.parameters)
-        element_bytes = ELEMENT_BYTES[buffer.dtype]
+        function = access_function(load, self.nest.buffers, place.around, self.nest.parameters)
+        item_bytes = element_bytes(buffer.dtype)
         index = self.builder.node(
             "access",
             expression_text(load),
             access_kind=kind,
-            element_bytes=element_bytes,
-            footprint_bytes=function.distinct * element_bytes,
+            element_bytes=item_bytes,
+            footprint_bytes=function.distinct * item_bytes,
             touches=place.instances,
             nonaffine=function.is_nonaffine,
             indirect=function.is_indirect,
             operations=Counter(name for s in function.subscripts for name in s.operations),
         )
         for space in place.around:
-            self.index(space, index, function, element_bytes)
+            self.index(space, index, function, item_bytes)
         for d, expr in enumerate(load.indices):
             last = len(load.indices) - 1 - d
             self.read(expr, place, index, role="subscript", dimension=d, dimension_from_last=last)
         self.accesses[load.buffer].append((index, function, place.instances))
         return index
 
-    def index(self, space: Space, access: int, function: AccessFunction, element_bytes: int) -> None:
+    def index(self, space: Space, access: int, function: AccessFunction, item_bytes: int) -> None:
         """One edge per dimension that the loop moves; one that says so where it moves none (reuse)."""
         loop = self.loops[space]
         if not function.varies_with(space):
@@ -178,7 +178,7 @@ class _Walk:
                     "indexes",
                     subscript=subscript.dependence[space],
                     stride_elements=elements,
-                    stride_bytes=elements * element_bytes,
+                    stride_bytes=elements * item_bytes,
                     dimension=d,
                     dimension_from_last=len(function.shape) - 1 - d,
                     dimension_extent=function.shape[d],
@@ -192,9 +192,9 @@ class _Walk:
                 "buffer",
                 name,
                 dtype=buffer.dtype,
-                element_bytes=ELEMENT_BYTES[buffer.dtype],
+                element_bytes=element_bytes(buffer.dtype),
                 rank=len(shape),
-                size_bytes=math.prod(shape) * ELEMENT_BYTES[buffer.dtype],
+                size_bytes=math.prod(shape) * element_bytes(buffer.dtype),
                 scope=buffer.scope,
                 transient=buffer.transient,
                 contiguous=_is_contiguous(shape, sizes(buffer.strides, self.nest.parameters)),
@@ -224,9 +224,9 @@ class _Walk:
                 flow.source,
                 flow.target,
                 "flows",
-                through="register" if _is_register(buffer) else "transient" if buffer.transient else "memory",
+                through="register" if is_register(buffer) else "transient" if buffer.transient else "memory",
                 carried=flow.carried,
-                carrier_bytes=elements * ELEMENT_BYTES[buffer.dtype],
+                carrier_bytes=elements * element_bytes(buffer.dtype),
             )
         for group in self.accesses.values():
             lowest = min(function.first for _, function, _ in group)
@@ -247,11 +247,6 @@ class _Walk:
             for space in site.around[home:]:
                 if function is None or not function.varies_with(space):
                     yield space
-
-
-def _is_register(buffer: Buffer) -> bool:
-    """A local scalar: it shows as a flow between computations, not as a buffer."""
-    return buffer.scope == "local" and not buffer.shape
 
 
 def _is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from gnnperf.graph.fields import Value
-from gnnperf.graph.vocabulary import ELEMENT_BYTES
+from gnnperf.graph.vocabulary import element_bytes
 from gnnperf.nests.access_function import AccessFunction
 from gnnperf.nests.ir import Buffer
 from gnnperf.nests.iteration_space import Space
@@ -24,14 +24,14 @@ def totals(
     """Values of the graph; `traffic` has every access of every buffer in memory, with its touches."""
     stacks = [around for _, around in work]
     flops = sum(float(per) * _iterations(around) for per, around in work if isinstance(per, int | float))
-    element_bytes = {name: ELEMENT_BYTES[buffers[name].dtype] for name in traffic}
-    distinct = sum(_union([f for f, _ in group]) * element_bytes[name] for name, group in traffic.items())
+    item_bytes = {name: element_bytes(buffers[name].dtype) for name in traffic}
+    distinct = sum(_union([f for f, _ in group]) * item_bytes[name] for name, group in traffic.items())
     parallel = [[s for s in around if s.loop.independent and s not in reduced] for around in stacks]
     return {
         "total_flops": flops,
         "distinct_bytes": distinct,
         "touched_bytes": sum(
-            sum(touches for _, touches in group) * element_bytes[name] for name, group in traffic.items()
+            sum(touches for _, touches in group) * item_bytes[name] for name, group in traffic.items()
         ),
         "arithmetic_intensity": flops / distinct if distinct else 0,
         "parallel_iterations": max(map(_iterations, parallel), default=0),

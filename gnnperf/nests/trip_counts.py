@@ -112,7 +112,16 @@ _NUMPY: Mapping[str, Callable[..., Any]] = {
     "ge": np.greater_equal,
     "eq": np.equal,
     "ne": np.not_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "not": np.logical_not,
     "select": np.where,
+    "pow": np.power,
+    "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "shl": lambda value, bits: value * 2**bits,
+    "shr": lambda value, bits: np.floor(value / 2**bits),
 }
 
 

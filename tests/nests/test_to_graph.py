@@ -307,6 +307,50 @@ def test_trip_counts_need_the_data_of_the_bounds() -> None:
     assert measured_trip_counts(examples.gemm(), {}) == {}
 
 
+def test_a_subscript_held_in_a_register_is_indirect() -> None:
+    row = load("row")
+    body = [
+        assign(row, load("index", "i")),
+        loop("f", 8, assign(load("out", "i", "f"), load("table", row, "f"))),
+    ]
+    buffers = [
+        array("table", 50, 8),
+        array("index", 9, dtype="int64"),
+        array("out", 9, 8),
+        array("row", dtype="int64", transient=True, scope="local"),
+    ]
+    graph = nest_graph(nest("gather", buffers, loop("i", 9, *body)))
+    assert strides(graph, "table[row, f]")["i"] == "indirect"
+    assert joined(graph, "flows") == {("row = index[i]", "table[row, f]")}
+
+
+def test_bounds_held_in_registers() -> None:
+    first, last = load("first"), load("last")
+    body = [
+        assign(first, load("indptr", "i")),
+        assign(last, load("indptr", add("i", 1))),
+        loop("p", last, examples.accumulate(load("y", "i"), load("values", "p")), start=first),
+    ]
+    registers = [array(n, dtype="int32", transient=True, scope="local") for n in ("first", "last")]
+    buffers = [array("indptr", 10, dtype="int32"), array("values", 50), array("y", 9), *registers]
+    graph = nest_graph(nest("row_sums", buffers, loop("i", 9, *body)))
+    assert strides(graph, "values[p]") == {"i": "indirect", "p": 1}
+    assert joined(graph, "flows") == {("first = indptr[i]", "p"), ("last = indptr[i + 1]", "p")}
+    assert found(graph, "loop", "p")["loop_kind"] == "data-dependent"
+
+
+def test_unknown_dtypes_and_operations_are_input_errors() -> None:
+    def scaled(dtype: str, operation: str) -> ir.LoopNest:
+        body = assign(load("b"), op(operation, load("a"), 2.0))
+        return nest("scaled", [array("a", dtype=dtype), array("b")], body)
+
+    nest_graph(scaled("bfloat16", "pow"))
+    with pytest.raises(InputError, match="'quad'"):
+        nest_graph(scaled("quad", "pow"))
+    with pytest.raises(InputError, match="'hypot'"):
+        nest_graph(scaled("float32", "hypot"))
+
+
 def test_subscripts_that_are_not_affine() -> None:
     graph = nest_graph(examples.upsample(64, 64))
     source = found(graph, "access", "A[i // 2, j // 2]")
