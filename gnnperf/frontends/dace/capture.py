@@ -1,0 +1,181 @@
+"""The real inputs of every unit, taken from a run of the whole kernel.
+
+Before each unit a tasklet is put in that copies the unit's arrays into extra outputs of the kernel
+when the unit runs for the wanted time. A first run counts the executions, a second one takes the
+middle execution of each unit. Units that only see what the caller passed need no run.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import dace
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.errors import GnnperfError
+from gnnperf.frontends.dace.codegen import dace_source
+from gnnperf.frontends.dace.dtypes import dtype_name
+from gnnperf.frontends.dace.inputs import aligned
+from gnnperf.frontends.dace.loader import DaceKernel
+from gnnperf.frontends.dace.units import Unit
+from gnnperf.measure import Compiler, Library, Limits, Runner
+
+_COUNT, _WANTED, _PARAMETERS = "gnnperf_count", "gnnperf_wanted", "gnnperf_parameters"
+
+
+def capture_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner, timeout_s: float = 300.0) -> None:
+    """Fill `data`, `executions` and the nest's parameters of every unit of the kernel.
+
+    A unit that is never executed, or whose arrays cannot be copied, gets a `skipped` reason.
+    """
+    waiting = []
+    for unit in kernel.units:
+        if _is_first(kernel, unit):
+            unit.executions = 1
+            unit.data = {n: _initial(kernel, unit, n) for n in unit.external}
+        elif (reason := _obstacle(unit)) is not None:
+            unit.skipped = reason
+        else:
+            waiting.append(unit)
+    if not waiting:
+        return
+    probe = _Probe(kernel, waiting)
+    library = compiler.build(dace_source(probe.sdfg, f"{kernel.name}_capture"))
+    limits = Limits(timeout_s=timeout_s)
+    counts = probe.run(library, runner, np.full(len(waiting), -1), limits)[_COUNT]
+    if any(c > 1 for c in counts):
+        captured = probe.run(library, runner, counts // 2, limits)
+    else:
+        captured = probe.run(library, runner, np.zeros(len(waiting)), limits)
+    for number, unit in enumerate(waiting):
+        unit.executions = int(counts[number])
+        if not counts[number]:
+            unit.skipped = "never executed with these inputs"
+            continue
+        probe.fill(number, unit, captured)
+
+
+def _is_first(kernel: DaceKernel, unit: Unit) -> bool:
+    """Does the unit read only what the caller passed, before anything has changed it?"""
+    if unit.sdfg is not kernel.sdfg or unit.nest.parameters or unit.in_loop:
+        return False
+    needed = set(unit.external) - (set(unit.outputs) - set(unit.inouts))
+    return all(n in kernel.data and n not in unit.written_before for n in needed)
+
+
+def _initial(kernel: DaceKernel, unit: Unit, name: str) -> Any:
+    """What an array holds before the unit: the caller's value, or anything (it is only written)."""
+    if name in kernel.data and not isinstance(kernel.data[name], np.ndarray):
+        return kernel.data[name]
+    if name in kernel.data:
+        return kernel.data[name]
+    descriptor = unit.sdfg.arrays[name]
+    shape = tuple(int(s) for s in descriptor.shape)
+    return aligned(np.zeros(shape, dtype_name(descriptor.dtype)), _strides(descriptor))
+
+
+def _strides(descriptor: Any) -> tuple[int, ...] | None:
+    if not isinstance(descriptor, dace.data.Array):
+        return None
+    return tuple(int(s) for s in descriptor.strides)
+
+
+def _obstacle(unit: Unit) -> str | None:
+    for name in unit.external:
+        descriptor = unit.sdfg.arrays[name]
+        if any(not str(s).isdigit() for s in (*descriptor.shape, descriptor.total_size)):
+            return f"the size of {name} changes while the kernel runs"
+    return None
+
+
+class _Probe:
+    """The kernel with capture points in front of units."""
+
+    def __init__(self, kernel: DaceKernel, units: list[Unit]) -> None:
+        self.kernel, self.units = kernel, units
+        self.width = max([1, *(len(u.nest.parameters) for u in units)])
+        self.sdfg = copy.deepcopy(kernel.sdfg)
+        self.outputs: dict[str, NDArray[Any]] = {}
+        owners = list(kernel.sdfg.all_sdfgs_recursive())
+        copies = list(self.sdfg.all_sdfgs_recursive())
+        entries = [
+            (copies[owners.index(u.sdfg)], copies[owners.index(u.sdfg)].node(u.sdfg.node_id(u.states[0])))
+            for u in units
+        ]
+        size = len(units)
+        self._declare(_COUNT, "int64", [size])
+        self._declare(_WANTED, "int64", [size])
+        self._declare(_PARAMETERS, "int64", [size * self.width])
+        for number, (unit, (owner, entry)) in enumerate(zip(units, entries, strict=True)):
+            self._insert(number, unit, owner, entry)
+        self.sdfg.reset_cfg_list()
+
+    def _declare(self, name: str, dtype: str, shape: list[int]) -> None:
+        self.sdfg.add_array(name, shape, getattr(dace, dtype if dtype != "bool" else "bool_"))
+        self.outputs[name] = np.zeros(shape, dtype)
+
+    def _insert(self, number: int, unit: Unit, owner: Any, entry: Any) -> None:
+        if owner is not self.sdfg:
+            raise GnnperfError("capture inside a nested SDFG is not wired")
+        state = owner.add_state_before(entry, f"gnnperf_capture_{number}")
+        lines, inputs, outputs = [], {}, {}
+        for name in unit.external:
+            descriptor, target = owner.arrays[name], f"gnnperf_{number}_{name}"
+            self._declare(target, dtype_name(descriptor.dtype), [int(str(descriptor.total_size))])
+            pointer = isinstance(descriptor, dace.data.Array)
+            inputs[f"_in_{name}"] = (name, dace.pointer(descriptor.dtype) if pointer else descriptor.dtype)
+            outputs[f"_out_{name}"] = (target, dace.pointer(descriptor.dtype))
+            source = f"_in_{name}" if pointer else f"&_in_{name}"
+            lines.append(
+                f"std::memcpy(_out_{name}, {source}, sizeof(*_out_{name}) * {descriptor.total_size});"
+            )
+        for position, name in enumerate(unit.nest.parameters):
+            lines.append(f"_parameters[{number * self.width + position}] = {name};")
+        inputs["_wanted"] = (_WANTED, dace.pointer(dace.int64))
+        outputs["_count"] = (_COUNT, dace.pointer(dace.int64))
+        outputs["_parameters"] = (_PARAMETERS, dace.pointer(dace.int64))
+        body = "\n".join(lines)
+        code = f"if (_count[{number}] == _wanted[{number}]) {{\n{body}\n}}\n_count[{number}] += 1;"
+        tasklet = state.add_tasklet(
+            f"capture_{number}",
+            {c: t for c, (_, t) in inputs.items()},
+            {c: t for c, (_, t) in outputs.items()},
+            code,
+            language=dace.Language.CPP,
+            code_global="#include <cstring>",
+        )
+        for connector, (name, _) in inputs.items():
+            state.add_edge(state.add_read(name), None, tasklet, connector, self._whole(owner, name))
+        for connector, (name, _) in outputs.items():
+            state.add_edge(tasklet, connector, state.add_write(name), None, self._whole(owner, name))
+
+    @staticmethod
+    def _whole(owner: Any, name: str) -> Any:
+        return dace.Memlet.from_array(name, owner.arrays[name])
+
+    def run(
+        self, library: Library, runner: Runner, wanted: NDArray[Any], limits: Limits
+    ) -> dict[str, NDArray[Any]]:
+        data = {**self.kernel.data, **self.outputs, _WANTED: wanted.astype(np.int64)}
+        names = [n for n in self.outputs if n != _WANTED]
+        return runner.reference(library, data, names, [*names, *self.kernel.outputs], limits)
+
+    def fill(self, number: int, unit: Unit, captured: dict[str, NDArray[Any]]) -> None:
+        for name in unit.external:
+            descriptor = unit.sdfg.arrays[name]
+            flat = captured[f"gnnperf_{number}_{name}"]
+            if not isinstance(descriptor, dace.data.Array):
+                unit.data[name] = flat[0]
+                continue
+            strides = _strides(descriptor)
+            assert strides is not None
+            view = np.lib.stride_tricks.as_strided(
+                flat, tuple(int(s) for s in descriptor.shape), tuple(s * flat.itemsize for s in strides)
+            )
+            unit.data[name] = aligned(view, strides)
+        values = captured[_PARAMETERS][number * self.width :]
+        for position, name in enumerate(unit.nest.parameters):
+            unit.data[name] = int(values[position])
+        unit.set_parameters({n: int(values[i]) for i, n in enumerate(unit.nest.parameters)})

@@ -1,0 +1,57 @@
+"""C++ from DaCe's own code generator, without cmake and without touching the user's folders."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import dace
+
+from gnnperf.errors import BuildError
+from gnnperf.frontends.dace.quiet import quiet_dace
+from gnnperf.measure import Argument, Source
+
+_INIT = re.compile(r"__dace_init_(\w+)\((.*?)\)")
+
+
+def dace_source(sdfg: Any, name: str, key: str = "") -> Source:
+    """Generated code of an SDFG, ready for `measure.Compiler`.
+
+    `name` becomes the symbol: `__program_<name>` takes the arrays by pointer and the scalars by
+    value in DaCe's order. Raises BuildError where DaCe cannot generate code.
+    """
+    from dace.codegen import codegen
+
+    with quiet_dace():
+        program = copy.deepcopy(sdfg)
+        program.name = name
+        for nested in program.all_sdfgs_recursive():
+            nested.openmp_sections = False
+        try:
+            objects = codegen.generate_code(program, validate=False)
+        except Exception as error:  # DaCe raises anything here
+            raise BuildError(f"DaCe cannot generate code: {first_line(error)}") from error
+        arguments = tuple(
+            Argument(k, "*" if isinstance(d, dace.data.Array) else d.dtype.ctype)
+            for k, d in program.arglist().items()
+        )
+    linkable = [o for o in objects if o.language == "cpp" and o.linkable]
+    if len(linkable) != 1:
+        raise BuildError(f"DaCe generated {len(linkable)} C++ files instead of one")
+    text = linkable[0].clean_code
+    return Source(text, name, arguments, "dace", _init_arguments(text, name), key=key)
+
+
+def _init_arguments(text: str, name: str) -> tuple[Argument, ...]:
+    for match in _INIT.finditer(text):
+        if match.group(1) == name:
+            parts = [p.strip().rsplit(" ", 1) for p in match.group(2).split(",") if p.strip()]
+            return tuple(Argument(n, ctype) for ctype, n in parts)
+    return ()
+
+
+def first_line(error: BaseException) -> str:
+    """One line of an exception of DaCe's (they tend to be long)."""
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:300]

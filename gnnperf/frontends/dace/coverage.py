@@ -1,0 +1,152 @@
+"""Which buffers a piece of IR reads before it has written them, and which parts it surely writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gnnperf.nests.affine import affine, constant, from_affine, simplify
+from gnnperf.nests.analysis import accesses, mentions
+from gnnperf.nests.ir import (
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    loads,
+    reads,
+    substitute,
+)
+
+Block = tuple[Node, ...]
+Box = tuple[tuple[Expr, Expr], ...]
+"""Per dimension: start and (exclusive) stop."""
+
+
+@dataclass
+class Flow:
+    """What a block needs from before it (`exposed`), and the boxes it surely writes."""
+
+    exposed: set[str] = field(default_factory=set)
+    boxes: dict[str, list[Box]] = field(default_factory=dict)
+
+    def defines(self, buffer: Buffer) -> bool:
+        """Is the whole buffer surely written?"""
+        whole = tuple((Const(0), Const(s) if isinstance(s, int) else s) for s in buffer.shape)
+        return any(_inside(whole, known) for known in self.boxes.get(buffer.name, ()))
+
+
+def flow(block: Block) -> Flow:
+    """The flow of a block that is run once."""
+    collector = _Collector({a.load.buffer for n in block for a in accesses(n) if a.is_write})
+    boxes = collector.block(block, ())
+    return Flow(collector.exposed, boxes)
+
+
+def _sources(node: Statement) -> list[Load]:
+    """Everything a statement reads, the target of a reduction included."""
+    found = [*reads(node)]
+    if node.reduce is not None and node.init is None:
+        found.append(node.target)
+    return found
+
+
+class _Collector:
+    """Walks a block in program order. A read is covered by an earlier write of the same block (same
+    iteration), or of a block around it, seen over the loops between the two."""
+
+    def __init__(self, written: set[str]) -> None:
+        self.written = written
+        self.levels: list[tuple[dict[str, list[Box]], int]] = []
+        self.loops: list[Loop] = []
+        self.exposed: set[str] = set()
+
+    def block(self, block: Block, entered: tuple[Loop, ...]) -> dict[str, list[Box]]:
+        self.loops.extend(entered)
+        here: dict[str, list[Box]] = {}
+        self.levels.append((here, len(self.loops)))
+        for node in block:
+            if isinstance(node, Statement):
+                self.read(_sources(node))
+                if node.guard is None:
+                    box = tuple((i, simplify(Op("add", (i, Const(1))))) for i in node.target.indices)
+                    here.setdefault(node.target.buffer, []).append(box)
+                continue
+            self.read([ld for b in (node.start, node.stop) for ld in loads(b)])
+            for name, boxes in self.block(node.body, (node,)).items():
+                wide = [w for b in boxes if (w := _widen_write(b, node)) is not None]
+                here.setdefault(name, []).extend(wide)
+        self.levels.pop()
+        del self.loops[len(self.loops) - len(entered) :]
+        return here
+
+    def read(self, sources: list[Load]) -> None:
+        for load in sources:
+            if not any(self.covered(load, boxes, depth) for boxes, depth in self.levels):
+                self.exposed.add(load.buffer)
+
+    def covered(self, load: Load, boxes: dict[str, list[Box]], depth: int) -> bool:
+        if load.buffer not in boxes:
+            return False
+        box = _read_box(load, tuple(self.loops[depth:]))
+        if box is None or any(ld.buffer in self.written for ends in box for e in ends for ld in loads(e)):
+            return False  # a bound that may have changed since
+        return any(_inside(box, known) for known in boxes[load.buffer])
+
+
+def _widen_write(box: Box, loop: Loop) -> Box | None:
+    """The union of a box over the loop's iterations, where that is a box."""
+    varying = [d for d, ends in enumerate(box) if any(mentions(e, loop.iterator) for e in ends)]
+    if not varying:  # written in every iteration: surely, if there is one
+        span = constant(Op("sub", (loop.stop, loop.start)))
+        return box if span is not None and span > 0 else None
+    if len(varying) > 1 or loop.step != 1:
+        return None
+    (d,) = varying
+    start, stop = (affine(e) for e in box[d])
+    if any(f.coefficient(loop.iterator) != 1 or _hidden(f, loop.iterator) for f in (start, stop)):
+        return None
+    last = simplify(Op("sub", (loop.stop, Const(1))))
+    ends = (
+        simplify(substitute(from_affine(start), {loop.iterator: loop.start})),
+        simplify(substitute(from_affine(stop), {loop.iterator: last})),
+    )
+    return (*box[:d], ends, *box[d + 1 :])
+
+
+def _read_box(load: Load, loops: tuple[Loop, ...]) -> Box | None:
+    """The elements a load touches while the given loops run; None where that is not a box."""
+    box: list[tuple[Expr, Expr]] = []
+    for index in load.indices:
+        low = high = index
+        for loop in reversed(loops):
+            form = affine(low), affine(high)
+            factors = {f.coefficient(loop.iterator) for f in form}
+            if any(_hidden(f, loop.iterator) for f in form) or not factors <= {0, 1}:
+                return None
+            last = simplify(Op("sub", (loop.stop, Const(1))))
+            low = simplify(substitute(low, {loop.iterator: loop.start}))
+            high = simplify(substitute(high, {loop.iterator: last}))
+        box.append((simplify(low), simplify(Op("add", (high, Const(1))))))
+    return tuple(box)
+
+
+def _hidden(form: object, iterator: str) -> bool:
+    """Does the iterator occur inside an atom that is not the iterator itself?"""
+    terms: Mapping[Expr, int] = form.terms  # type: ignore[attr-defined]
+    return any(not isinstance(a, Symbol) and mentions(a, iterator) for a in terms)
+
+
+def _inside(box: Box, known: Box) -> bool:
+    if len(box) != len(known):
+        return False
+    return all(_at_most(k[0], b[0]) and _at_most(b[1], k[1]) for b, k in zip(box, known, strict=True))
+
+
+def _at_most(low: Expr, high: Expr) -> bool:
+    difference = constant(Op("sub", (high, low)))
+    return difference is not None and difference >= 0

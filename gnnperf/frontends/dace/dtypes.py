@@ -1,0 +1,62 @@
+"""Element types: which ones the IR knows, and the C++ type of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gnnperf.errors import UnsupportedConstruct
+from gnnperf.nests.analysis import DTYPE_BYTES
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol
+
+_BOOLEAN = frozenset("lt le gt ge eq ne and or not".split())
+_FLOATING = frozenset("sqrt exp log tanh sin cos pow".split())
+
+
+def dtype_name(dtype: object) -> str:
+    """IR name of a DaCe type; complex numbers, structures, vectors and pointers have none."""
+    name = str(dtype.to_string()) if hasattr(dtype, "to_string") else str(dtype)
+    if name not in DTYPE_BYTES:
+        raise UnsupportedConstruct(f"elements of type {name}")
+    return name
+
+
+def expression_dtype(expr: Expr, buffers: Mapping[str, Buffer]) -> str:
+    """The type C++ gives the expression; integer literals adapt to the other operand."""
+    return _infer(expr, buffers) or "int64"
+
+
+def _infer(expr: Expr, buffers: Mapping[str, Buffer]) -> str | None:
+    match expr:
+        case Const(value=value):
+            if isinstance(value, bool):
+                return "bool"
+            return "float64" if isinstance(value, float) else None
+        case Symbol():
+            return "int64"
+        case Load(buffer=name):
+            return buffers[name].dtype
+        case Op(name=name, args=args):
+            if name.startswith("cast:"):
+                return name.removeprefix("cast:")
+            if name in _BOOLEAN:
+                return "bool"
+            operands = args[1:] if name == "select" else args
+            result = _promote([_infer(a, buffers) for a in operands])
+            if name in _FLOATING and (result is None or not result.startswith("float")):
+                return "float64"
+            return result
+    raise TypeError(expr)
+
+
+def _promote(names: list[str | None]) -> str | None:
+    known = [n for n in names if n is not None]
+    if not known:
+        return None
+    floats = [n for n in known if n.startswith("float")]
+    if floats:  # C++ keeps float32 when it meets an integer, where NumPy would widen
+        return str(np.result_type(*floats))
+    if all(n == "bool" for n in known) and len(known) == len(names):
+        return "bool"
+    return str(np.result_type(*known, "int32"))

@@ -1,0 +1,127 @@
+"""Which sequential loops may run their iterations in any order, and where private data lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.dace.coverage import flow
+from gnnperf.nests.affine import affine
+from gnnperf.nests.analysis import DTYPE_BYTES, Access, accesses, mentions
+from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Statement, Symbol, walk
+
+Block = tuple[Node, ...]
+Ranges = Mapping[str, tuple[int, int]]
+
+MAX_PRIVATE_BYTES = 256 << 10
+"""Private arrays live on the stack of a thread."""
+
+
+def mark_independent(body: Block, buffers: Mapping[str, Buffer], ranges: Ranges) -> Block:
+    """Set `Loop.independent` where no iteration touches what another one writes."""
+
+    def visit(block: Block) -> Block:
+        return tuple(loop(n) if isinstance(n, Loop) else n for n in block)
+
+    def loop(node: Loop) -> Loop:
+        node = replace(node, body=visit(node.body))
+        if node.independent or not _independent(node, body, buffers, ranges):
+            return node
+        return replace(node, independent=True)
+
+    return visit(body)
+
+
+def _independent(loop: Loop, root: Block, buffers: Mapping[str, Buffer], ranges: Ranges) -> bool:
+    inside = list(accesses(loop))
+    own = {a.load.buffer for a in inside if buffers[a.load.buffer].scope == "local"}
+    if own:
+        exposed = flow(loop.body).exposed
+        total = _counts(root)
+        here = _counts(loop.body)
+        own = {n for n in own if n not in exposed and here[n] == total[n]}
+    inner = {n.iterator for n in walk(loop.body) if isinstance(n, Loop)}
+    for name in {a.load.buffer for a in inside if a.is_write} - own:
+        touching = [a for a in inside if a.load.buffer == name]
+        if _only_combined(loop, name, touching):
+            continue
+        writes = [a for a in touching if a.is_write]
+        if not all(_apart(w.load, a.load, loop, inner, ranges) for w in writes for a in touching):
+            return False
+    return True
+
+
+def _counts(block: Block) -> Mapping[str, int]:
+    result: dict[str, int] = {}
+    for node in block:
+        for access in accesses(node):
+            result[access.load.buffer] = result.get(access.load.buffer, 0) + 1
+    return result
+
+
+def _only_combined(loop: Loop, name: str, touching: list[Access]) -> bool:
+    """Every access is a reduction of one kind: the order of the combinations does not matter."""
+    statements = [s for s in walk(loop.body) if isinstance(s, Statement) and s.target.buffer == name]
+    kinds = {s.reduce for s in statements}
+    return len(kinds) == 1 and None not in kinds and all(a.is_write for a in touching)
+
+
+def _apart(one: Load, two: Load, loop: Loop, inner: set[str], ranges: Ranges) -> bool:
+    """Do the accesses of different iterations always differ in some dimension?"""
+    return any(
+        _dimension_apart(a, b, loop, inner, ranges) for a, b in zip(one.indices, two.indices, strict=True)
+    )
+
+
+def _dimension_apart(one: Expr, two: Expr, loop: Loop, inner: set[str], ranges: Ranges) -> bool:
+    first, second = affine(one), affine(two)
+    factor = first.coefficient(loop.iterator)
+    if factor == 0 or factor != second.coefficient(loop.iterator):
+        return False
+    low = high = first.constant - second.constant
+    for form, sign in ((first, 1), (second, -1)):
+        for atom, coefficient in form.terms.items():
+            if atom == Symbol(loop.iterator):
+                continue
+            if isinstance(atom, Symbol) and atom.name in inner:  # differs between the two iterations
+                if atom.name not in ranges:
+                    return False
+                ends = sorted(sign * coefficient * v for v in ranges[atom.name])
+                low, high = low + ends[0], high + ends[1]
+            elif any(mentions(atom, name) for name in {loop.iterator, *inner}):
+                return False
+    fixed = {
+        atom: first.terms.get(atom, 0) - second.terms.get(atom, 0)
+        for atom in {*first.terms, *second.terms}
+        if not (isinstance(atom, Symbol) and atom.name in {loop.iterator, *inner})
+    }
+    if any(fixed.values()):
+        return False
+    reach = abs(factor) * loop.step
+    return -reach < low and high < reach
+
+
+def place_private(body: Block, buffers: dict[str, Buffer]) -> None:
+    """Decide where private arrays live: on the stack inside the independent loop that they belong to,
+    or in scratch memory where no loop runs them in parallel. Changes `buffers`."""
+    for name in {a.load.buffer for n in body for a in accesses(n)}:
+        buffer = buffers[name]
+        if buffer.scope != "local" or not buffer.shape:
+            continue
+        count = 1
+        for size in buffer.shape:
+            if not isinstance(size, int):
+                raise UnsupportedConstruct("a temporary array whose size depends on data")
+            count *= size
+        if not _inside_independent(body, name):
+            buffers[name] = replace(buffer, scope="global", transient=True)
+        elif count * DTYPE_BYTES[buffer.dtype] > MAX_PRIVATE_BYTES:
+            raise UnsupportedConstruct(f"a private array of {count} elements in every iteration")
+
+
+def _inside_independent(block: Block, name: str) -> bool:
+    users = [n for n in block if any(a.load.buffer == name for a in accesses(n))]
+    if len(users) != 1 or not isinstance(users[0], Loop):
+        return False
+    return users[0].independent or _inside_independent(users[0].body, name)

@@ -1,0 +1,209 @@
+"""Values for a kernel's arguments: from the user's function, or generated from the signature."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import dace
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+
+from gnnperf.errors import InputError
+from gnnperf.frontends.dace.codegen import first_line
+from gnnperf.frontends.dace.source import load_attribute, split_spec
+
+ALIGNMENT_BYTES = 64
+SMALL_INTEGER = 8
+
+
+def user_inputs(spec: str, symbols: Mapping[str, float], seed: int) -> dict[str, Any]:
+    """Call `file.py:function`. Parameters named like a symbol (or `seed`) get its value."""
+    path, name = split_spec(spec, "--inputs")
+    function = load_attribute(Path(path), name, "--inputs")
+    if not callable(function):
+        raise InputError(f"--inputs: expected {name!r} to be a function, got {type(function).__name__}")
+    known: dict[str, Any] = {**symbols, "seed": seed}
+    arguments: dict[str, Any] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name in known:
+            arguments[parameter.name] = known[parameter.name]
+        elif parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD:
+            raise InputError(
+                f"--inputs: {name!r} needs {parameter.name!r}; give it with --set {parameter.name}=512"
+            )
+    try:
+        result = function(**arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise InputError(f"--inputs: {name!r} failed: {type(error).__name__}: {first_line(error)}") from None
+    if not isinstance(result, Mapping) or not all(isinstance(k, str) for k in result):
+        raise InputError(
+            f"--inputs: expected {name!r} to return a dict of arrays and scalars by argument name"
+        )
+    return dict(result)
+
+
+def resolve_symbols(sdfg: Any, symbols: Mapping[str, float], given: Mapping[str, Any]) -> dict[str, int]:
+    """Integer values for all free symbols: set by the user, given as scalars, or read off array shapes."""
+    wanted = {str(s) for s in sdfg.free_symbols} - set(sdfg.constants) - set(sdfg.arrays)
+    known: dict[str, int] = {}
+    for name in wanted:
+        value = symbols.get(name, given.get(name))
+        if value is not None:
+            known[name] = _integer(name, value)
+    changed = True
+    while changed:
+        changed = False
+        for name, array in given.items():
+            descriptor = sdfg.arrays.get(name)
+            for size, extent in zip(getattr(descriptor, "shape", ()), np.shape(array), strict=False):
+                found = _solve(size, extent, known)
+                if found is not None and found[0] in wanted:
+                    known[found[0]] = found[1]
+                    changed = True
+    missing = sorted(wanted - known.keys())
+    if missing:
+        sets = " ".join(f"--set {m}=512" for m in missing)
+        raise InputError(
+            f"kernel: no value for the symbol{'s' * (len(missing) > 1)} {', '.join(missing)}; give {sets}"
+        )
+    return known
+
+
+def _integer(name: str, value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)) or int(value) != value:
+        raise InputError(f"--set: expected an integer for the symbol {name}, got {value!r}")
+    return int(value)
+
+
+def _solve(size: Any, extent: int, known: Mapping[str, int]) -> tuple[str, int] | None:
+    """(symbol, value) where `size == extent` leaves one symbol to find."""
+    expression = sympy.sympify(size)
+    bound = {s: known[str(s)] for s in expression.free_symbols if str(s) in known}
+    expression = expression.subs(bound)
+    if len(expression.free_symbols) != 1:
+        return None
+    (unknown,) = expression.free_symbols
+    solutions = [s for s in sympy.solve(expression - extent, unknown) if s.is_integer and s >= 0]
+    return (str(unknown), int(solutions[0])) if len(solutions) == 1 else None
+
+
+def make_inputs(
+    sdfg: Any,
+    symbols: Mapping[str, float],
+    given: Mapping[str, Any],
+    seed: int,
+    well_conditioned: bool = False,
+) -> tuple[dict[str, Any], set[str]]:
+    """A value for every argument of a specialised SDFG, arrays 64-byte aligned, and the names of those
+    that were generated. `symbols` may also hold scalar arguments.
+
+    Floats are positive, in [0.1, 1.1); with `well_conditioned`, square matrices are diagonally
+    dominant, for solvers. Integers are small and valid as indices into every dimension of any array.
+    """
+    signature = sdfg.arglist()
+    names = {k for k in given if k not in signature}
+    unknown = sorted(n for n in names if n not in symbols and not _was_symbol(n, given))
+    if unknown:
+        raise InputError(
+            f"--inputs: the kernel has no argument {', '.join(unknown)}; it takes {', '.join(signature)}"
+        )
+    generator = np.random.default_rng(seed)
+    shapes = {k: _shape(d) for k, d in signature.items() if isinstance(d, dace.data.Array)}
+    extents = [e for s in shapes.values() for e in s]
+    bound = max(1, min(extents if extents else [*extents, SMALL_INTEGER]))
+    data: dict[str, Any] = {}
+    generated: set[str] = set()
+    for name, descriptor in signature.items():
+        dtype = _numpy_dtype(name, descriptor)
+        value = given.get(name, symbols.get(name) if isinstance(descriptor, dace.data.Scalar) else None)
+        if name in shapes:
+            shape = shapes[name]
+            if value is None:
+                generated.add(name)
+                value = _random(generator, shape, dtype, bound, well_conditioned)
+            data[name] = aligned(_checked(name, value, shape, dtype), _strides(descriptor))
+        else:
+            if value is None:
+                generated.add(name)
+                value = _random(generator, (), dtype, min(bound, SMALL_INTEGER), False)
+            data[name] = _checked_scalar(name, value, dtype)
+    return data, generated
+
+
+def _was_symbol(name: str, given: Mapping[str, Any]) -> bool:
+    """Symbols may be given beside the arrays; they are no arguments any more once bound."""
+    return np.ndim(given[name]) == 0
+
+
+def _shape(descriptor: Any) -> tuple[int, ...]:
+    return tuple(int(s) for s in descriptor.shape)
+
+
+def _strides(descriptor: Any) -> tuple[int, ...]:
+    return tuple(int(s) for s in descriptor.strides)
+
+
+def _numpy_dtype(name: str, descriptor: Any) -> np.dtype[Any]:
+    try:
+        return np.dtype(descriptor.dtype.as_numpy_dtype())
+    except (TypeError, NotImplementedError, AttributeError):
+        raise InputError(
+            f"kernel: the argument {name} has the type {descriptor.dtype}, which cannot be given"
+        ) from None
+
+
+def _random(
+    generator: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any], bound: int, dominant: bool
+) -> NDArray[Any]:
+    if dtype.kind == "b":
+        return generator.random(shape) < 0.5
+    if dtype.kind in "iu":
+        low = bound - 1 if not shape else 0
+        return np.asarray(generator.integers(low, max(bound, low + 1), shape)).astype(dtype)
+    values = np.asarray(generator.random(shape) + 0.1)
+    if dtype.kind == "c":
+        values = values + 1j * generator.random(shape)
+    if dominant and len(shape) == 2 and shape[0] == shape[1]:
+        values = (values + values.T) / 2
+        values[np.diag_indices(shape[0])] += shape[0]
+    return values.astype(dtype)
+
+
+def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    array = np.asarray(value)
+    if array.shape != shape:
+        raise InputError(f"--inputs: {name}: expected shape {shape}, got {array.shape}")
+    if array.dtype != dtype:
+        raise InputError(f"--inputs: {name}: expected {dtype} elements, got {array.dtype}; use .astype")
+    return array
+
+
+def _checked_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    if np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "biufc":
+        raise InputError(f"--inputs: {name}: expected a number, got {type(value).__name__}")
+    if dtype.kind in "iu" and np.asarray(value) != int(value):
+        raise InputError(f"--inputs: {name}: expected an integer, got {value!r}")
+    return dtype.type(value)
+
+
+def aligned(array: NDArray[Any], strides: tuple[int, ...] | None = None) -> NDArray[Any]:
+    """A copy that starts at a multiple of 64 bytes; `strides` in elements (None: row-major)."""
+    shape, item = array.shape, array.itemsize
+    count = array.size
+    if strides is not None and array.size:
+        count = 1 + sum((extent - 1) * s for extent, s in zip(shape, strides, strict=True))
+    memory = np.zeros(count * item + ALIGNMENT_BYTES, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT_BYTES
+    flat = memory[start : start + count * item].view(array.dtype)
+    if strides is None or not array.size:
+        result = flat.reshape(shape)
+    else:
+        result = np.lib.stride_tricks.as_strided(flat, shape, tuple(s * item for s in strides))
+    result[...] = array
+    return result

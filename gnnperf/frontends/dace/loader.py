@@ -1,0 +1,150 @@
+"""`load_kernel`: from what the user names to a kernel with its units and their inputs."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnnperf.errors import InputError
+from gnnperf.frontends.dace.control_flow import control_flow
+from gnnperf.frontends.dace.inputs import make_inputs, resolve_symbols, user_inputs
+from gnnperf.frontends.dace.normal_form import linearise, prepare
+from gnnperf.frontends.dace.program import Finisher, Liveness, Skipped, build, chains, reads_integers
+from gnnperf.frontends.dace.source import load_program, load_sdfg, parse_program
+from gnnperf.frontends.dace.translate import Translator
+from gnnperf.frontends.dace.units import Unit, make_units
+
+
+@dataclass
+class DaceKernel:
+    """A whole kernel with its nests.
+
+    `simplified`: the user's program with symbols bound and library nodes expanded, nothing else (the
+    "simplify" baseline, and the reference for results). `sdfg`: the same in linear form, which units
+    refer to. `data`: a value for every argument. `outputs`: arrays the kernel writes; all are inouts.
+    """
+
+    name: str
+    sdfg: Any
+    simplified: Any
+    symbols: dict[str, int]
+    data: dict[str, Any]
+    generated: set[str]
+    """Arguments whose values were made up."""
+    outputs: list[str]
+    units: list[Unit] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    @property
+    def inouts(self) -> list[str]:
+        return self.outputs
+
+
+def load_kernel(
+    spec: str,
+    symbols: Mapping[str, float] | None = None,
+    inputs: str | None = None,
+    seed: int = 0,
+) -> DaceKernel:
+    """Load `file.py:name` (a `@dace.program`) or an `.sdfg`/`.sdfgz` file.
+
+    symbols: values of symbols and scalar arguments (`--set`). inputs: `file.py:function` returning
+    a dict of arrays and scalars; what it leaves out is generated. Raises InputError. The units have
+    no data yet: see `capture_inputs`.
+    """
+    symbols = dict(symbols or {})
+    given = user_inputs(inputs, symbols, seed) if inputs else {}
+    if Path(spec).suffix in (".sdfg", ".sdfgz"):
+        sdfg, closure = load_sdfg(Path(spec)), {}
+    else:
+        sdfg, closure = parse_program(load_program(spec), given)
+    kernel = kernel_of(sdfg, symbols, {**closure, **given}, seed, _kernel_name(spec))
+    return kernel
+
+
+def _kernel_name(spec: str) -> str:
+    """A C identifier for the kernel: the function's name, or the file's."""
+    _, _, function = spec.rpartition(":")
+    name = function if function.isidentifier() else Path(spec).stem
+    return re.sub(r"\W", "_", name)
+
+
+def kernel_of(
+    sdfg: Any,
+    symbols: Mapping[str, float] | None = None,
+    given: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    name: str | None = None,
+) -> DaceKernel:
+    """A kernel from an SDFG object; see `load_kernel`. The SDFG is not changed."""
+    symbols, given = dict(symbols or {}), dict(given or {})
+    simplified = copy.deepcopy(sdfg)
+    values = resolve_symbols(simplified, symbols, given)
+    unknown = sorted(k for k in symbols if k not in values and k not in simplified.arrays)
+    if unknown:
+        raise InputError(
+            f"--set: the kernel has no symbol or scalar {', '.join(unknown)}; "
+            f"it has {', '.join(sorted(values)) or 'none'}"
+        )
+    prepare(simplified, values)
+    data, generated = make_inputs(simplified, {**symbols, **values}, given, seed)
+    name = name or simplified.name
+    simplified.name = name
+    linear = copy.deepcopy(simplified)
+    linearise(linear)
+    outputs = sorted(
+        {
+            n.data for s in linear.states() for n in s.data_nodes()
+            if s.in_degree(n) > 0 and not linear.arrays[n.data].transient
+        }
+    )  # fmt: skip
+    kernel = DaceKernel(name, linear, simplified, values, data, generated, outputs)
+    scalars = {k: v for k, v in data.items() if np.ndim(v) == 0}
+    _add_units(kernel, linear, scalars)
+    _require_real_inputs(kernel)
+    return kernel
+
+
+def _add_units(kernel: DaceKernel, sdfg: Any, scalars: Mapping[str, Any]) -> None:
+    translator = Translator(sdfg)
+    pieces = build(translator, control_flow(sdfg))
+    Liveness(sdfg, translator.buffers).annotate(pieces, frozenset())
+    finisher = Finisher(translator, scalars)
+    for chain in list(chains(finisher, pieces, [], kernel.skipped)):
+        kernel.units += make_units(chain, finisher, kernel.name, len(kernel.units))
+    _mark_first(kernel, sdfg)
+
+
+def _mark_first(kernel: DaceKernel, sdfg: Any) -> None:
+    """Which arrays may have changed before each unit that runs exactly once."""
+    written: set[str] = set()
+    entries = {u.states[0]: u for u in kernel.units if u.sdfg is sdfg}
+    on_path: list[Any] = []
+    state = sdfg.start_state
+    while state is not None and state not in on_path:
+        on_path.append(state)
+        unit = entries.get(state)
+        if unit is not None:
+            unit.written_before, unit.in_loop = frozenset(written), False
+            written |= {n.data for s in unit.states for n in s.data_nodes() if s.in_degree(n)}
+            state = unit.states[-1]
+        written |= {n.data for n in state.data_nodes() if state.in_degree(n)}
+        edges = sdfg.out_edges(state)
+        state = edges[0].dst if len(edges) == 1 else None
+
+
+def _require_real_inputs(kernel: DaceKernel) -> None:
+    """Random integers are no sparse matrix: loops over them mean nothing."""
+    deciding = {n for u in kernel.units for n in reads_integers(u.nest.body, u.nest.buffers)}
+    made_up = sorted(deciding & kernel.generated)
+    if made_up:
+        raise InputError(
+            f"kernel: loops depend on the contents of {', '.join(made_up)}; give real inputs with "
+            "--inputs file.py:function (a function that returns a dict of arrays)"
+        )

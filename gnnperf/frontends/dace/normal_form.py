@@ -1,0 +1,205 @@
+"""The SDFG every later step works on: simplified, without library nodes or symbolic sizes, and with
+one item (map scope, tasklet, copy, nested SDFG) per state.
+
+DaCe's LoopToMap is not used: together with inlining it turns recurrences in nested programs into
+parallel maps. Loops stay loops; which of them are parallel is decided on the translated nests, by
+dependence analysis.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import dace
+from dace.sdfg import nodes as dn
+from dace.sdfg import utils as sdutil
+from dace.transformation.interstate import InlineMultistateSDFG
+
+from gnnperf.frontends.dace.quiet import quiet_dace
+
+
+def prepare(sdfg: Any, symbols: Mapping[str, int]) -> None:
+    """In place: structured regions lowered to states, symbols bound, library nodes expanded, simplified.
+
+    This is the whole of what the "simplify" baseline gets, too.
+    """
+    with quiet_dace():
+        for nested in list(sdfg.all_sdfgs_recursive()):
+            sdutil.inline_conditional_blocks(nested)
+            sdutil.inline_control_flow_regions(nested)
+        sdfg.using_experimental_blocks = False
+        sdfg.reset_cfg_list()
+        specialise(sdfg, symbols)
+        sdfg.simplify()
+        expand_libraries(sdfg)
+        sdfg.simplify()
+
+
+def specialise(sdfg: Any, values: Mapping[str, int]) -> None:
+    """Replace symbols by numbers, in nested SDFGs too."""
+    bound = {k: str(v) for k, v in values.items() if k in sdfg.symbols or k in map(str, sdfg.free_symbols)}
+    if bound:
+        sdfg.replace_dict(bound)
+        for name in bound:
+            sdfg.symbols.pop(name, None)
+    for state in sdfg.states():
+        for node in state.nodes():
+            if isinstance(node, dn.NestedSDFG):
+                known = {
+                    str(k): int(str(v))
+                    for k, v in node.symbol_mapping.items()
+                    if str(v).lstrip("-").isdigit()
+                }
+                assigned = {k for e in node.sdfg.all_interstate_edges() for k in e.data.assignments}
+                known = {k: v for k, v in known.items() if k not in assigned}
+                for name in known:
+                    del node.symbol_mapping[name]
+                specialise(node.sdfg, known)
+
+
+def expand_libraries(sdfg: Any) -> None:
+    """Library nodes as plain maps; the ones without such an implementation stay."""
+    for _ in range(10):
+        expanded = False
+        for node, state in list(sdfg.all_nodes_recursive()):
+            if isinstance(node, dn.LibraryNode):
+                for wanted in ("pure", node.default_implementation, *node.implementations):
+                    if wanted in node.implementations:
+                        node.implementation = wanted
+                        break
+                node.expand(state.sdfg, state)
+                expanded = True
+        if not expanded:
+            return
+
+
+def linearise(sdfg: Any) -> None:
+    """Give every item of every state (outside of map scopes) a state of its own, in the order in
+    which DaCe's own code generator would run them, and inline what then can be inlined."""
+    with quiet_dace():
+        for _ in range(10):
+            for state in list(sdfg.states()):
+                _split_state(sdfg, state)
+            sdfg.reset_cfg_list()
+            if not sdfg.apply_transformations_repeated(InlineMultistateSDFG, validate=False):
+                break
+        for state in sdfg.states():
+            for node in state.scope_children()[None]:
+                if isinstance(node, dn.NestedSDFG):
+                    linearise(node.sdfg)
+        sdfg.reset_cfg_list()
+
+
+def _split_state(sdfg: Any, state: Any) -> None:
+    items = _items(sdfg, state)
+    if len(items) <= 1:
+        return
+    chain = []
+    for number, edges_or_nodes in enumerate(items):
+        new = sdfg.add_state(f"{state.label}_{number}", is_start_block=False)
+        chain.append(new)
+        _ItemCopy(sdfg, state, new).run(edges_or_nodes)
+    for before, after in itertools.pairwise(chain):
+        sdfg.add_edge(before, after, dace.InterstateEdge())
+    for edge in sdfg.in_edges(state):
+        sdfg.add_edge(edge.src if edge.src is not state else chain[-1], chain[0], edge.data)
+    for edge in sdfg.out_edges(state):
+        if edge.dst is not state:
+            sdfg.add_edge(chain[-1], edge.dst, edge.data)
+    was_start = sdfg.start_state is state
+    sdfg.remove_node(state)
+    if was_start:
+        sdfg.start_block = sdfg.node_id(chain[0])
+
+
+def _items(sdfg: Any, state: Any) -> list[list[Any]]:
+    """Per item: its top-level code nodes (joined where one feeds the next without an access node),
+    or the one edge that is a copy."""
+    position = {n: i for i, n in enumerate(sdutil.dfs_topological_sort(state, state.source_nodes()))}
+    group: dict[Any, list[Any]] = {}
+    found: list[tuple[int, int, list[Any]]] = []
+    for node in sorted(state.scope_children()[None], key=lambda n: position[n]):
+        if isinstance(node, dn.ExitNode):
+            continue
+        if isinstance(node, dn.AccessNode):
+            for number, edge in enumerate(state.in_edges(node)):
+                if isinstance(edge.src, dn.AccessNode) and not _is_view_edge(sdfg, state, edge):
+                    if not edge.data.is_empty():
+                        found.append((position[node], number, [edge]))
+            continue
+        feeders = [
+            e.src for e in state.in_edges(node) if isinstance(e.src, dn.CodeNode) and not e.data.is_empty()
+        ]
+        feeders = [state.entry_node(f) if isinstance(f, dn.ExitNode) else f for f in feeders]
+        if feeders:
+            members = group[feeders[0]]
+            members.append(node)
+            group[node] = members
+        else:
+            group[node] = [node]
+            found.append((position[node], 0, group[node]))
+    return [members for _, _, members in sorted(found, key=lambda f: f[:2])]
+
+
+def _is_view_edge(sdfg: Any, state: Any, edge: Any) -> bool:
+    return any(
+        isinstance(end.desc(sdfg), dace.data.View) and sdutil.get_view_edge(state, end) is edge
+        for end in (edge.src, edge.dst)
+    )
+
+
+class _ItemCopy:
+    """Moves one item from a state into a new one, with access nodes of its own."""
+
+    def __init__(self, sdfg: Any, old: Any, new: Any) -> None:
+        self.sdfg, self.old, self.new = sdfg, old, new
+        self.access: dict[Any, Any] = {}
+
+    def run(self, members: list[Any]) -> None:
+        if not isinstance(members[0], dn.Node):
+            (edge,) = members
+            self._connect(edge, self._access(edge.src), self._access(edge.dst))
+            return
+        inside: list[Any] = []
+        for node in members:
+            if isinstance(node, dn.EntryNode):
+                inside += [*self.old.scope_subgraph(node, include_entry=True, include_exit=True).nodes()]
+            else:
+                inside.append(node)
+        for node in inside:
+            self.new.add_node(node)
+            if isinstance(node, dn.NestedSDFG):
+                node.sdfg.parent = self.new
+        contained = set(inside)
+        for node in inside:
+            for edge in self.old.in_edges(node):
+                if edge.src in contained:
+                    self._connect(edge, edge.src, node)
+                elif isinstance(edge.src, dn.AccessNode) and not edge.data.is_empty():
+                    self._connect(edge, self._access(edge.src), node)
+            for edge in self.old.out_edges(node):
+                if (
+                    edge.dst not in contained
+                    and isinstance(edge.dst, dn.AccessNode)
+                    and not edge.data.is_empty()
+                ):
+                    self._connect(edge, node, self._access(edge.dst))
+
+    def _connect(self, edge: Any, source: Any, target: Any) -> None:
+        self.new.add_edge(source, edge.src_conn, target, edge.dst_conn, copy.deepcopy(edge.data))
+
+    def _access(self, node: Any) -> Any:
+        """This item's copy of an access node; a view brings along what it views."""
+        if node not in self.access:
+            self.access[node] = copy.deepcopy(node)
+            self.new.add_node(self.access[node])
+            if isinstance(node.desc(self.sdfg), dace.data.View):
+                edge = sdutil.get_view_edge(self.old, node)
+                if edge is not None:
+                    ends = (edge.src, edge.dst)
+                    if all(isinstance(e, dn.AccessNode) for e in ends):
+                        self._connect(edge, *(self._access(e) for e in ends))
+        return self.access[node]

@@ -1,0 +1,436 @@
+"""One item of an SDFG (a state with one map scope, tasklet, copy or nested SDFG, or a whole loop)
+as IR nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dace
+from dace.sdfg import nodes as dn
+from dace.sdfg import utils as sdutil
+
+from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.dace.builder import Builder, array_buffer
+from gnnperf.frontends.dace.control_flow import (
+    Assign,
+    Block,
+    Branch,
+    Element,
+    For,
+    Opaque,
+    Sequence,
+    control_flow,
+    sub_sequences,
+)  # fmt: skip
+from gnnperf.frontends.dace.dtypes import dtype_name, expression_dtype
+from gnnperf.frontends.dace.expressions import from_ast, parse_expression
+from gnnperf.frontends.dace.scope import Scope
+from gnnperf.frontends.dace.tasklets import Connector, TaskletTranslator, connector, reduction
+from gnnperf.frontends.dace.views import Layout, Subset, View, linear, narrow, split, whole
+from gnnperf.nests.affine import constant, simplify
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Node, Op, Symbol, loads
+
+
+class Translator:
+    """Translates items of one SDFG; the items share buffers and a supply of unique names.
+
+    `buffers` holds the SDFG's own arrays under their own names (transients included) and whatever
+    the items need besides. `parameters` collects the symbols that stay free.
+    """
+
+    def __init__(self, sdfg: Any) -> None:
+        self.sdfg = sdfg
+        self.buffers: dict[str, Buffer] = {}
+        self.parameters: set[str] = set()
+        self.ranges: dict[str, tuple[int, int]] = {}
+        self.taken = {*sdfg.arrays, *map(str, sdfg.symbols), *map(str, sdfg.free_symbols)}
+        self.in_scopes_only = _private_arrays(sdfg)
+
+    def item(self, element: Element) -> tuple[Node, ...]:
+        """Nodes of one element of the SDFG's control flow. Raises UnsupportedConstruct."""
+        builder = Builder(self.buffers, self.taken, self.ranges)
+        scope = Scope(self.sdfg, self._declare(builder), self._parameter)
+        with builder.block() as nodes:
+            _ItemTranslator(builder).elements(scope, [element])
+        return tuple(nodes)
+
+    def fresh(self, name: str) -> str:
+        """A name that nothing has yet."""
+        return Builder(self.buffers, self.taken).fresh(name)
+
+    def _parameter(self, name: str) -> Expr:
+        if name not in self.sdfg.symbols and name not in self.sdfg.free_symbols:
+            raise UnsupportedConstruct(f"the name {name}")
+        self.parameters.add(name)
+        return Symbol(name)
+
+    def _declare(self, builder: Builder) -> Any:
+        def declare(scope: Scope, name: str) -> View:
+            descriptor = scope.sdfg.arrays[name]
+            layout, dtype = scope.layout(descriptor), dtype_name(descriptor.dtype)
+            if name in self.in_scopes_only:
+                return builder.private(name, dtype, layout)
+            self.buffers[name] = array_buffer(name, dtype, layout, bool(descriptor.transient))
+            return whole(name, layout)
+
+        return declare
+
+
+def _private_arrays(sdfg: Any) -> set[str]:
+    """Transients that exist only inside one map scope: every iteration has its own."""
+    homes: dict[str, set[Any]] = {}
+    for state in sdfg.states():
+        for node in state.data_nodes():
+            entry = state.entry_node(node)
+            homes.setdefault(node.data, set()).add(None if entry is None else _outermost(state, entry))
+    read_on_edges = {s for e in sdfg.all_interstate_edges() for s in e.data.free_symbols}
+    return {
+        name
+        for name, entries in homes.items()
+        if sdfg.arrays[name].transient
+        and None not in entries
+        and len(entries) == 1
+        and name not in read_on_edges
+    }
+
+
+def _outermost(state: Any, entry: Any) -> Any:
+    while (outer := state.entry_node(entry)) is not None:
+        entry = outer
+    return entry
+
+
+class _ItemTranslator:
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+
+    # ------------------------------------------------------------------ control flow
+
+    def elements(self, scope: Scope, sequence: Sequence) -> None:
+        for element in sequence:
+            match element:
+                case Block(state=state):
+                    self.dataflow(scope, state, None)
+                case Assign(values=values):
+                    self._assign_symbols(scope, values)
+                case For():
+                    self._for(scope, element)
+                case Branch(arms=arms):
+                    self._branch(scope, arms)
+                case Opaque(reason=reason):
+                    raise UnsupportedConstruct(reason)
+
+    def _assign_symbols(self, scope: Scope, values: Mapping[str, str]) -> None:
+        expressions = {k: parse_expression(v, scope.names) for k, v in values.items()}
+        if len(expressions) > 1:  # all values are computed before any symbol changes
+            expressions = {
+                k: self.builder.local(k, e) if any(True for _ in loads(e)) else e
+                for k, e in expressions.items()
+            }
+        for name, value in expressions.items():
+            target = scope.symbols.get(name)
+            if not isinstance(target, Load) or target.buffer not in scope.symbol_buffers:
+                target = self._symbol_storage(scope, name, value)
+            self.builder.assign(target, value)
+
+    def _symbol_storage(self, scope: Scope, name: str, value: Expr) -> Load:
+        declared = scope.sdfg.symbols.get(name)
+        dtype = expression_dtype(value, self.builder.buffers) if declared is None else dtype_name(declared)
+        buffer = self.builder.scalar(name, dtype)
+        scope.symbol_buffers.add(buffer)
+        scope.symbols[name] = Load(buffer)
+        return Load(buffer)
+
+    def _for(self, scope: Scope, loop: For) -> None:
+        start = simplify(from_ast(loop.start, scope.names))
+        stop = simplify(from_ast(loop.stop, scope.names))
+        saved = scope.symbols.get(loop.iterator)
+
+        def body(value: Expr) -> None:
+            scope.symbols[loop.iterator] = value
+            self.elements(scope, loop.body)
+
+        if loop.step > 0:
+            end = Op("add", (stop, Const(1))) if loop.closed else stop
+            self.builder.loop(loop.iterator, start, end, loop.step, body, independent=False)
+        else:
+            if any(True for _ in loads(start)):
+                start = self.builder.local("start", start)
+            down = -loop.step
+            span = Op("sub", (start, stop))
+            trips = Op("add", (span, Const(down if loop.closed else down - 1)))
+            count = trips if down == 1 else Op("floordiv", (trips, Const(down)))
+
+            def backwards(k: Expr) -> None:
+                body(simplify(Op("sub", (start, Op("mul", (k, Const(down)))))))
+
+            self.builder.loop(loop.iterator, Const(0), count, 1, backwards, independent=False)
+        scope.symbols.pop(loop.iterator, None)
+        if saved is not None:
+            scope.symbols[loop.iterator] = saved
+
+    def _branch(self, scope: Scope, arms: list[tuple[Any, Sequence]]) -> None:
+        conditions = [from_ast(test, scope.names) for test, _ in arms]
+        held = self._hold(conditions)
+        for condition, (_, body) in zip(held, arms, strict=True):
+            with self.builder.guarded(condition):
+                self.elements(scope, body)
+
+    def _hold(self, conditions: list[Expr]) -> list[Expr]:
+        """Conditions as local booleans (the arms may change what they were computed from)."""
+        held: list[Expr] = []
+        for i, condition in enumerate(conditions):
+            same = next((j for j in range(i) if condition == Op("not", (conditions[j],))), None)
+            if same is not None:
+                held.append(Op("not", (held[same],)))
+            elif i == 0 and len(conditions) == 2 and conditions[0] == Op("not", (conditions[1],)):
+                positive = self.builder.local("condition", conditions[1])
+                return [Op("not", (positive,)), positive]
+            else:
+                held.append(self.builder.local("condition", condition))
+        return held
+
+    # ------------------------------------------------------------------ dataflow
+
+    def dataflow(self, scope: Scope, state: Any, entry: Any) -> None:
+        """Everything directly inside one scope of a state (None: the state itself)."""
+        children = state.scope_children()[entry]
+        self._bind_views(scope, state, children)
+        order = {n: i for i, n in enumerate(sdutil.dfs_topological_sort(state, state.source_nodes()))}
+        wires: dict[tuple[Any, str], Expr] = {}
+        for node in sorted(children, key=lambda n: order[n]):
+            match node:
+                case dn.AccessNode():
+                    self._copies(scope, state, node)
+                case dn.Tasklet():
+                    self._tasklet(scope, state, node, wires)
+                case dn.MapEntry():
+                    self._map(scope, state, node)
+                case dn.NestedSDFG():
+                    self._nested(scope, state, node)
+                case dn.MapExit():
+                    pass
+                case dn.LibraryNode():
+                    raise UnsupportedConstruct(f"the library call {node.label}")
+                case _:
+                    raise UnsupportedConstruct(f"a node of kind {type(node).__name__}")
+
+    def _bind_views(self, scope: Scope, state: Any, nodes: list[Any]) -> None:
+        arrays = scope.sdfg.arrays
+        pending = [
+            n for n in nodes if isinstance(n, dn.AccessNode) and isinstance(arrays[n.data], dace.data.View)
+        ]
+        while pending:
+            left = []
+            for node in pending:
+                edge = sdutil.get_view_edge(state, node)
+                if edge is None:
+                    raise UnsupportedConstruct(f"the ambiguous view {node.data}")
+                path = state.memlet_path(edge)
+                viewed = path[0].src if edge.dst is node else path[-1].dst
+                if any(v.data == viewed.data for v in pending):
+                    left.append(node)
+                    continue
+                inner = scope.layout(arrays[node.data])
+                if edge.data.data == viewed.data:
+                    subset = edge.data.subset
+                else:
+                    subset = edge.data.other_subset
+                outer = scope.view(viewed.data)
+                start = _everything(outer.layout) if subset is None else scope.subset(subset)
+                scope.views[node.data] = narrow(outer, start, inner, self.builder.ranges)
+            if len(left) == len(pending):
+                raise UnsupportedConstruct("views of each other")
+            pending = left
+
+    def _map(self, scope: Scope, state: Any, entry: Any) -> None:
+        for edge in state.in_edges(entry):
+            name = edge.dst_conn
+            if name and not name.startswith("IN_"):
+                value = connector(scope, edge.data).element()
+                scope.symbols[name] = self.builder.local(name, value)
+        ranges = list(zip(entry.map.params, entry.map.range.ranges, strict=True))
+        saved = dict(scope.symbols)
+
+        def nest(position: int) -> None:
+            if position == len(ranges):
+                self.dataflow(scope, state, entry)
+                return
+            name, (begin, end, step) = ranges[position]
+            stride = constant(scope.integer(step))
+            if stride is None or stride <= 0:
+                raise UnsupportedConstruct(f"a map with step {step}")
+            stop = simplify(Op("add", (scope.integer(end), Const(1))))
+
+            def body(value: Expr) -> None:
+                scope.symbols[name] = value
+                nest(position + 1)
+
+            self.builder.loop(name, scope.integer(begin), stop, stride, body, independent=True)
+
+        outer_views = dict(scope.views)
+        nest(0)
+        scope.symbols, scope.views = saved, outer_views
+
+    def _tasklet(self, scope: Scope, state: Any, node: Any, wires: dict[tuple[Any, str], Expr]) -> None:
+        inputs: dict[str, Connector | Expr] = {}
+        outputs: dict[str, Connector] = {}
+        for edge in state.in_edges(node):
+            if edge.dst_conn is None:
+                continue
+            if isinstance(edge.src, dn.CodeNode):
+                inputs[edge.dst_conn] = wires[edge.src, edge.src_conn]
+            else:
+                inputs[edge.dst_conn] = connector(scope, edge.data)
+        direct: list[Any] = []
+        for edge in state.out_edges(node):
+            if edge.src_conn is None:
+                continue
+            if isinstance(edge.dst, dn.CodeNode):
+                direct.append(edge)
+            elif edge.src_conn in outputs:
+                raise UnsupportedConstruct("a tasklet output with several destinations")
+            else:
+                if edge.data.data in scope.accumulating and edge.data.wcr is None:
+                    raise UnsupportedConstruct("a plain store into an array that is combined outside")
+                outputs[edge.src_conn] = connector(scope, edge.data)
+        for edge in direct:
+            dtype = node.out_connectors[edge.src_conn]
+            if dtype is None or dtype.type is None:
+                raise UnsupportedConstruct("a tasklet wired to another one without a type")
+            wire = self.builder.scalar(edge.src_conn, dtype_name(dtype))
+            view = whole(wire, Layout((Const(1),), (Const(1),)))
+            outputs[edge.src_conn] = Connector(view, _everything(view.layout), [True])
+            wires[node, edge.src_conn] = Load(wire)
+        TaskletTranslator(self.builder, scope, inputs, outputs, node.out_connectors).run(node)
+
+    def _nested(self, scope: Scope, state: Any, node: Any) -> None:
+        inner = Scope(node.sdfg, self._declare_inner, _no_symbol)
+        for name, value in node.symbol_mapping.items():
+            inner.symbols[str(name)] = parse_expression(str(value), scope.names)
+        combined = {e.src_conn for e in state.out_edges(node) if e.data.wcr is not None}
+        inner.accumulating = {c for c in combined if c}
+        for name, edge in _connections(state, node).items():
+            if edge.data.data is None:
+                raise UnsupportedConstruct("a nested program wired to a tasklet")
+            layout = inner.layout(node.sdfg.arrays[name])
+            outer = scope.view(edge.data.data)
+            inner.views[name] = narrow(outer, scope.subset(edge.data.subset), layout, self.builder.ranges)
+        sequence = control_flow(node.sdfg)
+        for name in _assigned_symbols(sequence) & inner.symbols.keys():
+            value = inner.symbols[name]
+            self.builder.assign(self._symbol_storage(inner, name, value), value)
+        self.elements(inner, sequence)
+
+    def _declare_inner(self, scope: Scope, name: str) -> View:
+        descriptor = scope.sdfg.arrays[name]
+        if not descriptor.transient:
+            raise UnsupportedConstruct(f"the unconnected array {name} of a nested program")
+        return self.builder.private(name, dtype_name(descriptor.dtype), scope.layout(descriptor))
+
+    # ------------------------------------------------------------------ copies
+
+    def _copies(self, scope: Scope, state: Any, node: Any) -> None:
+        """Copies into an access node, and out of it through a map exit."""
+        for edge in state.in_edges(node):
+            if edge.data.is_empty() or isinstance(edge.src, (dn.CodeNode, dn.ExitNode)):
+                continue
+            source = state.memlet_path(edge)[0].src
+            if not isinstance(source, dn.AccessNode):
+                continue
+            if not self._is_view_edge(scope, state, edge):
+                self._copy(scope, edge.data, source.data, node.data)
+        for edge in state.out_edges(node):
+            if isinstance(edge.dst, dn.ExitNode) and not edge.data.is_empty():
+                target = state.memlet_path(edge)[-1].dst
+                if isinstance(target, dn.AccessNode) and not self._is_view_edge(scope, state, edge):
+                    self._copy(scope, edge.data, node.data, target.data)
+
+    def _is_view_edge(self, scope: Scope, state: Any, edge: Any) -> bool:
+        for end in (edge.src, edge.dst):
+            if isinstance(end, dn.AccessNode) and isinstance(scope.sdfg.arrays[end.data], dace.data.View):
+                if sdutil.get_view_edge(state, end) is edge:
+                    return True
+        return False
+
+    def _copy(self, scope: Scope, memlet: Any, source: str, target: str) -> None:
+        from_view, to_view = scope.view(source), scope.view(target)
+        if source == target:
+            raise UnsupportedConstruct(f"a copy of {source} into itself")
+        if memlet.data == source:
+            read, write = memlet.subset, memlet.other_subset
+        else:
+            read, write = memlet.other_subset, memlet.subset
+        read_subset = None if read is None else scope.subset(read)
+        write_subset = None if write is None else scope.subset(write)
+        if read_subset is None:
+            assert write_subset is not None
+            read_subset = _like(from_view.layout, write_subset)
+        if write_subset is None:
+            write_subset = _like(to_view.layout, read_subset)
+        reduce = reduction(memlet.wcr)
+        shape = tuple(write_subset.sizes[d] for d in write_subset.dimensions)
+        read_shape = tuple(read_subset.sizes[d] for d in read_subset.dimensions)
+        same = len(shape) == len(read_shape) and all(
+            a == b or constant(a) is None or constant(b) is None
+            for a, b in zip(shape, read_shape, strict=True)
+        )
+
+        def body(values: tuple[Expr, ...]) -> None:
+            offsets = values
+            if not same:
+                packed: list[Expr] = [Const(1)]
+                for size in reversed(shape[1:]):
+                    packed.insert(0, simplify(Op("mul", (packed[0], size))))
+                offsets = split(linear(values, packed[: len(shape)]), read_shape, self.builder.ranges)
+            to = to_view.element(write_subset.at(dict(zip(write_subset.dimensions, values, strict=True))))
+            fetched = read_subset.at(dict(zip(read_subset.dimensions, offsets, strict=True)))
+            self.builder.assign(to, from_view.element(fetched), reduce)
+
+        self.builder.loops([f"i{d}" for d in range(len(shape))], shape, body)
+
+
+def _no_symbol(name: str) -> Expr:
+    raise UnsupportedConstruct(f"the symbol {name} of a nested program has no value")
+
+
+def _everything(layout: Layout) -> Subset:
+    rank = len(layout.shape)
+    return Subset(tuple(Const(0) for _ in range(rank)), layout.shape, (1,) * rank)
+
+
+def _like(layout: Layout, other: Subset) -> Subset:
+    """The subset a copy means on the side that its memlet leaves out: as many elements, from 0 on."""
+    rank = len(layout.shape)
+    if rank == len(other.sizes):
+        sizes = other.sizes
+    else:
+        wanted = [other.sizes[d] for d in other.dimensions]
+        if len(wanted) > rank:
+            return _everything(layout)
+        long = [d for d in range(rank) if constant(layout.shape[d]) != 1]
+        if len(long) != len(wanted):
+            long = list(range(rank - len(wanted), rank))
+        found: list[Expr] = [Const(1)] * rank
+        for d, size in zip(long, wanted, strict=True):
+            found[d] = size
+        sizes = tuple(found)
+    return Subset(tuple(Const(0) for _ in range(rank)), sizes, (1,) * rank)
+
+
+def _connections(state: Any, node: Any) -> dict[str, Any]:
+    """Array of the nested SDFG -> the edge that says where it points; inputs win, as in DaCe."""
+    found = {e.src_conn: e for e in state.out_edges(node) if e.src_conn}
+    found.update({e.dst_conn: e for e in state.in_edges(node) if e.dst_conn})
+    return found
+
+
+def _assigned_symbols(sequence: Sequence) -> set[str]:
+    names: set[str] = set()
+    for element in sequence:
+        if isinstance(element, Assign):
+            names |= element.values.keys()
+        for inner in sub_sequences(element):
+            names |= _assigned_symbols(inner)
+    return names

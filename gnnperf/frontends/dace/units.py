@@ -1,0 +1,224 @@
+"""Units: the runs of a kernel's items that are embedded, scheduled and replaced together."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import dace
+
+from gnnperf.frontends.dace.control_flow import states_of
+from gnnperf.frontends.dace.coverage import flow
+from gnnperf.frontends.dace.program import Chain, Finisher, Nodes, Piece, parameter_names
+from gnnperf.frontends.dace.tidy import tidy
+from gnnperf.nests import LoopNest, normalise, partition
+from gnnperf.nests.analysis import accesses, varies
+from gnnperf.nests.ir import Buffer, Loop, Node, Statement, walk
+
+
+@dataclass
+class Unit:
+    """One nest cut out of a kernel.
+
+    `nest` is in normal form. `data` holds the real inputs of one execution of the unit in a run of
+    the whole kernel: every array and scalar of `nest.arguments` (and of the cut-out SDFG), and its
+    parameters. `inouts` are the outputs that are read, or not wholly written. `skipped` says why
+    the unit cannot be measured, if so.
+    """
+
+    index: int
+    nest: LoopNest
+    states: list[Any]
+    """The states of `sdfg` that the unit consists of; the first is its entry, the last its exit."""
+    sdfg: Any
+    external: list[str]
+    """Arrays of `sdfg` that the unit shares with its surroundings."""
+    outputs: list[str]
+    inouts: list[str]
+    reduction_length: int
+    data: dict[str, Any] = field(default_factory=dict)
+    executions: int | None = None
+    """How often the unit runs in one run of the kernel; None where that was not counted."""
+    skipped: str | None = None
+    in_loop: bool = True
+    """Is the unit inside a loop or branch of the kernel?"""
+    written_before: frozenset[str] = frozenset()
+    """Arrays that may have changed since the kernel was called; only for units outside of loops."""
+
+    def set_parameters(self, values: Mapping[str, int]) -> None:
+        """Make the nest's representative parameter values those of the captured execution."""
+        self.nest = replace(self.nest, parameters=dict(values))
+
+    @property
+    def name(self) -> str:
+        return self.nest.name
+
+    def cutout(self) -> Any:
+        """A standalone SDFG of the unit: the unscheduled code that results are verified against."""
+        program = copy.deepcopy(self.sdfg)
+        keep = {self.sdfg.node_id(s) for s in self.states}
+        nodes = program.nodes()
+        entry = nodes[self.sdfg.node_id(self.states[0])]
+        program.remove_nodes_from([n for i, n in enumerate(nodes) if i not in keep])
+        program.start_block = program.node_id(entry)
+        program.name = self.name
+        used = {n.data for s in program.states() for n in s.data_nodes()}
+        used |= {str(s) for e in program.edges() for s in e.data.free_symbols}
+        for name, descriptor in list(program.arrays.items()):
+            if name in self.external:
+                descriptor.transient = False
+                descriptor.lifetime = dace.AllocationLifetime.Scope
+                if isinstance(descriptor, dace.data.Array):
+                    descriptor.storage = dace.StorageType.Default
+            elif name not in used:
+                program.remove_data(name, validate=False)
+        program.arg_names = []
+        program.reset_cfg_list()
+        return program
+
+
+def make_units(chain: Chain, finisher: Finisher, kernel: str, first_index: int) -> list[Unit]:
+    """Units of one chain, in execution order. The chain's states are put into that order."""
+    items = [i for i, nodes in enumerate(chain.nodes) if nodes]
+    translator = finisher.translator
+    buffers = translator.buffers
+    guesses = representative_values(chain, finisher)
+    live = {n for n, b in buffers.items() if not b.transient} | set(chain.live_after)
+    groups = partition([chain.nodes[i] for i in items], buffers, live, guesses)
+    members = [[items[k] for k in group] for group in groups]
+    units = []
+    arrange(translator.sdfg, chain, members)
+    for group in members:
+        nodes = tuple(n for i in group for n in chain.nodes[i])
+        elsewhere = {
+            a.load.buffer for i in items if i not in group for n in chain.nodes[i] for a in accesses(n)
+        }
+        outside = live | elsewhere
+        units.append(
+            _unit(
+                finisher, [chain.pieces[i] for i in group], nodes, outside, guesses, f"{kernel}_{first_index + len(units)}",
+                first_index + len(units),
+            )
+        )  # fmt: skip
+    return units
+
+
+def _unit(
+    finisher: Finisher, pieces: list[Piece], nodes: Nodes, outside: set[str],
+    guesses: Mapping[str, int], name: str, index: int,
+) -> Unit:  # fmt: skip
+    buffers = finisher.translator.buffers
+    whole = flow(nodes)
+    used = {a.load.buffer for n in nodes for a in accesses(n)}
+    scoped = {k: _scoped(buffers[k], k in outside or k in whole.exposed) for k in used}
+    nodes = _plain_scalars(nodes, scoped)
+    parameters = {p: guesses.get(p, 0) for p in sorted(parameter_names(nodes))}
+    nest = normalise(LoopNest(name, scoped, nodes, parameters))
+    written = {
+        s.target.buffer
+        for n in nodes
+        for s in walk((n,))
+        if isinstance(s, Statement) and not scoped[s.target.buffer].transient
+    }
+    states = [s for p in pieces for s in states_of(p.element)]
+    accessed = {n.data for s in states for n in s.data_nodes()}
+    accessed |= {
+        str(f) for s in states for e in finisher.translator.sdfg.all_edges(s) for f in e.data.free_symbols
+    }
+    sdfg = finisher.translator.sdfg
+    external = sorted(
+        k for k in accessed & sdfg.arrays.keys()
+        if not (sdfg.arrays[k].transient and (k not in scoped or scoped[k].transient))
+        and (k in outside or k in whole.exposed)
+    )  # fmt: skip
+    inouts = sorted(w for w in written if w in whole.exposed or not whole.defines(scoped[w]))
+    return Unit(
+        index, nest, states, sdfg, external, sorted(written), inouts, _reduction_length(finisher, nodes)
+    )
+
+
+def _scoped(buffer: Buffer, is_shared: bool) -> Buffer:
+    """Transient where nothing outside of the unit sees the buffer."""
+    if buffer.scope == "local":
+        return buffer
+    return replace(buffer, transient=not is_shared)
+
+
+def _plain_scalars(nodes: Nodes, buffers: dict[str, Buffer]) -> Nodes:
+    """Scalars that only this unit sees become expressions where that adds no work."""
+    own = [k for k, b in buffers.items() if b.transient and b.scope == "global" and not b.shape]
+    for name in own:
+        buffers[name] = replace(buffers[name], scope="local")
+    nodes = tidy(nodes, buffers)
+    for name in [k for k in buffers if k in own or any(k.startswith(f"{o}_v") for o in own)]:
+        users = [n for n in nodes if any(a.load.buffer == name for a in accesses(n))]
+        if len(users) > 1:  # it carries a value from one nest to the next
+            buffers[name] = replace(buffers[name], scope="global", transient=True)
+    return nodes
+
+
+def _reduction_length(finisher: Finisher, nodes: Nodes) -> int:
+    """Length of the longest chain of dependent roundings: reduction and sequential loops."""
+
+    def longest(block: tuple[Node, ...], values: Mapping[str, int], around: list[tuple[Loop, int]]) -> int:
+        best = 1
+        for node in block:
+            if isinstance(node, Loop):
+                trips = finisher.trips(node, values)
+                inner = {**values, node.iterator: finisher.value(node.start, values) or 0}
+                best = max(best, longest(node.body, inner, [*around, (node, max(1, trips))]))
+                continue
+            length = 1
+            for loop, trips in around:
+                combines = node.reduce is not None and not varies(node.target, loop.iterator)
+                if combines or not loop.independent:
+                    length *= trips
+            best = max(best, length)
+        return best
+
+    return longest(nodes, {}, [])
+
+
+def representative_values(chain: Chain, finisher: Finisher) -> dict[str, int]:
+    """The middle of the ranges of the kernel's loops around a chain."""
+    values: dict[str, int] = {}
+    for loop in chain.enclosing:
+        values[loop.iterator] = finisher.middle(loop, values)
+    return values
+
+
+# --------------------------------------------------------------------------- order of states
+
+
+def arrange(sdfg: Any, chain: Chain, members: list[list[int]]) -> None:
+    """Put the chain's states into the order of its units, so that each unit is one run of states."""
+    wanted = [i for group in members for i in group]
+    order = [i for i in range(len(chain.pieces)) if i not in wanted]  # empty states first
+    order += wanted
+    if order == list(range(len(chain.pieces))):
+        return
+    spans = [(states_of(p.element)[0], _exit(p)) for p in chain.pieces]
+    entering = list(sdfg.in_edges(spans[0][0]))
+    leaving = list(sdfg.out_edges(spans[-1][1]))
+    was_start = sdfg.start_state is spans[0][0]
+    for (_, before), (after, _) in itertools.pairwise(spans):
+        for edge in sdfg.edges_between(before, after):
+            sdfg.remove_edge(edge)
+    spans = [spans[i] for i in order]
+    for (_, before), (after, _) in itertools.pairwise(spans):
+        sdfg.add_edge(before, after, dace.InterstateEdge())
+    for edge in entering:
+        sdfg.remove_edge(edge)
+        sdfg.add_edge(edge.src, spans[0][0], edge.data)
+    for edge in leaving:
+        sdfg.remove_edge(edge)
+        sdfg.add_edge(spans[-1][1], edge.dst, edge.data)
+    if was_start:
+        sdfg.start_block = sdfg.node_id(spans[0][0])
+
+
+def _exit(piece: Piece) -> Any:
+    return states_of(piece.element)[-1]

@@ -1,0 +1,114 @@
+"""A reference interpreter of the loop-nest IR: plain Python loops, nothing clever."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gnnperf.nests import Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol
+
+_OPERATIONS: dict[str, Any] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "neg": lambda a: -a,
+    "min": min, "max": max, "pow": lambda a, b: a**b, "sqrt": np.sqrt, "exp": np.exp, "log": np.log,
+    "abs": abs, "tanh": np.tanh, "sin": np.sin, "cos": np.cos, "floor": np.floor, "ceil": np.ceil,
+    "sign": np.sign, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b, "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
+    "not": lambda a: not a, "bitand": lambda a, b: a & b, "bitor": lambda a, b: a | b,
+    "bitxor": lambda a, b: a ^ b, "shl": lambda a, b: a << b, "shr": lambda a, b: a >> b,
+    "floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b,
+}  # fmt: skip
+_COMBINE = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "min": min, "max": max}
+
+
+class Interpreter:
+    """Runs a nest on `arrays` (by buffer name; scalars as rank-0 or one-element arrays), in place.
+
+    `reverse` runs independent loops backwards: a wrong promise of independence shows.
+    """
+
+    def __init__(self, nest: LoopNest, arrays: Mapping[str, Any], reverse: bool = False) -> None:
+        self.nest, self.reverse = nest, reverse
+        self.symbols: dict[str, int] = dict(nest.parameters)
+        self.memory: dict[str, Any] = {}
+        self.started: set[tuple[Any, ...]] = set()
+        for name, buffer in nest.buffers.items():
+            if name in arrays:
+                self.memory[name] = np.asarray(arrays[name]).reshape(self._shape(buffer))
+            elif buffer.transient and all(isinstance(s, int) for s in buffer.shape):
+                self.memory[name] = self._fresh(buffer)
+
+    def run(self) -> None:
+        for node in self.nest.body:
+            self._node(node)
+
+    def _shape(self, buffer: Buffer) -> tuple[int, ...]:
+        return tuple(s if isinstance(s, int) else int(self.value(s)) for s in buffer.shape)
+
+    def _fresh(self, buffer: Buffer) -> Any:
+        dtype = np.dtype(buffer.dtype)
+        return np.full(self._shape(buffer), np.nan if dtype.kind == "f" else 77, dtype)
+
+    def _node(self, node: Node) -> None:
+        if isinstance(node, Loop):
+            steps = range(int(self.value(node.start)), int(self.value(node.stop)), node.step)
+            for value in reversed(steps) if self.reverse and node.independent else steps:
+                self.symbols[node.iterator] = value
+                for inner in node.body:
+                    self._node(inner)
+            self.symbols.pop(node.iterator, None)
+            return
+        self._statement(node)
+
+    def _statement(self, node: Statement) -> None:
+        if node.guard is not None and not self.value(node.guard):
+            return
+        value = self.value(node.value)
+        buffer = self.nest.buffers[node.target.buffer]
+        if node.target.buffer not in self.memory:
+            self.memory[node.target.buffer] = self._fresh(buffer)
+        array = self.memory[node.target.buffer]
+        index = self._index(node.target, array)
+        if node.reduce is not None:
+            key = (id(node), index)
+            if node.init is not None and key not in self.started:
+                self.started.add(key)
+                array[index] = self.value(node.init)
+            value = _COMBINE[node.reduce](array[index], value)
+        array[index] = value
+
+    def _index(self, load: Load, array: Any) -> tuple[int, ...]:
+        index = tuple(int(self.value(i)) for i in load.indices)
+        assert len(index) == array.ndim, f"{load} on rank {array.ndim}"
+        assert all(0 <= i < s for i, s in zip(index, array.shape, strict=True)), (
+            f"{load} at {index} of {array.shape}"
+        )
+        return index
+
+    def value(self, expr: Expr) -> Any:
+        if isinstance(expr, Const):
+            return expr.value
+        if isinstance(expr, Symbol):
+            return self.symbols[expr.name]
+        if isinstance(expr, Load):
+            array = self.memory[expr.buffer]
+            return array[self._index(expr, array)]
+        return self._operation(expr)
+
+    def _operation(self, expr: Op) -> Any:
+        if expr.name == "select":
+            return self.value(expr.args[1] if self.value(expr.args[0]) else expr.args[2])
+        if expr.name == "and":
+            return bool(self.value(expr.args[0])) and bool(self.value(expr.args[1]))
+        if expr.name == "or":
+            return bool(self.value(expr.args[0])) or bool(self.value(expr.args[1]))
+        args = [self.value(a) for a in expr.args]
+        if expr.name.startswith("cast:"):
+            return np.dtype(expr.name.removeprefix("cast:")).type(args[0])
+        if expr.name == "div":
+            if all(np.asarray(a).dtype.kind in "iub" for a in args):
+                return math.trunc(args[0] / args[1])
+            return args[0] / args[1]
+        return _OPERATIONS[expr.name](*args)
