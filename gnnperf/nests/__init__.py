@@ -2,11 +2,23 @@
 
 from gnnperf.nests.fusion import fuse_outermost, partition
 from gnnperf.nests.ir import (
-    Annotation, Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol,
+    Annotation,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    LoopNest,
+    Node,
+    Op,
+    Statement,
+    Symbol,
 )  # fmt: skip
 from gnnperf.nests.normalise import normalise
+from gnnperf.nests.to_graph import nest_graph
 
 __all__ = [
     "Annotation", "Buffer", "Const", "Expr", "Load", "Loop", "LoopNest", "Node", "Op", "Statement",
-    "Symbol", "fuse_outermost", "normalise", "partition",
+    "Symbol", "fuse_outermost",
+    "nest_graph", "normalise", "partition",
 ]  # fmt: skip

@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gnnperf.nests.affine import affine
-from gnnperf.nests.analysis import accesses, band, bound_dependences, extent, read, rebuild, safe_parallel, varies, written
+from gnnperf.nests.analysis import (
+    accesses,
+    band,
+    bound_dependences,
+    extent,
+    read,
+    rebuild,
+    safe_parallel,
+    varies,
+    written,
+)
 from gnnperf.nests.ir import Buffer, Load, Loop, LoopNest, Node, Symbol
 from gnnperf.nests.normalise import normalise
 
@@ -34,7 +44,49 @@ def partition(
             units.append([index])
         else:
             units[home].append(index)
+    return _join(units, items, buffers, live_out, parameters or {})
+
+
+def _join(
+    units: list[list[int]],
+    items: Sequence[tuple[Node, ...]],
+    buffers: Mapping[str, Buffer],
+    live_out: set[str],
+    parameters: Mapping[str, int],
+) -> list[list[int]]:
+    """Join units that data flows between: an item that starts a new value (an initial value, say) opens
+    a unit of its own, and what follows must not be cut off from what came before."""
+    joined = True
+    while joined:
+        joined = False
+        for later in range(1, len(units)):
+            for earlier in range(later - 1, -1, -1):
+                place = _joint_place(units, earlier, later, items)
+                members = sorted(units[earlier] + units[later])
+                if place is None or len(members) > MAX_UNIT_ITEMS:
+                    continue
+                if _one_unit(members, items, buffers, live_out, parameters):
+                    units[place] = members
+                    del units[later if place == earlier else earlier]
+                    joined = True
+                    break
+            if joined:
+                break
     return units
+
+
+def _joint_place(
+    units: list[list[int]], earlier: int, later: int, items: Sequence[tuple[Node, ...]]
+) -> int | None:
+    """Where the two units may run as one: at the place of one of them, past what lies between."""
+    if not any(_flows(units[earlier], i, items) for i in units[later]):
+        return None
+    between = units[earlier + 1 : later]
+    if not any(_depends(unit, i, items) for unit in between for i in units[later]):
+        return earlier
+    if not any(_depends(units[earlier], i, items) for unit in between for i in unit):
+        return later
+    return None
 
 
 def _home(
@@ -53,7 +105,11 @@ def _home(
                 return position
         if _depends(unit, index, items):
             # The item cannot move before this unit, but an earlier, independent unit may move after it.
-            return None if position == 0 else _pull_forward(units, position, index, items, buffers, live_out, parameters)
+            return (
+                None
+                if position == 0
+                else _pull_forward(units, position, index, items, buffers, live_out, parameters)
+            )
     return None
 
 
@@ -71,7 +127,9 @@ def _pull_forward(
     for earlier in range(position - 1, -1, -1):
         unit = units[earlier]
         between = units[earlier + 1 :]
-        if not _flows(unit, index, items) or any(_depends(unit, i, items) for later in between for i in later):
+        if not _flows(unit, index, items) or any(
+            _depends(unit, i, items) for later in between for i in later
+        ):
             continue
         if len(unit) < MAX_UNIT_ITEMS and _one_unit([*unit, index], items, buffers, live_out, parameters):
             units.append(units.pop(earlier))
@@ -156,7 +214,9 @@ def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list
         chosen: list[Loop] | None = [lead]
         for options in candidates[1:]:
             assert chosen is not None
-            match = next((lp for lp in options if _same_range(lp, lead) and _aligned(nodes, [*chosen, lp])), None)
+            match = next(
+                (lp for lp in options if _same_range(lp, lead) and _aligned(nodes, [*chosen, lp])), None
+            )
             if match is None:
                 chosen = None
                 break

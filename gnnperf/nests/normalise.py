@@ -12,11 +12,35 @@ from dataclasses import replace
 
 from gnnperf.nests.affine import affine, simplify
 from gnnperf.nests.analysis import (
-    Band, accesses, band, bound_dependences, extent, is_reduction, read, rebuild, stride, varies, written,
+    Band,
+    accesses,
+    band,
+    bound_dependences,
+    extent,
+    is_reduction,
+    rebuild,
+    stride,
+    varies,
+    written,
 )  # fmt: skip
 from gnnperf.nests.ir import (
-    Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol, loads, map_expr, map_node, reads,
-    subexpressions, substitute, walk,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    LoopNest,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    loads,
+    map_node,
+    reads,
+    subexpressions,
+    substitute,
+    substitute_node,
+    walk,
 )  # fmt: skip
 
 
@@ -41,13 +65,26 @@ def canonical_subscripts(node: Node) -> Node:
 
     node = map_node(node, canonical)
     if isinstance(node, Loop):
-        return replace(
-            node,
-            start=simplify(node.start),
-            stop=simplify(node.stop),
-            body=tuple(canonical_subscripts(n) for n in node.body),
+        return _unit_step(
+            replace(
+                node,
+                start=simplify(node.start),
+                stop=simplify(node.stop),
+                body=tuple(canonical_subscripts(n) for n in node.body),
+            )
         )
     return node
+
+
+def _unit_step(loop: Loop) -> Loop:
+    """A strided loop counts its iterations instead: the stride moves into the subscripts."""
+    if loop.step == 1:
+        return loop
+    distance = Op("add", (Op("sub", (loop.stop, loop.start)), Const(loop.step - 1)))
+    count = simplify(Op("floordiv", (distance, Const(loop.step))))
+    value = Op("add", (loop.start, Op("mul", (Const(loop.step), Symbol(loop.iterator)))))
+    body = tuple(canonical_subscripts(substitute_node(n, {loop.iterator: value})) for n in loop.body)
+    return replace(loop, start=Const(0), stop=count, step=1, body=body)
 
 
 # --------------------------------------------------------------------------- fission
@@ -70,7 +107,9 @@ def fission(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
         if groups and (not shared.isdisjoint(set().union(*(_locals(g, buffers) for g in groups[-1])))):
             groups[-1].append(child)
             continue
-        earlier = [i for i, g in enumerate(groups) if any(not shared.isdisjoint(_locals(n, buffers)) for n in g)]
+        earlier = [
+            i for i, g in enumerate(groups) if any(not shared.isdisjoint(_locals(n, buffers)) for n in g)
+        ]
         if earlier:  # a local is shared with a non-adjacent group: everything between stays together
             first = earlier[0]
             groups[first:] = [[n for g in groups[first:] for n in g] + [child]]
@@ -153,7 +192,9 @@ def _inline_everywhere(
     name = statement.target.buffer
     inverse = _invert(nest, statement)
     assert inverse is not None
-    users = [i for i, n in enumerate(nodes) if i != position and any(a.load.buffer == name for a in accesses(n))]
+    users = [
+        i for i, n in enumerate(nodes) if i != position and any(a.load.buffer == name for a in accesses(n))
+    ]
     if not users:  # dead code
         return True
     if any(i < position or name in written(nodes[i]) for i in users):
@@ -216,7 +257,9 @@ def _safe_in_place(
         return False
     target = users[0].target
     for use in {ld for ld in reads(users[0]) if ld.buffer == name}:
-        values: dict[str, Expr] = {it: Op("sub", (use.indices[d], Const(off))) for d, (it, off) in inverse.items()}
+        values: dict[str, Expr] = {
+            it: Op("sub", (use.indices[d], Const(off))) for d, (it, off) in inverse.items()
+        }
         for load in loads(substitute(producer.value, values)):
             if load.buffer == target.buffer and tuple(map(simplify, load.indices)) != target.indices:
                 return False
@@ -250,7 +293,9 @@ def merge_initialisations(body: tuple[Node, ...], buffers: Mapping[str, Buffer])
     return tuple(n for n in nodes if not (isinstance(n, Loop) and not n.body))
 
 
-def _with_initial_value(first: Band, init: Statement, node: Node, buffers: Mapping[str, Buffer]) -> Node | None:
+def _with_initial_value(
+    first: Band, init: Statement, node: Node, buffers: Mapping[str, Buffer]
+) -> Node | None:
     second = band(node)
     if len(second.body) != 1 or not isinstance(second.body[0], Statement):
         return None
@@ -333,9 +378,3 @@ def minimise_strides(node: Node, buffers: Mapping[str, Buffer]) -> Node:
         remaining.remove(ready)
         ordered.append(ready)
     return rebuild([*head, *ordered], inner)[0]
-
-
-def substitute_constants(expr: Expr, values: Mapping[str, int]) -> Expr:
-    """Bind symbols to integers (specialisation) and fold."""
-    bound = map_expr(expr, lambda e: Const(values[e.name]) if isinstance(e, Symbol) and e.name in values else e)
-    return simplify(bound)

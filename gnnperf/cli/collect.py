@@ -1,0 +1,80 @@
+"""`gnnperf collect`: measure a corpus of (nest, schedule) pairs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from gnnperf.cli.output import Report, Verb, progress
+
+
+@click.command(cls=Verb)
+@click.argument("config", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="Folder of the corpus; what it already holds is not measured again.  [default: runs/corpora/NAME]",
+)  # fmt: skip
+@click.option("--seal", is_flag=True, help="Compress the log when everything is measured.")
+@click.option("--only", metavar="FAMILY", multiple=True, help="Only entries of this family; may be repeated.")
+def collect(config: Path, output: Path | None, seal: bool, only: tuple[str, ...]) -> Report:
+    """Measure the nests of a corpus configuration under schedules found by search.
+
+    CONFIG lists kernels, sizes and search settings (see configs/corpus/). The log is append-only: interrupt
+    it at any time and start it again, it goes on where it stopped.
+    """
+    from dataclasses import replace
+
+    from gnnperf.errors import InputError
+    from gnnperf.measure import Compiler, Runner
+    from gnnperf.tuning.collect import CollectConfig, Collector
+    from gnnperf.tuning.corpus_log import CorpusLog
+
+    settings = CollectConfig.load(config)
+    if only:
+        families = {entry.family for entry in settings.entries}
+        if unknown := sorted(set(only) - families):
+            raise InputError(f"{config} has no family {unknown[0]!r}; it has {', '.join(sorted(families))}")
+        settings = replace(settings, entries=tuple(e for e in settings.entries if e.family in only))
+    folder = output or Path("runs") / "corpora" / settings.name
+    log = CorpusLog(folder)
+    skipped: list[str] = []
+
+    def warn(text: str) -> None:
+        skipped.append(text)
+        click.echo(f"left out: {text}", err=True)
+
+    try:
+        with Compiler() as compiler, Runner() as runner:
+            collector = Collector(settings, log, compiler, runner, warn=warn)
+            with progress("collecting", collector.steps) as advance:
+                collector.advance = advance
+                collector.run()
+    finally:
+        log.close()
+    if seal:
+        CorpusLog(folder).seal()
+    return _report(folder, log, skipped)
+
+
+def _report(folder: Path, log: object, skipped: list[str]) -> Report:
+    from rich.table import Table
+
+    from gnnperf.tuning.corpus_log import CorpusLog
+
+    assert isinstance(log, CorpusLog)
+    families = Counter(nest["family"] for nest in log.nests.values())
+    statuses = Counter(m["status"] for of_nest in log.measurements.values() for m in of_nest.values())
+    document = {
+        "corpus": folder,
+        "nests": len(log.nests),
+        "measurements": sum(statuses.values()),
+        "families": dict(families),
+        "statuses": dict(statuses),
+        "left_out": skipped,
+    }
+    table = Table("family", "nests", box=None, title=f"{folder}: {sum(statuses.values())} measurements")
+    for family, count in sorted(families.items()):
+        table.add_row(family, str(count))
+    return Report(document, table)

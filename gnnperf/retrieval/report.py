@@ -1,0 +1,105 @@
+"""What `gnnperf retrieve` found: plain data, the same for people, for `--json` and for the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One candidate schedule of one nest.
+
+    `neighbour` is the digest of the nest it was tuned for. `status` is a measurement status, or
+    "not_measured" where the model's word was taken or the budget had ended.
+    """
+
+    rank: int
+    neighbour: str
+    neighbour_kernel: str
+    distance: float
+    score: float
+    schedule: Mapping[str, Any]
+    words: str
+    status: str
+    speedup: float | None = None
+    speedup_interval: Interval | None = None
+    runtime_s: float | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class NestReport:
+    """One nest: what it was compared with and what became of it. Times are seconds per execution."""
+
+    name: str
+    digest: str
+    baseline_s: float | None
+    best_s: float | None
+    abstained: bool
+    reason: str
+    accepted: Mapping[str, Any] | None
+    accepted_words: str = ""
+    share: float | None = None
+    """Of the kernel's runtime that the nest takes, once."""
+    candidates: list[Tried] = field(default_factory=list)
+    neighbours: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Median runtime with its 95% interval, in seconds."""
+
+    runtime_s: float
+    interval_s: Interval
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """The whole answer. `speedup` is baseline median / tuned median, measured interleaved; with
+    `kept_baseline` the tuned kernel is the baseline itself."""
+
+    kernel: str
+    device: str
+    baseline_name: str
+    baseline_note: str
+    baseline: Timing | None
+    tuned: Timing | None
+    speedup: float | None
+    speedup_interval: Interval | None
+    verified: bool
+    kept_baseline: bool
+    note: str
+    candidates_measured: int
+    wall_s: float
+    nests: list[NestReport]
+    skipped: list[Mapping[str, str]]
+    stages_s: Mapping[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document of `gnnperf retrieve --json`."""
+        return {
+            "kernel": self.kernel,
+            "device": self.device,
+            "baseline": {"name": self.baseline_name, "note": self.baseline_note, **_timing(self.baseline)},
+            "tuned": _timing(self.tuned),
+            "speedup": self.speedup,
+            "speedup_interval": self.speedup_interval,
+            "verified": self.verified,
+            "kept_baseline": self.kept_baseline,
+            "note": self.note,
+            "candidates_measured": self.candidates_measured,
+            "wall_s": self.wall_s,
+            "stages_s": self.stages_s,
+            "nests": self.nests,
+            "skipped": self.skipped,
+        }
+
+
+def _timing(timing: Timing | None) -> dict[str, Any]:
+    if timing is None:
+        return {"runtime_s": None, "interval_s": None}
+    return {"runtime_s": timing.runtime_s, "interval_s": list(timing.interval_s)}

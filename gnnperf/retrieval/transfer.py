@@ -1,0 +1,297 @@
+"""The main job: retrieve schedules for every nest of a kernel, measure them, keep what wins.
+
+extract nests -> embed -> nearest records -> rank -> apply -> verify -> measure beside the baseline ->
+accept beyond noise -> splice -> verify and measure the whole kernel (design, section 6).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gnnperf.devices import DeviceSpec
+from gnnperf.errors import GnnperfError, MeasureError
+from gnnperf.frontends.dace import DaceKernel, Unit, splice
+from gnnperf.graph import ProgramGraph
+from gnnperf.measure import Compiler, Limits, Measurement, Runner
+from gnnperf.nests import nest_graph
+from gnnperf.nn import Bundle
+from gnnperf.retrieval.neighbours import Calibration, nearest
+from gnnperf.retrieval.ranking import Candidate, rank
+from gnnperf.retrieval.report import NestReport, Retrieval, Timing, Tried
+from gnnperf.schedules import apply, emit
+from gnnperf.store import Neighbour, Store
+from gnnperf.tuning import Bench, Trial
+from gnnperf.tuning.cases import UnitCase, WholeKernel
+
+POOL = 24
+"""Candidates ranked per nest; those that do not fit or lower to the same code give way to the next."""
+WORTHLESS_SHARE = 0.005
+"""A nest below this share of the kernel is not worth measuring."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """k: measured candidates per nest. neighbours: nests consulted. budget_s: wall time for measuring
+    candidates, or None. model_only: rank, measure nothing."""
+
+    k: int = 3
+    neighbours: int = 8
+    baseline: str = "auto"
+    budget_s: float | None = None
+    model_only: bool = False
+
+
+@dataclass
+class Query:
+    """One nest on its way through retrieval."""
+
+    unit: Unit
+    graph: ProgramGraph
+    neighbours: list[Neighbour] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
+    reason: str = ""
+    """Why it is abstained from; empty where it is not."""
+    case: UnitCase | None = None
+    tried: list[tuple[Candidate, Measurement]] = field(default_factory=list)
+    winner: tuple[Candidate, Measurement] | None = None
+
+
+@dataclass
+class Transfer:
+    """One run of the main job. `notify(text)` says what is being done."""
+
+    kernel: DaceKernel
+    bundle: Bundle
+    stores: Sequence[Store]
+    device: DeviceSpec
+    calibration: Calibration
+    options: Options
+    notify: Callable[[str], None] = lambda _: None
+    stages_s: dict[str, float] = field(default_factory=dict)
+
+    def run(self, compiler: Compiler, runner: Runner) -> tuple[Retrieval, Any, list[Query]]:
+        """(report, tuned SDFG or None where the baseline was kept, the queries with their measurements)."""
+        started = time.monotonic()
+        queries = self.ask()
+        if self.options.model_only:
+            return self._report(queries, None, None, started, "nothing was measured (--model-only)"), None, queries
+        whole = self._timed("baseline", lambda: WholeKernel.prepare(self.kernel, self.options.baseline, compiler, runner))
+        self._timed("candidates", lambda: self.measure(queries, whole, compiler, runner))
+        winners = {
+            q.unit.index: emit(apply(q.winner[0].schedule, q.unit.nest), f"gnnperf_unit_{q.unit.index}")
+            for q in queries
+            if q.winner is not None
+        }
+        if not winners:
+            note = "no schedule was faster than the baseline beyond noise; the baseline is kept"
+            return self._report(queries, whole, None, started, note), None, queries
+        self.notify("measuring the whole kernel")
+        tuned, sdfg, note = self._timed("whole", lambda: self._whole(queries, winners, whole, compiler, runner))
+        return self._report(queries, whole, tuned, started, note), sdfg, queries
+
+    # ------------------------------------------------------------------ asking
+
+    def ask(self) -> list[Query]:
+        """Graphs, embeddings, neighbours and ranked candidates of all nests."""
+        units = [u for u in self.kernel.units if u.skipped is None]
+        queries = self._timed("graphs", lambda: [Query(u, nest_graph(u.nest)) for u in units])
+        if not queries:
+            return []
+        vectors = self._timed("embedding", lambda: self.bundle.embed([q.graph for q in queries]))
+        fingerprint = self.device.fingerprint
+
+        def search() -> None:
+            for query, vector in zip(queries, vectors, strict=True):
+                query.neighbours = nearest(
+                    self.stores, vector, self.options.neighbours, self.bundle.encoder_id, fingerprint
+                )
+                query.candidates = rank(query.neighbours, POOL)
+                query.reason = self._doubt(query)
+
+        self._timed("search", search)
+        return queries
+
+    def _doubt(self, query: Query) -> str:
+        if not query.candidates:
+            return f"the store has no measurement for {self.device.fingerprint}; run `gnnperf collect` on this machine"
+        distance, limit = query.neighbours[0].distance, self.calibration.max_distance
+        if distance > limit:
+            return f"nothing near: the nearest tuned nest is at distance {distance:.3f}, trusted up to {limit:.3f}"
+        return ""
+
+    # ------------------------------------------------------------------ measuring
+
+    def measure(self, queries: list[Query], whole: WholeKernel, compiler: Compiler, runner: Runner) -> None:
+        """Verify and time the first k distinct candidates of every nest; pick winners."""
+        deadline = None if self.options.budget_s is None else time.monotonic() + self.options.budget_s
+        open_queries = [q for q in queries if not q.reason]
+        for number, query in enumerate(open_queries):
+            if deadline is not None and time.monotonic() > deadline:
+                query.reason = "the time budget ended before this nest"
+                continue
+            self.notify(f"nest {number + 1} of {len(open_queries)}: {query.unit.nest.name}")
+            try:
+                query.case = UnitCase.prepare(query.unit, self.options.baseline, compiler, runner)
+            except GnnperfError as error:
+                query.reason = f"the nest cannot be measured alone: {error}"
+                continue
+            share = query.case.baseline_s * query.unit.executions / whole.baseline.runtime_s
+            if share < WORTHLESS_SHARE:
+                query.reason = f"{share:.2%} of the kernel's runtime: not worth a trial"
+                continue
+            self._try(query, compiler, runner, deadline)
+
+    def _try(self, query: Query, compiler: Compiler, runner: Runner, deadline: float | None) -> None:
+        assert query.case is not None
+        bench = Bench(query.case.case, compiler, runner, query.case.limits)
+        measured = 0
+        codes: set[str] = set()
+        for candidate in query.candidates:
+            if measured == self.options.k or (deadline is not None and time.monotonic() > deadline):
+                break
+            source = bench.prepare(candidate.schedule)
+            if isinstance(source, Measurement):
+                query.tried.append((candidate, source))
+                continue
+            if source.text in codes:
+                continue
+            codes.add(source.text)
+            (trial,) = bench.run([candidate.schedule], candidate.neighbour)
+            query.tried.append((candidate, trial.measurement))
+            measured += 1
+        query.winner = _winner(query.tried)
+        if query.winner is None and not query.reason:
+            query.reason = "none of the candidates was faster than the baseline beyond noise"
+
+    def _whole(
+        self, queries: list[Query], winners: Mapping[int, Any], whole: WholeKernel, compiler: Compiler, runner: Runner
+    ) -> tuple[Measurement | None, Any, str]:
+        """Splice and measure; where the whole fails or gains nothing, the baseline is kept."""
+        try:
+            sdfg = splice(self.kernel, winners)
+            measurement = whole.measure(sdfg, compiler, runner)
+        except MeasureError:
+            raise
+        except GnnperfError as error:
+            return None, None, f"the tuned kernel could not be built ({error}); the baseline is kept"
+        if measurement.status != "ok":
+            note = f"the tuned kernel failed as a whole ({measurement.status}: {measurement.detail}); the baseline is kept"
+            return None, None, note
+        assert measurement.speedup_interval is not None
+        if measurement.speedup_interval[0] <= 1.0:
+            return None, None, (
+                f"the tuned kernel is not faster as a whole beyond noise ({measurement.speedup:.2f}x); "
+                "the baseline is kept"
+            )
+        return measurement, sdfg, ""
+
+    # ------------------------------------------------------------------ reporting
+
+    def _timed(self, stage: str, work: Callable[[], Any]) -> Any:
+        started = time.monotonic()
+        try:
+            return work()
+        finally:
+            self.stages_s[stage] = self.stages_s.get(stage, 0.0) + time.monotonic() - started
+
+    def _report(
+        self, queries: list[Query], whole: WholeKernel | None, tuned: Measurement | None, started: float, note: str
+    ) -> Retrieval:
+        baseline = None if whole is None else whole.baseline
+        timing = baseline
+        speedup: float | None = None if whole is None else 1.0
+        interval: tuple[float, float] | None = None
+        if tuned is not None:
+            assert tuned.runtime_s is not None and tuned.interval_s is not None
+            assert tuned.baseline_s is not None and tuned.baseline_interval_s is not None
+            baseline = Timing(tuned.baseline_s, tuned.baseline_interval_s)
+            timing = Timing(tuned.runtime_s, tuned.interval_s)
+            speedup, interval = tuned.speedup, tuned.speedup_interval
+        name, why = (whole.baseline_name, whole.baseline_note) if whole else (f"dace-{self.options.baseline}", "")
+        return Retrieval(
+            kernel=self.kernel.name,
+            device=self.device.fingerprint,
+            baseline_name=name,
+            baseline_note=why,
+            baseline=baseline,
+            tuned=timing,
+            speedup=speedup,
+            speedup_interval=interval,
+            verified=whole is not None,
+            kept_baseline=tuned is None,
+            note=note,
+            candidates_measured=sum(m.status != "not_applicable" for q in queries for _, m in q.tried),
+            wall_s=time.monotonic() - started,
+            nests=[nest_report(q, self.options.k, whole, tuned is not None) for q in queries],
+            skipped=[{"part": u.label, "reason": u.skipped} for u in self.kernel.units if u.skipped is not None],
+            stages_s=dict(self.stages_s),
+        )
+
+
+def _winner(tried: Sequence[tuple[Candidate, Measurement]]) -> tuple[Candidate, Measurement] | None:
+    """The fastest candidate whose whole speedup interval is above 1."""
+    good = [
+        (c, m)
+        for c, m in tried
+        if m.status == "ok" and m.speedup_interval is not None and m.speedup_interval[0] > 1.0 and m.runtime_s
+    ]
+    return min(good, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
+
+
+def nest_report(query: Query, k: int, whole: WholeKernel | None, spliced: bool) -> NestReport:
+    """What is said of one nest."""
+    baseline_s = query.case.baseline_s if query.case else None
+    best_s = query.winner[1].runtime_s if query.winner else baseline_s
+    tried = [_tried(rank_, c, m) for rank_, (c, m) in enumerate(query.tried, start=1)]
+    if not tried:
+        pending = [(c, None) for c in query.candidates[:k]]
+        tried = [_tried(rank_, c, m) for rank_, (c, m) in enumerate(pending, start=1)]
+    share = None
+    if whole is not None and baseline_s is not None:
+        share = min(1.0, baseline_s * query.unit.executions / whole.baseline.runtime_s)
+    return NestReport(
+        name=query.unit.nest.name,
+        digest=query.graph.digest,
+        baseline_s=baseline_s,
+        best_s=best_s,
+        abstained=bool(query.reason) and not query.tried,
+        reason=query.reason,
+        accepted=query.winner[0].schedule.to_dict() if query.winner and spliced else None,
+        accepted_words=query.winner[0].schedule.describe() if query.winner and spliced else "",
+        share=share,
+        candidates=tried,
+        neighbours=[
+            {"digest": n.nest.digest, "kernel": n.nest.kernel, "family": n.nest.family, "distance": n.distance}
+            for n in query.neighbours
+        ],
+    )
+
+
+def _tried(rank_: int, candidate: Candidate, measurement: Measurement | None) -> Tried:
+    tried = Tried(
+        rank=rank_,
+        neighbour=candidate.neighbour,
+        neighbour_kernel=candidate.neighbour_kernel,
+        distance=candidate.distance,
+        score=candidate.score,
+        schedule=candidate.schedule.to_dict(),
+        words=candidate.schedule.describe(),
+        status="not_measured",
+    )
+    if measurement is None:
+        return tried
+    return replace(
+        tried,
+        status=measurement.status,
+        speedup=measurement.speedup,
+        speedup_interval=measurement.speedup_interval,
+        runtime_s=measurement.runtime_s,
+        detail=measurement.detail,
+    )
+
+
+__all__ = ["Limits", "Options", "Query", "Transfer", "Trial", "json", "nest_report"]
