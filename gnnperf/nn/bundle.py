@@ -64,9 +64,7 @@ class Bundle:
     def embedding_width(self) -> int:
         return self.metadata.encoder.embedding_width
 
-    def embed(
-        self, graphs: Sequence[ProgramGraph], *, with_profiles: bool = False
-    ) -> NDArray[np.float32]:
+    def embed(self, graphs: Sequence[ProgramGraph], *, with_profiles: bool = False) -> NDArray[np.float32]:
         """Embed program graphs.
 
         Args:

@@ -169,4 +169,3 @@ class Encoder(nn.Module):
         self.edge_scale.fit(graphs.edge_features)
         self.graph_scale.fit(graphs.graph_features)
         self.profile.scale.fit(profile)
-

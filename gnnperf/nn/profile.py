@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,19 +11,19 @@ from torch import Tensor, nn
 from gnnperf.nn.scaling import Standardise
 
 PROFILE_FIELDS: tuple[str, ...] = (
+    "runtime_s",
     "runtime_1_thread_s",
-    "runtime_all_threads_s",
-    "thread_scaling",
-    "peak_flops_share",
-    "peak_bandwidth_share",
+    "flops_share",
+    "bandwidth_share",
+    "size_exponent",
 )
-"""What of a dynamic profile (design 7) enters the network; each value may be absent."""
+"""What of a dynamic profile (`gnnperf.measure.Profile`) enters the network; each value may be absent."""
 
 
-def profile_row(profile: Mapping[str, float | None] | None) -> Tensor:
+def profile_row(profile: Mapping[str, Any] | None) -> Tensor:
     """f32[P] in the order of PROFILE_FIELDS, as log2 of the value; NaN where a value is absent.
 
-    All fields are positive ratios or seconds far below 1, where sign(x)*log2(1+|x|) would be
+    All fields are positive: ratios, or seconds far below 1, where sign(x)*log2(1+|x|) would be
     all but linear, hence the plain logarithm.
     """
     values = [(profile or {}).get(field) for field in PROFILE_FIELDS]

@@ -42,8 +42,8 @@ class CorpusNest:
 class CorpusMeasurement:
     """One schedule on one nest, with the baseline that was timed interleaved with it.
 
-    Intervals are the 95% intervals of the medians, in seconds; runtime and interval are None
-    unless `status` is "ok".
+    Intervals are the 95% intervals of the medians, in seconds. Runtimes and intervals, also of the
+    baseline, are None unless `status` is "ok": a schedule that failed may not have been timed.
     """
 
     digest: str
@@ -52,8 +52,8 @@ class CorpusMeasurement:
     status: str
     runtime_s: float | None
     interval_s: tuple[float, float] | None
-    baseline_s: float
-    baseline_interval_s: tuple[float, float]
+    baseline_s: float | None
+    baseline_interval_s: tuple[float, float] | None
     origin: str
 
 
@@ -119,9 +119,7 @@ def load_corpus(path: Path | str, device: str | None = None) -> Corpus:
             digest.update(json.dumps(raw, sort_keys=True).encode())
     if not nests:
         raise InputError(f"{folder} holds no measured nest; collect a corpus with `gnnperf collect`")
-    return Corpus(
-        tuple(nests.values()), {d: measurements[d] for d in nests}, device, digest.hexdigest()[:16]
-    )
+    return Corpus(tuple(nests.values()), {d: measurements[d] for d in nests}, device, digest.hexdigest()[:16])
 
 
 def _choose_device(folder: Path, found: set[str], device: str | None) -> str:
@@ -216,8 +214,8 @@ def _measurement(where: str, raw: Mapping[str, Any]) -> CorpusMeasurement:
             status=raw["status"],
             runtime_s=float(raw["runtime_s"]) if ok else None,
             interval_s=_pair(raw["interval_s"]) if ok else None,
-            baseline_s=float(raw["baseline_s"]),
-            baseline_interval_s=_pair(raw["baseline_interval_s"]),
+            baseline_s=float(raw["baseline_s"]) if ok else None,
+            baseline_interval_s=_pair(raw["baseline_interval_s"]) if ok else None,
             origin=raw.get("origin", ""),
         )
     except (KeyError, TypeError, ValueError) as error:

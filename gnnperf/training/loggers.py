@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from lightning.pytorch.loggers import WandbLogger
-from lightning.pytorch.utilities import rank_zero_warn
+
+log = logging.getLogger(__name__)
 
 
 class OfflineWandbLogger(WandbLogger):
@@ -31,7 +33,7 @@ class OfflineWandbLogger(WandbLogger):
         # Without a key, wandb would ask for one at the terminal and wait.
         online = wanted == "online" and bool(os.environ.get("WANDB_API_KEY"))
         if wanted == "online" and not online:
-            rank_zero_warn("WANDB_MODE=online without WANDB_API_KEY: logging to W&B offline")
+            log.warning("WANDB_MODE=online without WANDB_API_KEY: logging to W&B offline")
         mode = "online" if online else "disabled" if wanted == "disabled" else "offline"
         settings = wandb.Settings(init_timeout=30, silent=True, console="off")
         Path(save_dir).mkdir(parents=True, exist_ok=True)
@@ -45,7 +47,8 @@ class OfflineWandbLogger(WandbLogger):
             try:
                 return super().experiment
             except Exception as error:  # a logger must not end a training run, whatever is wrong with it
-                rank_zero_warn(f"W&B did not start ({error}); it is {fallback} for this run")
+                reason = " ".join(str(error).split())
+                log.warning("W&B did not start (%s); it is %s for this run", reason, fallback)
                 self._wandb_init["mode"] = fallback
         return super().experiment
 

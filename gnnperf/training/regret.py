@@ -63,10 +63,10 @@ def _relative_runtimes(of_nest: Mapping[str, CorpusMeasurement]) -> dict[str, Re
     """Schedule id -> runtime, of the schedules that worked, and of the baseline."""
     runtimes = {BASELINE: Relative(1.0, 1.0, 1.0)}
     for schedule, m in of_nest.items():
-        if m.status == "ok" and m.runtime_s is not None and m.interval_s is not None:
-            low, high = m.interval_s
+        if m.runtime_s and m.interval_s and m.baseline_s and m.baseline_interval_s:
+            (low, high), (baseline_low, baseline_high) = m.interval_s, m.baseline_interval_s
             runtimes[schedule] = Relative(
-                m.runtime_s / m.baseline_s, low / m.baseline_interval_s[1], high / m.baseline_interval_s[0]
+                m.runtime_s / m.baseline_s, low / baseline_high, high / baseline_low
             )
     return runtimes
 
