@@ -51,9 +51,9 @@ class Layout:
         return np.ndarray(self.shape, self.dtype, memory.data, 0, self.strides)
 
 
-def memory_of(array: NDArray[Any]) -> Bytes:
+def memory_of(name: str, array: NDArray[Any]) -> Bytes:
     """The bytes an array lies in, gaps between its elements included, without copying."""
-    size = Layout.of("", array).nbytes
+    size = Layout.of(name, array).nbytes
     if size == 0:
         return np.empty(0, np.uint8)
     memory = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(array.ctypes.data))

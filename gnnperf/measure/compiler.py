@@ -26,7 +26,7 @@ FLAGS: dict[Protocol, tuple[str, ...]] = {
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[^\n]*$", re.MULTILINE)
 _GUARD = re.compile(r"^#ifndef (\w+)\n#define \1$", re.MULTILINE)
 _DACE_HASH = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"[./]*include/hash\.h"[^\n]*$', re.MULTILINE)
-_ERROR = re.compile(r"(?:fatal |internal compiler )?error: .*|undefined reference to .*")
+_ERROR = re.compile(r"(?:fatal |internal compiler )?error: .*|undefined reference to .*|cannot find -l.*")
 # The tool's surroundings failed, not the source: not the candidate's fault.
 _SURROUNDINGS = re.compile(r"No space left on device|Read-only file system|File size limit exceeded")
 
@@ -159,6 +159,7 @@ class Compiler:
             source.write_text(text)
             done = self._tools.run(command, str(self.folder), self.timeout_s, self.memory_bytes)
         except OSError as error:
+            source.unlink(missing_ok=True)
             raise MeasureError(f"cannot write to the build folder {self.folder}: {error.strerror}") from None
         if done.returncode == 0:
             return str(library)

@@ -131,7 +131,7 @@ class Runner:
         for name in (*outputs, *inouts):
             if name not in data:
                 raise MeasureError(f"output {name!r} has no array in data")
-        total = sum(memory_of(a).nbytes for a in as_arrays(data).values())
+        total = sum(memory_of(name, a).nbytes for name, a in as_arrays(data).items())
         return {
             "baseline": baseline.to_dict() if baseline else None,
             "candidate": candidate.to_dict(),
@@ -155,7 +155,7 @@ class Runner:
         def described(arrays: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
             layouts = {}
             for name, array in arrays.items():
-                layout, memory = Layout.of(name, array), memory_of(array)
+                layout, memory = Layout.of(name, array), memory_of(name, array)
                 key = content_id(memory)
                 blobs[key] = memory
                 layouts[name] = [key, layout.dtype, layout.shape, layout.strides]

@@ -17,20 +17,20 @@ Data = dict[str, Any]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GNNPERF_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
 
 
 @pytest.fixture(scope="session")
-def compiler(_cache: None) -> Iterator[Compiler]:
+def compiler(cache: None) -> Iterator[Compiler]:
     with Compiler() as built:
         yield built
 
 
 @pytest.fixture(scope="session")
-def runner(_cache: None) -> Iterator[Runner]:
+def runner(cache: None) -> Iterator[Runner]:
     with Runner(threads=2) as started:
         yield started
 

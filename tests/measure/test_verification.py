@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gnnperf.measure import relative_tolerance, verify
+from gnnperf.measure.verification import root_mean_square
+
+FLOATS = [np.float16, np.float32, np.float64]
+INTEGERS = [np.bool_, np.uint8, np.int32, np.int64]
+
+
+def arrays(values: Any, dtype: Any) -> dict[str, Any]:
+    return {"a": np.array(values, dtype)}
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, np.complex64, np.complex128])
+def test_equal_is_right(dtype: Any) -> None:
+    assert verify(arrays([[0, 1], [1, 0]], dtype), arrays([[0, 1], [1, 0]], dtype)) is None
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_and_booleans_are_exact(dtype: Any) -> None:
+    problem = verify(arrays([0, 1, 1, 0], dtype), arrays([0, 1, 0, 0], dtype), reduction_length=10**6)
+    assert problem is not None
+    assert problem.startswith("a: 1 of 4 elements differ; worst at [2]")
+
+
+def test_large_integers_do_not_pass_through_floating_point() -> None:
+    assert verify(arrays([2**62], np.int64), arrays([2**62 + 1], np.int64)) is not None
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, np.complex64, np.complex128])
+def test_rounding_is_right_and_a_wrong_number_is_not(dtype: Any) -> None:
+    good = np.linspace(1, 2, 1000).astype(dtype)
+    rounded = good * (1 + 2 * np.finfo(dtype).eps)
+    assert verify({"a": good}, {"a": rounded.astype(dtype)}) is None
+    wrong = good.copy()
+    wrong[123] *= 1.05
+    problem = verify({"a": good}, {"a": wrong})
+    assert problem is not None
+    assert "1 of 1000 elements differ; worst at [123]" in problem
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [10, 1000, 100_000])
+def test_any_order_of_summation_is_right(dtype: Any, n: int) -> None:
+    rng = np.random.default_rng(n)
+    terms = rng.uniform(-1, 1, (50, n)).astype(dtype)
+    forwards = np.add.accumulate(terms, axis=1)[:, -1]
+    blocked = terms.reshape(50, 10, -1).sum(axis=1).sum(axis=1)
+    assert verify({"a": forwards}, {"a": blocked}, n) is None
+    assert verify({"a": forwards}, {"a": terms[:, n // 10 :].sum(axis=1)}, n) is not None
+
+
+def test_tolerance_grows_with_the_reduction_and_is_capped() -> None:
+    for dtype in map(np.dtype, FLOATS):
+        growing = [relative_tolerance(dtype, n) for n in (1, 4, 10**12)]
+        assert growing[0] < growing[1] < growing[2] < 0.1
+    assert relative_tolerance(np.dtype(np.int32), 10**6) == 0
+
+
+def test_cancellation_is_judged_at_the_scale_of_the_array() -> None:
+    large, residue = np.full(100, 1e3), np.array([1e-14])
+    reference = {"a": np.concatenate([large, residue])}
+    assert verify(reference, {"a": np.concatenate([large, -residue])}) is None
+    assert verify({"a": residue}, {"a": -residue}) is not None
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_special_values_must_be_where_the_reference_has_them(special: float) -> None:
+    with_special, without = arrays([1, special, 3], np.float64), arrays([1, 2, 3], np.float64)
+    assert verify(with_special, with_special) is None
+    assert verify(with_special, without) is not None
+    assert verify(without, with_special) is not None
+    assert verify(arrays([special], np.float64), arrays([-np.inf if special > 0 else 5], np.float64))
+
+
+def test_special_values_do_not_widen_the_tolerance_of_others() -> None:
+    assert verify(arrays([np.inf, np.nan, 1], np.float64), arrays([np.inf, np.nan, 1.001], np.float64))
+
+
+@given(st.lists(st.floats(width=32), max_size=50))
+def test_anything_agrees_with_itself(values: list[float]) -> None:
+    assert verify(arrays(values, np.float32), arrays(values, np.float32)) is None
+
+
+def test_shapes_types_and_names_are_compared() -> None:
+    reference = arrays([1, 2], np.float32)
+    assert verify(reference, {}) == "a: no such output"
+    assert verify(reference, arrays([[1, 2]], np.float32)) == "a: expected float32[2], got float32[1, 2]"
+    assert verify(reference, arrays([1, 2], np.float64)) == "a: expected float32[2], got float64[2]"
+    assert verify(arrays([], np.float32), arrays([], np.float32)) is None
+    assert verify(arrays(1.0, np.float32), arrays(2.0, np.float32)) is not None
+
+
+def test_large_and_strided_arrays() -> None:
+    base = np.zeros((3, 1 << 20))
+    reference = base[:, ::2]
+    wrong = reference.copy()
+    wrong[2, 77] = 1
+    problem = verify({"a": reference}, {"a": wrong})
+    assert problem is not None
+    assert "1 of 1572864 elements differ; worst at [2, 77]" in problem
+
+
+def test_root_mean_square_neither_overflows_nor_sees_special_values() -> None:
+    assert root_mean_square(np.array([3e200, np.nan, 4e200, np.inf])) == pytest.approx(12.5**0.5 * 1e200)
+    assert root_mean_square(np.array([np.nan])) == 0
+    assert root_mean_square(np.zeros(0)) == 0
