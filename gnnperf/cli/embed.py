@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @kernel_options
 @checkpoint_option
 def embed(
-    kernels: tuple[str, ...], symbols: dict[str, int], inputs: str | None, seed: int, checkpoint: Path
+    kernels: tuple[str, ...], symbols: dict[str, float], inputs: str | None, seed: int, checkpoint: Path
 ) -> Report:
     """Print the vector and the digest of every loop nest.
 
@@ -28,7 +28,7 @@ def embed(
     equal programs; the distance of two nests is 1 - the dot product of their vectors.
     """
     from gnnperf.frontends.dace import load_kernel
-    from gnnperf.nests import nest_graph
+    from gnnperf.nests.to_graph import nest_graph
     from gnnperf.nn import load_bundle
 
     bundle = load_bundle(checkpoint)
@@ -36,22 +36,17 @@ def embed(
     graphs = []
     with progress("reading", len(kernels)) as advance:
         for spec in kernels:
-            advance(0, spec)
-            for unit in load_kernel(spec, symbols, inputs, seed).units:
-                row: dict[str, Any] = {"kernel": spec, "nest": unit.nest.name, "skipped": unit.skipped}
-                rows.append(row)
-                if unit.skipped is None:
-                    graph = nest_graph(unit.nest)
-                    graphs.append(graph)
-                    row["digest"] = graph.digest
-            advance(1)
-    if not graphs:
-        reasons = "; ".join(dict.fromkeys(str(row["skipped"]) for row in rows)) or "they have no loop nests"
-        raise GnnperfError(f"nothing to embed in {', '.join(kernels)}: {reasons}")
-
-    embedded = [row for row in rows if row["skipped"] is None]
-    vectors = bundle.embed(graphs)
-    for row, vector in zip(embedded, vectors, strict=True):
+            kernel = load_kernel(spec, symbols, inputs, seed)
+            for unit in kernel.units:
+                graphs.append(nest_graph(unit.nest))
+                rows.append({"kernel": spec, "nest": unit.name, "digest": graphs[-1].digest})
+            left_out = [f"{part.label}: {part.reason}" for part in kernel.skipped]
+            if not kernel.units:
+                raise GnnperfError(f"{spec}: no loop nest to embed; {'; '.join(left_out) or 'it has none'}")
+            for part in left_out:
+                click.echo(f"gnnperf: {spec}: left out {part}", err=True)
+            advance()
+    for row, vector in zip(rows, bundle.embed(graphs), strict=True):
         row["embedding"] = vector
     return Report({"encoder_id": bundle.encoder_id, "nests": rows}, _table(rows))
 
@@ -62,12 +57,8 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
     table = Table("kernel", "nest", "digest", "nearest of these", "distance", box=None)
     for row in rows:
-        if row["skipped"] is not None:
-            table.add_row(row["kernel"], row["nest"], f"skipped: {row['skipped']}")
-            continue
-        others = [other for other in rows if other is not row and other["skipped"] is None]
-        distance = {id(other): 1 - float(row["embedding"] @ other["embedding"]) for other in others}
-        nearest = min(others, key=lambda other: distance[id(other)], default=None)
-        near = (nearest["nest"], f"{distance[id(nearest)]:.4f}") if nearest else ("", "")
-        table.add_row(row["kernel"], row["nest"], row["digest"][:12], *near)
+        distances = [(1 - float(row["embedding"] @ o["embedding"]), o["nest"]) for o in rows if o is not row]
+        distance, nearest = min(distances, default=(None, ""))
+        near = "" if distance is None else f"{distance:.4f}"
+        table.add_row(row["kernel"], row["nest"], row["digest"][:12], nearest, near)
     return table

@@ -16,22 +16,22 @@ RELEASED = "loop-nests"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _symbols(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, int]:
-    """`("N=512", "M=64")` as `{"N": 512, "M": 64}`."""
-    symbols = {}
+def _symbols(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, float]:
+    """`("N=512", "alpha=1.5")` as `{"N": 512, "alpha": 1.5}`."""
+    symbols: dict[str, float] = {}
     for pair in pairs:
         name, _, value = pair.partition("=")
         try:
             if not name.isidentifier():
                 raise ValueError
-            symbols[name] = int(value)
+            symbols[name] = int(value) if value.lstrip("+-").isdigit() else float(value)
         except ValueError:
-            raise click.BadParameter(f"expected NAME=INTEGER, such as N=512, got {pair!r}.") from None
+            raise click.BadParameter(f"expected NAME=NUMBER, such as N=512, got {pair!r}.") from None
     return symbols
 
 
 def kernel_options(command: F) -> F:
-    """`--set`, `--inputs`, `--seed`, as `symbols: dict[str, int]`, `inputs: str | None`, `seed: int`."""
+    """`--set`, `--inputs`, `--seed`, as `symbols: dict[str, float]`, `inputs: str | None`, `seed: int`."""
     for option in (
         click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs."),
         click.option(
@@ -43,10 +43,10 @@ def kernel_options(command: F) -> F:
         click.option(
             "--set",
             "symbols",
-            metavar="NAME=INTEGER",
+            metavar="NAME=NUMBER",
             multiple=True,
             callback=_symbols,
-            help="Value of a symbol of the kernel; once for each.",
+            help="Value of a symbol or scalar argument of the kernel; once for each.",
         ),
     ):
         command = option(command)

@@ -9,8 +9,10 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,9 @@ from gnnperf.errors import MeasureError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+LOG_EVERY_S = 30.0
+"""Time between two lines of progress where standard error is not a terminal."""
 
 
 @dataclass(frozen=True)
@@ -98,20 +103,39 @@ def _plain(value: Any) -> Any:
 
 @contextlib.contextmanager
 def progress(description: str, total: int) -> Iterator[Callable[..., None]]:
-    """A progress bar with an estimate on standard error.
+    """A progress bar with an estimate on standard error; in a log file, a line now and then.
 
     Yields `advance(steps=1, doing="")`, where `doing` says what comes next.
     """
+    if not sys.stderr.isatty():
+        yield _progress_lines(description, total)
+        return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=_console(stderr=True)) as bar:
+    with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=total)
 
         def advance(steps: int = 1, doing: str = "") -> None:
             bar.update(task, advance=steps, description=f"{description} {doing}".rstrip())
 
         yield advance
+
+
+def _progress_lines(description: str, total: int) -> Callable[..., None]:
+    started = last = time.monotonic()
+    done = 0
+
+    def advance(steps: int = 1, doing: str = "") -> None:
+        nonlocal done, last
+        done += steps
+        now = time.monotonic()
+        if done and now - last >= LOG_EVERY_S:
+            last = now
+            left = timedelta(seconds=round((now - started) * (total - done) / done))
+            click.echo(f"{description} {doing}".rstrip() + f": {done} of {total}, {left} left", err=True)
+
+    return advance
 
 
 def _console(*, stderr: bool) -> Console:

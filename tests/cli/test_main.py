@@ -69,7 +69,7 @@ def test_version() -> None:
         (["embed"], "gnnperf: Missing argument 'KERNEL...'. See 'gnnperf embed --help'.\n"),
         (
             ["embed", "kernel.py:f", "--set", "N=many"],
-            "gnnperf: Invalid value for '--set': expected NAME=INTEGER, such as N=512, got 'N=many'. "
+            "gnnperf: Invalid value for '--set': expected NAME=NUMBER, such as N=512, got 'N=many'. "
             "See 'gnnperf embed --help'.\n",
         ),
     ],

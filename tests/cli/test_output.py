@@ -6,7 +6,9 @@ import ctypes
 import json
 import math
 import os
+import pty
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gnnperf.cli import output
 from gnnperf.cli.output import progress, stdout_to_stderr, to_json
 
 
@@ -87,10 +90,30 @@ def test_to_json_is_strict(value: object) -> None:
     json.loads(text, parse_constant=refuse)
 
 
-def test_progress_is_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("measuring", 2) as advance:
-        advance(doing="matmul")
-        advance()
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "2/2" in captured.err
+def test_progress_in_a_log_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([0.0, 10.0, 31.0, 40.0])
+    monkeypatch.setattr(output.time, "monotonic", lambda: next(clock))
+    with progress("measuring", 4) as advance:
+        for kernel in ("matmul", "softmax", "stencil"):
+            advance(doing=kernel)
+    assert capsys.readouterr() == ("", "measuring softmax: 2 of 4, 0:00:31 left\n")
+
+
+def test_progress_on_a_terminal_is_a_bar_on_stderr() -> None:
+    """Through a pseudo-terminal, as a person sees it."""
+    code = (
+        "from gnnperf.cli.output import progress\n"
+        "with progress('measuring', 2) as advance: advance(doing='matmul'); advance()\n"
+        "print('done')"
+    )
+    terminal, other_end = pty.openpty()
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=other_end, check=True)
+    os.close(other_end)
+    seen = os.read(terminal, 1 << 16).decode()
+    os.close(terminal)
+    assert result.stdout == b"done\n"
+    assert "measuring" in seen
+    assert "2/2" in seen
