@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gnnperf.nests.affine import affine, constant, evaluate
-from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Statement, Symbol, loads, reads, subexpressions, walk
+from gnnperf.nests.ir import (
+    Buffer,
+    Expr,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    loads,
+    reads,
+    subexpressions,
+    walk,
+)
 
 DTYPE_BYTES: Mapping[str, int] = {
     "float64": 8, "float32": 4, "float16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
@@ -70,9 +83,8 @@ def varies(load: Load, iterator: str) -> bool:
 
 def extent(loop: Loop, parameters: Mapping[str, int] | None = None) -> int | None:
     """Constant trip count of a loop (with parameters bound), else None."""
-    start = evaluate(loop.start, parameters or {})
-    stop = evaluate(loop.stop, parameters or {})
-    return None if start is None or stop is None else max(0, -(-(stop - start) // loop.step))
+    length = evaluate(Op("sub", (loop.stop, loop.start)), parameters or {})
+    return None if length is None else max(0, -(-length // loop.step))
 
 
 def bound_dependences(loop: Loop) -> set[str]:
@@ -136,8 +148,19 @@ def safe_parallel(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
 
 def rebuild(loops: tuple[Loop, ...] | list[Loop], body: tuple[Node, ...]) -> tuple[Node, ...]:
     """Wrap `body` in `loops`, the first outermost."""
-    from dataclasses import replace
-
     for loop in reversed(loops):
         body = (replace(loop, body=body),)
     return body
+
+
+def points_of(loop: Loop) -> set[str]:
+    """The iterator and, when it walks tiles, the iterators of the tiles' points: different iterations
+    of the loop never share a value of any of them."""
+    names = {loop.iterator}
+    tiles = {loop.iterator} if loop.tile_level > 0 else set()
+    for node in walk(loop.body):
+        if isinstance(node, Loop) and isinstance(node.start, Symbol) and node.start.name in tiles:
+            names.add(node.iterator)
+            if node.tile_level > 0:
+                tiles.add(node.iterator)
+    return names
