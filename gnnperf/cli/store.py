@@ -1,0 +1,126 @@
+"""`gnnperf store`: look after a schedule store."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gnnperf.cli.output import Report, Verb
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from gnnperf.store import StoreInfo
+
+file_argument = click.argument("file", metavar="FILE.jsonl.zst", type=click.Path(path_type=Path))
+
+
+@click.group()
+def store() -> None:
+    """Look after a schedule store: info, merge, prune, export, import.
+
+    STORE is a folder, or a URI of object storage or of a LanceDB server (s3://..., gs://..., db://...).
+    """
+
+
+@store.command(cls=Verb)
+@click.argument("location", metavar="STORE")
+def info(location: str) -> Report:
+    """Print what is in a store."""
+    from gnnperf.store import Store
+
+    found = Store.open(location).info()
+    return Report(asdict(found), _info_table(found))
+
+
+@store.command(cls=Verb)
+@click.argument("location", metavar="STORE")
+@click.argument("others", metavar="OTHER...", nargs=-1, required=True)
+def merge(location: str, others: tuple[str, ...]) -> Report:
+    """Add to STORE what the OTHER stores have and it has not. STORE is made if need be."""
+    from gnnperf.store import Store
+
+    sources = [Store.open(other) for other in others]  # before STORE is made: a name may be mistyped
+    target = Store.open(location, create=True)
+    changes = [target.merge(source) for source in sources]
+    return _report(location, "added", sum(c.nests for c in changes), sum(c.records for c in changes))
+
+
+@store.command(cls=Verb)
+@click.argument("location", metavar="STORE")
+@click.option(
+    "--keep-best",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Of each nest, device and baseline, keep the newest record of each of the N fastest schedules.",
+)
+@click.option(
+    "--failures-older-than",
+    "failure_days",
+    metavar="DAYS",
+    type=click.FloatRange(min=0),
+    help="Remove older records of schedules that failed.",
+)
+@click.option(
+    "--encoder",
+    "encoder_id",
+    metavar="ID",
+    help="Remove the embeddings by other encoders of nests that this one has embedded.",
+)
+def prune(location: str, keep_best: int | None, failure_days: float | None, encoder_id: str | None) -> Report:
+    """Remove what is not wanted any more, and compact the files.
+
+    Without options only what was superseded is removed.
+    """
+    from gnnperf.store import Store
+
+    age = None if failure_days is None else timedelta(days=failure_days)
+    removed = Store.open(location).prune(keep_best, age, encoder_id)
+    return _report(location, "removed", removed.nests, removed.records)
+
+
+@store.command(cls=Verb)
+@click.argument("location", metavar="STORE")
+@file_argument
+def export(location: str, file: Path) -> Report:
+    """Write everything in STORE to one compressed file."""
+    from gnnperf.store import Store
+
+    written = Store.open(location).export(file)
+    return _report(str(file), "wrote", written.nests, written.records)
+
+
+@store.command("import", cls=Verb)
+@click.argument("location", metavar="STORE")
+@file_argument
+def import_(location: str, file: Path) -> Report:
+    """Add to STORE what an exported file has and it has not. STORE is made if need be."""
+    from gnnperf.errors import InputError
+    from gnnperf.store import Store
+
+    if not file.is_file():  # before STORE is made
+        raise InputError(f"expected a file made by `gnnperf store export`, got {file}, which is not there")
+    added = Store.open(location, create=True).import_(file)
+    return _report(location, "added", added.nests, added.records)
+
+
+def _report(location: str, done: str, nests: int, records: int) -> Report:
+    from rich.text import Text
+
+    document: dict[str, Any] = {"location": location, "done": done, "nests": nests, "records": records}
+    return Report(document, Text(f"{location}: {done} {nests} nests and {records} records"))
+
+
+def _info_table(found: StoreInfo) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False)
+    for name, value in asdict(found).items():
+        if isinstance(value, dict):
+            value = "\n".join(f"{key}: {count}" for key, count in value.items())
+        table.add_row(name.replace("_", " "), str(value))
+    return table

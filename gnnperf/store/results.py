@@ -1,0 +1,49 @@
+"""What the store answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gnnperf.store.schema import Nest, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A nest near the query.
+
+    distance: 1 - cosine similarity, in [0, 2].
+    records: of devices with the query's fingerprint; "ok" ones by falling speedup, then the failures.
+    """
+
+    nest: Nest
+    distance: float
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """How many rows were added, removed or written: embeddings of nests, and records."""
+
+    nests: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInfo:
+    """What is in a store: counts, also by encoder, device fingerprint, status and family.
+
+    versions: number of the newest version of each table; every commit makes one.
+    size_bytes: on disk; None where the store is not a local folder.
+    """
+
+    location: str
+    schema_version: int
+    nests: int
+    records: int
+    encoders: Mapping[str, int]
+    devices: Mapping[str, int]
+    statuses: Mapping[str, int]
+    families: Mapping[str, int]
+    versions: Mapping[str, int]
+    size_bytes: int | None

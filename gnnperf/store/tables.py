@@ -1,0 +1,268 @@
+"""The tables on disk: everything about LanceDB is in this file.
+
+LanceDB keeps a table as immutable data files and a list of versions. A write makes its data file first
+and then commits by putting the next version in place, which succeeds for exactly one writer: a process
+killed at any moment leaves the last version and a stray file, several processes may write at once, and
+the same holds on object storage. Appends never conflict. A deletion or compaction may, and is repeated.
+
+LanceDB runs threads of its own, which a fork does not take along: a process that has opened a store
+must start others by exec (`subprocess`, `spawn`), as the measuring server does, not by `os.fork`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from gnnperf.errors import InputError, StoreError
+from gnnperf.store.schema import NESTS, RECORDS, SCHEMA_VERSION
+
+T = TypeVar("T")
+
+COMPACT_EVERY = 128
+"""Commits. Every commit adds a file, and reading slows down with their number."""
+
+KEEP_VERSIONS = timedelta(hours=1)
+"""Compaction keeps what younger versions need, for processes that are reading them."""
+
+_ATTEMPTS = 12
+_DELETE_BATCH = 20_000
+_READ_BATCH = 8_192
+
+
+class Table:
+    """One table: read whole columns, append rows, delete rows, compact."""
+
+    def __init__(self, table: Any, location: str) -> None:
+        self._table = table
+        self._location = location
+        self._served = location.startswith("db://")
+
+    def version(self) -> int:
+        """The newest version any process has committed."""
+        with _errors(self._location, writing=False):
+            self._table.checkout_latest()
+            return int(self._table.version)
+
+    def count(self) -> int:
+        """Number of rows."""
+        with _errors(self._location, writing=False):
+            return int(self._table.count_rows())
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows of the newest version, in the order in which they were committed."""
+        return self._settled(lambda: self._query(columns).to_arrow())
+
+    def find(self, column: str, values: Iterable[str], columns: Sequence[str]) -> pa.Table:
+        """The rows of the newest version whose `column` is one of the values."""
+        listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+        return self._settled(lambda: self._query(columns).where(f"{column} IN ({listed})").to_arrow())
+
+    def batches(self) -> Iterator[pa.Table]:
+        """All rows of the newest version, a few thousand at a time."""
+        stream = iter(self._settled(lambda: self._query(None).to_batches(_READ_BATCH)))
+        while True:
+            with _errors(self._location, writing=False):
+                batch = next(stream, None)
+            if batch is None:
+                return
+            yield pa.Table.from_batches([batch])
+
+    def _query(self, columns: Sequence[str] | None) -> Any:
+        self._table.checkout_latest()
+        # A query has a default limit on a server.
+        query = self._table.search().limit(max(1, self._table.count_rows()))
+        return query if columns is None else query.select(list(columns))
+
+    def _settled(self, read: Callable[[], T]) -> T:
+        with _errors(self._location, writing=False):
+            try:
+                return read()
+            except (RuntimeError, OSError):
+                # Another process may have compacted this version away since we looked up its number.
+                return read()
+
+    def append(self, rows: pa.Table) -> None:
+        """Add rows in one commit: all of them or, if the process dies, none."""
+        if not rows.num_rows:
+            return
+        result = self._commit(lambda: self._table.add(rows))
+        if not self._served and result.version % COMPACT_EVERY == 0:
+            self._tidy()
+
+    def delete(self, row_ids: Iterable[int]) -> None:
+        """Delete rows by `row_id`."""
+        ids = [str(int(row_id)) for row_id in row_ids]
+        for start in range(0, len(ids), _DELETE_BATCH):
+            listed = ", ".join(ids[start : start + _DELETE_BATCH])
+            self._commit(partial(self._table.delete, f"row_id IN ({listed})"))
+
+    def compact(self) -> None:
+        """Join small files, and drop files that no version younger than `KEEP_VERSIONS` needs."""
+        if not self._served:  # a server does this by itself
+            self._commit(lambda: self._table.optimize(cleanup_older_than=KEEP_VERSIONS))
+
+    def _tidy(self) -> None:
+        """Compact if nothing is in the way: the rows are safe already, and a later commit tries again."""
+        try:
+            self._table.optimize(cleanup_older_than=KEEP_VERSIONS)
+        except (RuntimeError, OSError):
+            self._table.checkout_latest()
+
+    def _commit(self, write: Callable[[], T]) -> T:
+        with _errors(self._location, writing=True):
+            for attempt in range(_ATTEMPTS):
+                # Also before the first attempt: a version this old may be gone by now.
+                self._table.checkout_latest()
+                try:
+                    return write()
+                except RuntimeError as error:
+                    if "conflict" not in str(error).lower() or attempt == _ATTEMPTS - 1:
+                        raise
+                time.sleep(random.uniform(0, min(1.0, 0.01 * 2**attempt)))
+            raise AssertionError("unreachable")
+
+
+def open_tables(location: str, create: bool) -> tuple[Table, Table]:
+    """The tables `nests` and `records` at a folder or URI.
+
+    Raises InputError where there is no store, unless `create`.
+
+    `records` is created first: a store whose creation was interrupted has an empty `records` and no
+    `nests`, and is completed.
+    """
+    if is_local(location) and not create and not Path(location).is_dir():
+        found = "a file" if Path(location).exists() else "nothing"
+        raise InputError(
+            f"expected a schedule store at {location}, got {found}; "
+            "name one, or make one with `gnnperf store import`"
+        )
+    database = _connect(location, writing=create)
+    with _errors(location, writing=False):
+        present = {name for name in ("records", "nests") if name in _names(database)}
+    if not present and not create:
+        raise InputError(
+            f"expected a schedule store at {location}, got a folder without one; "
+            "name another, or make one with `gnnperf store import`"
+        )
+    records = _open(database, location, "records", RECORDS, create="nests" not in present)
+    if "nests" not in present and records.count():
+        raise StoreError(_corrupt(location, "the table `nests` is missing"))
+    return _open(database, location, "nests", NESTS, create=True), records
+
+
+def is_local(location: str) -> bool:
+    """Whether the location is a folder of this machine's file system, and not a URI."""
+    return "://" not in location
+
+
+def _connect(location: str, writing: bool) -> Any:
+    # Conflicts are expected and handled here; LanceDB would print each as a warning.
+    os.environ.setdefault("LANCEDB_LOG", "error")
+    import lancedb  # takes a second, so only when a store is opened
+
+    with _errors(location, writing=writing):
+        return lancedb.connect(location)
+
+
+def _names(database: Any) -> set[str]:
+    names: set[str] = set()
+    token = None
+    while True:
+        page = database.list_tables(page_token=token)
+        names.update(page.tables)
+        token = page.page_token
+        if not token:
+            return names
+
+
+def _open(database: Any, location: str, name: str, schema: pa.Schema, create: bool) -> Table:
+    if create and name not in _names(database):
+        with _errors(location, writing=True):
+            try:
+                database.create_table(name, schema=schema)
+            except ValueError as error:
+                if "already exists" not in str(error):  # else another process was first
+                    raise
+    with _errors(location, writing=False):
+        table = database.open_table(name)
+        found = table.schema
+    _check_schema(found, schema, f"table `{name}` of the schedule store {location}")
+    return Table(table, location)
+
+
+def _check_schema(got: pa.Schema, expected: pa.Schema, where: str) -> None:
+    version = (got.metadata or {}).get(b"gnnperf_schema_version", b"none").decode()
+    if version != str(SCHEMA_VERSION):
+        raise StoreError(
+            f"{where}: expected schema version {SCHEMA_VERSION}, got {version}; "
+            "export it with the gnnperf that wrote it, or use that one"
+        )
+    if not got.equals(expected):
+        wrong = [
+            f"{name}: expected {_type(expected, name)}, got {_type(got, name)}"
+            for name in dict.fromkeys([*expected.names, *got.names])
+            if _type(expected, name) != _type(got, name)
+        ]
+        difference = "; ".join(wrong) or "columns in another order"
+        raise StoreError(f"{where}: {difference}; restore it from an export")
+
+
+def _type(schema: pa.Schema, name: str) -> str:
+    return str(schema.field(name).type) if name in schema.names else "no such column"
+
+
+# --------------------------------------------------------------------------- errors
+
+_DENIED = ("permission denied", "read-only file system", "operation not permitted")
+
+
+@contextmanager
+def _errors(location: str, *, writing: bool) -> Iterator[None]:
+    """LanceDB's errors as one line that says what to do."""
+    try:
+        yield
+    except (RuntimeError, OSError, ValueError) as error:
+        raise StoreError(_explain(location, error, writing)) from error
+
+
+def _explain(location: str, error: Exception, writing: bool) -> str:
+    reason = _reason(error)
+    verb = "write" if writing else "read"
+    if any(phrase in reason.lower() for phrase in _DENIED):
+        advice = "it can be read; make it writable, or write to a copy" if writing else "make it readable"
+        return f"no permission to {verb} the schedule store {location}; {advice}"
+    if "no space left" in reason.lower():
+        return f"no space left to write the schedule store {location}; what it holds is safe; free some space"
+    if not is_local(location):
+        advice = "check the URI, the network and the credentials"
+        return f"cannot {verb} the schedule store {location}: {reason}; {advice}"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return f"expected a folder for the schedule store, got the file {location}; name another place"
+    if writing:
+        return f"cannot write the schedule store {location}: {reason}; what it holds is safe"
+    return _corrupt(location, reason)
+
+
+def _corrupt(location: str, reason: str) -> str:
+    return (
+        f"the schedule store {location} is corrupt ({reason}); move it away, "
+        "and restore it from a copy or with `gnnperf store import`"
+    )
+
+
+def _reason(error: Exception) -> str:
+    """The first line, without LanceDB's prefixes and source positions."""
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    line = re.sub(r",?\s*/\S+\.rs:\d+:\d+", "", line)
+    return re.sub(r"^(lance error: )?(LanceError\(\w+\): )?", "", line).strip()

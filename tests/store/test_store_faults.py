@@ -1,0 +1,180 @@
+"""Stores that cannot be read or written: one line that says what to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import lancedb
+import pyarrow as pa
+import pytest
+from store.samples import DEVICE, ENCODER, fill, make_embedding
+
+from gnnperf.errors import InputError, StoreError
+from gnnperf.store import Store
+from gnnperf.store.schema import NESTS, RECORDS
+
+
+def truncate(*files: Path) -> None:
+    assert files
+    for file in files:
+        os.truncate(file, file.stat().st_size // 2)
+
+
+def lose_data(folder: Path) -> None:
+    shutil.rmtree(folder / "records.lance" / "data")
+
+
+def truncate_data(folder: Path) -> None:
+    truncate(*(folder / "nests.lance" / "data").iterdir())
+
+
+def truncate_versions(folder: Path) -> None:
+    truncate(*(folder / "records.lance" / "_versions").iterdir())
+
+
+def overwrite_versions(folder: Path) -> None:
+    for file in (folder / "nests.lance" / "_versions").iterdir():
+        file.write_bytes(b"not a manifest" * 50)
+
+
+def lose_records(folder: Path) -> None:
+    shutil.rmtree(folder / "records.lance")
+
+
+def lose_nests(folder: Path) -> None:
+    shutil.rmtree(folder / "nests.lance")
+
+
+@pytest.mark.parametrize(
+    "damage", [lose_data, truncate_data, truncate_versions, overwrite_versions, lose_records, lose_nests]
+)
+def test_a_corrupt_store_is_one_clear_line(
+    damage: Callable[[Path], None], store: Store, tmp_path: Path
+) -> None:
+    fill(store, range(3))
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / "store", copy)
+    damage(copy)
+    with pytest.raises(StoreError) as error:
+        Store.open(copy)
+    line = str(error.value)
+    assert line.startswith(f"the schedule store {copy} is corrupt (")
+    assert line.endswith("move it away, and restore it from a copy or with `gnnperf store import`")
+    assert "\n" not in line
+    assert not re.search(r"\.rs\b|/rustc/|\.cargo", line), "no source positions of libraries"
+
+
+def test_a_schema_mismatch_says_got_and_expected(tmp_path: Path) -> None:
+    def open_with(records: pa.Schema) -> str:
+        folder = tmp_path / "store"
+        shutil.rmtree(folder, ignore_errors=True)
+        database = lancedb.connect(folder)
+        database.create_table("nests", schema=NESTS)
+        database.create_table("records", schema=records)
+        with pytest.raises(StoreError) as error:
+            Store.open(folder)
+        return str(error.value)
+
+    newer = RECORDS.with_metadata({**RECORDS.metadata, b"gnnperf_schema_version": b"999"})
+    assert "table `records`" in open_with(newer)
+    assert "expected schema version 1, got 999; export it" in open_with(newer)
+    assert "expected schema version 1, got none" in open_with(RECORDS.remove_metadata())
+    position = RECORDS.names.index("speedup")
+    assert "speedup: expected double, got no such column" in open_with(RECORDS.remove(position))
+    text = pa.field("speedup", pa.string())
+    assert "speedup: expected double, got string" in open_with(RECORDS.set(position, text))
+
+
+def test_no_store_is_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="got nothing; name one, or make one with"):
+        Store.open(tmp_path / "nothing")
+    assert not (tmp_path / "nothing").exists()
+    with pytest.raises(InputError, match="got a folder without one"):
+        Store.open(tmp_path)
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(InputError, match="got a file"):
+        Store.open(file)
+    with pytest.raises(StoreError, match="expected a folder for the schedule store, got the file"):
+        Store.open(file, create=True)
+
+
+def test_a_server_or_bucket_that_cannot_be_reached_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LANCEDB_API_KEY", raising=False)
+    with pytest.raises(StoreError, match=r"^cannot read the schedule store db://nowhere: .*check the URI"):
+        Store.open("db://nowhere")  # refused for want of a key, before any network
+    with pytest.raises(StoreError, match=r"^cannot read the schedule store ftp://nowhere: .*check the URI"):
+        Store.open("ftp://nowhere")
+
+
+READ_ONLY = """
+import ctypes, os, subprocess
+from gnnperf.errors import StoreError
+if os.geteuid() == 0:  # root without its capabilities is bound by permissions like everyone else
+    assert ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()) == 0
+store = Store.open(path)
+assert len(store.nearest(make_embedding(0), 2, ENCODER, DEVICE)) == 2
+assert store.graph_json(make_nest(0).digest)
+store.export(path.parent / "export.jsonl.zst")
+def refused(action):
+    try:
+        action()
+    except StoreError as error:
+        print(error)
+refused(lambda: store.add_records([make_record(0)]))
+refused(lambda: store.add_nest(make_nest(9), make_graph(9), make_embedding(9), ENCODER))
+refused(lambda: store.prune(keep_best=1))
+refused(lambda: Store.open(path.parent / "closed" / "new", create=True))
+"""
+
+
+def test_a_read_only_store_can_be_read(
+    start_child: Callable[[str, Path], subprocess.Popen[str]], store: Store, tmp_path: Path
+) -> None:
+    fill(store, range(2))
+    fill(store, range(2))  # something to prune
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    folders = [closed, *(p for p in [tmp_path / "store", *(tmp_path / "store").rglob("*")] if p.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        output, _ = start_child(READ_ONLY, tmp_path / "store").communicate()
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    here = re.escape(str(tmp_path / "store"))
+    refusal = f"no permission to write the schedule store {here}; it can be read; make it writable, .*\n"
+    elsewhere = "no permission to write the schedule store .*new; .*\n"
+    assert re.fullmatch(refusal * 3 + elsewhere, output)
+    assert Store.open(tmp_path / "store").info().records == 2 + 2
+
+
+FULL = """
+import resource, signal
+from gnnperf.errors import StoreError
+store = Store.open(path)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    store.add_records([make_record(i) for i in range(5_000)])
+except StoreError as error:
+    print(error)
+"""
+
+
+def test_a_write_that_finds_no_room_leaves_the_store_as_it_was(
+    start_child: Callable[[str, Path], subprocess.Popen[str]], store: Store, tmp_path: Path
+) -> None:
+    fill(store, range(2))
+    output, _ = start_child(FULL, tmp_path / "store").communicate()
+    assert output.startswith(f"cannot write the schedule store {tmp_path / 'store'}: ")
+    assert output.endswith("what it holds is safe\n")
+    store = Store.open(tmp_path / "store")
+    assert len(store.nearest(make_embedding(0), 5, ENCODER, DEVICE)) == 2
+    store.add_records([])
