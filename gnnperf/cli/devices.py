@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,9 +46,17 @@ def show(device: str) -> Report:
 @click.option("--refresh", is_flag=True, help="Measure again, even when this machine was measured before.")
 def probe(refresh: bool) -> Report:
     """Measure this machine's peak FLOP rate and memory bandwidth (some seconds; kept in the cache)."""
-    from gnnperf.devices import probe
+    from gnnperf.devices import describe_host, probe
 
-    return _report("host", probe(refresh))
+    busy, threads = os.getloadavg()[0], describe_host().threads
+    spec = probe(refresh)
+    if busy > threads / 2:
+        click.echo(
+            f"other programs kept {busy:.1f} of {threads} threads busy: the figures may be low; "
+            "use --refresh when this machine is idle",
+            err=True,
+        )
+    return _report("host", spec)
 
 
 def _report(key: str, spec: DeviceSpec) -> Report:

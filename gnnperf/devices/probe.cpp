@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <omp.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #if defined(__AVX512F__)
 constexpr int kVectorBytes = 64;
@@ -85,6 +86,7 @@ static double *pages(size_t bytes) {
 
 int main(int argc, char **argv) {
     if (argc != 3) return 2;
+    setpriority(PRIO_PROCESS, 0, -20);  // where we may: others' work must not hide the ceiling
     const int threads = atoi(argv[1]);
     const long n = atol(argv[2]) / 8;
     double *a = pages(8 * n), *b = pages(8 * n), *c = pages(8 * n);

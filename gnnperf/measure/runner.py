@@ -131,7 +131,7 @@ class Runner:
         for name in (*outputs, *inouts):
             if name not in data:
                 raise MeasureError(f"output {name!r} has no array in data")
-        total = sum(memory_of(name, a).nbytes for name, a in as_arrays(data).items())
+        total = sum(Layout.of(name, array).nbytes for name, array in as_arrays(data).items())
         return {
             "baseline": baseline.to_dict() if baseline else None,
             "candidate": candidate.to_dict(),

@@ -32,6 +32,12 @@ FAULTS = {
     "exception": ("throw 1;", "run_error", "terminate called"),
     "new until it fails": ("for (;;) memset(new char[1 << 24], 1, 1 << 24);", "run_error", "bad_alloc"),
     "malloc unchecked": ("for (;;) memset(malloc(1 << 24), 1, 1 << 24);", "run_error", "SIGSEGV"),
+    "shared mappings": (
+        "const int may = PROT_READ | PROT_WRITE, kind = MAP_SHARED | MAP_ANONYMOUS;"
+        "for (;;) memset(mmap(0, 1 << 24, may, kind, -1, 0), 1, 1 << 24);",
+        "run_error",
+        "SIGSEGV",
+    ),
     "stack overflow": (
         "struct F { static int f(volatile char* p) { volatile char a[4096]; a[0] = *p;"
         " return f(a) + a[0]; } }; volatile char c = 1; y[0] = F::f(&c);",
