@@ -79,9 +79,15 @@ class GuardedCopy:
     def __init__(self, layout: Layout, original: Bytes) -> None:
         self._original = original
         self._all = aligned_empty(2 * GUARD + original.nbytes)
-        self._all[:GUARD] = self._all[GUARD + original.nbytes :] = _GUARD_BYTE
+        self._guards = self._all[:GUARD], self._all[GUARD + original.nbytes :]
         self.memory = self._all[GUARD : GUARD + original.nbytes]
         self.array = layout.view(self.memory)
+        self.reset()
+
+    def reset(self) -> None:
+        """Original contents and whole guard zones."""
+        for guard in self._guards:
+            guard[:] = _GUARD_BYTE
         self.restore()
 
     def restore(self) -> None:
@@ -98,8 +104,7 @@ class GuardedCopy:
 
     def intact(self) -> bool:
         """False after a write just outside of the array."""
-        end = GUARD + self.memory.nbytes
-        return bool((self._all[:GUARD] == _GUARD_BYTE).all() and (self._all[end:] == _GUARD_BYTE).all())
+        return all(bool((guard == _GUARD_BYTE).all()) for guard in self._guards)
 
 
 def as_arrays(data: Mapping[str, Any]) -> dict[str, NDArray[Any]]:

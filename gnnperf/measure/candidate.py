@@ -16,7 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gnnperf.devices.lock import MachineLock
-from gnnperf.measure.arrays import Bytes, GuardedCopy, Layout
+from gnnperf.measure.arrays import Bytes, GuardedCopy, Layout, content_id
 from gnnperf.measure.confine import limit_files, limit_memory, prefer_this_process, thread_environment
 from gnnperf.measure.counters import HARDWARE_EVENTS, Counters
 from gnnperf.measure.library import CTYPES
@@ -34,6 +34,7 @@ class Arrays:
         self.values: dict[str, NDArray[Any]] = {}
         self.outputs: dict[str, GuardedCopy] = {}
         self._inouts: list[str] = job["inouts"]
+        self._inputs: dict[str, tuple[str, Bytes]] = {}
         for name, (blob, *layout) in job["data"].items():
             where = Layout(*layout)
             if name in job["outputs"] or name in job["inouts"]:
@@ -41,11 +42,12 @@ class Arrays:
                 self.values[name] = self.outputs[name].array
             else:
                 self.values[name] = where.view(blobs[blob])
+                self._inputs[name] = blob, blobs[blob]
 
     def reset(self) -> None:
         """As before the program ran; outputs that it must not read are poisoned."""
         for name, copy in self.outputs.items():
-            copy.restore()
+            copy.reset()
             if name not in self._inouts:
                 copy.poison()
 
@@ -53,9 +55,15 @@ class Arrays:
         for name in self._inouts:
             self.outputs[name].restore()
 
-    def overrun(self) -> str | None:
-        """The name of an output outside of whose bounds something was written."""
-        return next((name for name, copy in self.outputs.items() if not copy.intact()), None)
+    def trespass(self) -> str | None:
+        """What was written that is no output, in one line."""
+        for name, copy in self.outputs.items():
+            if not copy.intact():
+                return f"{name}: written out of bounds"
+        for name, (before, memory) in self._inputs.items():
+            if content_id(memory) != before:
+                return f"{name}: an input was overwritten"
+        return None
 
 
 def bind(library: Mapping[str, Any], values: Mapping[str, NDArray[Any]]) -> Call:
@@ -121,7 +129,6 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
         _deliver(arrays, job["outputs"], outbox)
         report({"status": "ok"})
     else:
-        report({"stage": "time"})
         alive = lambda: report({"stage": "time"})  # noqa: E731
         samples = sample(calls, first_s, arrays.restore_inouts, job["limits"], alive)
         counters = None
@@ -133,14 +140,11 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
 
 
 def _check(arrays: Arrays, job: Mapping[str, Any], blobs: Mapping[str, Bytes]) -> str | None:
-    overrun = arrays.overrun()
-    if overrun:
-        return f"{overrun}: written out of bounds"
     if job["reference"] is None:
-        return None
+        return arrays.trespass()
     described = job["reference"].items()
     reference = {name: Layout(*layout).view(blobs[blob]) for name, (blob, *layout) in described}
-    return verify(reference, arrays.values, job["reduction_length"])
+    return arrays.trespass() or verify(reference, arrays.values, job["reduction_length"])
 
 
 def _deliver(arrays: Arrays, outputs: list[str], outbox: Bytes) -> None:
@@ -160,9 +164,9 @@ def sample(
     when the median of every call is known to `target`, or when the budget is spent. `alive` is
     called between runs, so that a time limit can be one on a single run.
     """
+    alive()
     if _hopeless(first_s, limits["cutoff"]) and first_s[-1] > 0.1:  # no cold start takes that long
         return [[t] for t in first_s]
-    alive()
     warm_s = [_run(call, restore) for call in calls]
     if _hopeless(warm_s, limits["cutoff"]):
         return [[t] for t in warm_s]

@@ -59,6 +59,7 @@ FAULTS = {
         "for (int i = 0; i < n; ++i) y[i] = 2 * x[i] + ((volatile double*)y)[i] - 1;", "wrong_result", "nan"
     ),
     "write past the end": (DOUBLE + "y[n] = 0;", "wrong_result", "out of bounds"),
+    "overwritten input": (DOUBLE + "x[3] = 0.5;", "wrong_result", "x: an input was overwritten"),
     "write before the start": (DOUBLE + "y[-1] = 0;", "wrong_result", "out of bounds"),
 }  # fmt: skip
 
@@ -149,6 +150,15 @@ def test_a_baseline_that_fails_is_not_blamed_on_the_candidate(
         runner.reference(broken, data, ["y"])
     with pytest.raises(MeasureError, match=r"failed: timeout"):
         runner.reference(build("for (;;) sleep(1);")[0], data, ["y"], limits=Limits(timeout_s=0.3))
+
+
+def test_a_baseline_that_writes_out_of_bounds_does_not_convict_the_candidate(
+    build: Build, baseline: Library, runner: Runner, data: dict[str, Any]
+) -> None:
+    (careless,) = build(DOUBLE + "y[n] = 0;")
+    assert measure(runner, careless, baseline, data).status == "ok"
+    with pytest.raises(MeasureError, match="y: written out of bounds"):
+        runner.reference(careless, data, ["y"])
 
 
 def test_a_library_that_is_gone(baseline: Library, runner: Runner, data: dict[str, Any]) -> None:
