@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,8 @@ def user_inputs(spec: str, symbols: Mapping[str, float], seed: int) -> dict[str,
                 f"--inputs: {name!r} needs {parameter.name!r}; give it with --set {parameter.name}=512"
             )
     try:
-        result = function(**arguments)
+        with redirect_stdout(sys.stderr):
+            result = function(**arguments)
     except KeyboardInterrupt:
         raise
     except BaseException as error:

@@ -33,6 +33,7 @@ def prepare(sdfg: Any, symbols: Mapping[str, int]) -> None:
         sdfg.using_experimental_blocks = False
         sdfg.reset_cfg_list()
         specialise(sdfg, symbols)
+        expand_libraries(sdfg)  # first: inlining changes the ranks of operands, which expansions check
         sdfg.simplify()
         expand_libraries(sdfg)
         sdfg.simplify()
@@ -63,17 +64,21 @@ def specialise(sdfg: Any, values: Mapping[str, int]) -> None:
 def expand_libraries(sdfg: Any) -> None:
     """Library nodes as plain maps; the ones without such an implementation stay."""
     for _ in range(10):
-        expanded = False
-        for node, state in list(sdfg.all_nodes_recursive()):
-            if isinstance(node, dn.LibraryNode):
-                for wanted in ("pure", node.default_implementation, *node.implementations):
-                    if wanted in node.implementations:
-                        node.implementation = wanted
-                        break
-                node.expand(state.sdfg, state)
-                expanded = True
-        if not expanded:
+        pending = [(n, s) for n, s in sdfg.all_nodes_recursive() if isinstance(n, dn.LibraryNode)]
+        if not any(_expand(node, state) for node, state in pending):
             return
+
+
+def _expand(node: Any, state: Any) -> bool:
+    wanted = ("pure", node.default_implementation, *node.implementations)
+    for name in dict.fromkeys(w for w in wanted if w in node.implementations):
+        node.implementation = name
+        try:
+            node.expand(state.sdfg, state)
+        except Exception:  # an implementation says in any way it likes that it does not fit
+            continue
+        return True
+    return False
 
 
 def linearise(sdfg: Any) -> None:
@@ -81,8 +86,11 @@ def linearise(sdfg: Any) -> None:
     which DaCe's own code generator would run them, and inline what then can be inlined."""
     with quiet_dace():
         for _ in range(10):
+            start = sdfg.start_state
             for state in list(sdfg.states()):
-                _split_state(sdfg, state)
+                first = _split_state(sdfg, state)
+                start = first if start is state else start
+            sdfg.start_block = sdfg.node_id(start)  # an index: removing states moves it
             sdfg.reset_cfg_list()
             if not sdfg.apply_transformations_repeated(InlineMultistateSDFG, validate=False):
                 break
@@ -93,10 +101,11 @@ def linearise(sdfg: Any) -> None:
         sdfg.reset_cfg_list()
 
 
-def _split_state(sdfg: Any, state: Any) -> None:
+def _split_state(sdfg: Any, state: Any) -> Any:
+    """Returns the first of the states that replace `state`."""
     items = _items(sdfg, state)
     if len(items) <= 1:
-        return
+        return state
     chain = []
     for number, edges_or_nodes in enumerate(items):
         new = sdfg.add_state(f"{state.label}_{number}", is_start_block=False)
@@ -109,10 +118,8 @@ def _split_state(sdfg: Any, state: Any) -> None:
     for edge in sdfg.out_edges(state):
         if edge.dst is not state:
             sdfg.add_edge(chain[-1], edge.dst, edge.data)
-    was_start = sdfg.start_state is state
     sdfg.remove_node(state)
-    if was_start:
-        sdfg.start_block = sdfg.node_id(chain[0])
+    return chain[0]
 
 
 def _items(sdfg: Any, state: Any) -> list[list[Any]]:

@@ -1,11 +1,12 @@
-"""DaCe without side effects: no folders in the user's directory, no warnings, its own BLAS choice."""
+"""DaCe without side effects: no folders in the user's directory, no messages, its own BLAS choice."""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, redirect_stdout
 from pathlib import Path
 
 import dace
@@ -13,17 +14,22 @@ import dace
 
 @contextmanager
 def quiet_dace() -> Iterator[None]:
-    """Run DaCe calls with library nodes kept portable ("pure") and nothing written to the current
-    directory (DaCe leaves `_dacegraphs` and `.dacecache` there)."""
-    blas = dace.Config.get("library", "blas", "default_implementation")
-    folder = dace.Config.get("default_build_folder")
+    """Run DaCe (or user code that may call it) with library nodes kept portable ("pure"), without
+    progress bars, with prints on standard error, and with a scratch folder as current directory
+    (DaCe leaves `_dacegraphs` and `.dacecache` there). DaCe's settings are restored."""
     with tempfile.TemporaryDirectory(prefix="gnnperf-dace-") as scratch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dace.Config.set("library", "blas", "default_implementation", value="pure")
-        dace.Config.set("default_build_folder", value=str(Path(scratch) / "build"))
+        settings = {
+            ("library", "blas", "default_implementation"): "pure",
+            ("default_build_folder",): str(Path(scratch) / "build"),
+            ("progress",): False,
+        }
+        before = {path: dace.Config.get(*path) for path in settings}
+        for path, value in settings.items():
+            dace.Config.set(*path, value=value)
         try:
-            with chdir(scratch):
+            with chdir(scratch), redirect_stdout(sys.stderr):
                 yield
         finally:
-            dace.Config.set("library", "blas", "default_implementation", value=blas)
-            dace.Config.set("default_build_folder", value=folder)
+            for path, value in before.items():
+                dace.Config.set(*path, value=value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def load_attribute(path: Path, name: str, what: str) -> Any:
     sys.modules[unique] = module  # DaCe looks up a function's globals through its module
     sys.path.insert(0, folder)
     try:
-        with quiet_dace():
+        with redirect_stdout(sys.stderr):  # standard output may be a JSON document
             specification.loader.exec_module(module)
     except SyntaxError as error:
         where = f"{path}:{error.lineno}" if error.filename else str(path)

@@ -66,9 +66,13 @@ class Unit:
         program.start_block = program.node_id(entry)
         program.name = self.name
         used = {n.data for s in program.states() for n in s.data_nodes()}
+        written = {n.data for s in program.states() for n in s.data_nodes() if s.in_degree(n)}
         used |= {str(s) for e in program.edges() for s in e.data.free_symbols}
         for name, descriptor in list(program.arrays.items()):
             if name in self.external:
+                if isinstance(descriptor, dace.data.Scalar) and name in written:
+                    # DaCe passes scalars by value: what is written would be lost.
+                    descriptor = program.arrays[name] = dace.data.Array(descriptor.dtype, (1,))
                 descriptor.transient = False
                 descriptor.lifetime = dace.AllocationLifetime.Scope
                 if isinstance(descriptor, dace.data.Array):
