@@ -34,6 +34,8 @@ def _bare(expr: Expr) -> str:
     if not isinstance(expr, Op) or not _is_infix(expr):
         return expression_text(expr)
     left, right = map(expression_text, expr.args)
+    if expr.name == "add" and right.startswith("-"):
+        return f"{left} - {right[1:]}"
     return f"{left} {_INFIX[expr.name]} {right}"
 
 
