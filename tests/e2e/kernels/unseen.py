@@ -258,11 +258,10 @@ def mandelbrot(cr: f64[M, N], ci: f64[M, N], norm: f64[M, N]):
     zr = np.zeros((M, N), dtype=np.float64)
     zi = np.zeros((M, N), dtype=np.float64)
     for _step in range(STEPS):
-        for i, j in dace.map[0:M, 0:N]:
-            re = zr[i, j] * zr[i, j] - zi[i, j] * zi[i, j] + cr[i, j]
-            im = 2.0 * zr[i, j] * zi[i, j] + ci[i, j]
-            zr[i, j] = min(max(re, -2.0), 2.0)
-            zi[i, j] = min(max(im, -2.0), 2.0)
+        re = zr * zr - zi * zi + cr
+        im = 2.0 * zr * zi + ci
+        zr[:] = np.minimum(np.maximum(re, -2.0), 2.0)
+        zi[:] = np.minimum(np.maximum(im, -2.0), 2.0)
     norm[:] = zr * zr + zi * zi
 
 
@@ -310,7 +309,7 @@ def inputs_gcn_layer(M: int, NNZ: int, D: int, F: int) -> dict[str, np.ndarray]:
 
 UNSEEN: list[tuple[str, str, dict[str, int], str | None]] = [
     ("gemver", "linear algebra", {"N": 2400}, None),
-    ("covariance", "statistics", {"M": 500, "N": 240}, None),
+    ("covariance", "statistics", {"M": 400, "N": 200}, None),
     ("doitgen", "contraction", {"R": 64, "Q": 72, "P": 96, "S": 96}, None),
     ("mttkrp", "tensor decomposition", {"M": 96, "K": 90, "P": 100, "R": 48}, None),
     ("horizontal_diffusion", "stencil chain", {"M": 160, "N": 160, "K": 60}, None),
@@ -322,5 +321,5 @@ UNSEEN: list[tuple[str, str, dict[str, int], str | None]] = [
     ("nbody_accelerations", "particles", {"N": 2000}, None),
     ("sddmm", "sampled product", {"M": 12_000, "N": 12_000, "NNZ": 240_000, "D": 64}, "inputs_sddmm"),
     ("gcn_layer", "graph network layer", {"M": 12_000, "NNZ": 200_000, "D": 48, "F": 32}, "inputs_gcn_layer"),
-    ("mandelbrot", "elementwise iteration", {"M": 900, "N": 1000, "STEPS": 6}, None),
+    ("mandelbrot", "elementwise iteration", {"M": 600, "N": 700, "STEPS": 6}, None),
 ]
