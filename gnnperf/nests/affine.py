@@ -98,7 +98,9 @@ def constant(expr: Expr) -> int | None:
 
 def evaluate(expr: Expr, values: Mapping[str, int]) -> int | None:
     """Value of an integer expression with symbols bound; None where a load or free symbol remains."""
-    bound = map_expr(expr, lambda e: Const(values[e.name]) if isinstance(e, Symbol) and e.name in values else e)
+    bound = map_expr(
+        expr, lambda e: Const(values[e.name]) if isinstance(e, Symbol) and e.name in values else e
+    )
     return constant(bound)
 
 

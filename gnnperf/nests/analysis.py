@@ -164,3 +164,56 @@ def points_of(loop: Loop) -> set[str]:
             if node.tile_level > 0:
                 tiles.add(node.iterator)
     return names
+
+
+def separates(target: Load, loop: Loop) -> bool:
+    """Do different iterations of `loop` always address different elements?
+
+    True where some subscript is c * point + rest, and what the rest can add up to inside one iteration
+    is less than |c|, the least that two iterations are apart. Conservative: False where unsure.
+    """
+    points = points_of(loop)
+    inner: dict[str, list[Loop]] = {}
+    for node in walk(loop.body):
+        if isinstance(node, Loop) and node.iterator not in points:
+            inner.setdefault(node.iterator, []).append(node)
+    changing = points | set(inner)
+    for index in target.indices:
+        terms = affine(index).terms
+        own = [c for atom, c in terms.items() if isinstance(atom, Symbol) and atom.name in points]
+        rest = [
+            (atom, c)
+            for atom, c in terms.items()
+            if not (isinstance(atom, Symbol) and atom.name in points)
+            and any(mentions(atom, name) for name in changing)
+        ]
+        if len(own) != 1:
+            continue
+        spans = [_span(atom.name, inner) if isinstance(atom, Symbol) else None for atom, _ in rest]
+        if all(s is not None for s in spans):
+            reach = sum(abs(c) * (s or 0) for (_, c), s in zip(rest, spans, strict=True))
+            if reach < abs(own[0]):
+                return True
+    return False
+
+
+def _span(name: str, loops: Mapping[str, list[Loop]]) -> int | None:
+    """Largest difference of the values an iterator takes while everything around `loops` stands still."""
+    if len(loops[name]) != 1:  # several loops of one name, e.g. a tile and its remainder
+        return None
+    (loop,) = loops[name]
+    stops = loop.stop.args if isinstance(loop.stop, Op) and loop.stop.name == "min" else (loop.stop,)
+    lengths = [constant(Op("sub", (stop, loop.start))) for stop in stops]
+    known = [n for n in lengths if n is not None]
+    if not known:
+        return None
+    total = max(0, min(known) - 1)
+    for atom, c in affine(loop.start).terms.items():
+        if isinstance(atom, Symbol) and atom.name in loops:
+            more = _span(atom.name, loops)
+            if more is None:
+                return None
+            total += abs(c) * more
+        elif any(mentions(atom, other) for other in loops):
+            return None
+    return total

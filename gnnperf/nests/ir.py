@@ -49,8 +49,7 @@ class Op:
 Expr: TypeAlias = Const | Symbol | Load | Op
 
 OPERATIONS = frozenset(
-    "add sub mul div floordiv mod neg min max pow sqrt exp log abs tanh sin cos floor ceil sign "
-    "lt le gt ge eq ne and or not select bitand bitor bitxor shl shr".split()
+    ["add", "sub", "mul", "div", "floordiv", "mod", "neg", "min", "max", "pow", "sqrt", "exp", "log", "abs", "tanh", "sin", "cos", "floor", "ceil", "sign", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "select", "bitand", "bitor", "bitxor", "shl", "shr"]
 )
 """`div` is C++ `/`; `floordiv` rounds towards minus infinity; `select(c, a, b)` is `c ? a : b`."""
 

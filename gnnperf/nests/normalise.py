@@ -104,17 +104,11 @@ def fission(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
     groups: list[list[Node]] = []
     for child in body:
         shared = _locals(child, buffers)
-        if groups and (not shared.isdisjoint(set().union(*(_locals(g, buffers) for g in groups[-1])))):
-            groups[-1].append(child)
-            continue
-        earlier = [
+        users = (
             i for i, g in enumerate(groups) if any(not shared.isdisjoint(_locals(n, buffers)) for n in g)
-        ]
-        if earlier:  # a local is shared with a non-adjacent group: everything between stays together
-            first = earlier[0]
-            groups[first:] = [[n for g in groups[first:] for n in g] + [child]]
-        else:
-            groups.append([child])
+        )
+        first = next(users, len(groups))  # from the first user of a shared local on, all stay together
+        groups[first:] = [[*(n for g in groups[first:] for n in g), child]]
     return tuple(replace(node, body=tuple(group)) for group in groups)
 
 
@@ -128,7 +122,7 @@ def _conflict_across_iterations(loop: Loop, body: tuple[Node, ...], buffers: Map
     for name in {w for n in body for w in written(n)}:
         if buffers[name].scope == "global" and buffers[name].transient:
             users = [a for n in body for a in accesses(n) if a.load.buffer == name]
-            if len(users) > 1 and not any(varies(a.load, loop.iterator) for a in users):
+            if len(users) > 1 and not all(varies(a.load, loop.iterator) for a in users):
                 return True
     return False
 
@@ -304,14 +298,16 @@ def _with_initial_value(
         return None
     if any(ld.buffer == init.target.buffer for ld in reads(reduction)):
         return None
-    if any(extent(loop) is None for loop in first.loops):
+    if any(extent(loop) is None for loop in first.loops) or not all(lp.independent for lp in second.loops):
         return None
     spatial = tuple(lp for lp in second.loops if varies(reduction.target, lp.iterator))
-    if _image(first.loops, init.target) != _image(spatial, reduction.target):
+    covered = _image(first.loops, init.target)
+    if covered is None or covered != _image(spatial, reduction.target):
         return None
-    # An empty reduction must still write its initial value: only constant, non-empty ranges, or
-    # data-dependent inner ranges, which the emitter initialises outside of the loop.
+    # Where the reduction is empty its initial value is written all the same: see `Statement.init`.
     merged = replace(reduction, init=init.value)
+    if len(spatial) == len(second.loops):  # nothing to reduce over: one term
+        merged = Statement(reduction.target, Op(reduction.reduce, (init.value, reduction.value)))
     return rebuild(second.loops, (merged,))[0]
 
 
@@ -326,17 +322,17 @@ def _image(loops: tuple[Loop, ...], target: Load) -> tuple[object, ...] | None:
             result.append(form.constant)
             continue
         if len(form.terms) != 1:
-            return ("irregular", target)
+            return None
         (atom, coefficient), *_ = form.terms.items()
         if not isinstance(atom, Symbol) or coefficient != 1:
-            return ("irregular", target)
+            return None
         loop = ranges.get(atom.name)
         if loop is None:  # a parameter: equal parameters give equal boxes
             result.append((atom.name, form.constant))
             continue
         size, start = extent(loop), affine(loop.start)
         if size is None or not start.is_constant or loop.step != 1 or atom.name in seen:
-            return ("irregular", target)
+            return None
         seen.add(atom.name)
         result.append((start.constant + form.constant, size) if size > 1 else start.constant + form.constant)
     return tuple(result)

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 MAX_ACCUMULATOR_ELEMENTS = 8192
 
 _FLOAT_LIMIT = {"float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38}
-_INT_RANGE = {f"{sign}int{bits}": (0 if sign else -(2 ** (bits - 1)), 2 ** (bits - (not sign)) - 1) for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_INT_RANGE = {
+    f"{sign}int{bits}": (0 if sign else -(2 ** (bits - 1)), 2 ** (bits - (not sign)) - 1)
+    for sign in ("", "u")
+    for bits in (8, 16, 32, 64)
+}
 
 
 def identity(reduction: str, dtype: str) -> Const:
@@ -26,6 +30,8 @@ def identity(reduction: str, dtype: str) -> Const:
         return Const(float(value) if dtype.startswith("float") else value)
     if dtype.startswith("float"):
         return Const(_FLOAT_LIMIT[dtype] * (1 if reduction == "min" else -1))
+    if dtype == "bool":
+        return Const(reduction == "min")
     low, high = _INT_RANGE[dtype]
     return Const(high if reduction == "min" else low)
 
@@ -58,7 +64,7 @@ class Accumulators:
         inner: list[Statement] = []
         for statement in statements:
             target = lowering.buffers[statement.target.buffer]
-            if statement.reduce is None or target.scope == "local":
+            if statement.reduce is None or target.name in lowering.own:
                 inner.append(statement)
                 continue
             dims = [n for n in names if varies(statement.target, n)]
@@ -95,6 +101,13 @@ def _across_lanes(statement: Statement, lane_cell: Load, iterator: str) -> State
     return replace(statement, target=Load(lane_cell.buffer, (*lane_cell.indices, lane)), init=None)
 
 
+def explicit_init(statement: Statement) -> tuple[Statement, ...]:
+    """A reduction over no loop at all: its initial value, then its one term."""
+    if statement.init is None:
+        return (statement,)
+    return (Statement(statement.target, statement.init), replace(statement, init=None))
+
+
 def init_statements(
     lowering: BandLowering, position: int, ranges: Mapping[str, Range], statements: list[Statement]
 ) -> tuple[tuple[Node, ...], list[Statement]]:
@@ -103,7 +116,7 @@ def init_statements(
     plain: list[Statement] = []
     names = lowering.remaining_spatial(position)
     for statement in statements:
-        if statement.init is None:
+        if statement.init is None or statement.target.buffer in lowering.own:
             plain.append(statement)
             continue
         dims = [n for n in names if varies(statement.target, n)]

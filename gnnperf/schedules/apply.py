@@ -3,18 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import accesses, band, bound_dependences, extent, safe_parallel
+from gnnperf.nests.analysis import accesses, band, extent, safe_parallel
 from gnnperf.nests.fusion import alignment, fuse_outermost
 from gnnperf.nests.ir import (
-    Annotation, Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol, map_node, substitute_node,
+    Annotation,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    LoopNest,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    map_node,
+    substitute_node,
 )  # fmt: skip
+from gnnperf.schedules.accumulate import explicit_init
 from gnnperf.schedules.lower import BandLowering
 from gnnperf.schedules.recipe import Recipe
+from gnnperf.schedules.roles import assign_roles
+from gnnperf.schedules.threads import access_counts, legal_threads
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What the lowering of one unit shares. `streams`: bands that are no contraction take the streaming
+    form of the recipe. `accesses`: how often the unit touches each buffer."""
+
+    recipe: Recipe
+    buffers: dict[str, Buffer]
+    names: count[int]
+    streams: bool
+    accesses: Mapping[str, int]
+
+    def own_locals(self, node: Node) -> frozenset[str]:
+        """Local buffers that nothing outside of the node uses."""
+        here = access_counts((node,))
+        return frozenset(
+            n for n, c in here.items() if self.buffers[n].scope == "local" and c == self.accesses[n]
+        )
 
 
 def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
@@ -23,50 +57,60 @@ def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
     Raises NotApplicable (with a reason) where the recipe does not fit the nest.
     """
     buffers = dict(nest.buffers)
-    names = count()
-    parallel = recipe.parallel != "none"
+    streams = len(nest.body) > 1 and any(
+        assign_roles(b, buffers).is_contraction for b in map(band, nest.body) if b.loops and b.is_perfect
+    )
+    unit = Unit(recipe, buffers, count(), streams, access_counts(nest.body))
     if recipe.fuse and len(nest.body) > 1:
-        body = _fused(recipe, nest, buffers, names)
+        body = _fused(unit, nest)
     else:
-        body = tuple(part for node in nest.body for part in _lower(node, recipe, buffers, parallel, names))
-    body = tuple(_collapsed(n, buffers) for n in body)
+        body = tuple(part for node in nest.body for part in _lower(node, unit, recipe.parallel != "none"))
     used = {a.load.buffer for n in body for a in accesses(n)}
-    return LoopNest(nest.name, {k: b for k, b in buffers.items() if k in used}, body, nest.parameters)
+    kept = {k: b for k, b in buffers.items() if k in used}
+    return legal_threads(LoopNest(nest.name, kept, body, nest.parameters))
 
 
-def _lower(
-    node: Node, recipe: Recipe, buffers: dict[str, Buffer], parallel: bool, names: count[int]
-) -> tuple[Node, ...]:
+def streaming(recipe: Recipe) -> Recipe:
+    """What a recipe means for a band without reuse beside a contraction: its blocking does not apply,
+    only how the unit is fused and run in parallel."""
+    return Recipe(
+        order="row",
+        register_p=4,
+        register_r=4,
+        parallel="none" if recipe.parallel == "none" else "spatial",
+        omp_schedule=recipe.omp_schedule,
+        chunk=recipe.chunk,
+        fuse=recipe.fuse,
+    )
+
+
+def _lower(node: Node, unit: Unit, parallel: bool) -> tuple[Node, ...]:
     if isinstance(node, Statement):
-        return _explicit_init(node)
-    nest = band(node)
+        return explicit_init(node)
+    nest, recipe = band(node), unit.recipe
     if nest.is_perfect:
-        return BandLowering(nest, recipe, buffers, parallel, names).lower()
+        own = unit.own_locals(node)
+        if unit.streams and not assign_roles(nest, unit.buffers, own).is_contraction:
+            recipe = streaming(recipe)
+        return BandLowering(nest, recipe, unit.buffers, own, parallel, unit.names).lower()
     # Imperfect: threads take the first loop that allows it; the bands inside are scheduled one by one.
-    return (_imperfect(node, recipe, buffers, parallel, names),)
+    return (_imperfect(node, unit, parallel),)
 
 
-def _imperfect(
-    loop: Loop, recipe: Recipe, buffers: dict[str, Buffer], parallel: bool, names: count[int]
-) -> Loop:
-    here = parallel and safe_parallel(loop, buffers) and extent(loop) != 1
+def _imperfect(loop: Loop, unit: Unit, parallel: bool) -> Loop:
+    here = parallel and safe_parallel(loop, unit.buffers) and extent(loop) != 1
     annotation = None
     if here:
-        annotation = Annotation("parallel", omp_schedule=recipe.omp_schedule, chunk=recipe.chunk)
+        annotation = Annotation("parallel", omp_schedule=unit.recipe.omp_schedule, chunk=unit.recipe.chunk)
     inner: list[Node] = []
     for child in loop.body:
-        inner.extend(_lower(child, recipe, buffers, parallel and not here, names))
+        inner.extend(_lower(child, unit, parallel and not here))
     return replace(loop, body=tuple(inner), annotation=annotation)
 
 
-def _explicit_init(statement: Statement) -> tuple[Node, ...]:
-    if statement.init is None:
-        return (statement,)
-    return (Statement(statement.target, statement.init), replace(statement, init=None))
-
-
-def _fused(recipe: Recipe, nest: LoopNest, buffers: dict[str, Buffer], names: count[int]) -> tuple[Node, ...]:
+def _fused(unit: Unit, nest: LoopNest) -> tuple[Node, ...]:
     """All nests of the unit inside one loop over tiles of their shared outermost iterator."""
+    recipe, buffers = unit.recipe, unit.buffers
     fused = fuse_outermost(nest)
     if fused is None:
         raise NotApplicable("the nests of the unit do not share an outermost loop")
@@ -74,7 +118,7 @@ def _fused(recipe: Recipe, nest: LoopNest, buffers: dict[str, Buffer], names: co
     assert isinstance(shared, Loop)
     tile = f"{shared.iterator}_f"
     size = extent(shared)
-    width = min(recipe.fuse, size) if size is not None else recipe.fuse
+    width = min(recipe.fuse, max(1, size)) if size is not None else recipe.fuse
     exact = size is not None and size % width == 0
     end: Expr = Op("add", (Symbol(tile), Const(width)))
     stop = simplify(end if exact else Op("min", (end, shared.stop)))
@@ -89,10 +133,14 @@ def _fused(recipe: Recipe, nest: LoopNest, buffers: dict[str, Buffer], names: co
     _shrink(shared.iterator, tile, width, fused, buffers)
     lowered: list[Node] = []
     for node in inner:
-        lowered.extend(_lower(node, recipe, buffers, False, names))
+        lowered.extend(_lower(node, unit, False))
     parallel = recipe.parallel != "none" and safe_parallel(shared, buffers)
-    annotation = Annotation("parallel", omp_schedule=recipe.omp_schedule, chunk=recipe.chunk) if parallel else None
-    return (Loop(tile, shared.start, shared.stop, tuple(lowered), width, True, annotation, 2),)
+    annotation = (
+        Annotation("parallel", omp_schedule=recipe.omp_schedule, chunk=recipe.chunk) if parallel else None
+    )
+    return (
+        Loop(tile, shared.start, shared.stop, tuple(lowered), width, True, annotation, 2 if width > 1 else 0),
+    )
 
 
 def _contracted_dimensions(iterator: str, nest: LoopNest) -> dict[str, tuple[int, int]]:
@@ -137,21 +185,3 @@ def _shrink(iterator: str, tile: str, width: int, nest: LoopNest, buffers: dict[
                 raise NotApplicable("a scratch array has no constant shape")
             step *= size
         buffers[name] = replace(old, shape=tuple(shape), strides=tuple(strides), offset=0)
-
-
-def _collapsed(node: Node, buffers: Mapping[str, Buffer]) -> Node:
-    """Limit `collapse` to the perfectly nested rectangular loops that are really there."""
-    if not isinstance(node, Loop):
-        return node
-    if node.annotation is None or node.annotation.kind != "parallel":
-        return replace(node, body=tuple(_collapsed(n, buffers) for n in node.body))
-    depth = 1
-    inner = node
-    outer = {node.iterator}
-    while depth < node.annotation.collapse and len(inner.body) == 1 and isinstance(inner.body[0], Loop):
-        child = inner.body[0]
-        if child.annotation is not None or not safe_parallel(child, buffers) or outer & bound_dependences(child):
-            break
-        outer.add(child.iterator)
-        inner, depth = child, depth + 1
-    return replace(node, annotation=replace(node.annotation, collapse=depth))

@@ -11,15 +11,38 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from gnnperf.nests.affine import affine, constant, evaluate, simplify
-from gnnperf.nests.analysis import DTYPE_BYTES, accesses, extent, varies
+from gnnperf.nests.affine import evaluate, simplify
+from gnnperf.nests.analysis import DTYPE_BYTES, accesses, extent, stride, varies
 from gnnperf.nests.ir import (
-    Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol, loads, substitute, substitute_node, symbols, walk,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    LoopNest,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    loads,
+    substitute,
+    substitute_node,
+    symbols,
+    walk,
 )  # fmt: skip
 from gnnperf.schedules.accumulate import identity
 from gnnperf.schedules.expressions import (
-    CTYPES, PRELUDE, REDUCE, Scalar, Vector, chunks, ident, index_text, iterator_name,
+    CTYPES,
+    PRELUDE,
+    REDUCE,
+    Scalar,
+    Vector,
+    chunks,
+    ident,
+    index_text,
+    iterator_name,
 )  # fmt: skip
+from gnnperf.schedules.threads import access_counts, private_reductions, span_elements
 from gnnperf.schedules.vectors import VECTOR_BYTES
 
 MAX_STACK_BYTES = 1 << 16
@@ -66,6 +89,7 @@ class _Emitter:
         self.registers = _register_buffers(self.nest)
         self.declare_at = _declaration_points(self.nest)
         self.vector_lanes = _vector_dimensions(self.nest, self.registers)
+        self.access_counts = access_counts(self.nest.body)
 
     def program(self) -> str:
         self.block(self.nest.body, ())
@@ -110,7 +134,7 @@ class _Emitter:
         if not buffer.shape:
             self.line(f"{ctype} {ident(name)};")
             return
-        count = _elements(buffer)
+        count = span_elements(buffer)
         if count is None:
             length = self.index(_symbolic_elements(buffer))
             self.line(f"std::vector<{ctype}> {ident(name)}_storage({length} > 0 ? {length} : 1);")
@@ -119,7 +143,9 @@ class _Emitter:
             self.line(f"alignas(64) {ctype} {ident(name)}[{count}];")
         else:
             # Kept between calls: fresh pages would cost more than the nest on every call.
-            self.line(f"static thread_local std::unique_ptr<{ctype}[]> {ident(name)}_storage(new {ctype}[{count}]);")
+            self.line(
+                f"static thread_local std::unique_ptr<{ctype}[]> {ident(name)}_storage(new {ctype}[{count}]);"
+            )
             self.line(f"{ctype}* const {ident(name)} = {ident(name)}_storage.get();")
 
     def register_names(self, name: str) -> Iterator[str]:
@@ -158,14 +184,14 @@ class _Emitter:
 
     def simd_allowed(self, loop: Loop) -> bool:
         """Lanes must not collide: every store moves with the iterator, or is a scalar reduction."""
-        for node in walk(loop.body):
+        for node in loop.body:
             if isinstance(node, Loop):
                 return False
-            if any(True for i in node.target.indices for _ in loads(i)):
-                return False
-            if not varies(node.target, loop.iterator) and self.buffers[node.target.buffer].scope == "global":
-                return False
-            if not varies(node.target, loop.iterator) and node.reduce is not None and self.buffers[node.target.buffer].shape:
+            buffer = self.buffers[node.target.buffer]
+            if varies(node.target, loop.iterator):
+                if not stride(node.target, loop.iterator, self.buffers):  # none, or unknown
+                    return False
+            elif buffer.scope == "global" or (node.reduce is not None and buffer.shape):
                 return False
         return True
 
@@ -194,7 +220,11 @@ class _Emitter:
             self.line("}")
 
     def vectorized(self, loop: Loop, size: int, path: tuple[int, ...]) -> None:
-        width = max(VECTOR_BYTES // DTYPE_BYTES[self.buffers[s.target.buffer].dtype] for s in loop.body if isinstance(s, Statement))
+        width = max(
+            VECTOR_BYTES // DTYPE_BYTES[self.buffers[s.target.buffer].dtype]
+            for s in loop.body
+            if isinstance(s, Statement)
+        )
         for start, lanes in chunks(size, width):
             base = simplify(Op("add", (loop.start, Const(start))))
             self.line("{")
@@ -210,14 +240,17 @@ class _Emitter:
                     assert isinstance(scalar, Statement)
                     self.statement(scalar)
                 else:
-                    self.vector_statement(node, loop.iterator, base, lanes, frozenset(self.declare_at.get(path, ())))
+                    self.vector_statement(
+                        node, loop.iterator, base, lanes, frozenset(self.declare_at.get(path, ()))
+                    )
             self.depth -= 1
             self.line("}")
 
     def parallel(self, loop: Loop, path: tuple[int, ...]) -> None:
         annotation = loop.annotation
         assert annotation is not None
-        private = self.private_reductions(loop)
+        private = private_reductions(loop, self.nest.buffers, self.access_counts)
+        assert private is not None, "threads cannot share the loop: see legal_threads"
         chunk = f", {annotation.chunk}" if annotation.chunk else ""
         collapse = f" collapse({annotation.collapse})" if annotation.collapse > 1 else ""
         balanced = annotation.omp_schedule == "balanced" and self.balance_bounds(loop)
@@ -249,37 +282,13 @@ class _Emitter:
         buffer = self.buffers[name]
         ctype = CTYPES[buffer.dtype]
         start = Scalar(buffer.dtype, self.buffers, {}).text(identity(reduction, buffer.dtype))
-        self.line(f"{ctype}* const {ident(name)}_shared = &{ident(name)}{'' if not buffer.shape and buffer.scope == 'local' else '[0]'};")
+        self.line(
+            f"{ctype}* const {ident(name)}_shared = {ident(name)};"
+        )
         self.line(f"std::unique_ptr<{ctype}[]> {ident(name)}_copy(new {ctype}[{count}]);")
         self.line(f"{ctype}* const {ident(name)}_own = {ident(name)}_copy.get();")
         self.line(f"for (int64_t k = 0; k < {count}; ++k) {ident(name)}_own[k] = {start};")
         self.line(f"{ctype}* const {ident(name)} = {ident(name)}_own;")
-
-    def private_reductions(self, loop: Loop) -> dict[str, tuple[str, int]]:
-        """Global reduction targets that several iterations of the loop may hit."""
-        found: dict[str, tuple[str, int]] = {}
-        for node in walk(loop.body):
-            if not isinstance(node, Statement) or node.reduce is None:
-                continue
-            buffer = self.buffers[node.target.buffer]
-            injective = any(_plain_index(i, loop.iterator) for i in node.target.indices)
-            if injective or buffer.scope == "local" or self.declared_inside(loop, node.target.buffer):
-                continue
-            count = _elements(buffer)
-            if count is None:
-                continue
-            found[node.target.buffer] = (node.reduce, count + buffer.offset)
-        return found
-
-    def declared_inside(self, loop: Loop, name: str) -> bool:
-        inside = {a.load.buffer for n in loop.body for a in accesses(n)}
-        everywhere = self.nest.buffers[name]
-        return everywhere.transient and name in inside and not self.used_outside(loop, name)
-
-    def used_outside(self, loop: Loop, name: str) -> bool:
-        total = sum(a.load.buffer == name for n in self.nest.body for a in accesses(n))
-        here = sum(a.load.buffer == name for n in loop.body for a in accesses(n))
-        return total != here
 
     def loop_in_parallel(self, loop: Loop, path: tuple[int, ...]) -> None:
         self.plain(replace(loop, annotation=None), path)
@@ -290,27 +299,36 @@ class _Emitter:
         """Bounds of the data-dependent loop right inside, as functions of the parallel iterator."""
         for node in walk(loop.body):
             if isinstance(node, Loop) and any(True for b in (node.start, node.stop) for _ in loads(b)):
-                if extent(loop) is None or loop.step != 1 or symbols(node.start) != {loop.iterator}:
+                own = {loop.iterator}
+                if loop.step != 1 or symbols(node.start) != own or symbols(node.stop) != own:
                     return None
                 return node.start, node.stop
         return None
 
     def balanced(self, loop: Loop, path: tuple[int, ...]) -> None:
         """Split rows so that every thread gets the same share of the inner iterations: a binary search
-        in the (monotone) row starts."""
+        in the row starts. Where these do not ascend, the shares are uneven, but still a partition."""
         bounds = self.balance_bounds(loop)
         assert bounds is not None
         name = iterator_name(loop.iterator)
         self.line(f"auto row_start = [&](int64_t {name}) -> int64_t {{ return {self.index(bounds[0])}; }};")
         self.line(f"const int64_t first = {self.index(loop.start)}, last = {self.index(loop.stop)};")
         final = substitute(bounds[1], {loop.iterator: Op("sub", (loop.stop, Const(1)))})
-        self.line(f"const int64_t work = last > first ? {self.index(final)} - row_start(first) + last - first : 0;")
-        self.line("auto boundary = [&](int64_t t, int64_t n) -> int64_t {")
-        self.line("  if (t >= n) return last;")
+        self.line(
+            f"const int64_t work = last > first ? {self.index(final)} - row_start(first) + last - first : 0;"
+        )
+        self.line("auto search = [&](int64_t t, int64_t n) -> int64_t {")
         self.line("  int64_t lo = first, hi = last;")
         self.line("  while (lo < hi) { const int64_t mid = lo + (hi - lo) / 2;")
-        self.line("    if (row_start(mid) - row_start(first) + mid - first < t * work / n) lo = mid + 1; else hi = mid; }")
+        self.line(
+            "    if (row_start(mid) - row_start(first) + mid - first < t * work / n) lo = mid + 1; else hi = mid; }"
+        )
         self.line("  return lo; };")
+        self.line("auto boundary = [&](int64_t t, int64_t n) -> int64_t {")
+        self.line("  if (t >= n) return last;")
+        self.line("  int64_t row = first;")
+        self.line("  for (int64_t u = 1; u <= t; ++u) { const int64_t at = search(u, n); row = at > row ? at : row; }")
+        self.line("  return row; };")
         self.line("const int64_t mine = boundary(omp_get_thread_num(), omp_get_num_threads());")
         self.line("const int64_t next = boundary(omp_get_thread_num() + 1, omp_get_num_threads());")
         self.line(f"for (int64_t {name} = mine; {name} < next; ++{name}) {{")
@@ -341,7 +359,9 @@ class _Emitter:
                 for number in range(lines):
                     self.line(f"__builtin_prefetch(&{text} + {number * step});")
 
-    def ahead(self, load: Load, nested: list[Load], iterator: str, distance: int, inner: Mapping[str, Loop]) -> Load:
+    def ahead(
+        self, load: Load, nested: list[Load], iterator: str, distance: int, inner: Mapping[str, Loop]
+    ) -> Load:
         shape = self.buffers[nested[0].buffer].shape
         last = Op("sub", (shape[0] if not isinstance(shape[0], int) else Const(shape[0]), Const(1)))
         later = Op("min", (Op("add", (Symbol(iterator), Const(distance))), last))
@@ -370,15 +390,14 @@ class _Emitter:
             value = REDUCE[statement.reduce].format(a=target, b=f"({CTYPES[dtype]})({value})")
         text = f"{target} = {value};"
         if statement.guard is not None:
-            text = f"if ({Scalar('int64', self.buffers, self.registers_lanes()).text(statement.guard)}) {text}"
+            text = (
+                f"if ({Scalar('int64', self.buffers, self.registers_lanes()).text(statement.guard)}) {text}"
+            )
         self.line(text)
 
     def registers_lanes(self) -> Mapping[str, tuple[int | None, int]]:
         """register buffer -> (lanes of its vectors or None, length of the vectorised dimension)."""
-        return {
-            name: (self.vector_lanes.get(name), _last(self.buffers[name]))
-            for name in self.registers
-        }
+        return {name: (self.vector_lanes.get(name), _last(self.buffers[name])) for name in self.registers}
 
     def vector_statement(
         self, statement: Statement, iterator: str, base: Expr, lanes: int, lane_locals: frozenset[str]
@@ -415,18 +434,6 @@ def _last(buffer: Buffer) -> int:
     return buffer.shape[-1] if buffer.shape and isinstance(buffer.shape[-1], int) else 0
 
 
-def _elements(buffer: Buffer) -> int | None:
-    """Number of elements spanned, where constant."""
-    total = 1
-    for size, step in zip(buffer.shape, buffer.strides, strict=True):
-        extent_ = size if isinstance(size, int) else constant(size)
-        stride_ = step if isinstance(step, int) else constant(step)
-        if extent_ is None or stride_ is None:
-            return None
-        total += max(0, extent_ - 1) * stride_
-    return total
-
-
 def _symbolic_elements(buffer: Buffer) -> Expr:
     total: Expr = Const(1)
     for size in buffer.shape:
@@ -434,12 +441,9 @@ def _symbolic_elements(buffer: Buffer) -> Expr:
     return total
 
 
-def _plain_index(index: Expr, iterator: str) -> bool:
-    """The subscript moves with the iterator by itself, so different iterations hit different elements."""
-    return affine(index).coefficient(iterator) != 0
-
-
-def _contexts(body: tuple[Node, ...], path: tuple[int, ...], around: tuple[Loop, ...]) -> Iterator[tuple[Statement | Loop, tuple[int, ...], tuple[Loop, ...]]]:
+def _contexts(
+    body: tuple[Node, ...], path: tuple[int, ...], around: tuple[Loop, ...]
+) -> Iterator[tuple[Statement | Loop, tuple[int, ...], tuple[Loop, ...]]]:
     for number, node in enumerate(body):
         yield node, path, around
         if isinstance(node, Loop):
@@ -455,7 +459,9 @@ def _register_buffers(nest: LoopNest) -> frozenset[str]:
         values: dict[str, Expr] = {}
         for loop in around:
             kind = loop.annotation.kind if loop.annotation else "none"
-            written_out = kind in ("vectorized", "unrolled") and not (loop.annotation and loop.annotation.factor)
+            written_out = kind in ("vectorized", "unrolled") and not (
+                loop.annotation and loop.annotation.factor
+            )
             if written_out and extent(loop) is not None:
                 values[loop.iterator] = substitute(loop.start, values)
         for load in (node.target, *loads(node.value)):
@@ -472,7 +478,9 @@ def _vector_dimensions(nest: LoopNest, registers: frozenset[str]) -> dict[str, i
     for node, _, around in _contexts(nest.body, (), ()):
         if not isinstance(node, Statement):
             continue
-        vector = next((lp.iterator for lp in around if lp.annotation and lp.annotation.kind == "vectorized"), None)
+        vector = next(
+            (lp.iterator for lp in around if lp.annotation and lp.annotation.kind == "vectorized"), None
+        )
         for load in (node.target, *loads(node.value)):
             if load.buffer in registers and vector is not None and varies(load, vector):
                 found[load.buffer] = VECTOR_BYTES // DTYPE_BYTES[nest.buffers[load.buffer].dtype]
@@ -501,4 +509,3 @@ def _common(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     while size < min(len(a), len(b)) and a[size] == b[size]:
         size += 1
     return a[:size]
-

@@ -18,7 +18,12 @@ CTYPES: Mapping[str, str] = {
     "bool": "bool",
 }  # fmt: skip
 
-REDUCE: Mapping[str, str] = {"add": "{a} + {b}", "mul": "{a} * {b}", "min": "gp_min({a}, {b})", "max": "gp_max({a}, {b})"}
+REDUCE: Mapping[str, str] = {
+    "add": "{a} + {b}",
+    "mul": "{a} * {b}",
+    "min": "gp_min({a}, {b})",
+    "max": "gp_max({a}, {b})",
+}
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
@@ -26,10 +31,10 @@ _INFIX = {
 }  # fmt: skip
 _CALLS = {
     "min": "gp_min", "max": "gp_max", "pow": "std::pow", "sqrt": "std::sqrt", "exp": "std::exp", "log": "std::log",
-    "abs": "std::abs", "tanh": "std::tanh", "sin": "std::sin", "cos": "std::cos", "floor": "std::floor",
+    "abs": "gp_abs", "tanh": "std::tanh", "sin": "std::sin", "cos": "std::cos", "floor": "std::floor",
     "ceil": "std::ceil", "floordiv": "gp_floordiv", "mod": "gp_mod", "sign": "gp_sign",
 }  # fmt: skip
-_LANEWISE = frozenset("sqrt exp log abs tanh sin cos".split())
+_LANEWISE = frozenset(["sqrt", "exp", "log", "abs", "tanh", "sin", "cos"])
 
 PRELUDE = """\
 #ifndef GNNPERF_PRELUDE
@@ -44,6 +49,7 @@ PRELUDE = """\
 namespace {
 template <class A, class B> inline typename std::common_type<A, B>::type gp_min(A a, B b) { return a < b ? a : b; }
 template <class A, class B> inline typename std::common_type<A, B>::type gp_max(A a, B b) { return a > b ? a : b; }
+template <class A> inline A gp_abs(A a) { return a < A(0) ? A(-a) : a; }
 template <class A> inline A gp_sign(A a) { return (A(0) < a) - (a < A(0)); }
 template <class T> inline T gp_fdiv(T a, T b, std::true_type) { return std::floor(a / b); }
 template <class T> inline T gp_fdiv(T a, T b, std::false_type) {
@@ -65,6 +71,8 @@ template <class T, int N> using vec = typename vec_of<T, N>::type;
 template <int N, class T> inline vec<T, N> load(const T* p) { vec<T, N> v; std::memcpy(&v, p, sizeof v); return v; }
 template <class T, class V> inline void store(T* p, V v) { std::memcpy(p, &v, sizeof v); }
 template <class V, class T> inline V splat(T x) { return V{} + x; }
+template <class V> inline V vec_min(V a, V b) { return b < a ? b : a; }
+template <class V> inline V vec_max(V a, V b) { return b > a ? b : a; }
 template <int N, class V> inline auto fold_add(V v) { auto r = v[0]; for (int l = 1; l < N; ++l) r += v[l]; return r; }
 template <int N, class V> inline auto fold_mul(V v) { auto r = v[0]; for (int l = 1; l < N; ++l) r *= v[l]; return r; }
 template <int N, class V> inline auto fold_min(V v) { auto r = v[0]; for (int l = 1; l < N; ++l) r = v[l] < r ? v[l] : r; return r; }
@@ -146,7 +154,11 @@ class Scalar:
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, int):
-            return str(value) if abs(value) < 2**31 else f"INT64_C({value})" if value < 2**63 else f"UINT64_C({value})"
+            if value == -(2**63):
+                return "INT64_MIN"
+            if abs(value) < 2**31:
+                return str(value)
+            return f"INT64_C({value})" if value < 2**63 else f"UINT64_C({value})"
         if value != value:
             return "NAN"
         if value in (float("inf"), float("-inf")):
@@ -197,7 +209,7 @@ class Vector:
     """Rank-0 locals declared inside the lane loop: vectors themselves."""
 
     REDUCE: ClassVar[Mapping[str, str]] = {
-        "add": "{a} + {b}", "mul": "{a} * {b}", "min": "({b} < {a} ? {b} : {a})", "max": "({b} > {a} ? {b} : {a})",
+        "add": "{a} + {b}", "mul": "{a} * {b}", "min": "vec_min({a}, {b})", "max": "vec_max({a}, {b})",
     }  # fmt: skip
 
     @staticmethod
@@ -218,6 +230,11 @@ class Vector:
         if isinstance(expr, Load):
             return self.load(expr)
         assert isinstance(expr, Op)
+        if expr.name == "select" and not self.differs(expr.args[0]):  # one choice for all lanes
+            choice = Scalar(self.dtype, self.buffers, self.registers).text(
+                substitute(expr.args[0], {self.iterator: self.base})
+            )
+            return f"({choice} ? {self.text(expr.args[1])} : {self.text(expr.args[2])})"
         args = [self.text(a) for a in expr.args]
         if expr.name in ("min", "max"):
             return self.REDUCE[expr.name].format(a=args[0], b=args[1])
@@ -261,7 +278,10 @@ class Vector:
             elements = ", ".join(f"({name} + {address})[{lane * step}]" for lane in range(self.lanes))
             return f"{self.type}{{{elements}}}"
         scalar = Scalar(self.dtype, self.buffers, self.registers)
-        cells = [substitute(load, {self.iterator: Op("add", (self.base, Const(lane)))}) for lane in range(self.lanes)]
+        cells = [
+            substitute(load, {self.iterator: Op("add", (self.base, Const(lane)))})
+            for lane in range(self.lanes)
+        ]
         return f"{self.type}{{{', '.join(scalar.text(c) for c in cells)}}}"
 
     def register(self, load: Load) -> str:
@@ -277,4 +297,3 @@ class Vector:
             return f"{self.register(target)} = {value};"
         address = Scalar("int64", self.buffers, self.registers).address(self.at_base(target))
         return f"store({ident(target.buffer)} + {address}, ({self.type})({value}));"
-

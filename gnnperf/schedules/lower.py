@@ -9,18 +9,32 @@ Splits that do not divide are completed by smaller pieces (a 6-row register tile
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import Band, bound_dependences, extent, is_data_dependent, safe_parallel
-from gnnperf.nests.ir import Annotation, Buffer, Const, Expr, Loop, Node, Op, Statement, Symbol, substitute_node
-from gnnperf.schedules.accumulate import Accumulators, init_statements
+from gnnperf.nests.analysis import Band, accesses, bound_dependences, extent, is_data_dependent, safe_parallel
+from gnnperf.nests.ir import (
+    Annotation,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    map_node,
+    substitute_node,
+)
+from gnnperf.schedules.accumulate import Accumulators, explicit_init, init_statements
 from gnnperf.schedules.packing import pack_operands
 from gnnperf.schedules.recipe import Recipe
 from gnnperf.schedules.roles import Roles, assign_roles
 from gnnperf.schedules.vectors import lanes, vectorizable
+
 
 @dataclass(frozen=True)
 class Range:
@@ -52,6 +66,8 @@ class BandLowering:
     band: Band
     recipe: Recipe
     buffers: dict[str, Buffer]
+    own: frozenset[str]
+    """Local buffers of one iteration of the band."""
     parallel_allowed: bool
     names: count[int]
     roles: Roles = field(init=False)
@@ -61,7 +77,7 @@ class BandLowering:
     vector_role: str = field(init=False, default="none")
 
     def __post_init__(self) -> None:
-        self.roles = assign_roles(self.band, self.buffers)
+        self.roles = assign_roles(self.band, self.buffers, self.own)
         self.lanes = max((lanes(s, self.buffers) for s in self.band.statements), default=1)
         self.loops = {lp.iterator: lp for lp in self.band.loops}
         self.vector = self._vector_iterator()
@@ -75,7 +91,8 @@ class BandLowering:
     def _vector_iterator(self) -> str | None:
         """The iterator that runs across lanes: the recipe's role, or the other one where a band of the
         unit has no such loop or no vector form along it."""
-        preference = {"p": ("p", "r"), "r": ("r", "p"), "none": ()}[self.recipe.vector]
+        wanted = self.roles.contiguous if self.recipe.vector == "auto" else self.recipe.vector
+        preference = {"p": ("p", "r"), "r": ("r", "p"), "none": ()}[wanted]
         for role in preference:
             for name in self.roles.by_role[role]:
                 if role == "r" and not self._reduces_across_lanes():
@@ -86,8 +103,7 @@ class BandLowering:
         return None
 
     def _reduces_across_lanes(self) -> bool:
-        local = {k for k, b in self.buffers.items() if b.scope == "local"}
-        reductions = all(s.reduce is not None and s.target.buffer not in local for s in self.band.statements)
+        reductions = all(s.reduce is not None and s.target.buffer not in self.own for s in self.band.statements)
         return reductions and self.recipe.accumulate
 
     def _existing_tokens(self) -> list[Token]:
@@ -180,7 +196,11 @@ class BandLowering:
         wanted = "Rr" if self.recipe.parallel == "reduction" else "Pqp"
         for i, token in enumerate(self.tokens):
             size = extent(self.loops[token.iterator])
-            if token.role in wanted and (size is None or size > 1) and token.iterator != self.vector_point(token):
+            if (
+                token.role in wanted
+                and (size is None or size > 1)
+                and token.iterator != self.vector_point(token)
+            ):
                 if not safe_parallel(self.loops[token.iterator], self.buffers):
                     continue
                 return i
@@ -210,9 +230,11 @@ class BandLowering:
         ranges = {lp.iterator: Range(lp.start, lp.stop, extent(lp), extent(lp)) for lp in self.band.loops}
         return pack_operands(self, ranges, self.band.statements, 0)
 
-    def build(self, position: int, ranges: Mapping[str, Range], statements: list[Statement]) -> tuple[Node, ...]:
+    def build(
+        self, position: int, ranges: Mapping[str, Range], statements: list[Statement]
+    ) -> tuple[Node, ...]:
         if position == len(self.tokens):
-            return tuple(statements)
+            return self._with_fresh_locals([part for s in statements for part in explicit_init(s)])
         prefix: tuple[Node, ...] = ()
         if position == self.reduction_from and position != self.accumulate_at:
             prefix, statements = init_statements(self, position, ranges, statements)
@@ -225,7 +247,23 @@ class BandLowering:
                 prefix, statements = init_statements(self, position, ranges, statements)
         return (*prefix, *self.build_loop(position, ranges, statements))
 
-    def build_loop(self, position: int, ranges: Mapping[str, Range], statements: list[Statement]) -> tuple[Node, ...]:
+    def _with_fresh_locals(self, statements: list[Statement]) -> tuple[Node, ...]:
+        """Every copy of the innermost statements (a tile, its remainder) has locals of its own."""
+        used = {a.load.buffer for s in statements for a in accesses(s)}
+        names = {name: self.fresh(name) for name in sorted(self.own & used)}
+        for name, new in names.items():
+            self.buffers[new] = replace(self.buffers[name], name=new)
+
+        def renamed(expr: Expr) -> Expr:
+            if isinstance(expr, Load) and expr.buffer in names:
+                return Load(names[expr.buffer], expr.indices)
+            return expr
+
+        return tuple(map_node(s, renamed) for s in statements)
+
+    def build_loop(
+        self, position: int, ranges: Mapping[str, Range], statements: list[Statement]
+    ) -> tuple[Node, ...]:
         token = self.tokens[position]
         if token.level == 2:
             return self._tile_loop(position, ranges, statements)
@@ -233,7 +271,9 @@ class BandLowering:
             return self._register_loops(position, ranges, statements)
         return self._point_loop(position, ranges, statements)
 
-    def _tile_loop(self, position: int, ranges: Mapping[str, Range], statements: list[Statement]) -> tuple[Node, ...]:
+    def _tile_loop(
+        self, position: int, ranges: Mapping[str, Range], statements: list[Statement]
+    ) -> tuple[Node, ...]:
         token, size = self.tokens[position], self._tile_size(self.tokens[position])
         whole = ranges[token.iterator]
         name = f"{token.iterator}_t"
@@ -268,7 +308,11 @@ class BandLowering:
             name = f"{token.iterator}_r"
             if pieces is None:
                 span = Op("sub", (whole.hi, start))
-                stop = whole.hi if size == 1 else Op("add", (start, Op("mul", (Const(size), Op("floordiv", (span, Const(size)))))))
+                stop = (
+                    whole.hi
+                    if size == 1
+                    else Op("add", (start, Op("mul", (Const(size), Op("floordiv", (span, Const(size)))))))
+                )
             else:
                 stop = Op("add", (start, Const(pieces * size)))
             stop = simplify(stop)
@@ -280,7 +324,7 @@ class BandLowering:
             else:
                 annotation = self._parallel_annotation(position)
                 independent = self.loops[token.iterator].independent
-                nodes.append(Loop(name, start, stop, body, size, independent, annotation, 1))
+                nodes.append(Loop(name, start, stop, body, size, independent, annotation, int(size > 1)))
             start = stop
             left = None if left is None else left - (pieces or 0) * size
         return tuple(nodes)
@@ -289,9 +333,15 @@ class BandLowering:
         if token.role == "q":
             return [self.recipe.register_q, 1]
         vectors = self.recipe.register_p if token.role == "p" else max(1, self.recipe.register_r)
-        return sorted({vectors * self.lanes, self.lanes, 1}, reverse=True) if token.role == "p" else [vectors * self.lanes, 1]
+        return (
+            sorted({vectors * self.lanes, self.lanes, 1}, reverse=True)
+            if token.role == "p"
+            else [vectors * self.lanes, 1]
+        )
 
-    def _point_loop(self, position: int, ranges: Mapping[str, Range], statements: list[Statement]) -> tuple[Node, ...]:
+    def _point_loop(
+        self, position: int, ranges: Mapping[str, Range], statements: list[Statement]
+    ) -> tuple[Node, ...]:
         token = self.tokens[position]
         whole = ranges[token.iterator]
         loop = self.loops[token.iterator]
@@ -319,10 +369,15 @@ class BandLowering:
         if position != self.parallel_at:
             return None
         return Annotation(
-            "parallel", omp_schedule=self.recipe.omp_schedule, chunk=self.recipe.chunk, collapse=self.recipe.collapse
+            "parallel",
+            omp_schedule=self.recipe.omp_schedule,
+            chunk=self.recipe.chunk,
+            collapse=self.recipe.collapse,
         )
 
-    def next(self, position: int, ranges: Mapping[str, Range], statements: list[Statement]) -> tuple[Node, ...]:
+    def next(
+        self, position: int, ranges: Mapping[str, Range], statements: list[Statement]
+    ) -> tuple[Node, ...]:
         return pack_operands(self, ranges, statements, position + 1)
 
     def remaining_spatial(self, position: int) -> list[str]:
@@ -331,9 +386,15 @@ class BandLowering:
         return list(dict.fromkeys(names))
 
     def fresh(self, stem: str) -> str:
-        return f"{stem}_{next(self.names)}"
+        """A name that is not taken."""
+        while True:
+            name = f"{stem}_{next(self.names)}"
+            if name not in self.buffers and name not in self.loops:
+                return name
 
-    def spatial_loops(self, names: list[str], ranges: Mapping[str, Range], body: tuple[Node, ...]) -> tuple[Node, ...]:
+    def spatial_loops(
+        self, names: list[str], ranges: Mapping[str, Range], body: tuple[Node, ...]
+    ) -> tuple[Node, ...]:
         """Loops over what is left of the named spatial iterators: the order of the points."""
         for name in reversed(names):
             whole = ranges[name]

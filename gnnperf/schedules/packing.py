@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING
 from gnnperf.nests.affine import Affine, affine, from_affine, simplify
 from gnnperf.nests.analysis import varies
 from gnnperf.nests.ir import (
-    Annotation, Buffer, Const, Expr, Load, Loop, Node, Op, Statement, Symbol, loads, map_node, reads, substitute,
+    Annotation,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    loads,
+    map_node,
+    reads,
+    substitute,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -94,8 +107,12 @@ def _pack(
     name = lowering.fresh("pack")
     lowering.buffers[name] = Buffer(name, source.dtype, tuple(limits), tuple(strides), transient=True)
     iterators = [lowering.fresh("c") for _ in limits]
-    element = tuple(simplify(Op("add", (base, Symbol(it)))) for base, it in zip(bases, iterators, strict=True))
-    body: tuple[Node, ...] = (Statement(Load(name, tuple(Symbol(it) for it in iterators)), Load(load.buffer, element)),)
+    element = tuple(
+        simplify(Op("add", (base, Symbol(it)))) for base, it in zip(bases, iterators, strict=True)
+    )
+    body: tuple[Node, ...] = (
+        Statement(Load(name, tuple(Symbol(it) for it in iterators)), Load(load.buffer, element)),
+    )
     for depth, dimension in enumerate(reversed(order)):
         annotation = Annotation("simd") if depth == 0 else None
         body = (Loop(iterators[dimension], Const(0), spans[dimension], body, annotation=annotation),)

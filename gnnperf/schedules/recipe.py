@@ -67,7 +67,7 @@ class Recipe:
     register_q: int = 0
     register_p: int = 0
     register_r: int = 0
-    vector: Literal["p", "r", "none"] = "p"
+    vector: Literal["auto", "p", "r", "none"] = "auto"
     parallel: Literal["none", "spatial", "reduction"] = "spatial"
     omp_schedule: Literal["static", "dynamic", "guided", "balanced"] = "static"
     chunk: int = 0
@@ -113,7 +113,9 @@ class Recipe:
         values = {k: v for k, v in data.items() if k not in ("kind", "version")}
         known = {f.name for f in fields(Recipe)}
         if unknown := sorted(set(values) - known):
-            raise InputError(f"unknown recipe fields {', '.join(unknown)}; expected some of {', '.join(sorted(known))}")
+            raise InputError(
+                f"unknown recipe fields {', '.join(unknown)}; expected some of {', '.join(sorted(known))}"
+            )
         if values.get("order", "blocked") not in ORDERS:
             raise InputError(f"unknown loop order {values['order']!r}; expected one of {', '.join(ORDERS)}")
         return Recipe(**values)
@@ -129,7 +131,8 @@ class Recipe:
         registers = [f"{role}:{self.register(role)}" for role in "qpr" if self.register(role) > 1]
         if registers:
             words.append("register tile " + " ".join(registers))
-        words.append(f"vectorize {self.vector}" if self.vector != "none" else "compiler vectors")
+        vectors = {"auto": "vectorize the contiguous loop", "none": "compiler vectors"}
+        words.append(vectors.get(self.vector, f"vectorize {self.vector}"))
         if self.parallel == "none":
             words.append("one thread")
         else:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gnnperf.nests.analysis import Band, accesses, bound_dependences, is_data_dependent, is_reduction, stride, varies
+from gnnperf.nests.analysis import (
+    Band,
+    accesses,
+    bound_dependences,
+    is_data_dependent,
+    is_reduction,
+    stride,
+    varies,
+)
 from gnnperf.nests.ir import Buffer, Loop
 
 
@@ -17,13 +25,18 @@ class Roles:
     sequential: tuple[str, ...]
     pinned: frozenset[str]
     """Iterators that other loops' bounds depend on: they cannot be unrolled and jammed."""
+    contiguous: str
+    """The role, p or r, along which more accesses are contiguous."""
+    is_contraction: bool
+    """A reduction with spatial reuse (matrix products, convolutions): blocking pays."""
 
     def role(self, iterator: str) -> str:
         return next((role for role, names in self.by_role.items() if iterator in names), "s")
 
 
-def assign_roles(band: Band, buffers: Mapping[str, Buffer]) -> Roles:
-    local = {k for k, b in buffers.items() if b.scope == "local"}
+def assign_roles(band: Band, buffers: Mapping[str, Buffer], own: frozenset[str] | None = None) -> Roles:
+    """`own`: local buffers that belong to one iteration of the band; all local ones by default."""
+    local = {k for k, b in buffers.items() if b.scope == "local"} if own is None else set(own)
     found = [a for n in band.body for a in accesses(n) if a.load.buffer not in local]
     reductions = [lp for lp in band.loops if lp.independent and is_reduction(lp, band.statements, local)]
     sequential = [lp for lp in band.loops if not lp.independent]
@@ -38,7 +51,7 @@ def assign_roles(band: Band, buffers: Mapping[str, Buffer]) -> Roles:
         return sum(1 for a in found if a.load.indices and not varies(a.load, loop.iterator))
 
     position = {lp.iterator: i for i, lp in enumerate(band.loops)}
-    by_role: dict[str, tuple[str, ...]] = {role: () for role in ("P", "q", "p", "R", "r")}
+    by_role: dict[str, tuple[str, ...]] = dict.fromkeys(("P", "q", "p", "R", "r"), ())
     vectorisable = [lp for lp in spatial if lp.iterator not in pinned and not is_data_dependent(lp)]
     if vectorisable:
         p = max(vectorisable, key=lambda lp: (unit_strides(lp), position[lp.iterator]))
@@ -47,11 +60,24 @@ def assign_roles(band: Band, buffers: Mapping[str, Buffer]) -> Roles:
     else:
         rest = spatial
     if rest:
-        q = max(rest, key=lambda lp: (lp.iterator not in pinned, reuse(lp) if reductions else 0, position[lp.iterator]))
+        q = max(
+            rest,
+            key=lambda lp: (lp.iterator not in pinned, reuse(lp) if reductions else 0, position[lp.iterator]),
+        )
         by_role["q"] = (q.iterator,)
         by_role["P"] = tuple(lp.iterator for lp in rest if lp is not q)
     if reductions:
         r = max(reductions, key=lambda lp: (is_data_dependent(lp), unit_strides(lp), position[lp.iterator]))
         by_role["r"] = (r.iterator,)
         by_role["R"] = tuple(lp.iterator for lp in reductions if lp is not r)
-    return Roles(by_role, tuple(lp.iterator for lp in sequential), pinned)
+    strides = {lp.iterator: unit_strides(lp) for lp in band.loops}
+    across = {role: sum(strides[name] for name in by_role[role]) for role in "pr"}
+    contiguous = "r" if by_role["r"] and (not by_role["p"] or across["r"] > across["p"]) else "p"
+    contraction = bool(reductions) and any(
+        varies(a.load, reductions[0].iterator) and any(not varies(a.load, lp.iterator) for lp in spatial)
+        for a in found
+        if a.load.indices and not a.is_write
+    )
+    return Roles(
+        by_role, tuple(lp.iterator for lp in sequential), pinned, contiguous, contraction and len(spatial) >= 2
+    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read
-from gnnperf.nests.ir import Loop, LoopNest, Op, loads, walk
+from gnnperf.nests.ir import Loop, LoopNest, loads, walk
 from gnnperf.schedules.recipe import ORDERS, Recipe
 
 CHOICES: Mapping[str, tuple[Any, ...]] = {
@@ -21,7 +21,7 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "register_q": (0, 2, 4, 6, 8, 12),
     "register_p": (0, 1, 2, 3, 4, 8),
     "register_r": (1, 2, 4, 8),
-    "vector": ("p", "p", "r", "none"),
+    "vector": ("auto", "auto", "p", "r", "none"),
     "parallel": ("spatial", "spatial", "spatial", "reduction", "none"),
     "omp_schedule": ("static", "static", "dynamic", "guided", "balanced"),
     "chunk": (0, 0, 1, 4, 16, 64),
@@ -39,12 +39,13 @@ MAX_REGISTER_TILE = 32
 
 DEFAULTS = (
     Recipe(order="row", accumulate=False),
-    Recipe(order="row", register_p=4, fuse=1),
-    Recipe(order="row", register_p=4, parallel="none"),
+    Recipe(order="row", register_p=4, register_r=4, fuse=1),
+    Recipe(order="row", register_p=4, register_r=4, parallel="none", fuse=1),
+    Recipe(order="row", register_p=4, register_r=4, fuse=32),
     Recipe(order="blocked", tile_q=64, tile_p=256, tile_r=256, register_q=6, register_p=4),
-    Recipe(order="panel", tile_q=96, tile_p=256, tile_r=256, register_q=8, register_p=3, pack="q"),
+    Recipe(order="panel", tile_q=96, tile_p=256, tile_r=256, register_q=8, register_p=3, vector="p", pack="q"),
     Recipe(order="dot", vector="r", register_r=4, register_q=4),
-    Recipe(order="dot", vector="r", register_r=8, parallel="reduction"),
+    Recipe(order="dot", register_r=8, register_q=1, parallel="reduction"),
     Recipe(order="tile2d", tile_q=32, tile_p=32, register_q=8, register_p=1),
     Recipe(order="strip", tile_p=1024, register_p=4),
     Recipe(order="row", register_p=8, prefetch=8, omp_schedule="balanced"),
@@ -58,10 +59,14 @@ def relevant_fields(nest: LoopNest) -> list[str]:
     local = {k for k, b in nest.buffers.items() if b.scope == "local"}
     loops = list(nest.loops())
     reduction = any(is_reduction(lp, b.statements, local) for b in bands for lp in b.loops)
-    spatial = max((sum(not is_reduction(lp, b.statements, local) for lp in b.loops) for b in bands), default=0)
+    spatial = max(
+        (sum(not is_reduction(lp, b.statements, local) for lp in b.loops) for b in bands), default=0
+    )
     reductions = max((sum(is_reduction(lp, b.statements, local) for lp in b.loops) for b in bands), default=0)
     dependent = any(is_data_dependent(lp) for lp in loops)
-    indirect = any(True for s in nest.statements() for ld in loads(s.value) for i in ld.indices for _ in loads(i))
+    indirect = any(
+        True for s in nest.statements() for ld in loads(s.value) for i in ld.indices for _ in loads(i)
+    )
     names = ["order", "tile_p", "register_p", "vector", "parallel", "omp_schedule", "chunk"]
     names += ["tile_q", "register_q", "collapse"] if spatial >= 2 else []
     names += ["tile_P"] if spatial >= 3 else []
@@ -108,31 +113,18 @@ def _repaired(recipe: Recipe, nest: LoopNest) -> Recipe:
         if recipe.register_q * recipe.register_r > MAX_REGISTER_TILE:
             changes["register_r"] = max(1, MAX_REGISTER_TILE // recipe.register_q)
     else:
-        changes["register_r"] = 0
+        if recipe.vector != "auto":
+            changes["register_r"] = 0
         if recipe.register_q * max(1, recipe.register_p) > MAX_REGISTER_TILE:
             changes["register_q"] = MAX_REGISTER_TILE // max(1, recipe.register_p)
+    if recipe.parallel == "reduction" and "accumulate" not in relevant_fields(nest):
+        changes["parallel"] = "spatial"
     if recipe.parallel == "none":
         changes |= {"omp_schedule": "static", "chunk": 0, "collapse": 1}
-    if recipe.omp_schedule == "balanced" and not any(is_data_dependent(n) for n in walk(nest.body) if isinstance(n, Loop)):
+    if recipe.omp_schedule == "balanced" and not any(
+        is_data_dependent(n) for n in walk(nest.body) if isinstance(n, Loop)
+    ):
         changes["omp_schedule"] = "static"
     if recipe.omp_schedule == "balanced":
         changes |= {"chunk": 0, "collapse": 1}
     return replace(recipe, **changes)
-
-
-def neighbours_of_best(
-    best: list[Recipe], nest: LoopNest, rng: Random, propose: Callable[[Recipe], bool], count: int
-) -> list[Recipe]:
-    """Up to `count` new recipes: mutations of the best so far, as far as `propose` accepts them."""
-    found: list[Recipe] = []
-    for _ in range(count * 20):
-        if len(found) == count:
-            break
-        parent = best[min(int(rng.expovariate(1.0)), len(best) - 1)]
-        candidate = mutate(parent, nest, rng)
-        if candidate not in found and propose(candidate):
-            found.append(candidate)
-    return found
-
-
-__all__ = ["CHOICES", "DEFAULTS", "Op", "mutate", "neighbours_of_best", "random_recipe", "relevant_fields"]

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gnnperf.nests.analysis import DTYPE_BYTES, stride, varies
-from gnnperf.nests.ir import Buffer, Op, Statement, Symbol, loads, subexpressions
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Statement, loads
 
 VECTOR_BYTES = 64
 """Vectors are written 64 bytes wide; the compiler splits them where the machine's are narrower."""
 
-ELEMENTWISE = frozenset("add sub mul div neg min max sqrt exp log abs tanh sin cos lt le gt ge eq ne select pow".split())
+ELEMENTWISE = frozenset(
+    "add sub mul div neg min max sqrt exp log abs tanh sin cos select pow".split()
+)
+COMPARISONS = frozenset("lt le gt ge eq ne".split())
 
 
 def lanes(statement: Statement, buffers: Mapping[str, Buffer]) -> int:
@@ -29,24 +32,21 @@ def vectorizable(statement: Statement, iterator: str, buffers: Mapping[str, Buff
         return False
     if any(True for i in statement.target.indices for _ in loads(i)):
         return False
-    return _elementwise(statement, dtype, buffers)
+    return _elementwise(statement.value, dtype, buffers)
 
 
-def _elementwise(statement: Statement, dtype: str, buffers: Mapping[str, Buffer]) -> bool:
-    stack = [statement.value]
-    while stack:
-        expr = stack.pop()
-        if isinstance(expr, Op):
-            if expr.name not in ELEMENTWISE:
-                return False
-            stack.extend(expr.args)
-        elif isinstance(expr, Symbol):
+def _elementwise(expr: Expr, dtype: str, buffers: Mapping[str, Buffer]) -> bool:
+    """Comparisons give masks, which only choose: `select(a < b, x, y)`."""
+    if isinstance(expr, Load):  # its subscripts are addresses, not vector values
+        return buffers[expr.buffer].dtype == dtype
+    if isinstance(expr, Op):
+        if expr.name not in ELEMENTWISE:
             return False
-        elif not hasattr(expr, "value"):  # a Load: its subscripts are addresses, not vector values
-            if buffers[expr.buffer].dtype != dtype:  # type: ignore[union-attr]
+        args = expr.args
+        if expr.name == "select":
+            condition, *values = args
+            if not isinstance(condition, Op) or condition.name not in COMPARISONS:
                 return False
-    return True
-
-
-def uses_symbol_value(statement: Statement) -> bool:
-    return any(isinstance(e, Symbol) for e in subexpressions(statement.value))
+            args = (*condition.args, *values)
+        return all(_elementwise(a, dtype, buffers) for a in args)
+    return isinstance(expr, Const)

@@ -1,0 +1,125 @@
+"""Which loops threads may share, and which reductions they do in private copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from gnnperf.nests.affine import constant
+from gnnperf.nests.analysis import DTYPE_BYTES, accesses, bound_dependences, separates
+from gnnperf.nests.ir import Buffer, Load, Loop, LoopNest, Node, Reduction, Statement, loads, reads, walk
+
+MAX_PRIVATE_BYTES = 1 << 28
+"""A thread's private copy of a reduction target."""
+
+
+def private_reductions(
+    loop: Loop, buffers: Mapping[str, Buffer], around: Mapping[str, int]
+) -> dict[str, tuple[Reduction, int]] | None:
+    """Targets that several iterations hit: buffer -> (reduction, elements of a private copy).
+
+    None where threads cannot share the loop: such a target is also read or stored plainly, is reduced
+    in two ways, is a local of an enclosing block, or is too large to copy. `around`: how often the whole
+    nest accesses each buffer; scratch that only the loop accesses belongs to one iteration.
+    """
+    inside = access_counts((loop,))
+    found: dict[str, tuple[Reduction, int]] = {}
+    for name, statements in _writers(loop).items():
+        buffer = buffers[name]
+        scratch = buffer.transient or buffer.scope == "local"
+        if (scratch and inside[name] == around[name]) or all(separates(s.target, loop) for s in statements):
+            continue
+        kinds = {s.reduce for s in statements}
+        if kinds == {None} and buffer.scope == "global":  # independent by the frontend's promise
+            continue
+        count = span_elements(buffer)
+        kind = kinds.pop()
+        if (
+            kinds
+            or kind is None
+            or buffer.scope == "local"
+            or count is None
+            or count * DTYPE_BYTES[buffer.dtype] > MAX_PRIVATE_BYTES
+            or any(load.buffer == name for load in _loads(loop))
+        ):
+            return None
+        found[name] = (kind, count)
+    return found
+
+
+def legal_threads(nest: LoopNest) -> LoopNest:
+    """Parallel annotations that would race are dropped; `collapse` is limited to the perfectly nested
+    rectangular loops, without reductions across them, that are really there."""
+    around = access_counts(nest.body)
+
+    def visit(node: Node) -> Node:
+        if not isinstance(node, Loop):
+            return node
+        if node.annotation is None or node.annotation.kind != "parallel":
+            return replace(node, body=tuple(map(visit, node.body)))
+        private = private_reductions(node, nest.buffers, around)
+        if private is None:
+            return replace(node, annotation=None)
+        depth = 1 if private else _collapsible(node, nest.buffers)
+        return replace(node, annotation=replace(node.annotation, collapse=depth))
+
+    return replace(nest, body=tuple(map(visit, nest.body)))
+
+
+def span_elements(buffer: Buffer) -> int | None:
+    """Elements from the start of memory to the last one that the buffer holds, where constant."""
+    total = buffer.offset + 1
+    for size, step in zip(buffer.shape, buffer.strides, strict=True):
+        extent = size if isinstance(size, int) else constant(size)
+        stride = step if isinstance(step, int) else constant(step)
+        if extent is None or stride is None:
+            return None
+        total += max(0, extent - 1) * max(0, stride)
+    return total
+
+
+def _collapsible(loop: Loop, buffers: Mapping[str, Buffer]) -> int:
+    assert loop.annotation is not None
+    depth, inner, outer = 1, loop, {loop.iterator}
+    while depth < loop.annotation.collapse and len(inner.body) == 1 and isinstance(inner.body[0], Loop):
+        child = inner.body[0]
+        if child.annotation is not None or outer & bound_dependences(child) or not _disjoint(child, buffers):
+            break
+        if any(True for bound in (child.start, child.stop) for _ in loads(bound)):
+            break
+        outer.add(child.iterator)
+        inner, depth = child, depth + 1
+    return depth
+
+
+def _disjoint(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
+    """Different iterations store to different elements: no reduction runs across the loop."""
+    return loop.independent and all(
+        buffers[s.target.buffer].scope == "local" or separates(s.target, loop)
+        for statements in _writers(loop).values()
+        for s in statements
+    )
+
+
+def _writers(loop: Loop) -> dict[str, list[Statement]]:
+    found: dict[str, list[Statement]] = {}
+    for node in walk(loop.body):
+        if isinstance(node, Statement):
+            found.setdefault(node.target.buffer, []).append(node)
+    return found
+
+
+def _loads(loop: Loop) -> Iterator[Load]:
+    for node in walk((loop,)):
+        if isinstance(node, Statement):
+            yield from reads(node)
+        else:
+            yield from (load for bound in (node.start, node.stop) for load in loads(bound))
+
+
+def access_counts(body: tuple[Node, ...]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for node in body:
+        for access in accesses(node):
+            counts[access.load.buffer] = counts.get(access.load.buffer, 0) + 1
+    return counts
