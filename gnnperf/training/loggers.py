@@ -36,8 +36,10 @@ class OfflineWandbLogger(WandbLogger):
             log.warning("WANDB_MODE=online without WANDB_API_KEY: logging to W&B offline")
         mode = "online" if online else "disabled" if wanted == "disabled" else "offline"
         settings = wandb.Settings(init_timeout=30, silent=True, console="off")
-        Path(save_dir).mkdir(parents=True, exist_ok=True)
-        super().__init__(name=name, save_dir=save_dir, project=project, mode=mode, settings=settings)
+        # W&B writes from a process of its own, whose current folder may not be ours.
+        folder = Path(save_dir).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(name=name, save_dir=folder, project=project, mode=mode, settings=settings)
         self._wandb_init.pop("anonymous", None)  # wandb warns of it, whatever its value
 
     @property

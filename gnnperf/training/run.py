@@ -21,6 +21,9 @@ from gnnperf.training.data import CorpusDataModule
 from gnnperf.training.loggers import close_wandb
 from gnnperf.training.module import RetrievalModule
 
+CHECKPOINT_WORDS = ("best", "last", "hpc", "registry")
+"""What Lightning takes for --ckpt_path besides a file."""
+
 
 @dataclass(frozen=True)
 class TrainingRun:
@@ -68,6 +71,14 @@ class TrainCLI(LightningCLI):
     def subcommands() -> dict[str, set[str]]:
         """Those of LightningCLI but `predict`: `gnnperf embed` does that."""
         return {name: skip for name, skip in LightningCLI.subcommands().items() if name != "predict"}
+
+    def before_instantiate_classes(self) -> None:
+        """Without a checkpoint, `validate` and `test` would report on an untrained encoder."""
+        checkpoint = self._get(self.config, "ckpt_path")
+        if self.subcommand != "fit" and not checkpoint:
+            raise InputError(f"`{self.subcommand}` needs a trained encoder, got none; give --ckpt_path FILE")
+        if checkpoint and checkpoint not in CHECKPOINT_WORDS and not Path(checkpoint).is_file():
+            raise InputError(f"expected a checkpoint file, got {checkpoint}; give one written by `fit`")
 
     @property
     def folder(self) -> Path:

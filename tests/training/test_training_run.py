@@ -124,6 +124,15 @@ def test_user_mistakes_are_one_line(tmp_path: Path, args: list[str], message: st
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [([], "`test` needs a trained encoder"), (["--ckpt_path=none.ckpt"], "expected a checkpoint file")],
+)
+def test_an_untrained_encoder_is_not_tested(tmp_path: Path, more: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        train(["test", *arguments(tmp_path, *more)])
+
+
 def test_families_never_cross_the_split(tmp_path: Path) -> None:
     data = CorpusDataModule(str(two_worlds(tmp_path)), ["map_add"], ["reduce_exp"])
     data.setup()
