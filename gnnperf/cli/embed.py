@@ -28,8 +28,9 @@ def embed(
     equal programs; the distance of two nests is 1 - the dot product of their vectors.
     """
     from gnnperf.frontends.dace import load_kernel
-    from gnnperf.nests.to_graph import nest_graph
+    from gnnperf.measure import Compiler, Runner
     from gnnperf.nn import load_bundle
+    from gnnperf.tuning.cases import capture_for_graphs, unit_graph
 
     bundle = load_bundle(checkpoint)
     rows: list[dict[str, Any]] = []
@@ -37,8 +38,10 @@ def embed(
     with progress("reading", len(kernels)) as advance:
         for spec in kernels:
             kernel = load_kernel(spec, symbols, inputs, seed)
+            with Compiler() as compiler, Runner() as runner:
+                capture_for_graphs(kernel, compiler, runner)
             for unit in kernel.units:
-                graphs.append(nest_graph(unit.nest))
+                graphs.append(unit_graph(unit))
                 rows.append({"kernel": spec, "nest": unit.name, "digest": graphs[-1].digest})
             left_out = [f"{part.label}: {part.reason}" for part in kernel.skipped]
             if not kernel.units:

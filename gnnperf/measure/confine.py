@@ -44,12 +44,22 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-def prefer_this_process() -> None:
-    """Highest ordinary priority, where we may: a pinned OpenMP thread that waits for its processor
-    keeps its whole team spinning at the next barrier. Not a real-time class: a candidate that
-    loops for ever must not shut out the server that will kill it."""
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
+WATCHER, MEASURED = 2, 1
+"""Real-time priorities: the server can always end the candidate it watches."""
+
+
+def prefer_this_process(priority: int = MEASURED) -> None:
+    """Run before all ordinary processes, where we may: a pinned OpenMP thread that waits for its
+    processor keeps its whole team spinning at the next barrier, and a busy machine then makes every
+    parallel schedule look a hundred times slower than it is. Niceness does not help: it is weighed
+    within a session only. The kernel leaves ordinary processes 5% of each second, so a candidate
+    that loops for ever slows the machine down until its time limit, but does not stop it.
+    """
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(priority))
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, -20)
 
 
 def limit_memory(allowance_bytes: int, threads: int) -> int:

@@ -24,7 +24,7 @@ import numpy as np
 
 from gnnperf.measure import candidate
 from gnnperf.measure.arrays import Bytes, Layout
-from gnnperf.measure.confine import die_with_parent
+from gnnperf.measure.confine import WATCHER, die_with_parent, prefer_this_process
 from gnnperf.measure.protocol import receive, send
 
 
@@ -40,6 +40,7 @@ class Server:
 
     def serve(self) -> None:
         """Answer requests until the client is gone."""
+        prefer_this_process(WATCHER)
         while True:
             try:
                 job, blobs = receive(self.client)

@@ -6,7 +6,6 @@ accept beyond noise -> splice -> verify and measure the whole kernel (design, se
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,18 +13,17 @@ from typing import Any
 
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import GnnperfError, MeasureError
-from gnnperf.frontends.dace import DaceKernel, Unit, splice
+from gnnperf.frontends.dace import DaceKernel, Unit, capture_inputs, splice
 from gnnperf.graph import ProgramGraph
-from gnnperf.measure import Compiler, Limits, Measurement, Runner
-from gnnperf.nests import nest_graph
+from gnnperf.measure import Compiler, Measurement, Runner
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.neighbours import Calibration, nearest
 from gnnperf.retrieval.ranking import Candidate, rank
 from gnnperf.retrieval.report import NestReport, Retrieval, Timing, Tried
 from gnnperf.schedules import apply, emit
 from gnnperf.store import Neighbour, Store
-from gnnperf.tuning import Bench, Trial
-from gnnperf.tuning.cases import UnitCase, WholeKernel
+from gnnperf.tuning import Bench
+from gnnperf.tuning.cases import UnitCase, WholeKernel, capture_for_graphs, unit_graph
 
 POOL = 24
 """Candidates ranked per nest; those that do not fit or lower to the same code give way to the next."""
@@ -76,6 +74,9 @@ class Transfer:
     def run(self, compiler: Compiler, runner: Runner) -> tuple[Retrieval, Any, list[Query]]:
         """(report, tuned SDFG or None where the baseline was kept, the queries with their measurements)."""
         started = time.monotonic()
+        self.notify("reading the kernel's inputs")
+        capture = capture_for_graphs if self.options.model_only else capture_inputs
+        self._timed("inputs", lambda: capture(self.kernel, compiler, runner))
         queries = self.ask()
         if self.options.model_only:
             return self._report(queries, None, None, started, "nothing was measured (--model-only)"), None, queries
@@ -97,8 +98,8 @@ class Transfer:
 
     def ask(self) -> list[Query]:
         """Graphs, embeddings, neighbours and ranked candidates of all nests."""
-        units = [u for u in self.kernel.units if u.skipped is None]
-        queries = self._timed("graphs", lambda: [Query(u, nest_graph(u.nest)) for u in units])
+        units = [u for u in self.kernel.units if u.skipped is None and any(True for _ in u.nest.loops())]
+        queries = self._timed("graphs", lambda: [Query(u, unit_graph(u)) for u in units])
         if not queries:
             return []
         vectors = self._timed("embedding", lambda: self.bundle.embed([q.graph for q in queries]))
@@ -139,7 +140,7 @@ class Transfer:
             except GnnperfError as error:
                 query.reason = f"the nest cannot be measured alone: {error}"
                 continue
-            share = query.case.baseline_s * query.unit.executions / whole.baseline.runtime_s
+            share = query.case.baseline_s * (query.unit.executions or 1) / whole.baseline_s
             if share < WORTHLESS_SHARE:
                 query.reason = f"{share:.2%} of the kernel's runtime: not worth a trial"
                 continue
@@ -201,7 +202,7 @@ class Transfer:
     def _report(
         self, queries: list[Query], whole: WholeKernel | None, tuned: Measurement | None, started: float, note: str
     ) -> Retrieval:
-        baseline = None if whole is None else whole.baseline
+        baseline = None if whole is None else Timing(whole.baseline_s, whole.baseline_interval_s)
         timing = baseline
         speedup: float | None = None if whole is None else 1.0
         interval: tuple[float, float] | None = None
@@ -227,7 +228,10 @@ class Transfer:
             candidates_measured=sum(m.status != "not_applicable" for q in queries for _, m in q.tried),
             wall_s=time.monotonic() - started,
             nests=[nest_report(q, self.options.k, whole, tuned is not None) for q in queries],
-            skipped=[{"part": u.label, "reason": u.skipped} for u in self.kernel.units if u.skipped is not None],
+            skipped=[
+                *({"part": part.label, "reason": part.reason} for part in self.kernel.skipped),
+                *({"part": u.name, "reason": u.skipped} for u in self.kernel.units if u.skipped is not None),
+            ],
             stages_s=dict(self.stages_s),
         )
 
@@ -252,7 +256,7 @@ def nest_report(query: Query, k: int, whole: WholeKernel | None, spliced: bool) 
         tried = [_tried(rank_, c, m) for rank_, (c, m) in enumerate(pending, start=1)]
     share = None
     if whole is not None and baseline_s is not None:
-        share = min(1.0, baseline_s * query.unit.executions / whole.baseline.runtime_s)
+        share = min(1.0, baseline_s * (query.unit.executions or 1) / whole.baseline_s)
     return NestReport(
         name=query.unit.nest.name,
         digest=query.graph.digest,
@@ -293,5 +297,3 @@ def _tried(rank_: int, candidate: Candidate, measurement: Measurement | None) ->
         detail=measurement.detail,
     )
 
-
-__all__ = ["Limits", "Options", "Query", "Transfer", "Trial", "json", "nest_report"]

@@ -19,13 +19,12 @@ from typing import Any
 import yaml
 
 from gnnperf.devices import DeviceSpec, probe
-from gnnperf.errors import GnnperfError, InputError, MeasureError
-from gnnperf.frontends.dace import load_kernel
+from gnnperf.errors import BuildError, GnnperfError, InputError, MeasureError
+from gnnperf.frontends.dace import capture_inputs, load_kernel
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Case, Compiler, Runner, profile
-from gnnperf.nests import nest_graph
 from gnnperf.schedules import Recipe
-from gnnperf.tuning.cases import UnitCase, prepare_kernel
+from gnnperf.tuning.cases import UnitCase, unit_graph
 from gnnperf.tuning.corpus_log import CorpusLog
 from gnnperf.tuning.search import SearchBudget, default_starts, search
 from gnnperf.tuning.trials import Bench, Trial
@@ -128,17 +127,19 @@ class Collector:
     def _cases(self, entry: Entry) -> Iterator[tuple[UnitCase, ProgramGraph]]:
         inputs = self.config.path(entry.inputs) if entry.inputs else None
         kernel = load_kernel(self.config.path(entry.kernel), entry.symbols, inputs, self.config.seed)
-        prepare_kernel(kernel, self.compiler, self.runner)
+        capture_inputs(kernel, self.compiler, self.runner)
         for skipped in kernel.skipped:
             self.warn(f"{entry.kernel}: {skipped.label}: {skipped.reason}")
         for unit in kernel.units:
             if unit.skipped is not None:
                 self.warn(f"{entry.kernel}: {unit.name}: {unit.skipped}")
                 continue
-            graph = nest_graph(unit.nest)
+            if not any(True for _ in unit.nest.loops()):
+                continue
+            graph = unit_graph(unit)
             try:
                 yield UnitCase.prepare(unit, "auto", self.compiler, self.runner), graph
-            except MeasureError as error:
+            except (BuildError, MeasureError) as error:
                 self.warn(f"{entry.kernel}: {unit.name}: {error}")
 
     def _search(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:

@@ -1,0 +1,184 @@
+"""`gnnperf retrieve`: the main job."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gnnperf.cli.options import checkpoint_option, kernel_options
+from gnnperf.cli.output import Report, Verb, to_json
+
+if TYPE_CHECKING:
+    from gnnperf.retrieval.report import Retrieval
+    from gnnperf.store import Store
+
+
+@click.command(cls=Verb)
+@click.argument("kernel")
+@kernel_options
+@checkpoint_option
+@click.option("-k", default=3, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per nest.")
+@click.option(
+    "--baseline", type=click.Choice(["auto", "simplify"]), default="auto", show_default=True,
+    help="What to beat: DaCe's auto_optimize, or the plain program.",
+)  # fmt: skip
+@click.option(
+    "--budget", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True),
+    help="Wall time for measuring candidates; what is left then is not tried.",
+)  # fmt: skip
+@click.option("--model-only", is_flag=True, help="Rank schedules and measure nothing.")
+@click.option("--explain", is_flag=True, help="Show the neighbours, and what was tried and refused, and why.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="Write the tuned SDFG, a compiled library, a script that runs it, and the report.",
+)  # fmt: skip
+@click.option(
+    "--store", "store_location", metavar="DIR|URI",
+    help="Your schedule store: searched beside the released one, and what is measured is added to it."
+    "  [default: $GNNPERF_STORE, else in the user's data folder]",
+)  # fmt: skip
+@click.option("--no-store", is_flag=True, help="Use the released store only and remember nothing.")
+def retrieve(
+    kernel: str, symbols: dict[str, int], inputs: str | None, seed: int, checkpoint: Path, k: int, baseline: str,
+    budget: float | None, model_only: bool, explain: bool, output: Path | None, store_location: str | None,
+    no_store: bool,
+) -> Report:  # fmt: skip
+    """Make a kernel faster with the schedules of kernels like it.
+
+    KERNEL is path/to/file.py:name (a @dace.program) or an .sdfg/.sdfgz file. Every loop nest is looked up in
+    the schedule store; the k best candidates are compiled, verified against the plain program and timed
+    beside the baseline; winners are put back and the whole kernel is verified and timed. The result is
+    never slower than the baseline: what does not win beyond noise is not kept.
+    """
+    from gnnperf.devices import describe_host
+    from gnnperf.errors import GnnperfError
+    from gnnperf.frontends.dace import load_kernel
+    from gnnperf.measure import Compiler, Runner
+    from gnnperf.nn import load_bundle
+    from gnnperf.retrieval.neighbours import Calibration
+    from gnnperf.retrieval.output import check_output, write_output
+    from gnnperf.retrieval.records import remember
+    from gnnperf.retrieval.transfer import Options, Transfer
+
+    if output is not None:
+        check_output(output)
+    loaded = load_kernel(kernel, symbols, inputs, seed)
+    bundle = load_bundle(checkpoint)
+    released, own = _stores(checkpoint, store_location, no_store)
+    transfer = Transfer(
+        loaded,
+        bundle,
+        [released] if own is None else [released, own],
+        describe_host(),
+        Calibration.load(checkpoint),
+        Options(k=k, baseline=baseline, budget_s=budget, model_only=model_only),
+        notify=lambda text: click.echo(f"gnnperf: {text}", err=True),
+    )
+    with Compiler() as compiler, Runner() as runner:
+        result, tuned, queries = transfer.run(compiler, runner)
+        if own is not None and not model_only:
+            try:
+                remember(own, queries, loaded.name, bundle, transfer.device)
+            except GnnperfError as error:  # the answer is worth more than the memory of it
+                click.echo(f"gnnperf: nothing was remembered: {error}", err=True)
+        if output is not None:
+            write_output(output, loaded, tuned, to_json(result.to_dict()), compiler)
+    return Report(result.to_dict(), _view(result, explain))
+
+
+def user_store() -> Path:
+    """Where a user's own records live unless told otherwise."""
+    data_home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(data_home).expanduser() / "gnnperf" / "store"
+
+
+def _stores(checkpoint: Path, location: str | None, no_store: bool) -> tuple[Store, Store | None]:
+    from gnnperf.store import Store
+
+    released = Store.open(checkpoint / "store")
+    if no_store:
+        return released, None
+    chosen = location or os.environ.get("GNNPERF_STORE") or str(user_store())
+    return released, Store.open(chosen, create=True)
+
+
+# --------------------------------------------------------------------------- for people
+
+
+def _view(result: Retrieval, explain: bool) -> Any:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[Any] = [_summary(result)]
+    table = Table("nest", "share", "neighbour", "distance", "schedule", "status", "speedup", box=None)
+    for nest in result.nests:
+        share = "" if nest.share is None else f"{nest.share:.0%}"
+        shown = nest.candidates if explain else _shown(nest)
+        if not shown:
+            table.add_row(nest.name, share, "", "", nest.reason, "kept", "")
+        for position, tried in enumerate(shown):
+            kept = " (kept)" if nest.accepted is not None and tried.schedule == nest.accepted else ""
+            table.add_row(
+                nest.name if position == 0 else "",
+                share if position == 0 else "",
+                tried.neighbour_kernel,
+                f"{tried.distance:.3f}",
+                tried.words + (f" - {tried.detail}" if explain and tried.detail else ""),
+                tried.status + kept,
+                _speedup(tried.speedup, tried.speedup_interval),
+            )
+    parts.append(table)
+    if explain:
+        parts += [Text(line) for line in _explanations(result)]
+    return Group(*parts)
+
+
+def _summary(result: Retrieval) -> Any:
+    from rich.text import Text
+
+    lines = []
+    if result.baseline is not None and result.tuned is not None:
+        lines.append(
+            f"{result.kernel} on {result.device}: {_ms(result.baseline)} {result.baseline_name} -> {_ms(result.tuned)}, "
+            f"{_speedup(result.speedup, result.speedup_interval)}"
+            f"{', results verified' if result.verified else ''}; {result.candidates_measured} candidates measured in "
+            f"{result.wall_s:.1f} s"
+        )
+    if result.note:
+        lines.append(result.note)
+    if result.baseline_note:
+        lines.append(f"baseline is {result.baseline_name}: {result.baseline_note}")
+    lines += [f"not tuned: {part['part']}: {part['reason']}" for part in result.skipped]
+    return Text("\n".join(lines))
+
+
+def _shown(nest: Any) -> list[Any]:
+    """The winner, or else the best of what was tried."""
+    if nest.accepted is not None:
+        return [t for t in nest.candidates if t.schedule == nest.accepted][:1]
+    return sorted(nest.candidates, key=lambda t: -(t.speedup or 0.0))[:1]
+
+
+def _explanations(result: Retrieval) -> list[str]:
+    lines = []
+    for nest in result.nests:
+        near = ", ".join(f"{n['kernel']} ({n['distance']:.3f})" for n in nest.neighbours) or "none"
+        lines.append(f"{nest.name}: neighbours by distance: {near}")
+        if nest.reason:
+            lines.append(f"{nest.name}: {nest.reason}")
+    return lines
+
+
+def _speedup(speedup: float | None, interval: tuple[float, float] | None) -> str:
+    if speedup is None:
+        return ""
+    return f"{speedup:.2f}x" + (f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else "")
+
+
+def _ms(timing: Any) -> str:
+    lo, hi = timing.interval_s
+    return f"{timing.runtime_s * 1e3:.3f} ms [{lo * 1e3:.3f}, {hi * 1e3:.3f}]"

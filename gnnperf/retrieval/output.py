@@ -1,0 +1,151 @@
+"""`retrieve --output DIR`: the tuned kernel in forms that outlive gnnperf.
+
+DIR/kernel.sdfgz     the tuned SDFG (the normal form of the user's program where the baseline was kept)
+DIR/libkernel.so     the same, compiled for this machine
+DIR/run.py           loads the library; `call(**arrays)` for other programs, `python run.py` to try it
+DIR/report.json      the document of `--json`
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnnperf.errors import GnnperfError, InputError
+from gnnperf.frontends.dace import DaceKernel, dace_source
+from gnnperf.measure import Compiler, Library
+
+SDFG, LIBRARY, SCRIPT, REPORT = "kernel.sdfgz", "libkernel.so", "run.py", "report.json"
+
+
+def check_output(folder: Path) -> None:
+    """Refuse early, before minutes of work: InputError where the folder cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"--output: expected a folder that can be written, got {folder}: {error.strerror}; choose another"
+        ) from None
+
+
+def write_output(folder: Path, kernel: DaceKernel, tuned: Any, report: str, compiler: Compiler) -> None:
+    """Write all files, each under a temporary name first: a full disk leaves no half file behind.
+
+    tuned: the tuned SDFG, or None where the baseline was kept. report: text of report.json.
+    """
+    sdfg = kernel.sdfg if tuned is None else tuned
+    library = compiler.build(dace_source(sdfg, f"{kernel.name}_out"))
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".gnnperf-") as scratch:
+            new = Path(scratch)
+            sdfg.save(str(new / SDFG), compress=True)
+            shutil.copyfile(library.path, new / LIBRARY)
+            (new / SCRIPT).write_text(_script(kernel, library))
+            (new / REPORT).write_text(report + "\n")
+            for name in (SDFG, LIBRARY, SCRIPT, REPORT):
+                os.replace(new / name, folder / name)
+    except OSError as error:
+        raise GnnperfError(
+            f"cannot write the results to {folder}: {error.strerror}; the report is printed all the same, "
+            "choose another folder and run again"
+        ) from None
+
+
+_TEMPLATE = '''"""{name}: compiled by gnnperf. Needs only NumPy.
+
+call(**arguments) runs the kernel in place. `python {script}` runs it once on made-up inputs.
+"""
+
+import ctypes
+import pathlib
+import time
+
+import numpy as np
+
+ARGUMENTS = {arguments}
+"""(name, C type or "*" for an array, dtype, shape, strides in elements), in the order of the C function."""
+INIT = {init}
+SYMBOL = "{symbol}"
+
+library = ctypes.CDLL(str(pathlib.Path(__file__).resolve().parent / "{library}"))
+_initialise = getattr(library, f"__dace_init_{{SYMBOL}}")
+_initialise.restype = ctypes.c_void_p
+_program = getattr(library, f"__program_{{SYMBOL}}")
+_finalise = getattr(library, f"__dace_exit_{{SYMBOL}}")
+
+
+def call(**arguments):
+    """Run once. Arrays must have the dtypes, shapes and memory order of ARGUMENTS; they are written in place."""
+    values = []
+    for name, ctype, dtype, shape, strides in ARGUMENTS:
+        value = arguments[name]
+        if ctype != "*":
+            values.append(getattr(ctypes, ctype)(value))
+            continue
+        expected = tuple(s * np.dtype(dtype).itemsize for s in strides)
+        if value.dtype != dtype or value.shape != tuple(shape) or (value.size and value.strides != expected):
+            raise TypeError(f"{{name}}: expected {{dtype}}{{list(shape)}}, got {{value.dtype}}{{list(value.shape)}}")
+        values.append(ctypes.c_void_p(value.ctypes.data))
+    handle = ctypes.c_void_p(_initialise(*(getattr(ctypes, t)(arguments[n]) for n, t in INIT)))
+    _program(handle, *values)
+    _finalise(handle)
+
+
+def example():
+    """Arrays and scalars of the right kinds: the kernel runs, the values mean nothing."""
+    rng = np.random.default_rng(0)
+    made = dict({scalars})
+    for name, ctype, dtype, shape, strides in ARGUMENTS:
+        if ctype != "*":
+            continue
+        size = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if all(shape) else 0
+        flat = rng.random(size).astype(dtype) if np.dtype(dtype).kind == "f" else np.zeros(size, dtype)
+        item = np.dtype(dtype).itemsize
+        made[name] = np.lib.stride_tricks.as_strided(flat, shape, [s * item for s in strides])
+    return made
+
+
+if __name__ == "__main__":
+    arguments = example()
+    call(**arguments)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        call(**arguments)
+        times.append(time.perf_counter() - start)
+    print(f"{name}: {{min(times) * 1e3:.3f}} ms")
+'''
+
+
+def _script(kernel: DaceKernel, library: Library) -> str:
+    from gnnperf.measure.library import CTYPES
+
+    arguments, scalars = [], []
+    for argument in library.arguments:
+        value = np.asarray(kernel.data[argument.name])
+        if argument.ctype == "*":
+            strides = tuple(s // value.itemsize for s in value.strides)
+            arguments.append((argument.name, "*", str(value.dtype), value.shape, strides))
+        else:
+            arguments.append((argument.name, CTYPES[argument.ctype], str(value.dtype), (), ()))
+            scalars.append((argument.name, value.item()))
+    init = []
+    for argument in library.init:
+        init.append((argument.name, CTYPES[argument.ctype]))
+        if argument.name not in dict(scalars):
+            scalars.append((argument.name, np.asarray(kernel.data[argument.name]).item()))
+    return _TEMPLATE.format(
+        name=kernel.name, script=SCRIPT, symbol=library.symbol, library=LIBRARY, arguments=_lines(arguments),
+        init=repr(init), scalars=repr(scalars),
+    )  # fmt: skip
+
+
+def _lines(items: list[Any]) -> str:
+    return "[\n" + "".join(f"    {item!r},\n" for item in items) + "]"
