@@ -7,17 +7,29 @@ from dataclasses import replace
 
 from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import (
+    Band,
     accesses,
     band,
     bound_dependences,
     extent,
+    mentions,
     read,
     rebuild,
     safe_parallel,
     varies,
     written,
 )
-from gnnperf.nests.ir import Buffer, Load, Loop, LoopNest, Node, Symbol
+from gnnperf.nests.ir import (
+    Buffer,
+    Load,
+    Loop,
+    LoopNest,
+    Node,
+    Statement,
+    Symbol,
+    substitute_node,
+    walk,
+)  # fmt: skip
 from gnnperf.nests.normalise import normalise
 
 MAX_UNIT_ITEMS = 16
@@ -183,10 +195,7 @@ def fuse_outermost(nest: LoopNest) -> LoopNest | None:
     first = chosen[0]
     inner: list[Node] = []
     for number, (node, loop) in enumerate(zip(nodes, chosen, strict=True)):
-        loops = band(node).loops
-        rest = [lp for lp in loops if lp is not loop]
-        if any(loop.iterator in bound_dependences(lp) for lp in rest[: loops.index(loop)]):
-            return None
+        rest = [lp for lp in band(node).loops if lp is not loop]
         body = rebuild(rest, band(node).body)
         inner.extend(_rename_iterators(n, loop.iterator, first.iterator, number) for n in body)
     return replace(nest, body=(replace(first, body=tuple(inner)),))
@@ -194,8 +203,6 @@ def fuse_outermost(nest: LoopNest) -> LoopNest | None:
 
 def _rename_iterators(node: Node, old: str, new: str, number: int) -> Node:
     """The shared iterator takes one name; the others are made unique per nest."""
-    from gnnperf.nests.ir import substitute_node, walk
-
     names = {lp.iterator: f"{lp.iterator}_{number}" for lp in walk((node,)) if isinstance(lp, Loop)}
     node = substitute_node(node, {old: Symbol(new), **{k: Symbol(v) for k, v in names.items()}})
     return _rename_loops(node, names)
@@ -209,7 +216,7 @@ def _rename_loops(node: Node, names: Mapping[str, str]) -> Node:
 
 
 def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list[Loop] | None:
-    candidates = [[lp for lp in band(n).loops if _fusable(lp, buffers)] for n in nodes]
+    candidates = [_movable_outermost(band(n), buffers) for n in nodes]
     for lead in candidates[0]:
         chosen: list[Loop] | None = [lead]
         for options in candidates[1:]:
@@ -226,12 +233,21 @@ def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list
     return None
 
 
-def _fusable(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
-    if not safe_parallel(loop, buffers):
-        return False
-    from gnnperf.nests.ir import Statement, walk
+def _movable_outermost(nest: Band, buffers: Mapping[str, Buffer]) -> list[Loop]:
+    """Spatial loops that nothing keeps inside: no sequential loop and no loop of their bounds around."""
+    found: list[Loop] = []
+    around: set[str] = set()
+    for loop in nest.loops:
+        if not loop.independent:
+            break
+        around.add(loop.iterator)
+        if not (bound_dependences(loop) & around) and _spatial(loop, buffers):
+            found.append(loop)
+    return found
 
-    return all(
+
+def _spatial(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
+    return safe_parallel(loop, buffers) and all(
         varies(s.target, loop.iterator) or buffers[s.target.buffer].scope == "local"
         for s in walk(loop.body)
         if isinstance(s, Statement)
@@ -272,12 +288,6 @@ def alignment(load: Load, iterator: str) -> tuple[int, int] | None:
         form = affine(index)
         if form.terms == {Symbol(iterator): 1} and found is None:
             found = (dimension, form.constant)
-        elif any(True for atom in form.terms if _mentions(atom, iterator)):
+        elif any(mentions(atom, iterator) for atom in form.terms):
             return None
     return found
-
-
-def _mentions(atom: object, iterator: str) -> bool:
-    from gnnperf.nests.analysis import mentions
-
-    return mentions(atom, iterator)  # type: ignore[arg-type]

@@ -19,10 +19,12 @@ from gnnperf.nests.analysis import (
     extent,
     is_reduction,
     rebuild,
+    separates,
     stride,
     varies,
     written,
 )  # fmt: skip
+from gnnperf.nests.dtypes import as_stored
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -203,10 +205,18 @@ def _inline_everywhere(
         if not _safe_in_place(nodes[i], sources, statement, name, inverse):
             return False
 
+    readers = {
+        buffers[s.target.buffer].dtype
+        for i in users
+        for s in walk((nodes[i],))
+        if isinstance(s, Statement) and any(ld.buffer == name for ld in reads(s))
+    }
+    stored = as_stored(statement.value, buffers[name].dtype, readers, buffers)
+
     def inline(expr: Expr) -> Expr:
         if isinstance(expr, Load) and expr.buffer == name:
             values = {it: Op("sub", (expr.indices[d], Const(off))) for d, (it, off) in inverse.items()}
-            return substitute(statement.value, values)
+            return substitute(stored, values)
         return expr
 
     for i in users:
@@ -257,7 +267,7 @@ def _safe_in_place(
         for load in loads(substitute(producer.value, values)):
             if load.buffer == target.buffer and tuple(map(simplify, load.indices)) != target.indices:
                 return False
-    return all(varies(target, lp.iterator) for lp in walk((node,)) if isinstance(lp, Loop))
+    return all(separates(target, lp) for lp in walk((node,)) if isinstance(lp, Loop))
 
 
 # --------------------------------------------------------------------------- initial values of reductions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from gnnperf.errors import NotApplicable
@@ -138,7 +138,9 @@ class Scalar:
         if isinstance(expr, Load):
             return self.element(expr)
         if expr.name.startswith("cast:"):
-            return f"({CTYPES[expr.name[5:]]})({self.text(expr.args[0])})"
+            dtype = expr.name.removeprefix("cast:")
+            inner = replace(self, dtype=dtype) if dtype.startswith("float") else self
+            return f"({CTYPES[dtype]})({inner.text(expr.args[0])})"
         args = [self.text(a) for a in expr.args]
         if expr.name in _INFIX and len(args) == 2:
             return f"({args[0]} {_INFIX[expr.name]} {args[1]})"

@@ -1,0 +1,61 @@
+"""The type of an expression's value, as the C++ that is emitted computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, subexpressions
+
+_LOGICAL = frozenset("lt le gt ge eq ne and or not".split())
+_REAL = frozenset("sqrt exp log tanh sin cos floor ceil pow div".split())
+_PROMOTED = frozenset("int8 int16 uint8 uint16 bool".split())
+"""C++ computes with these as int."""
+
+INTEGER, REAL = "integer literal", "real literal"
+"""Literals, iterators and parameters take the type of what they meet."""
+
+
+def value_dtype(expr: Expr, buffers: Mapping[str, Buffer]) -> str | None:
+    """dtype of the value, INTEGER or REAL where only literals decide, None where unsure."""
+    if isinstance(expr, Load):
+        return buffers[expr.buffer].dtype
+    if isinstance(expr, Const):
+        if isinstance(expr.value, bool):
+            return "bool"
+        return REAL if isinstance(expr.value, float) else INTEGER
+    if not isinstance(expr, Op):
+        return INTEGER
+    if expr.name.startswith("cast:"):
+        return expr.name.removeprefix("cast:")
+    if expr.name in _LOGICAL:
+        return "bool"
+    args = expr.args[1:] if expr.name == "select" else expr.args
+    found = {value_dtype(a, buffers) for a in args}
+    if expr.name == "pow" and len(found) > 1 and INTEGER in found:
+        return None
+    result = _common(found)
+    if expr.name in _REAL and expr.name != "div" and result is not None and "int" in result:
+        return "float64"
+    return None if result in _PROMOTED and expr.name not in ("select", "min", "max") else result
+
+
+def _common(found: set[str | None]) -> str | None:
+    strong = {f for f in found if f not in (INTEGER, REAL)}
+    if not strong:
+        return REAL if REAL in found else INTEGER
+    if len(strong) > 1:
+        return None
+    (dtype,) = strong
+    return None if dtype is None or (REAL in found and not dtype.startswith("float")) else dtype
+
+
+def as_stored(value: Expr, dtype: str, readers: set[str], buffers: Mapping[str, Buffer]) -> Expr:
+    """The value as it would be read back from a buffer of `dtype`: rounded or truncated where storing
+    would do so. `readers`: dtypes of the statements that will hold the expression."""
+    if isinstance(value, Const):
+        kind = bool if dtype == "bool" else float if dtype.startswith("float") else int
+        return Const(kind(value.value))
+    literal = any(isinstance(e, Const) and isinstance(e.value, float) for e in subexpressions(value))
+    if value_dtype(value, buffers) == dtype and not (literal and readers != {dtype}):
+        return value
+    return Op(f"cast:{dtype}", (value,))
