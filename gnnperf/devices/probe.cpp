@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <omp.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -86,7 +87,9 @@ static double *pages(size_t bytes) {
 
 int main(int argc, char **argv) {
     if (argc != 3) return 2;
-    setpriority(PRIO_PROCESS, 0, -20);  // where we may: others' work must not hide the ceiling
+    // Before all ordinary processes, where we may: others' work must not hide the ceiling.
+    const sched_param priority{1};
+    if (sched_setscheduler(0, SCHED_RR, &priority) != 0) setpriority(PRIO_PROCESS, 0, -20);
     const int threads = atoi(argv[1]);
     const long n = atol(argv[2]) / 8;
     double *a = pages(8 * n), *b = pages(8 * n), *c = pages(8 * n);
