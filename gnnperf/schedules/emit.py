@@ -25,6 +25,7 @@ from gnnperf.nests.ir import (
     Statement,
     Symbol,
     loads,
+    reads,
     substitute,
     substitute_node,
     symbols,
@@ -488,20 +489,38 @@ def _vector_dimensions(nest: LoopNest, registers: frozenset[str]) -> dict[str, i
 
 
 def _declaration_points(nest: LoopNest) -> dict[tuple[int, ...], list[str]]:
-    """Path of the innermost block that contains every access of a scratch buffer -> its names."""
+    """Path of the innermost block that contains every access of a scratch buffer -> its names. Scratch
+    memory that is read before it is written carries values from one iteration of a sequential loop to
+    the next: it is declared outside of that loop."""
     lowest: dict[str, tuple[int, ...]] = {}
-    for node, path, _ in _contexts(nest.body, (), ()):
+    for node, path, around in _contexts(nest.body, (), ()):
         if isinstance(node, Statement):
             used = {a.load.buffer for a in accesses(node)}
+            defined = _defines(node)
         else:
             used = {ld.buffer for b in (node.start, node.stop) for ld in loads(b)}
+            defined = None
         for name in used:
-            if nest.buffers[name].transient or nest.buffers[name].scope == "local":
-                lowest[name] = path if name not in lowest else _common(lowest[name], path)
+            buffer = nest.buffers[name]
+            if buffer.scope == "local":
+                lowest[name] = _common(lowest.get(name, path), path)
+            elif buffer.transient:
+                at = path
+                if name not in lowest and name != defined:
+                    at = path[: next((d for d, lp in enumerate(around) if not lp.independent), len(path))]
+                lowest[name] = _common(lowest.get(name, at), at)
     points: dict[tuple[int, ...], list[str]] = {}
     for name, path in sorted(lowest.items()):
         points.setdefault(path, []).append(name)
     return points
+
+
+def _defines(statement: Statement) -> str | None:
+    """The buffer that the statement writes without reading it."""
+    if statement.reduce or statement.guard is not None:
+        return None
+    name = statement.target.buffer
+    return None if any(ld.buffer == name for ld in reads(statement)) else name
 
 
 def _common(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
