@@ -1,4 +1,4 @@
-"""The tables in memory, arranged for exact search. A snapshot belongs to one version of its table."""
+"""The tables in memory, arranged for exact search, at one version of each."""
 
 from __future__ import annotations
 
@@ -38,12 +38,16 @@ class RecordIndex:
         self._device = codes
         self._device_code = {name: code for code, name in enumerate(fingerprints.to_pylist())}
 
-    def usable(self, digests: pa.Array, fingerprint: str) -> Bool[np.ndarray, " n"]:
-        """For each digest, whether it has an "ok" record from a device with this fingerprint."""
+    def groups(self, digests: pa.Array) -> Int64[np.ndarray, " n"]:
+        """For each digest, the number of its group, or -1."""
+        return _as_array(pc.fill_null(pc.index_in(digests, self.digests), -1))
+
+    def usable(self, fingerprint: str) -> Bool[np.ndarray, " groups+1"]:
+        """For each group, whether a device with this fingerprint has an "ok" record in it; at -1, False."""
         mine = self._ok & (self._device == self._device_code.get(fingerprint, -1))
-        has_record = np.zeros(len(self.digests) + 1, dtype=bool)  # the last stands for a nest without records
-        has_record[self._group[mine]] = True
-        return has_record[_as_array(pc.fill_null(pc.index_in(digests, self.digests), -1))]
+        usable = np.zeros(len(self.digests) + 1, dtype=bool)
+        usable[self._group[mine]] = True
+        return usable
 
     def of(self, digests: Sequence[str], fingerprint: str | None = None) -> list[tuple[Record, ...]]:
         """For each digest its records: "ok" ones by falling speedup, then the failures."""
@@ -121,6 +125,22 @@ class Embeddings:
         if not np.isfinite(norm) or norm == 0:
             raise InputError("expected an embedding that is finite and not zero; check the encoder")
         return vector / np.float32(norm)
+
+
+class Snapshot:
+    """Both tables, and how they meet: what a query needs is worked out here, when the tables are loaded."""
+
+    def __init__(self, nests: NestIndex, records: RecordIndex) -> None:
+        self.nests = nests
+        self.records = records
+        self._groups = {name: records.groups(of_one.digests) for name, of_one in nests.by_encoder.items()}
+        self._usable: dict[str, Bool[np.ndarray, " groups+1"]] = {}
+
+    def usable(self, encoder_id: str, fingerprint: str) -> Bool[np.ndarray, " n"]:
+        """For each nest embedded by the encoder, whether it has an "ok" record from such a device."""
+        if fingerprint not in self._usable:
+            self._usable[fingerprint] = self.records.usable(fingerprint)
+        return self._usable[fingerprint][self._groups[encoder_id]]
 
 
 def _unit_rows(embeddings: pa.ListArray) -> Float32[np.ndarray, "n d"]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Bool, Float32
+from jaxtyping import Float32
 
 from gnnperf.errors import InputError
 from gnnperf.store.exchange import Batch, read_export, write_export
@@ -28,7 +29,7 @@ from gnnperf.store.schema import (
     to_graph_json,
     to_records,
 )
-from gnnperf.store.snapshot import NEST_COLUMNS, NestIndex, RecordIndex
+from gnnperf.store.snapshot import NEST_COLUMNS, NestIndex, RecordIndex, Snapshot
 from gnnperf.store.tables import Table, is_local, open_tables
 
 _REEMBED_BATCH = 256
@@ -57,9 +58,8 @@ class Store:
         self.location = location
         self._nests = nests
         self._records = records
-        self._loaded_nests: tuple[int, NestIndex] | None = None
-        self._loaded_records: tuple[int, RecordIndex] | None = None
-        self._usable: dict[tuple[str, str], Bool[np.ndarray, " n"]] = {}
+        self._loaded: tuple[tuple[int, int], Snapshot] | None = None
+        self._widths: dict[str, int] = {}  # of the embeddings of each encoder
 
     @classmethod
     def open(cls, location: str | Path, create: bool = False) -> Store:
@@ -70,8 +70,7 @@ class Store:
         """
         place = str(Path(location).expanduser()) if is_local(str(location)) else str(location)
         store = cls(place, *open_tables(place, create))
-        store._nest_index()
-        store._record_index()
+        store._snapshot()
         return store
 
     # ----------------------------------------------------------------------- reading
@@ -94,22 +93,20 @@ class Store:
 
         Raises InputError: the embedding is of another length, not finite, or zero.
         """
-        nests, records = self._nest_index(), self._record_index()
-        embeddings = nests.by_encoder.get(encoder_id)
+        snapshot = self._snapshot()
+        embeddings = snapshot.nests.by_encoder.get(encoder_id)
         if embeddings is None:
             return []
-        key = (encoder_id, fingerprint)
-        if key not in self._usable:
-            self._usable[key] = records.usable(embeddings.digests, fingerprint)
-        rows, distances = embeddings.search(embedding, k + len(exclude), self._usable[key])
+        usable = snapshot.usable(encoder_id, fingerprint)
+        rows, distances = embeddings.search(embedding, k + len(exclude), usable)
         pairs = zip(embeddings.nests(rows), distances.tolist(), strict=True)
         found = [(nest, distance) for nest, distance in pairs if nest.digest not in exclude][:k]
-        of_each = records.of([nest.digest for nest, _ in found], fingerprint)
+        of_each = snapshot.records.of([nest.digest for nest, _ in found], fingerprint)
         return [Neighbour(*pair, of_one) for pair, of_one in zip(found, of_each, strict=True)]
 
     def records(self, digest: str, fingerprint: str | None = None) -> tuple[Record, ...]:
         """The records of a nest, of one device or of all: "ok" ones by falling speedup, then the failures."""
-        return self._record_index().of([digest], fingerprint)[0]
+        return self._snapshot().records.of([digest], fingerprint)[0]
 
     def graph_json(self, digest: str) -> str:
         """The program graph of a nest. Raises InputError if the store does not know the nest."""
@@ -117,14 +114,15 @@ class Store:
 
     def stale(self, encoder_id: str) -> list[str]:
         """Digests of the nests this encoder has not embedded: `nearest` cannot find them."""
-        index = self._nest_index()
+        index = self._snapshot().nests
         embedded = index.by_encoder.get(encoder_id)
         known = set(embedded.digests.to_pylist()) if embedded else set()
         return [digest for digest in index.digests() if digest not in known]
 
     def info(self) -> StoreInfo:
         """What is in the store."""
-        nests, records = self._nest_index(), self._record_index()
+        snapshot = self._snapshot()
+        nests, records = snapshot.nests, snapshot.records
         return StoreInfo(
             location=self.location,
             schema_version=SCHEMA_VERSION,
@@ -180,11 +178,12 @@ class Store:
             embed: program graphs as JSON -> f32[n, d].
         """
         stale = self.stale(encoder_id)
+        index = self._snapshot().nests
         for start in range(0, len(stale), _REEMBED_BATCH):
             digests = stale[start : start + _REEMBED_BATCH]
             graphs = self._graphs(digests)
             texts = [graphs[digest] for digest in digests]
-            self.add_nests(self._nest_index().nests(digests), texts, embed(texts), encoder_id)
+            self.add_nests(index.nests(digests), texts, embed(texts), encoder_id)
         return len(stale)
 
     def merge(self, other: Store) -> Changed:
@@ -209,7 +208,8 @@ class Store:
         """
         if keep_best is not None and keep_best < 1:
             raise InputError(f"expected to keep at least 1 record of each nest, got {keep_best}")
-        nests, records = self._nest_index(), self._record_index()
+        snapshot = self._snapshot()
+        nests, records = snapshot.nests, snapshot.records
         before = datetime.now(UTC) - failures_older_than if failures_older_than is not None else None
         nest_ids = prunable_embeddings(nests, encoder_id)
         record_ids = prunable_records(records, keep_best, before)
@@ -235,19 +235,20 @@ class Store:
 
     # ----------------------------------------------------------------------- inside
 
-    def _nest_index(self) -> NestIndex:
-        version = self._nests.version()
-        if self._loaded_nests is None or self._loaded_nests[0] != version:
-            self._usable.clear()
-            self._loaded_nests = version, NestIndex(self._nests.read(NEST_COLUMNS))
-        return self._loaded_nests[1]
+    def _snapshot(self) -> Snapshot:
+        """Both tables at their newest versions; what has not changed is not loaded again."""
+        versions = self._nests.version(), self._records.version()
+        if self._loaded is None or self._loaded[0] != versions:
+            (old_nests, old_records), old = self._loaded or ((-1, -1), None)
+            nests = old.nests if old and old_nests == versions[0] else self._load_nests()
+            records = old.records if old and old_records == versions[1] else RecordIndex(self._records.read())
+            self._loaded = versions, Snapshot(nests, records)
+        return self._loaded[1]
 
-    def _record_index(self) -> RecordIndex:
-        version = self._records.version()
-        if self._loaded_records is None or self._loaded_records[0] != version:
-            self._usable.clear()
-            self._loaded_records = version, RecordIndex(self._records.read())
-        return self._loaded_records[1]
+    def _load_nests(self) -> NestIndex:
+        nests = NestIndex(self._nests.read(NEST_COLUMNS))
+        self._widths = {name: of_one.matrix.shape[1] for name, of_one in nests.by_encoder.items()}
+        return nests
 
     def _graphs(self, digests: Sequence[str]) -> dict[str, str]:
         rows = self._nests.find("digest", digests, ("digest", "graph"))
@@ -258,28 +259,30 @@ class Store:
         return {digest: to_graph_json(blob) for digest, blob in blobs.items()}
 
     def _append_nests(self, rows: pa.Table) -> None:
-        width = {name: of_one.matrix.shape[1] for name, of_one in self._nest_index().by_encoder.items()}
+        widths = dict(self._widths)
         lengths = pc.list_value_length(rows["embedding"]).to_pylist()
         for encoder_id, length in zip(rows["encoder_id"].to_pylist(), lengths, strict=True):
-            if length != width.setdefault(encoder_id, length):
+            if length != widths.setdefault(encoder_id, length):
                 raise InputError(
-                    f"expected embeddings of length {width[encoder_id]} from encoder {encoder_id}, "
+                    f"expected embeddings of length {widths[encoder_id]} from encoder {encoder_id}, "
                     f"got {length}; another encoder needs another id"
                 )
         self._nests.append(rows)
+        self._widths = widths
 
     def _batches(self) -> Iterator[Batch]:
         """Everything in the store but what has been superseded: (rows of nests, rows of records)."""
-        nests, records = self._nest_index(), self._record_index()
+        snapshot = self._snapshot()
+        nests, records = snapshot.nests, snapshot.records
         for rows in self._nests.batches():
             yield without(rows, nests.superseded), RECORDS.empty_table()
         for rows in self._records.batches():
             yield NESTS.empty_table(), without(rows, records.superseded)
 
     def _absorb(self, batches: Iterable[Batch]) -> Changed:
-        nests = self._nest_index().rows
-        embeddings = Unseen(("digest", "encoder_id"), nests)
-        records = Unseen(("record_id",), self._record_index().rows)
+        snapshot = self._snapshot()
+        embeddings = Unseen(("digest", "encoder_id"), snapshot.nests.rows)
+        records = Unseen(("record_id",), snapshot.records.rows)
         added = [0, 0]
         for nest_batch, record_batch in batches:
             new_nests, new_records = embeddings.take(nest_batch), records.take(record_batch)
@@ -296,4 +299,8 @@ def _counts(column: pa.ChunkedArray) -> dict[str, int]:
 
 
 def _size_bytes(folder: str) -> int:
-    return sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
+    total = 0
+    for file in Path(folder).rglob("*"):
+        with suppress(FileNotFoundError):  # another process is compacting
+            total += file.stat().st_size if file.is_file() else 0
+    return total

@@ -38,6 +38,7 @@ KEEP_VERSIONS = timedelta(hours=1)
 _ATTEMPTS = 12
 _DELETE_BATCH = 20_000
 _READ_BATCH = 8_192
+_REASON_LENGTH = 240  # characters: of a failed request, LanceDB reports everything
 
 
 class Table:
@@ -265,4 +266,5 @@ def _reason(error: Exception) -> str:
     """The first line, without LanceDB's prefixes and source positions."""
     line = (str(error).splitlines() or [type(error).__name__])[0]
     line = re.sub(r",?\s*/\S+\.rs:\d+:\d+", "", line)
-    return re.sub(r"^(lance error: )?(LanceError\(\w+\): )?", "", line).strip()
+    line = re.sub(r"^(lance error: )?(LanceError\(\w+\): )?", "", line).strip()
+    return line if len(line) <= _REASON_LENGTH else f"{line[:_REASON_LENGTH]}..."
