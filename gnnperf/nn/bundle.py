@@ -160,7 +160,7 @@ def _read_metadata(folder: Path) -> BundleMetadata:
         raw["encoder"] = EncoderConfig(**raw["encoder"])
         raw["profile_fields"] = tuple(raw["profile_fields"])
         return BundleMetadata(**raw)
-    except (KeyError, TypeError, ValueError) as error:
+    except (InputError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"damaged {folder / METADATA}: {error}; restore or retrain the bundle") from error
 
 

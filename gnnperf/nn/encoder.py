@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gnnperf.errors import InputError
 from gnnperf.graph import (
     EDGE_FEATURES,
     EDGE_KINDS,
@@ -41,7 +42,10 @@ class EncoderConfig:
 
     def __post_init__(self) -> None:
         if self.width % self.heads:
-            raise ValueError(f"heads must divide width, got width={self.width}, heads={self.heads}")
+            raise InputError(f"expected heads that divide width={self.width}, got heads={self.heads}")
+
+
+DEFAULT_CONFIG = EncoderConfig()
 
 
 class Encoder(nn.Module):
@@ -54,9 +58,8 @@ class Encoder(nn.Module):
         config: hyperparameters.
     """
 
-    def __init__(self, config: EncoderConfig | None = None) -> None:
+    def __init__(self, config: EncoderConfig = DEFAULT_CONFIG) -> None:
         super().__init__()
-        config = config or EncoderConfig()
         width = config.width
         self.config = config
         self.node_scale = Standardise(NODE_FEATURES)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gnnperf.nn import ContrastiveLoss, Encoder, EncoderConfig
+from gnnperf.nn.encoder import DEFAULT_CONFIG
 from gnnperf.training.data import CorpusDataModule, NestBatch
 from gnnperf.training.metrics import oracle_regret, random_regret, transfer_regret
 
@@ -33,7 +34,7 @@ class RetrievalModule(lightning.LightningModule):
 
     def __init__(
         self,
-        encoder: EncoderConfig | None = None,
+        encoder: EncoderConfig = DEFAULT_CONFIG,
         temperature: float = 0.2,
         target_temperature: float = 0.1,
         learning_rate: float = 1e-3,

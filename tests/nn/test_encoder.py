@@ -9,6 +9,7 @@ import pytest
 import torch
 from synthetic import lonely, nest_like
 
+from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph, collate, encode
 from gnnperf.nn import PROFILE_FIELDS, Encoder, EncoderConfig, profile_row
 
@@ -102,7 +103,7 @@ def test_input_scales_are_fitted_and_stored(encoder: Encoder) -> None:
 
 
 def test_heads_must_divide_the_width() -> None:
-    with pytest.raises(ValueError, match="heads must divide width"):
+    with pytest.raises(InputError, match="expected heads that divide width=10, got heads=4"):
         EncoderConfig(width=10, heads=4)
 
 

@@ -115,6 +115,7 @@ def test_help_of_a_subcommand_is_lightnings(capsys: pytest.CaptureFixture[str]) 
         (["--data.corpus=nowhere"], "expected a corpus folder .*, got nowhere"),
         (["--data.batch_size=many"], "batch_size"),
         (["--model.depth=3"], "depth"),
+        (["--model.encoder.heads=5"], "expected heads that divide width=32, got heads=5"),
         (["-c", "missing.yaml"], "missing.yaml"),
     ],
 )
