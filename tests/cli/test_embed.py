@@ -29,6 +29,18 @@ def renamed(source: dace.float32[M, M], target: dace.float32[M, M]):
 @dace.program
 def transposed(x: dace.float32[N, N], y: dace.float32[N, N]):
     y[:] = np.transpose(x)
+
+@dace.program
+def row_sums(starts: dace.int32[N + 1], values: dace.float32[M], sums: dace.float32[N]):
+    for i in dace.map[0:N]:
+        for j in range(starts[i], starts[i + 1]):
+            sums[i] += values[j]
+
+def long_rows(N, M):
+    return {"starts": np.arange(N + 1, dtype=np.int32) * (M // N)}
+
+def short_rows(N, M):
+    return {"starts": np.arange(N + 1, dtype=np.int32)}
 """
 
 
@@ -72,6 +84,17 @@ def test_equal_programs_are_at_one_point(
     assert nests[0]["embedding"] == nests[1]["embedding"]
 
 
+def test_loops_over_data_have_the_extent_they_have_on_the_inputs(
+    kernels: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digests = []
+    for inputs in ("long_rows", "short_rows"):
+        sizes = ["--set", "N=64", "--set", "M=4096", "--inputs", f"{kernels}:{inputs}"]
+        assert run(["embed", f"{kernels}:row_sums", *sizes, "--checkpoint", str(bundle), "--json"]) == 0
+        digests += [nest["digest"] for nest in json.loads(capsys.readouterr().out)["nests"]]
+    assert len(digests) == len(set(digests)) == 2
+
+
 def test_table_names_the_nearest_of_the_others(
     kernels: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,7 +110,7 @@ def test_table_names_the_nearest_of_the_others(
     ("kernel", "message"),
     [
         ("missing.py:f", "missing.py"),
-        ("{kernels}:nothing", "it has renamed, scale, transposed"),
+        ("{kernels}:nothing", "it has renamed, row_sums, scale, transposed"),
         ("{kernels}:scale", "--set N="),
     ],
 )
