@@ -102,7 +102,7 @@ class Embeddings:
         self, query: Float32[np.ndarray, " d"], k: int, usable: Bool[np.ndarray, " n"]
     ) -> tuple[Int64[np.ndarray, " k"], Float32[np.ndarray, " k"]]:
         """Rows and cosine distances of the k usable nests nearest to the query, nearest first."""
-        similarity = np.where(usable, self.matrix @ self._unit(query), np.float32(-np.inf))
+        similarity = np.where(usable, self.matrix @ self._unit_query(query), np.float32(-np.inf))
         k = min(k, int(usable.sum()))
         if k < 1:
             return np.zeros(0, np.int64), np.zeros(0, np.float32)
@@ -114,17 +114,16 @@ class Embeddings:
         """The nests in these rows."""
         return to_nests(self._rows.take(pa.array(rows)))
 
-    def _unit(self, query: Float32[np.ndarray, " d"]) -> Float32[np.ndarray, " d"]:
+    def _unit_query(self, query: Float32[np.ndarray, " d"]) -> Float32[np.ndarray, " d"]:
         vector = np.asarray(query, dtype=np.float32)
         if vector.shape != self.matrix.shape[1:]:
             raise InputError(
                 f"expected an embedding of shape {self.matrix.shape[1:]}, got {vector.shape}; "
                 "embed with the encoder whose id was given"
             )
-        norm = float(np.linalg.norm(vector))
-        if not np.isfinite(norm) or norm == 0:
+        if not np.isfinite(vector).all() or not vector.any():
             raise InputError("expected an embedding that is finite and not zero; check the encoder")
-        return vector / np.float32(norm)
+        return _unit(vector[None])[0]
 
 
 class Snapshot:
@@ -148,7 +147,12 @@ def _unit_rows(embeddings: pa.ListArray) -> Float32[np.ndarray, "n d"]:
     if len(widths) != 1:
         raise StoreError(f"expected embeddings of one length for one encoder, got lengths {sorted(widths)}")
     matrix = embeddings.flatten().to_numpy().reshape(len(embeddings), widths[0])
-    return matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    return _unit(matrix)
+
+
+def _unit(matrix: Float32[np.ndarray, "n d"]) -> Float32[np.ndarray, "n d"]:
+    wide = matrix.astype(np.float64)  # the squares of what float32 can hold, float32 cannot
+    return (wide / np.linalg.norm(wide, axis=1, keepdims=True)).astype(np.float32)
 
 
 def _is_unsorted(column: pa.ChunkedArray) -> bool:

@@ -53,6 +53,15 @@ def test_nearest_is_exact(store: Store) -> None:
     assert len(store.nearest(query, 1000, ENCODER, DEVICE)) == 50
 
 
+@pytest.mark.parametrize("scale", [1e-40, 1e-27, 1e30])
+def test_the_length_of_an_embedding_does_not_matter(scale: float, store: Store) -> None:
+    fill(store, range(3))
+    store.add_nest(make_nest(0), make_graph(0), make_embedding(0) * np.float32(scale), ENCODER)
+    for query in (make_embedding(0), make_embedding(0) * np.float32(scale)):
+        (nearest,) = store.nearest(query, 1, ENCODER, DEVICE)
+        assert (nearest.nest, nearest.distance) == (make_nest(0), pytest.approx(0, abs=1e-4))
+
+
 def test_a_nest_is_nearest_to_itself_unless_excluded(store: Store) -> None:
     fill(store, range(5))
     own = make_nest(3).digest
