@@ -207,6 +207,14 @@ def symbols(expr: Expr) -> set[str]:
     return {e.name for e in subexpressions(expr) if isinstance(e, Symbol)}
 
 
+def expressions_of(node: Node) -> Iterator[Expr]:
+    """The expressions of a node itself, not of the nodes inside a loop."""
+    if isinstance(node, Loop):
+        yield from (node.start, node.stop)
+        return
+    yield from (e for e in (node.target, node.value, node.init, node.guard) if e is not None)
+
+
 def reads(statement: Statement) -> Iterator[Load]:
     """Loads of a statement: in the value, the guard, the initial value and all subscripts."""
     for expr in (statement.value, statement.guard, statement.init, *statement.target.indices):

@@ -25,6 +25,7 @@ from gnnperf.nests.analysis import (
     written,
 )  # fmt: skip
 from gnnperf.nests.dtypes import as_stored
+from gnnperf.nests.delinearise import delinearise
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -47,7 +48,7 @@ from gnnperf.nests.ir import (
 
 
 def normalise(nest: LoopNest) -> LoopNest:
-    body = tuple(canonical_subscripts(n) for n in nest.body)
+    body = tuple(canonical_subscripts(delinearise(canonical_subscripts(n))) for n in nest.body)
     body = tuple(part for node in body for part in fission(node, nest.buffers))
     body = forward_substitute(body, nest.buffers)
     body = merge_initialisations(body, nest.buffers)

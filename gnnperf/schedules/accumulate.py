@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import varies
 from gnnperf.nests.ir import Annotation, Buffer, Const, Expr, Load, Loop, Node, Op, Statement, Symbol
+from gnnperf.schedules.initial_values import init_statements
 
 if TYPE_CHECKING:
     from gnnperf.schedules.lower import BandLowering, Range
@@ -49,7 +50,9 @@ class Accumulators:
         lowering: BandLowering, position: int, ranges: Mapping[str, Range], statements: list[Statement]
     ) -> Accumulators | None:
         """None where the points left are too many, or unbounded, to keep locally."""
-        names = lowering.remaining_spatial(position)
+        remaining = lowering.remaining(position)
+        names = [n for n in remaining if lowering.roles.role(n) in "Pqp"]
+        moving = [n for n in remaining if n not in names]
         total = 1
         for name in names:
             if ranges[name].limit is None:
@@ -64,8 +67,11 @@ class Accumulators:
         inner: list[Statement] = []
         for statement in statements:
             target = lowering.buffers[statement.target.buffer]
-            if statement.reduce is None or target.name in lowering.own:
-                inner.append(statement)
+            one_place = not any(varies(statement.target, n) for n in moving)
+            if statement.reduce is None or target.name in lowering.own or not one_place:
+                before, plain = init_statements(lowering, position, ranges, [statement])
+                prologue.extend(before)
+                inner.extend(plain)
                 continue
             dims = [n for n in names if varies(statement.target, n)]
             here = lowering.fresh("acc")
@@ -74,7 +80,7 @@ class Accumulators:
             neutral = identity(statement.reduce, target.dtype)
             owns = whole and statement.init is not None
             start = statement.init if owns and statement.init is not None else neutral
-            prologue.extend(lowering.spatial_loops(dims, ranges, (Statement(cell, start),)))
+            prologue.extend(lowering.point_loops(dims, ranges, (Statement(cell, start),)))
             if lane_iterator is not None:
                 width = max(1, lowering.recipe.register_r) * lowering.lanes
                 lane_buffer = lowering.fresh("lanes")
@@ -84,13 +90,13 @@ class Accumulators:
                 lane_cell = Load(lane_buffer, (*cell.indices, Symbol(lane)))
                 clear = _lane_loop(lane, width, Statement(lane_cell, neutral))
                 fold = _lane_loop(lane, width, Statement(cell, lane_cell, statement.reduce))
-                prologue.extend(lowering.spatial_loops(dims, ranges, (clear,)))
-                epilogue.extend(lowering.spatial_loops(dims, ranges, (fold,)))
+                prologue.extend(lowering.point_loops(dims, ranges, (clear,)))
+                epilogue.extend(lowering.point_loops(dims, ranges, (fold,)))
                 inner.append(_across_lanes(statement, Load(lane_buffer, cell.indices), lane_iterator))
             else:
                 inner.append(replace(statement, target=cell, init=None))
             result = Statement(statement.target, cell, None if owns else statement.reduce)
-            epilogue.extend(lowering.spatial_loops(dims, ranges, (result,)))
+            epilogue.extend(lowering.point_loops(dims, ranges, (result,)))
         return Accumulators(tuple(prologue), tuple(epilogue), inner)
 
 
@@ -99,30 +105,6 @@ def _across_lanes(statement: Statement, lane_cell: Load, iterator: str) -> State
     relative to its register loop; in the scalar remainder, where both are equal, it is lane 0."""
     lane: Expr = Op("sub", (Symbol(iterator), Symbol(f"{iterator}_r")))
     return replace(statement, target=Load(lane_cell.buffer, (*lane_cell.indices, lane)), init=None)
-
-
-def explicit_init(statement: Statement) -> tuple[Statement, ...]:
-    """A reduction over no loop at all: its initial value, then its one term."""
-    if statement.init is None:
-        return (statement,)
-    return (Statement(statement.target, statement.init), replace(statement, init=None))
-
-
-def init_statements(
-    lowering: BandLowering, position: int, ranges: Mapping[str, Range], statements: list[Statement]
-) -> tuple[tuple[Node, ...], list[Statement]]:
-    """Initial values written to memory ahead of the outermost reduction loop."""
-    nodes: list[Node] = []
-    plain: list[Statement] = []
-    names = lowering.remaining_spatial(position)
-    for statement in statements:
-        if statement.init is None or statement.target.buffer in lowering.own:
-            plain.append(statement)
-            continue
-        dims = [n for n in names if varies(statement.target, n)]
-        nodes.extend(lowering.spatial_loops(dims, ranges, (Statement(statement.target, statement.init),)))
-        plain.append(replace(statement, init=None))
-    return tuple(nodes), plain
 
 
 def _relative(name: str, ranges: Mapping[str, Range]) -> Expr:

@@ -25,7 +25,7 @@ from gnnperf.nests.ir import (
     map_node,
     substitute_node,
 )  # fmt: skip
-from gnnperf.schedules.accumulate import explicit_init
+from gnnperf.schedules.initial_values import explicit_init, hoist_initial_values
 from gnnperf.schedules.lower import BandLowering
 from gnnperf.schedules.recipe import Recipe
 from gnnperf.schedules.roles import assign_roles
@@ -87,9 +87,13 @@ def streaming(recipe: Recipe) -> Recipe:
 def _lower(node: Node, unit: Unit, parallel: bool) -> tuple[Node, ...]:
     if isinstance(node, Statement):
         return explicit_init(node)
+    own = unit.own_locals(node)
+    initial, node = hoist_initial_values(node, unit.buffers, own)
+    if initial:
+        return tuple(part for n in (*initial, node) for part in _lower(n, unit, parallel))
+    assert isinstance(node, Loop)
     nest, recipe = band(node), unit.recipe
     if nest.is_perfect:
-        own = unit.own_locals(node)
         if unit.streams and not assign_roles(nest, unit.buffers, own).is_contraction:
             recipe = streaming(recipe)
         return BandLowering(nest, recipe, unit.buffers, own, parallel, unit.names).lower()

@@ -24,6 +24,7 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
+    expressions_of,
     loads,
     reads,
     substitute,
@@ -67,19 +68,22 @@ def emit(nest: LoopNest, symbol: str) -> CppFunction:
     """C++ of a nest that has no `Statement.init` left (see `apply`)."""
     arguments = tuple(nest.arguments)
     parameters = tuple(sorted(nest.parameters))
-    emitter = _Emitter(nest)
+    emitter = _Emitter(nest, symbol)
     body = emitter.program()
     signature = ", ".join(
         [f"{CTYPES[nest.buffers[b].dtype]}* __restrict__ {ident(b)}" for b in arguments]
         + [f"int64_t {iterator_name(p)}" for p in parameters]
     )
-    text = f'{PRELUDE}\nextern "C" void {symbol}({signature}) {{\n{body}}}\n'
+    parts = "".join(emitter.parts)
+    text = f'{PRELUDE}\n{parts}extern "C" void {symbol}({signature}) {{\n{body}}}\n'
     return CppFunction(symbol, text, arguments, parameters)
 
 
 @dataclass
 class _Emitter:
     nest: LoopNest
+    symbol: str
+    parts: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     depth: int = 1
     counter: int = 0
@@ -268,7 +272,7 @@ class _Emitter:
         if balanced:
             self.balanced(loop, path)
         else:
-            self.line(f"#pragma omp for schedule({kind}{chunk}) nowait")
+            self.line(f"#pragma omp for schedule({kind}{chunk}){collapse} nowait")
             self.loop_in_parallel(loop, path)
         for name, (reduction, count) in private.items():
             own, total = f"{ident(name)}_own", f"{ident(name)}_shared"
@@ -292,7 +296,45 @@ class _Emitter:
         self.line(f"{ctype}* const {ident(name)} = {ident(name)}_own;")
 
     def loop_in_parallel(self, loop: Loop, path: tuple[int, ...]) -> None:
-        self.plain(replace(loop, annotation=None), path)
+        """The loop that threads share, and those collapsed into it; their body is a function."""
+        assert loop.annotation is not None
+        loops = [loop]
+        while len(loops) < loop.annotation.collapse:
+            (inner,) = loops[-1].body
+            assert isinstance(inner, Loop)
+            loops.append(inner)
+            path = (*path, 0)
+        for each in loops:
+            self.line(self.header(each))
+            self.depth += 1
+        self.outlined(loops[-1].body, path)
+        for _ in loops:
+            self.depth -= 1
+            self.line("}")
+
+    def outlined(self, body: tuple[Node, ...], path: tuple[int, ...]) -> None:
+        """Emit a block as a function of its own and call it. Inside an OpenMP region the compiler no
+        longer knows that arrays do not overlap; as `__restrict__` arguments they do not again."""
+        outer, depth = self.lines, self.depth
+        self.lines, self.depth = [], 1
+        self.block(body, path)
+        text, self.lines, self.depth = "".join(self.lines), outer, depth
+        inside = {n for p, names in self.declare_at.items() if p[: len(path)] == path for n in names}
+        arrays = sorted({a.load.buffer for n in body for a in accesses(n)} - inside)
+        bound = {n.iterator for n in walk(body) if isinstance(n, Loop)}
+        used = {s for n in walk(body) for e in expressions_of(n) for s in symbols(e)}
+        parameters, arguments = [], []
+        for name in arrays:
+            buffer = self.buffers[name]
+            scalar = not buffer.shape and buffer.scope == "local"
+            parameters.append(f"{CTYPES[buffer.dtype]}{'&' if scalar else '* __restrict__'} {ident(name)}")
+            arguments.append(ident(name))
+        for name in sorted(used - bound):
+            parameters.append(f"int64_t {iterator_name(name)}")
+            arguments.append(iterator_name(name))
+        function = f"{self.symbol}_part{len(self.parts)}"
+        self.parts.append(f"static inline void {function}({', '.join(parameters)}) {{\n{text}}}\n")
+        self.line(f"{function}({', '.join(arguments)});")
 
     # ------------------------------------------------------------------ balanced rows
 
@@ -334,7 +376,7 @@ class _Emitter:
         self.line("const int64_t next = boundary(omp_get_thread_num() + 1, omp_get_num_threads());")
         self.line(f"for (int64_t {name} = mine; {name} < next; ++{name}) {{")
         self.depth += 1
-        self.block(loop.body, path)
+        self.outlined(loop.body, path)
         self.depth -= 1
         self.line("}")
 

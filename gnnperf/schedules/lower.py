@@ -29,7 +29,8 @@ from gnnperf.nests.ir import (
     map_node,
     substitute_node,
 )
-from gnnperf.schedules.accumulate import Accumulators, explicit_init, init_statements
+from gnnperf.schedules.accumulate import Accumulators
+from gnnperf.schedules.initial_values import explicit_init, init_statements
 from gnnperf.schedules.packing import pack_operands
 from gnnperf.schedules.recipe import Recipe
 from gnnperf.schedules.roles import Roles, assign_roles
@@ -380,10 +381,9 @@ class BandLowering:
     ) -> tuple[Node, ...]:
         return pack_operands(self, ranges, statements, position + 1)
 
-    def remaining_spatial(self, position: int) -> list[str]:
-        """Spatial iterators that still have tokens at or after `position`, in token order."""
-        names = [t.iterator for t in self.tokens[position:] if t.role in "Pqp"]
-        return list(dict.fromkeys(names))
+    def remaining(self, position: int) -> list[str]:
+        """Iterators that still have tokens at or after `position`, in token order."""
+        return list(dict.fromkeys(t.iterator for t in self.tokens[position:]))
 
     def fresh(self, stem: str) -> str:
         """A name that is not taken."""
@@ -392,10 +392,10 @@ class BandLowering:
             if name not in self.buffers and name not in self.loops:
                 return name
 
-    def spatial_loops(
+    def point_loops(
         self, names: list[str], ranges: Mapping[str, Range], body: tuple[Node, ...]
     ) -> tuple[Node, ...]:
-        """Loops over what is left of the named spatial iterators: the order of the points."""
+        """Loops over what is left of the named iterators."""
         for name in reversed(names):
             whole = ranges[name]
             if whole.size == 1:

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from gnnperf.devices import DeviceSpec, probe
-from gnnperf.errors import BuildError, GnnperfError, InputError, MeasureError
+from gnnperf.errors import BuildError, InputError, MeasureError
 from gnnperf.frontends.dace import capture_inputs, load_kernel
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Case, Compiler, Runner, profile
@@ -120,8 +120,8 @@ class Collector:
         try:
             for case, graph in self._cases(entry):
                 work(entry, case, graph)
-        except (GnnperfError, ValueError) as error:
-            self.warn(f"{entry.kernel} {_size(entry)}: {error}")
+        except Exception as error:  # one entry must not end hours of measuring; DaCe raises anything
+            self.warn(f"{entry.kernel} {_size(entry)}: {type(error).__name__}: {error}")
         self.log.mark_done(key)
 
     def _cases(self, entry: Entry) -> Iterator[tuple[UnitCase, ProgramGraph]]:
@@ -201,7 +201,8 @@ class Collector:
         c = case.case
         dtypes = {b.dtype for b in c.nest.buffers.values() if b.dtype.startswith("float")}
         baseline = Case(
-            c.baseline, c.data, tuple(c.outputs), tuple(c.inouts), graph.values["total_flops"], graph.values["distinct_bytes"],
+            c.baseline, c.data, tuple(c.outputs), tuple(c.inouts),
+            graph.values.get("total_flops", 0.0), graph.values.get("distinct_bytes", 0.0),
             "float32" if dtypes == {"float32"} else "float64",
         )  # fmt: skip
         try:

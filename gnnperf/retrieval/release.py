@@ -1,0 +1,148 @@
+"""From a corpus and an encoder to what is shipped: the schedule store and the calibration."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.nn import Bundle
+from gnnperf.retrieval.neighbours import CALIBRATION, Calibration
+from gnnperf.retrieval.ranking import rank
+from gnnperf.store import Nest, Neighbour, Record, Store
+from gnnperf.training import Corpus, CorpusMeasurement
+
+GOOD_EFFICIENCY = 0.8
+"""A transfer is good when the best of k candidates reaches this share of the best speed known."""
+WANTED_CONFIDENCE = 0.8
+"""Share of held-out nests within the trusted distance that a transfer must be good for."""
+
+
+def records_of(corpus: Corpus, device_name: str) -> list[Record]:
+    """Every measurement of a corpus as a record."""
+    return [
+        _record(corpus, index, measurement, device_name)
+        for index, nest in enumerate(corpus.nests)
+        for measurement in corpus.measurements.get(nest.digest, {}).values()
+    ]
+
+
+def _record(corpus: Corpus, index: int, m: CorpusMeasurement, device_name: str) -> Record:
+    nest = corpus.nests[index]
+    ok = m.status == "ok" and m.runtime_s is not None and m.interval_s is not None
+    return Record(
+        nest_digest=nest.digest,
+        kernel=nest.kernel,
+        family=nest.family,
+        frontend=nest.frontend,
+        device_fingerprint=corpus.device,
+        device_name=device_name,
+        baseline=nest.baseline,
+        schedule=json.dumps(m.schedule, sort_keys=True, separators=(",", ":")),
+        schedule_kind=str(m.schedule["kind"]),
+        status=m.status,
+        baseline_s=m.baseline_s if ok else None,
+        runtime_s=m.runtime_s,
+        interval_lo_s=m.interval_s[0] if ok and m.interval_s else None,
+        interval_hi_s=m.interval_s[1] if ok and m.interval_s else None,
+        speedup=m.baseline_s / m.runtime_s if ok and m.runtime_s else None,
+        # One moment for all: the same corpus gives the same store, record for record.
+        created="2026-01-01T00:00:00+00:00",
+        provenance=json.dumps({"corpus": corpus.digest, "origin": m.origin}),
+    )
+
+
+def build_store(corpus: Corpus, bundle: Bundle, folder: Path, device_name: str) -> Store:
+    """A store of all nests and measurements of a corpus, embedded by the bundle."""
+    store = Store.open(folder, create=True)
+    store.add_nests(
+        [Nest(n.digest, n.kernel, n.family, n.frontend) for n in corpus.nests],
+        [n.graph.to_json() for n in corpus.nests],
+        bundle.embed([n.graph for n in corpus.nests]),
+        bundle.encoder_id,
+    )
+    store.add_records(records_of(corpus, device_name))
+    return store
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One held-out nest: distance of its nearest neighbour, and what the best of the first k
+    candidates reached of the best speed known (0: none was measured on it)."""
+
+    digest: str
+    family: str
+    distance: float
+    efficiency: float
+
+
+def replay(
+    corpus: Corpus, bundle: Bundle, held_out: Collection[str], k: int, neighbours: int = 8
+) -> list[Replayed]:
+    """Retrieve for the nests of held-out families from all other families, without measuring: only
+    candidates that the corpus measured on the nest can be tried."""
+    vectors = bundle.embed([n.graph for n in corpus.nests])
+    records: dict[str, list[Record]] = {}
+    for record in records_of(corpus, "replay"):
+        records.setdefault(record.nest_digest, []).append(record)
+    reference = [i for i, n in enumerate(corpus.nests) if n.family not in held_out]
+    results = []
+    for i, nest in enumerate(corpus.nests):
+        if nest.family not in held_out or not records.get(nest.digest):
+            continue
+        near = _nearest(corpus, vectors, records, i, reference, neighbours)
+        measured = {r.schedule: r for r in records[nest.digest]}
+        tried = []
+        for candidate in rank(near, limit=10**6):
+            text = json.dumps(candidate.schedule.to_dict(), sort_keys=True, separators=(",", ":"))
+            if text in measured and measured[text].status != "not_applicable":
+                tried.append(measured[text].speedup or 0.0)
+            if len(tried) == k:
+                break
+        best = max([1.0, *(r.speedup or 0.0 for r in records[nest.digest])])
+        results.append(Replayed(nest.digest, nest.family, near[0].distance, max([1.0, *tried]) / best))
+    return results
+
+
+def _nearest(
+    corpus: Corpus, vectors: NDArray[np.float32], records: Mapping[str, Sequence[Record]], query: int,
+    reference: Sequence[int], count: int,
+) -> list[Neighbour]:  # fmt: skip
+    distances = 1.0 - vectors[reference] @ vectors[query]
+    order = np.argsort(distances, kind="stable")[:count]
+    found = []
+    for position in order:
+        nest = corpus.nests[reference[int(position)]]
+        key = Nest(nest.digest, nest.kernel, nest.family, nest.frontend)
+        found.append(Neighbour(key, float(distances[position]), tuple(records.get(nest.digest, ()))))
+    return found
+
+
+def calibrate(replayed: Sequence[Replayed], k: int) -> Calibration:
+    """The largest distance within which transfers were good often enough on held-out families.
+
+    Where even the nearest were not good often enough, half of them are trusted all the same: every
+    candidate is measured before it is kept, so that a wrong trust costs time, not speed."""
+    ordered = sorted(replayed, key=lambda r: r.distance)
+    best, confidence = 0, math.nan
+    good = 0
+    for count, result in enumerate(ordered, start=1):
+        good += result.efficiency >= GOOD_EFFICIENCY
+        if count >= 5 and good / count >= WANTED_CONFIDENCE:
+            best, confidence = count, good / count
+    if not best and ordered:
+        best = (len(ordered) + 1) // 2
+        confidence = sum(r.efficiency >= GOOD_EFFICIENCY for r in ordered[:best]) / best
+    limit = ordered[best - 1].distance if best else 0.0
+    return Calibration(max_distance=limit, confidence=None if math.isnan(confidence) else confidence, k=k)
+
+
+def save_calibration(folder: Path, calibration: Calibration, replayed: Sequence[Replayed]) -> None:
+    """Write the calibration with the curve behind it."""
+    document = {**asdict(calibration), "good_efficiency": GOOD_EFFICIENCY, "held_out": [asdict(r) for r in replayed]}
+    (folder / CALIBRATION).write_text(json.dumps(document, indent=1) + "\n")
