@@ -90,7 +90,9 @@ def _lower(node: Node, unit: Unit, parallel: bool) -> tuple[Node, ...]:
     own = unit.own_locals(node)
     initial, node = hoist_initial_values(node, unit.buffers, own)
     if initial:
-        return tuple(part for n in (*initial, node) for part in _lower(n, unit, parallel))
+        plain = replace(unit, recipe=streaming(unit.recipe))
+        before = tuple(part for n in initial for part in _lower(n, plain, parallel))
+        return (*before, *_lower(node, unit, parallel))
     assert isinstance(node, Loop)
     nest, recipe = band(node), unit.recipe
     if nest.is_perfect:
