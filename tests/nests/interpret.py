@@ -1,0 +1,193 @@
+"""A reference interpreter of the loop-nest IR: what the meaning of a nest is, one element at a time.
+
+Memory is what the emitted code gets: one flat array per buffer, addressed through strides and offset.
+Every access is checked against the shape of its buffer. Scratch memory starts as garbage.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gnnperf.nests.analysis import varies
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, LoopNest, Node, Statement, Symbol
+
+Memory: TypeAlias = dict[str, np.ndarray]
+Value: TypeAlias = Callable[[dict[str, int]], Any]
+
+
+def interpret(nest: LoopNest, memory: Mapping[str, np.ndarray], backwards: bool = False) -> Memory:
+    """Memory of the arguments after the nest has run. `backwards` runs independent loops from their
+    last iteration to their first: where that changes the result, they are not independent."""
+    state = {name: array.copy() for name, array in memory.items()}
+    for name, buffer in nest.buffers.items():
+        if name not in state:
+            state[name] = _garbage(buffer)
+    interpreter = _Interpreter(nest, state, backwards)
+    for node in nest.body:
+        interpreter.initialise(node)
+        interpreter.block((node,))(dict(nest.parameters))
+    return {name: state[name] for name in memory}
+
+
+def random_memory(nest: LoopNest, rng: np.random.Generator) -> Memory:
+    """Arguments with values that are far from overflow and from division by zero."""
+    memory: Memory = {}
+    for name, buffer in nest.buffers.items():
+        if buffer.transient or buffer.scope == "local":
+            continue
+        size = span(buffer)
+        if buffer.dtype.startswith("float"):
+            memory[name] = rng.uniform(0.5, 1.5, size).astype(buffer.dtype)
+        else:
+            memory[name] = rng.integers(1, 4, size).astype(buffer.dtype)
+    return memory
+
+
+def span(buffer: Buffer) -> int:
+    """Elements of the memory that a buffer of constant shape lives in."""
+    shape, strides = _integers(buffer.shape), _integers(buffer.strides)
+    if 0 in shape:
+        return buffer.offset + 1
+    return buffer.offset + 1 + sum(max(0, (n - 1) * s) for n, s in zip(shape, strides, strict=True))
+
+
+def _integers(values: Sequence[Any]) -> list[int]:
+    assert all(isinstance(v, int) for v in values), "constant shapes only"
+    return [int(v) for v in values]
+
+
+def _garbage(buffer: Buffer) -> np.ndarray:
+    return np.full(span(buffer), math.nan if buffer.dtype.startswith("float") else 101, buffer.dtype)
+
+
+class _Interpreter:
+    def __init__(self, nest: LoopNest, memory: Memory, backwards: bool) -> None:
+        self.nest, self.memory, self.backwards = nest, memory, backwards
+
+    # ------------------------------------------------------------------ control
+
+    def block(self, body: tuple[Node, ...]) -> Callable[[dict[str, int]], None]:
+        steps = [self.loop(n) if isinstance(n, Loop) else self.statement(n) for n in body]
+
+        def run(env: dict[str, int]) -> None:
+            for step in steps:
+                step(env)
+
+        return run
+
+    def loop(self, loop: Loop) -> Callable[[dict[str, int]], None]:
+        start, stop, body = self.value(loop.start), self.value(loop.stop), self.block(loop.body)
+
+        def run(env: dict[str, int]) -> None:
+            values = range(int(start(env)), int(stop(env)), loop.step)
+            for env[loop.iterator] in reversed(values) if self.backwards and loop.independent else values:
+                body(env)
+            env.pop(loop.iterator, None)
+
+        return run
+
+    def initialise(self, node: Node) -> None:
+        """Reductions that own their initial value hold it before their first term, and without one:
+        run the loops that the target moves with, and no others."""
+
+        def visit(inner: Node, around: tuple[Loop, ...]) -> None:
+            if isinstance(inner, Loop):
+                for child in inner.body:
+                    visit(child, (*around, inner))
+            elif inner.init is not None:
+                body: Node = Statement(inner.target, inner.init)
+                for loop in reversed([lp for lp in around if varies(inner.target, lp.iterator)]):
+                    body = Loop(loop.iterator, loop.start, loop.stop, (body,), loop.step)
+                self.block((body,))(dict(self.nest.parameters))
+
+        visit(node, ())
+
+    def statement(self, statement: Statement) -> Callable[[dict[str, int]], None]:
+        buffer = self.nest.buffers[statement.target.buffer]
+        array, dtype = self.memory[buffer.name], np.dtype(buffer.dtype)
+        address, value = self.address(statement.target), self.value(statement.value)
+        guard = None if statement.guard is None else self.value(statement.guard)
+        combine = None if statement.reduce is None else _COMBINE[statement.reduce]
+
+        def run(env: dict[str, int]) -> None:
+            if guard is not None and not guard(env):
+                return
+            at, new = address(env), value(env)
+            if combine is not None:
+                new = combine(array[at].item(), _converted(new, dtype))
+            array[at] = _converted(new, dtype)
+
+        return run
+
+    # ------------------------------------------------------------------ expressions
+
+    def address(self, load: Load) -> Callable[[dict[str, int]], int]:
+        buffer = self.nest.buffers[load.buffer]
+        indices = [self.value(i) for i in load.indices]
+        shape, strides = _integers(buffer.shape), _integers(buffer.strides)
+        assert len(indices) == len(shape), f"{load.buffer} has {len(shape)} dimensions"
+
+        def address(env: dict[str, int]) -> int:
+            at = buffer.offset
+            for index, size, stride in zip(indices, shape, strides, strict=True):
+                position = index(env)
+                assert 0 <= position < size, f"{load} is outside of {shape}: {env}"
+                at += position * stride
+            return at
+
+        return address
+
+    def value(self, expr: Expr) -> Value:
+        if isinstance(expr, Const):
+            constant = expr.value
+            return lambda env: constant
+        if isinstance(expr, Symbol):
+            return operator.itemgetter(expr.name)
+        if isinstance(expr, Load):
+            array, address = self.memory[expr.buffer], self.address(expr)
+            return lambda env: array[address(env)].item()
+        args = [self.value(a) for a in expr.args]
+        if expr.name.startswith("cast:"):
+            dtype = np.dtype(expr.name.removeprefix("cast:"))
+            return lambda env: _converted(args[0](env), dtype)
+        if expr.name == "select":
+            return lambda env: args[1](env) if args[0](env) else args[2](env)
+        operation = _OPERATIONS[expr.name]
+        return lambda env: operation(*(a(env) for a in args))
+
+
+def _converted(value: Any, dtype: np.dtype) -> Any:
+    """As C++ converts: towards zero, integers modulo their size."""
+    if dtype.kind == "f":
+        return dtype.type(value).item()
+    if dtype.kind == "b":
+        return bool(value)
+    bits, whole = 8 * dtype.itemsize, int(value) % (1 << (8 * dtype.itemsize))
+    return whole - (1 << bits) if dtype.kind == "i" and whole >> (bits - 1) else whole
+
+
+def _divide(a: Any, b: Any) -> Any:
+    """C++ `/`: integers towards zero."""
+    if isinstance(a, float) or isinstance(b, float):
+        return a / b
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+_COMBINE: Mapping[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "mul": operator.mul, "min": min, "max": max,
+}  # fmt: skip
+
+_OPERATIONS: Mapping[str, Callable[..., Any]] = _COMBINE | {
+    "sub": operator.sub, "div": _divide, "floordiv": operator.floordiv, "mod": operator.mod,
+    "neg": operator.neg, "pow": operator.pow, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
+    "abs": abs, "tanh": math.tanh, "sin": math.sin, "cos": math.cos, "floor": math.floor, "ceil": math.ceil,
+    "sign": lambda a: (a > 0) - (a < 0), "lt": operator.lt, "le": operator.le, "gt": operator.gt,
+    "ge": operator.ge, "eq": operator.eq, "ne": operator.ne, "and": lambda a, b: bool(a) and bool(b),
+    "or": lambda a, b: bool(a) or bool(b), "not": operator.not_, "bitand": operator.and_,
+    "bitor": operator.or_, "bitxor": operator.xor, "shl": operator.lshift, "shr": operator.rshift,
+}  # fmt: skip

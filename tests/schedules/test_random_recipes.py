@@ -1,0 +1,55 @@
+"""Whatever recipe is applied to whatever nest, the result is the interpreter's, or NotApplicable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from nests.interpret import Memory, interpret
+from schedules.kernels import FAMILIES, Kernel
+from schedules.running import build, call, differences
+
+from gnnperf.errors import NotApplicable
+from gnnperf.nests import LoopNest, normalise
+from gnnperf.schedules import DEFAULTS, CppFunction, Recipe, apply, emit, random_recipe
+
+RECIPES = int(os.environ.get("GNNPERF_TEST_RECIPES", "5"))
+"""Per nest. More of them is a fuzzing session."""
+SEED = int(os.environ.get("GNNPERF_TEST_SEED", "1"))
+
+
+def candidates(nest: LoopNest, rng: Random, label: str) -> list[tuple[Recipe, CppFunction]]:
+    """Some of the default recipes, and random ones."""
+    recipes = rng.sample(DEFAULTS, min(len(DEFAULTS), RECIPES // 2))
+    recipes += [random_recipe(nest, rng) for _ in range(RECIPES - len(recipes))]
+    found = []
+    for number, recipe in enumerate(recipes):
+        try:
+            found.append((recipe, emit(apply(recipe, nest), f"{label}_{number}")))
+        except NotApplicable as reason:
+            assert str(reason)
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_results_are_those_of_the_interpreter(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    work: list[tuple[str, Kernel, LoopNest, list[tuple[Recipe, CppFunction]]]] = []
+    for name, kernel in FAMILIES[family].items():
+        nest = normalise(kernel.nest)
+        work.append((name, kernel, nest, candidates(nest, Random(f"{name} {SEED}"), name)))
+    library = build([f for *_, found in work for _, f in found], tmp_path)
+    failures = []
+    for name, kernel, nest, found in work:
+        assert found, f"no recipe applies to {name}"
+        memory = kernel.memory(np.random.default_rng(SEED))
+        expected = interpret(kernel.nest, memory)
+        for recipe, function in found:
+            got: Memory = call(library, function, nest, memory)
+            failures += [f"{name}: {line}: {recipe.to_dict()}" for line in differences(expected, got)]
+    assert not failures, "\n".join(failures)
