@@ -52,6 +52,7 @@ class Accumulators:
         """None where the points left are too many, or unbounded, to keep locally."""
         remaining = lowering.remaining(position)
         names = [n for n in remaining if lowering.roles.role(n) in "Pqp"]
+        names.sort(key=lambda n: (n == lowering.vector, lowering.roles.role(n) == "p"))  # lanes adjoin
         moving = [n for n in remaining if n not in names]
         total = 1
         for name in names:
