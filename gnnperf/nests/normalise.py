@@ -24,8 +24,8 @@ from gnnperf.nests.analysis import (
     varies,
     written,
 )  # fmt: skip
-from gnnperf.nests.dtypes import as_stored
 from gnnperf.nests.delinearise import delinearise
+from gnnperf.nests.dtypes import as_stored
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -144,7 +144,7 @@ def forward_substitute(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) ->
         producer = _pointwise_producer(nodes[position], buffers)
         if producer is not None and _inline_everywhere(nodes, position, producer, buffers):
             del nodes[position]
-            position = max(0, position - 1)
+            position = 0  # what fed only this producer may now be dead or used once
             continue
         position += 1
     return tuple(nodes)

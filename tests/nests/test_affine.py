@@ -1,0 +1,119 @@
+"""Affine forms: equal values for equal expressions, one form for all ways of writing them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nests.examples import add, load, loop, mul, op
+
+from gnnperf.nests.affine import affine, constant, evaluate, from_affine, simplify
+from gnnperf.nests.analysis import extent, separates
+from gnnperf.nests.ir import Const, Expr, Load, Loop, Op, Symbol
+
+NAMES = ("i", "j", "k")
+
+
+@st.composite
+def index_expressions(draw: st.DrawFn, depth: int = 3) -> Expr:
+    if depth == 0 or draw(st.booleans()):
+        return draw(st.sampled_from([*map(Symbol, NAMES), *map(Const, range(-3, 4))]))
+    name = draw(st.sampled_from(["add", "sub", "mul", "neg", "min", "max", "floordiv", "mod"]))
+    left = draw(index_expressions(depth - 1))
+    if name == "neg":
+        return Op(name, (left,))
+    right = Const(draw(st.integers(1, 4))) if name in ("floordiv", "mod") else draw(index_expressions(depth - 1))
+    return Op(name, (left, right))
+
+
+def value(expr: Expr, env: dict[str, int]) -> int:
+    if isinstance(expr, Const):
+        return int(expr.value)
+    if isinstance(expr, Symbol):
+        return env[expr.name]
+    assert isinstance(expr, Op)
+    args = [value(a, env) for a in expr.args]
+    operations = {
+        "add": lambda: args[0] + args[1], "sub": lambda: args[0] - args[1], "mul": lambda: args[0] * args[1],
+        "neg": lambda: -args[0], "min": lambda: min(args), "max": lambda: max(args),
+        "floordiv": lambda: args[0] // args[1], "mod": lambda: args[0] % args[1],
+    }  # fmt: skip
+    return operations[expr.name]()
+
+
+environments = st.fixed_dictionaries({n: st.integers(-9, 9) for n in NAMES})
+
+
+@given(index_expressions(), environments)
+def test_simplify_keeps_the_value(expr: Expr, env: dict[str, int]) -> None:
+    assert value(simplify(expr), env) == value(expr, env)
+
+
+@given(index_expressions())
+def test_simplify_is_idempotent(expr: Expr) -> None:
+    assert simplify(simplify(expr)) == simplify(expr)
+    assert affine(from_affine(affine(expr))) == affine(expr)
+
+
+@given(index_expressions(), environments)
+def test_evaluate_binds_every_symbol(expr: Expr, env: dict[str, int]) -> None:
+    assert evaluate(expr, env) == value(expr, env)
+
+
+def test_terms_in_any_order_are_one_form() -> None:
+    assert simplify(add("i", mul(2, "j"), 1)) == simplify(add(1, "j", "i", "j"))
+
+
+def test_what_is_not_affine_is_an_atom() -> None:
+    indirect = load("index", add("i", 0))
+    assert dict(affine(add(indirect, 2)).terms) == {Load("index", (Symbol("i"),)): 1}
+    assert constant(op("sub", indirect, indirect)) == 0
+
+
+def test_division_by_zero_is_left_alone() -> None:
+    assert constant(op("floordiv", 4, 0)) is None
+
+
+# --------------------------------------------------------------------------- facts about loops
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "step", "count"),
+    [(0, 10, 1, 10), (1, 10, 3, 3), ("i", add("i", 6), 1, 6), ("i", add("i", 6), 4, 2), (5, 2, 1, 0), (0, "n", 1, None)],
+)  # fmt: skip
+def test_extent(start: Expr | int | str, stop: Expr | int | str, step: int, count: int | None) -> None:
+    assert extent(loop("k", stop, start=start, step=step)) == count
+
+
+def around(target: Load, **extents: Expr | int) -> Loop:
+    from nests.examples import accumulate, loops
+
+    return loops(dict(extents), accumulate(target, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("target", "apart"),
+    [
+        (load("y", "i", "k"), True),
+        (load("y", "k"), False),
+        (load("y", add("i", "k")), False),
+        (load("y", add(mul(8, "i"), "k")), True),
+        (load("y", add(mul(7, "i"), "k")), False),
+        (load("y", add("i", "k"), "i"), True),
+        (load("y", load("index", "i")), False),
+        (load("y", op("floordiv", "i", 2)), False),
+        (load("y", add("i", op("mod", "k", 2))), False),
+    ],
+)
+def test_iterations_that_never_meet(target: Load, apart: bool) -> None:
+    """Loops i < 5, k < 8."""
+    assert separates(target, around(target, i=5, k=8)) is apart
+
+
+def test_iterations_of_tiles_never_meet() -> None:
+    from nests.examples import accumulate
+
+    points = loop("i", op("min", add("it", 4), 10), accumulate(load("y", "i"), 1.0), start="it")
+    tiles = loop("it", 10, points, step=4, tile_level=2)
+    assert separates(load("y", "i"), tiles)
+    assert not separates(load("y", op("sub", "i", "it")), tiles)
