@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from gnnperf.nests import Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol
+from gnnperf.nests.analysis import varies
+from gnnperf.nests.ir import walk
 
 _OPERATIONS: dict[str, Any] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "neg": lambda a: -a,
@@ -33,7 +35,8 @@ class Interpreter:
         self.nest, self.reverse = nest, reverse
         self.symbols: dict[str, int] = dict(nest.parameters)
         self.memory: dict[str, Any] = {}
-        self.started: set[tuple[Any, ...]] = set()
+        self.reducing: set[int] = set()
+        """Statements (by id) inside their outermost reduction loop: their targets are initialised."""
         for name, buffer in nest.buffers.items():
             if name in arrays:
                 self.memory[name] = np.asarray(arrays[name]).reshape(self._shape(buffer))
@@ -53,28 +56,55 @@ class Interpreter:
 
     def _node(self, node: Node) -> None:
         if isinstance(node, Loop):
+            entered = self._initialise(node)
             steps = range(int(self.value(node.start)), int(self.value(node.stop)), node.step)
             for value in reversed(steps) if self.reverse and node.independent else steps:
                 self.symbols[node.iterator] = value
                 for inner in node.body:
                     self._node(inner)
             self.symbols.pop(node.iterator, None)
+            self.reducing -= entered
             return
         self._statement(node)
+
+    def _initialise(self, loop: Loop) -> set[int]:
+        """A reduction that owns its initial value sets all of its targets when its outermost
+        reduction loop begins, also when that loop then turns out to be empty."""
+        entered = set()
+        for statement in (n for n in walk((loop,)) if isinstance(n, Statement) and n.init is not None):
+            if id(statement) not in self.reducing and not varies(statement.target, loop.iterator):
+                self._initialise_targets(statement, loop.body)
+                entered.add(id(statement))
+        self.reducing |= entered
+        return entered
+
+    def _initialise_targets(self, statement: Statement, block: tuple[Node, ...]) -> None:
+        for node in block:
+            if node is statement:
+                array = self._memory(statement.target.buffer)
+                array[self._index(statement.target, array)] = self.value(statement.init)
+            elif isinstance(node, Loop) and any(n is statement for n in walk(node.body)):
+                if not varies(statement.target, node.iterator):
+                    self._initialise_targets(statement, node.body)
+                    continue
+                for value in range(int(self.value(node.start)), int(self.value(node.stop)), node.step):
+                    self.symbols[node.iterator] = value
+                    self._initialise_targets(statement, node.body)
+                self.symbols.pop(node.iterator, None)
+
+    def _memory(self, name: str) -> Any:
+        if name not in self.memory:
+            self.memory[name] = self._fresh(self.nest.buffers[name])
+        return self.memory[name]
 
     def _statement(self, node: Statement) -> None:
         if node.guard is not None and not self.value(node.guard):
             return
         value = self.value(node.value)
-        buffer = self.nest.buffers[node.target.buffer]
-        if node.target.buffer not in self.memory:
-            self.memory[node.target.buffer] = self._fresh(buffer)
-        array = self.memory[node.target.buffer]
+        array = self._memory(node.target.buffer)
         index = self._index(node.target, array)
         if node.reduce is not None:
-            key = (id(node), index)
-            if node.init is not None and key not in self.started:
-                self.started.add(key)
+            if node.init is not None and id(node) not in self.reducing:
                 array[index] = self.value(node.init)
             value = _COMBINE[node.reduce](array[index], value)
         array[index] = value

@@ -28,7 +28,12 @@ class Baseline:
 
 
 def auto_source(sdfg: Any, name: str) -> Source:
-    """Code of `auto_optimize`d DaCe. Raises BuildError where that fails.
+    """Code of `auto_optimize`d DaCe. Raises BuildError where that fails."""
+    return dace_source(auto_optimised(sdfg), name)
+
+
+def auto_optimised(sdfg: Any) -> Any:
+    """A copy after DaCe's `auto_optimize`. Raises BuildError where that fails.
 
     Library nodes stay portable loops: DaCe would link whatever BLAS it believes to find.
     """
@@ -40,7 +45,7 @@ def auto_source(sdfg: Any, name: str) -> Source:
             auto_optimize(program, dace.DeviceType.CPU, validate=False)
         except Exception as error:  # DaCe's transformations raise anything
             raise BuildError(f"auto_optimize failed: {first_line(error)}") from error
-    return dace_source(program, name)
+    return program
 
 
 def build_baseline(

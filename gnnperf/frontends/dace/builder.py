@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gnnperf.frontends.dace.dtypes import expression_dtype
-from gnnperf.frontends.dace.views import Layout, View, whole
-from gnnperf.nests.affine import affine, constant, simplify
+from gnnperf.frontends.dace.views import Layout, View, interval, whole
+from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Node, Op, Reduction, Statement, Symbol, loads
 
 
@@ -91,13 +91,17 @@ class Builder:
                 body(start)
             return
         iterator = self.fresh(name)
-        low, high = self.interval(start), self.interval(Op("sub", (stop, Const(1))))
+        low, high = (interval(e, self.ranges) for e in (start, Op("sub", (stop, Const(1)))))
         if low is not None and high is not None:
             self.ranges[iterator] = (low[0], max(low[0], high[1]))
         guard = self.guard
         if guard is not None and any(True for e in (start, stop) for _ in loads(e)):
             # The bounds may only be read where the guard holds: elsewhere the loop is empty.
-            start, stop = (Op("select", (guard, bound, Const(0))) for bound in (start, stop))
+            if any(True for _ in loads(start)):
+                start = Op("select", (guard, start, Const(0)))
+                stop = Op("select", (guard, stop, Const(0)))
+            else:
+                stop = Op("select", (guard, stop, start))
             self.guard = None
         with self.block() as nodes:
             body(Symbol(iterator))
@@ -124,18 +128,6 @@ class Builder:
             )
 
         nest(0, ())
-
-    def interval(self, expr: Expr) -> tuple[int, int] | None:
-        """Lowest and highest value of an integer expression over the loops open now."""
-        form = affine(expr)
-        low = high = form.constant
-        for atom, coefficient in form.terms.items():
-            known = self.ranges.get(atom.name) if isinstance(atom, Symbol) else None
-            if known is None:
-                return None
-            ends = sorted(coefficient * v for v in known)
-            low, high = low + ends[0], high + ends[1]
-        return low, high
 
 
 def array_buffer(

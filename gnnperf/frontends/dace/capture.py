@@ -14,8 +14,8 @@ import dace
 import numpy as np
 from numpy.typing import NDArray
 
-from gnnperf.errors import GnnperfError
 from gnnperf.frontends.dace.codegen import dace_source
+from gnnperf.frontends.dace.conditioning import settle_inputs
 from gnnperf.frontends.dace.dtypes import dtype_name
 from gnnperf.frontends.dace.inputs import aligned
 from gnnperf.frontends.dace.loader import DaceKernel
@@ -29,7 +29,11 @@ def capture_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner, timeo
     """Fill `data`, `executions` and the nest's parameters of every unit of the kernel.
 
     A unit that is never executed, or whose arrays cannot be copied, gets a `skipped` reason.
+    Generated matrices with which the kernel overflows are replaced first (see `settle_inputs`).
+    Raises BuildError and MeasureError where the kernel does not compile or run.
     """
+    limits = Limits(timeout_s=timeout_s)
+    settle_inputs(kernel, compiler, runner, limits)
     waiting = []
     for unit in kernel.units:
         if _is_first(kernel, unit):
@@ -43,7 +47,6 @@ def capture_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner, timeo
         return
     probe = _Probe(kernel, waiting)
     library = compiler.build(dace_source(probe.sdfg, f"{kernel.name}_capture"))
-    limits = Limits(timeout_s=timeout_s)
     counts = probe.run(library, runner, np.full(len(waiting), -1), limits)[_COUNT]
     if any(c > 1 for c in counts):
         captured = probe.run(library, runner, counts // 2, limits)
@@ -117,8 +120,6 @@ class _Probe:
         self.outputs[name] = np.zeros(shape, dtype)
 
     def _insert(self, number: int, unit: Unit, owner: Any, entry: Any) -> None:
-        if owner is not self.sdfg:
-            raise GnnperfError("capture inside a nested SDFG is not wired")
         state = owner.add_state_before(entry, f"gnnperf_capture_{number}")
         lines, inputs, outputs = [], {}, {}
         for name in unit.external:
@@ -146,10 +147,25 @@ class _Probe:
             language=dace.Language.CPP,
             code_global="#include <cstring>",
         )
+        for name in {n for n, _ in outputs.values()} | {_WANTED}:
+            self._expose(owner, name)
         for connector, (name, _) in inputs.items():
             state.add_edge(state.add_read(name), None, tasklet, connector, self._whole(owner, name))
         for connector, (name, _) in outputs.items():
             state.add_edge(tasklet, connector, state.add_write(name), None, self._whole(owner, name))
+
+    def _expose(self, owner: Any, name: str) -> None:
+        """Make an array of the whole kernel known in a nested SDFG, through all SDFGs between."""
+        if name in owner.arrays:
+            return
+        self._expose(owner.parent_sdfg, name)
+        owner.add_datadesc(name, copy.deepcopy(self.sdfg.arrays[name]))
+        state, node = owner.parent, owner.parent_nsdfg_node
+        node.add_in_connector(name)
+        node.add_out_connector(name, force=True)  # an output under an input's name
+        memlet = self._whole(owner.parent_sdfg, name)
+        state.add_edge(state.add_read(name), None, node, name, memlet)
+        state.add_edge(node, name, state.add_write(name), None, copy.deepcopy(memlet))
 
     @staticmethod
     def _whole(owner: Any, name: str) -> Any:

@@ -163,10 +163,11 @@ def _isolate_loops(sdfg: Any) -> None:
     for header, members in _Graph(sdfg).loops.items():
         entering = [e for e in sdfg.in_edges(header) if e.src not in members]
         if len(entering) == 1 and not _is_marked(entering[0].src, "before_loop"):
-            _insert_state(sdfg, entering[0], "before_loop")
+            stepped = {k for e in sdfg.in_edges(header) if e.src in members for k in e.data.assignments}
+            _insert_state(sdfg, entering[0], "before_loop", stepped)
         leaving = [e for e in sdfg.out_edges(header) if e.dst not in members]
         if len(leaving) == 1 and not _is_marked(leaving[0].dst, "after_loop"):
-            _insert_state(sdfg, leaving[0], "after_loop")
+            _insert_state(sdfg, leaving[0], "after_loop", set(leaving[0].data.assignments))
 
 
 def _isolate_branches(sdfg: Any) -> None:
@@ -199,12 +200,24 @@ def _is_marked(state: State, label: str) -> bool:
     return state.label.startswith(label) and not state.nodes()
 
 
-def _insert_state(sdfg: Any, edge: Edge, label: str) -> None:
-    """src -> new -> dst: the condition stays on the first edge, the assignments go to the second."""
+def _insert_state(sdfg: Any, edge: Edge, label: str, late: set[str]) -> None:
+    """src -> new -> dst. The condition stays on the first edge; the assignments of the symbols `late`
+    move to the second one, all of them if they depend on the others."""
+    assignments = dict(edge.data.assignments)
+    early = {k: v for k, v in assignments.items() if k not in late}
+    if any(ast_names(v) & early.keys() for k, v in assignments.items() if k in late):
+        early = {}
     state = sdfg.add_state(label, is_start_block=False)
     sdfg.remove_edge(edge)
-    sdfg.add_edge(edge.src, state, dace.InterstateEdge(condition=edge.data.condition))
-    sdfg.add_edge(state, edge.dst, dace.InterstateEdge(assignments=dict(edge.data.assignments)))
+    first = dace.InterstateEdge(condition=edge.data.condition, assignments=early)
+    second = dace.InterstateEdge(assignments={k: v for k, v in assignments.items() if k not in early})
+    sdfg.add_edge(edge.src, state, first)
+    sdfg.add_edge(state, edge.dst, second)
+
+
+def ast_names(text: str) -> set[str]:
+    """Names that a Python expression mentions."""
+    return {n.id for n in ast.walk(_python(text)) if isinstance(n, ast.Name)}
 
 
 # --------------------------------------------------------------------------- structure
@@ -215,6 +228,7 @@ def _sequence(graph: _Graph, state: State | None, end: State | None) -> Sequence
     while state is not None and state is not end:
         edges = graph.sdfg.out_edges(state)
         following: State | None
+        element: Element
         if len(edges) == 1 and _is_marked(state, "before_loop") and edges[0].dst in graph.loops:
             elements, following = _loop(graph, state, edges[0].dst)
             result += elements

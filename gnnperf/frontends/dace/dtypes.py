@@ -16,7 +16,10 @@ _FLOATING = frozenset("sqrt exp log tanh sin cos pow".split())
 
 def dtype_name(dtype: object) -> str:
     """IR name of a DaCe type; complex numbers, structures, vectors and pointers have none."""
-    name = str(dtype.to_string()) if hasattr(dtype, "to_string") else str(dtype)
+    try:
+        name = str(dtype.to_string())  # type: ignore[attr-defined]
+    except AttributeError:  # strings, among others
+        name = str(dtype)
     if name not in DTYPE_BYTES:
         raise UnsupportedConstruct(f"elements of type {name}")
     return name

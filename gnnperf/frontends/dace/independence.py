@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.coverage import flow
+from gnnperf.frontends.dace.views import Ranges, interval
 from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import DTYPE_BYTES, Access, accesses, mentions
 from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Statement, Symbol, walk
 
 Block = tuple[Node, ...]
-Ranges = Mapping[str, tuple[int, int]]
 
 MAX_PRIVATE_BYTES = 256 << 10
 """Private arrays live on the stack of a thread."""
@@ -39,8 +40,8 @@ def _independent(loop: Loop, root: Block, buffers: Mapping[str, Buffer], ranges:
     if own:
         exposed = flow(loop.body).exposed
         total = _counts(root)
-        here = _counts(loop.body)
-        own = {n for n in own if n not in exposed and here[n] == total[n]}
+        here = _counts((loop,))
+        own = {n for n in own if n not in exposed and here.get(n) == total.get(n)}
     inner = {n.iterator for n in walk(loop.body) if isinstance(n, Loop)}
     for name in {a.load.buffer for a in inside if a.is_write} - own:
         touching = [a for a in inside if a.load.buffer == name]
@@ -102,22 +103,30 @@ def _dimension_apart(one: Expr, two: Expr, loop: Loop, inner: set[str], ranges: 
     return -reach < low and high < reach
 
 
-def place_private(body: Block, buffers: dict[str, Buffer]) -> None:
+def place_private(body: Block, buffers: dict[str, Buffer], ranges: Ranges) -> None:
     """Decide where private arrays live: on the stack inside the independent loop that they belong to,
-    or in scratch memory where no loop runs them in parallel. Changes `buffers`."""
+    or in scratch memory where no loop runs them in parallel. Extents that vary with a loop become
+    their largest value. Changes `buffers`."""
     for name in {a.load.buffer for n in body for a in accesses(n)}:
         buffer = buffers[name]
         if buffer.scope != "local" or not buffer.shape:
             continue
-        count = 1
-        for size in buffer.shape:
-            if not isinstance(size, int):
-                raise UnsupportedConstruct("a temporary array whose size depends on data")
-            count *= size
+        shape = tuple(_largest(size, ranges) for size in buffer.shape)
+        count = math.prod(shape)
+        strides = tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+        buffer = replace(buffer, shape=shape, strides=strides)
         if not _inside_independent(body, name):
-            buffers[name] = replace(buffer, scope="global", transient=True)
+            buffer = replace(buffer, scope="global", transient=True)
         elif count * DTYPE_BYTES[buffer.dtype] > MAX_PRIVATE_BYTES:
             raise UnsupportedConstruct(f"a private array of {count} elements in every iteration")
+        buffers[name] = buffer
+
+
+def _largest(size: int | Expr, ranges: Ranges) -> int:
+    bounds = (size, size) if isinstance(size, int) else interval(size, ranges)
+    if bounds is None:
+        raise UnsupportedConstruct("a temporary array whose size depends on data")
+    return max(1, bounds[1])
 
 
 def _inside_independent(block: Block, name: str) -> bool:

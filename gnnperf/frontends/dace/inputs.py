@@ -53,6 +53,12 @@ def user_inputs(spec: str, symbols: Mapping[str, float], seed: int) -> dict[str,
 
 def resolve_symbols(sdfg: Any, symbols: Mapping[str, float], given: Mapping[str, Any]) -> dict[str, int]:
     """Integer values for all free symbols: set by the user, given as scalars, or read off array shapes."""
+    callbacks = [n for n, t in sdfg.symbols.items() if isinstance(t, dace.dtypes.callback)]
+    if callbacks:
+        raise InputError(
+            f"kernel: DaCe cannot compile {', '.join(callbacks)} (it would call back into Python); "
+            "write it with operations that DaCe supports"
+        )
     wanted = {str(s) for s in sdfg.free_symbols} - set(sdfg.constants) - set(sdfg.arrays)
     known: dict[str, int] = {}
     for name in wanted:
@@ -106,8 +112,8 @@ def make_inputs(
     """A value for every argument of a specialised SDFG, arrays 64-byte aligned, and the names of those
     that were generated. `symbols` may also hold scalar arguments.
 
-    Floats are positive, in [0.1, 1.1); with `well_conditioned`, square matrices are diagonally
-    dominant, for solvers. Integers are small and valid as indices into every dimension of any array.
+    Floats are positive, in [0.1, 1.1). Integers are small and valid as indices into every dimension
+    of any array.
     """
     signature = sdfg.arglist()
     names = {k for k in given if k not in signature}
@@ -117,7 +123,7 @@ def make_inputs(
             f"--inputs: the kernel has no argument {', '.join(unknown)}; it takes {', '.join(signature)}"
         )
     generator = np.random.default_rng(seed)
-    shapes = {k: _shape(d) for k, d in signature.items() if isinstance(d, dace.data.Array)}
+    shapes = {k: _shape(k, d) for k, d in signature.items() if isinstance(d, dace.data.Array)}
     extents = [e for s in shapes.values() for e in s]
     bound = max(1, min(extents if extents else [*extents, SMALL_INTEGER]))
     data: dict[str, Any] = {}
@@ -129,12 +135,12 @@ def make_inputs(
             shape = shapes[name]
             if value is None:
                 generated.add(name)
-                value = _random(generator, shape, dtype, bound, well_conditioned)
+                value = _random(generator, shape, dtype, bound)
             data[name] = aligned(_checked(name, value, shape, dtype), _strides(descriptor))
         else:
             if value is None:
                 generated.add(name)
-                value = _random(generator, (), dtype, min(bound, SMALL_INTEGER), False)
+                value = _random(generator, (), dtype, min(bound, SMALL_INTEGER))
             data[name] = _checked_scalar(name, value, dtype)
     return data, generated
 
@@ -144,8 +150,13 @@ def _was_symbol(name: str, given: Mapping[str, Any]) -> bool:
     return np.ndim(given[name]) == 0
 
 
-def _shape(descriptor: Any) -> tuple[int, ...]:
-    return tuple(int(s) for s in descriptor.shape)
+def _shape(name: str, descriptor: Any) -> tuple[int, ...]:
+    shape = tuple(int(s) for s in descriptor.shape)
+    if any(s < 0 for s in shape):
+        raise InputError(
+            f"--set: these values give the argument {name} the shape {shape}; extents must be positive"
+        )
+    return shape
 
 
 def _strides(descriptor: Any) -> tuple[int, ...]:
@@ -162,7 +173,7 @@ def _numpy_dtype(name: str, descriptor: Any) -> np.dtype[Any]:
 
 
 def _random(
-    generator: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any], bound: int, dominant: bool
+    generator: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any], bound: int
 ) -> NDArray[Any]:
     if dtype.kind == "b":
         return generator.random(shape) < 0.5
@@ -172,10 +183,13 @@ def _random(
     values = np.asarray(generator.random(shape) + 0.1)
     if dtype.kind == "c":
         values = values + 1j * generator.random(shape)
-    if dominant and len(shape) == 2 and shape[0] == shape[1]:
-        values = (values + values.T) / 2
-        values[np.diag_indices(shape[0])] += shape[0]
     return values.astype(dtype)
+
+
+def make_dominant(matrix: NDArray[Any]) -> None:
+    """In place: symmetric and diagonally dominant, what a solver needs to stay finite."""
+    matrix[...] = (matrix + matrix.T) / 2
+    matrix[np.diag_indices(len(matrix))] += len(matrix)
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from gnnperf.errors import InputError
+from gnnperf.errors import GnnperfError, InputError
+from gnnperf.frontends.dace.codegen import first_line
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.inputs import make_inputs, resolve_symbols, user_inputs
 from gnnperf.frontends.dace.normal_form import linearise, prepare
-from gnnperf.frontends.dace.program import Finisher, Liveness, Skipped, build, chains, reads_integers
+from gnnperf.frontends.dace.program import Chain, Finisher, Liveness, Skipped, build, parts, reads_integers
 from gnnperf.frontends.dace.source import load_program, load_sdfg, parse_program
 from gnnperf.frontends.dace.translate import Translator
 from gnnperf.frontends.dace.units import Unit, make_units
@@ -61,11 +62,9 @@ def load_kernel(
     symbols = dict(symbols or {})
     given = user_inputs(inputs, symbols, seed) if inputs else {}
     if Path(spec).suffix in (".sdfg", ".sdfgz"):
-        sdfg, closure = load_sdfg(Path(spec)), {}
-    else:
-        sdfg, closure = parse_program(load_program(spec), given)
-    kernel = kernel_of(sdfg, symbols, {**closure, **given}, seed, _kernel_name(spec))
-    return kernel
+        return kernel_of(load_sdfg(Path(spec)), symbols, given, seed, _kernel_name(spec))
+    sdfg, closure = parse_program(load_program(spec), given)
+    return kernel_of(sdfg, symbols, {**closure, **given}, seed, _kernel_name(spec))
 
 
 def _kernel_name(spec: str) -> str:
@@ -92,9 +91,12 @@ def kernel_of(
             f"--set: the kernel has no symbol or scalar {', '.join(unknown)}; "
             f"it has {', '.join(sorted(values)) or 'none'}"
         )
-    prepare(simplified, values)
-    data, generated = make_inputs(simplified, {**symbols, **values}, given, seed)
     name = name or simplified.name
+    try:
+        prepare(simplified, values)
+    except Exception as error:  # DaCe's passes raise anything
+        raise GnnperfError(f"kernel: DaCe cannot simplify {name!r}: {first_line(error)}") from error
+    data, generated = make_inputs(simplified, {**symbols, **values}, given, seed)
     simplified.name = name
     linear = copy.deepcopy(simplified)
     linearise(linear)
@@ -107,22 +109,29 @@ def kernel_of(
     kernel = DaceKernel(name, linear, simplified, values, data, generated, outputs)
     scalars = {k: v for k, v in data.items() if np.ndim(v) == 0}
     _add_units(kernel, linear, scalars)
+    _mark_first(kernel)
     _require_real_inputs(kernel)
     return kernel
 
 
 def _add_units(kernel: DaceKernel, sdfg: Any, scalars: Mapping[str, Any]) -> None:
+    """Units of a program, and of the nested programs that are not units as a whole."""
     translator = Translator(sdfg)
     pieces = build(translator, control_flow(sdfg))
     Liveness(sdfg, translator.buffers).annotate(pieces, frozenset())
     finisher = Finisher(translator, scalars)
-    for chain in list(chains(finisher, pieces, [], kernel.skipped)):
-        kernel.units += make_units(chain, finisher, kernel.name, len(kernel.units))
-    _mark_first(kernel, sdfg)
+    for part in list(parts(finisher, pieces, [])):
+        if isinstance(part, Chain):
+            kernel.units += make_units(part, finisher, kernel.name, len(kernel.units))
+        elif isinstance(part, Skipped):
+            kernel.skipped.append(part)
+        else:
+            _add_units(kernel, part, {})
 
 
-def _mark_first(kernel: DaceKernel, sdfg: Any) -> None:
+def _mark_first(kernel: DaceKernel) -> None:
     """Which arrays may have changed before each unit that runs exactly once."""
+    sdfg = kernel.sdfg
     written: set[str] = set()
     entries = {u.states[0]: u for u in kernel.units if u.sdfg is sdfg}
     on_path: list[Any] = []

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dace.sdfg import nodes as dn
+
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.control_flow import (
     Assign,
@@ -24,7 +26,7 @@ from gnnperf.frontends.dace.coverage import Flow, flow
 from gnnperf.frontends.dace.expressions import Names, from_ast
 from gnnperf.frontends.dace.independence import mark_independent, place_private
 from gnnperf.frontends.dace.tidy import tidy
-from gnnperf.frontends.dace.translate import Translator
+from gnnperf.frontends.dace.translate import Translator, assigned_symbols
 from gnnperf.nests.affine import evaluate
 from gnnperf.nests.analysis import accesses
 from gnnperf.nests.ir import (
@@ -94,11 +96,11 @@ def _piece(translator: Translator, element: Element) -> Piece:
 
 
 class Liveness:
-    """Transient arrays whose contents are still needed after each piece."""
+    """Transient arrays, and symbols, whose values are still needed after each piece."""
 
     def __init__(self, sdfg: Any, buffers: Mapping[str, Buffer]) -> None:
         self.sdfg, self.buffers = sdfg, buffers
-        self.transients = {name for name, d in sdfg.arrays.items() if d.transient}
+        self.names = {name for name, d in sdfg.arrays.items() if d.transient} | set(sdfg.symbols)
 
     def annotate(self, pieces: list[Piece], after: frozenset[str]) -> frozenset[str]:
         """Set `live_after` of all pieces; returns what is live before the first."""
@@ -124,14 +126,16 @@ class Liveness:
             killed = {
                 n for n in piece.flow.boxes if n in self.buffers and piece.flow.defines(self.buffers[n])
             }
-            return self._only(piece.flow.exposed) | (after - killed)
+            if isinstance(piece.element, For):
+                killed.add(piece.element.iterator)
+            return self._only(piece.flow.exposed | parameter_names(piece.nodes)) | (after - killed)
         match piece.element:
             case Assign(values=values):
-                return after | self._only(n for v in values.values() for n in _names(v))
+                return (after - values.keys()) | self._only(n for v in values.values() for n in _names(v))
             case Block(state=state):
                 return after | self._touched([state])
-            case For():
-                return self._around_loop(piece, after)
+            case For(iterator=iterator, start=start):
+                return (self._around_loop(piece, after) - {iterator}) | self._only(_names(start))
             case Branch(arms=arms):
                 live = after | self._only(n for test, _ in arms for n in _names(test))
                 for body in piece.inner:
@@ -153,11 +157,12 @@ class Liveness:
             live = new
 
     def _only(self, names: Iterable[str]) -> frozenset[str]:
-        return frozenset(names) & self.transients
+        return frozenset(names) & self.names
 
     def _touched(self, states: list[Any]) -> frozenset[str]:
         names = {n.data for s in states for n in s.data_nodes()}
         names |= {f for s in states for e in self.sdfg.all_edges(s) for f in map(str, e.data.free_symbols)}
+        names |= {f for s in states for f in map(str, s.free_symbols)}
         return self._only(names)
 
 
@@ -183,7 +188,7 @@ class Finisher:
         nodes = self._localise(piece, piece.nodes)
         nodes = tidy(nodes, buffers)
         nodes = mark_independent(nodes, buffers, self.translator.ranges)
-        place_private(nodes, buffers)
+        place_private(nodes, buffers, self.translator.ranges)
         return nodes
 
     def _localise(self, piece: Piece, nodes: Nodes) -> Nodes:
@@ -279,10 +284,9 @@ class Skipped:
     reason: str
 
 
-def chains(
-    finisher: Finisher, pieces: list[Piece], enclosing: list[For], skipped: list[Skipped]
-) -> Iterator[Chain]:
-    """All chains of a program, in program order."""
+def parts(finisher: Finisher, pieces: list[Piece], enclosing: list[For]) -> Iterator[Chain | Skipped | Any]:
+    """What a program consists of, in program order: chains, parts that stay as they are, and nested
+    SDFGs to look into."""
     run: list[tuple[Piece, Nodes]] = []
 
     def close() -> Iterator[Chain]:
@@ -296,25 +300,49 @@ def chains(
             run.append((piece, nodes))
             continue
         yield from close()
-        if piece.reason is not None and isinstance(piece.element, (Block, Opaque)):
-            skipped.append(Skipped(_label(piece.element), piece.reason))
+        nested = _nested(piece.element)
+        if nested is not None:
+            yield nested
+        elif piece.reason is not None and isinstance(piece.element, (Block, Opaque)):
+            yield Skipped(_label(piece.element), piece.reason)
         around = [*enclosing, piece.element] if isinstance(piece.element, For) else enclosing
         for body in piece.inner:
-            yield from chains(finisher, body, around, skipped)
+            yield from parts(finisher, body, around)
     yield from close()
+
+
+def _nested(element: Element) -> Any | None:
+    """The nested SDFG that a state consists of."""
+    if isinstance(element, Block):
+        found = [n for n in element.state.scope_children()[None] if isinstance(n, dn.NestedSDFG)]
+        if len(found) == 1 and all(
+            isinstance(n, (dn.NestedSDFG, dn.AccessNode)) for n in element.state.nodes()
+        ):
+            return found[0].sdfg
+    return None
 
 
 def _absorbed(finisher: Finisher, piece: Piece) -> Nodes | None:
     if piece.nodes is None:
         return None
+    if isinstance(piece.element, For):
+        set_inside = assigned_symbols([piece.element]) | _iterators(piece.element)
+        if not set_inside.isdisjoint(piece.live_after):
+            return None  # its counter, or another symbol, is read after the loop
     try:
         nodes = finisher.finish(piece)
     except UnsupportedConstruct as reason:
         piece.reason = str(reason)
         return None
-    if isinstance(piece.element, For) and not finisher.is_worth_absorbing(nodes):
+    is_loop = isinstance(piece.element, For) or _nested(piece.element) is not None
+    if is_loop and not finisher.is_worth_absorbing(nodes):
         return None
     return nodes
+
+
+def _iterators(element: Element) -> set[str]:
+    own = {element.iterator} if isinstance(element, For) else set()
+    return own.union(*(_iterators(e) for body in sub_sequences(element) for e in body))
 
 
 def _label(element: Element) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
+import io
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import dace
@@ -14,9 +14,9 @@ import dace
 
 @contextmanager
 def quiet_dace() -> Iterator[None]:
-    """Run DaCe (or user code that may call it) with library nodes kept portable ("pure"), without
-    progress bars, with prints on standard error, and with a scratch folder as current directory
-    (DaCe leaves `_dacegraphs` and `.dacecache` there). DaCe's settings are restored."""
+    """Run DaCe with library nodes kept portable ("pure"), without messages and progress bars (its
+    exceptions say the same), and with a scratch folder as current directory, because DaCe leaves
+    `_dacegraphs` and `.dacecache` there. DaCe's settings are restored."""
     with tempfile.TemporaryDirectory(prefix="gnnperf-dace-") as scratch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         settings = {
@@ -28,7 +28,7 @@ def quiet_dace() -> Iterator[None]:
         for path, value in settings.items():
             dace.Config.set(*path, value=value)
         try:
-            with chdir(scratch), redirect_stdout(sys.stderr):
+            with chdir(scratch), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
                 yield
         finally:
             for path, value in before.items():

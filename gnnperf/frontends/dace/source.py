@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import itertools
 import sys
 from contextlib import redirect_stdout
@@ -78,6 +79,7 @@ def parse_program(program: DaceProgram, given: dict[str, Any]) -> tuple[Any, dic
     """
     arguments = {k: v for k, v in given.items() if k in program.argnames}
     annotated = all(k in program.f.__annotations__ for k in program.argnames)
+    _evaluate_annotations(program)
     with quiet_dace():
         try:
             sdfg = (
@@ -93,6 +95,35 @@ def parse_program(program: DaceProgram, given: dict[str, Any]) -> tuple[Any, dic
             ) from None
     arrays = {k: v for k, v in closure.items() if k in sdfg.arrays}
     return sdfg, arrays
+
+
+def _evaluate_annotations(program: DaceProgram) -> None:
+    """DaCe does not read the text that `from __future__ import annotations` makes of annotations, in
+    the program or in others that it may call."""
+    called = [v for v in program.f.__globals__.values() if isinstance(v, DaceProgram)]
+    for one in [*called, program]:
+        try:
+            parameters = [_evaluated(one, p) for p in one.signature.parameters.values()]
+        except InputError:
+            if one is program:
+                raise
+            continue
+        one.signature = one.signature.replace(parameters=parameters)
+
+
+def _evaluated(program: DaceProgram, parameter: inspect.Parameter) -> inspect.Parameter:
+    text = parameter.annotation
+    if not isinstance(text, str):
+        return parameter
+    try:
+        annotation = eval(text, program.f.__globals__)
+    except Exception as error:
+        raise InputError(
+            f"kernel: the annotation {parameter.name}: {text} of {program.f.__name__!r} "
+            f"has no meaning: {first_line(error)}"
+        ) from None
+    program.f.__annotations__[parameter.name] = annotation
+    return parameter.replace(annotation=annotation)
 
 
 def _reason(error: BaseException) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,6 @@ from gnnperf.frontends.dace.units import Unit
 
 if TYPE_CHECKING:
     from gnnperf.schedules import CppFunction
-
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[^\n]*$", re.MULTILINE)
 
 
 def splice(kernel: DaceKernel, functions: Mapping[int, CppFunction]) -> Any:
@@ -40,7 +37,7 @@ def splice(kernel: DaceKernel, functions: Mapping[int, CppFunction]) -> Any:
         owner = pairs[id(unit.sdfg)]
         places.append((unit, function, owner, [owner.node(unit.sdfg.node_id(s)) for s in unit.states]))
     for unit, function, owner, states in places:
-        sdfg.append_global_code(_in_namespace(function))
+        sdfg.append_global_code(f"\n{function.source}\n")
         _replace(unit, function, owner, states)
     for owner in copies:
         _drop_unused(owner)
@@ -52,17 +49,6 @@ def splice(kernel: DaceKernel, functions: Mapping[int, CppFunction]) -> Any:
         except Exception as error:  # DaCe's validation raises anything
             raise GnnperfError(f"the tuned SDFG is not valid: {first_line(error)}") from error
     return sdfg
-
-
-def _in_namespace(function: CppFunction) -> str:
-    """The function's source with its helpers in a namespace of their own: several go into one file."""
-    includes = "\n".join(_INCLUDE.findall(function.source))
-    body = _INCLUDE.sub("", function.source)
-    return f"\n{includes}\nnamespace {_namespace(function)} {{\n{body}\n}}\n"
-
-
-def _namespace(function: CppFunction) -> str:
-    return f"gnnperf_{function.symbol}"
 
 
 def _replace(unit: Unit, function: CppFunction, owner: Any, states: list[Any]) -> None:
@@ -101,7 +87,7 @@ def _call(unit: Unit, function: CppFunction, owner: Any, state: Any) -> None:
                 before.append(f"_out_{name} = _in_{name};")
         arguments.append(f"({ctype}*)({connector})" if pointer else f"({ctype}*)(&{connector})")
     arguments += [f"(int64_t)({name})" for name in function.parameters]
-    code = "\n".join([*before, f"{_namespace(function)}::{function.symbol}({', '.join(arguments)});"])
+    code = "\n".join([*before, f"{function.symbol}({', '.join(arguments)});"])
     tasklet = state.add_tasklet(function.symbol, inputs, results, code, language=dace.Language.CPP)
     for connector in inputs:
         name = connector.removeprefix("_in_")

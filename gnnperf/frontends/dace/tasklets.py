@@ -165,8 +165,8 @@ class TaskletTranslator:
                 self._assign(name, from_ast(value, self.names))
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
                 self._assign(name, from_ast(value, self.names))
-            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as target], value=value):
-                self._assign_element(name, target, from_ast(value, self.names))
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name)) as element], value=value):
+                self._assign_element(name, element, from_ast(value, self.names))
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
                 results = [self.builder.local("t", from_ast(v, self.names)) for v in values]
                 for target, result in zip(targets, results, strict=True):

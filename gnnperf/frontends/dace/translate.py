@@ -23,13 +23,15 @@ from gnnperf.frontends.dace.control_flow import (
     control_flow,
     sub_sequences,
 )  # fmt: skip
+from gnnperf.frontends.dace.coverage import flow
 from gnnperf.frontends.dace.dtypes import dtype_name, expression_dtype
 from gnnperf.frontends.dace.expressions import from_ast, parse_expression
 from gnnperf.frontends.dace.scope import Scope
 from gnnperf.frontends.dace.tasklets import Connector, TaskletTranslator, connector, reduction
-from gnnperf.frontends.dace.views import Layout, Subset, View, linear, narrow, split, whole
+from gnnperf.frontends.dace.tidy import tidy
+from gnnperf.frontends.dace.views import Indices, Layout, Subset, View, linear, narrow, split, whole
 from gnnperf.nests.affine import constant, simplify
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Node, Op, Symbol, loads
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Node, Op, Statement, Symbol, loads
 
 
 class Translator:
@@ -51,9 +53,14 @@ class Translator:
         """Nodes of one element of the SDFG's control flow. Raises UnsupportedConstruct."""
         builder = Builder(self.buffers, self.taken, self.ranges)
         scope = Scope(self.sdfg, self._declare(builder), self._parameter)
+        translator = _ItemTranslator(builder)
         with builder.block() as nodes:
-            _ItemTranslator(builder).elements(scope, [element])
-        return tuple(nodes)
+            assigned = {n: translator.symbol_storage(scope, n) for n in sorted(assigned_symbols([element]))}
+            translator.elements(scope, [element])
+        body = tidy(tuple(nodes), self.buffers)
+        needed = flow(body).exposed
+        carried = [(n, load) for n, load in assigned.items() if load.buffer in needed]
+        return (*(Statement(load, self._parameter(n)) for n, load in carried), *body)
 
     def fresh(self, name: str) -> str:
         """A name that nothing has yet."""
@@ -131,10 +138,11 @@ class _ItemTranslator:
         for name, value in expressions.items():
             target = scope.symbols.get(name)
             if not isinstance(target, Load) or target.buffer not in scope.symbol_buffers:
-                target = self._symbol_storage(scope, name, value)
+                target = self.symbol_storage(scope, name, value)
             self.builder.assign(target, value)
 
-    def _symbol_storage(self, scope: Scope, name: str, value: Expr) -> Load:
+    def symbol_storage(self, scope: Scope, name: str, value: Expr = Const(0)) -> Load:  # noqa: B008
+        """A local scalar for a symbol that edges assign; its type is declared, or that of `value`."""
         declared = scope.sdfg.symbols.get(name)
         dtype = expression_dtype(value, self.builder.buffers) if declared is None else dtype_name(declared)
         buffer = self.builder.scalar(name, dtype)
@@ -197,6 +205,11 @@ class _ItemTranslator:
         """Everything directly inside one scope of a state (None: the state itself)."""
         children = state.scope_children()[entry]
         self._bind_views(scope, state, children)
+        for (
+            node
+        ) in children:  # an array belongs to the scope of its access node, not to where it is first used
+            if isinstance(node, dn.AccessNode):
+                scope.view(node.data)
         order = {n: i for i, n in enumerate(sdutil.dfs_topological_sort(state, state.source_nodes()))}
         wires: dict[tuple[Any, str], Expr] = {}
         for node in sorted(children, key=lambda n: order[n]):
@@ -318,9 +331,9 @@ class _ItemTranslator:
             outer = scope.view(edge.data.data)
             inner.views[name] = narrow(outer, scope.subset(edge.data.subset), layout, self.builder.ranges)
         sequence = control_flow(node.sdfg)
-        for name in _assigned_symbols(sequence) & inner.symbols.keys():
+        for name in assigned_symbols(sequence) & inner.symbols.keys():
             value = inner.symbols[name]
-            self.builder.assign(self._symbol_storage(inner, name, value), value)
+            self.builder.assign(self.symbol_storage(inner, name, value), value)
         self.elements(inner, sequence)
 
     def _declare_inner(self, scope: Scope, name: str) -> View:
@@ -340,12 +353,12 @@ class _ItemTranslator:
             if not isinstance(source, dn.AccessNode):
                 continue
             if not self._is_view_edge(scope, state, edge):
-                self._copy(scope, edge.data, source.data, node.data)
+                self._copy(scope, state, edge, source.data, node.data)
         for edge in state.out_edges(node):
             if isinstance(edge.dst, dn.ExitNode) and not edge.data.is_empty():
                 target = state.memlet_path(edge)[-1].dst
                 if isinstance(target, dn.AccessNode) and not self._is_view_edge(scope, state, edge):
-                    self._copy(scope, edge.data, node.data, target.data)
+                    self._copy(scope, state, edge, node.data, target.data)
 
     def _is_view_edge(self, scope: Scope, state: Any, edge: Any) -> bool:
         for end in (edge.src, edge.dst):
@@ -354,14 +367,9 @@ class _ItemTranslator:
                     return True
         return False
 
-    def _copy(self, scope: Scope, memlet: Any, source: str, target: str) -> None:
+    def _copy(self, scope: Scope, state: Any, edge: Any, source: str, target: str) -> None:
         from_view, to_view = scope.view(source), scope.view(target)
-        if source == target:
-            raise UnsupportedConstruct(f"a copy of {source} into itself")
-        if memlet.data == source:
-            read, write = memlet.subset, memlet.other_subset
-        else:
-            read, write = memlet.other_subset, memlet.subset
+        read, write = edge.data.get_src_subset(edge, state), edge.data.get_dst_subset(edge, state)
         read_subset = None if read is None else scope.subset(read)
         write_subset = None if write is None else scope.subset(write)
         if read_subset is None:
@@ -369,13 +377,21 @@ class _ItemTranslator:
             read_subset = _like(from_view.layout, write_subset)
         if write_subset is None:
             write_subset = _like(to_view.layout, read_subset)
-        reduce = reduction(memlet.wcr)
+        apart = source == target and _disjoint(read_subset, write_subset)
+        if from_view.buffer == to_view.buffer and not apart:
+            raise UnsupportedConstruct(f"a copy of {source} into itself")
+        reduce = reduction(edge.data.wcr)
         shape = tuple(write_subset.sizes[d] for d in write_subset.dimensions)
         read_shape = tuple(read_subset.sizes[d] for d in read_subset.dimensions)
         same = len(shape) == len(read_shape) and all(
             a == b or constant(a) is None or constant(b) is None
             for a, b in zip(shape, read_shape, strict=True)
         )
+
+        if not same and _count(shape) != _count(read_shape):
+            raise UnsupportedConstruct(
+                f"a copy of {source} to {target} between different numbers of elements"
+            )
 
         def body(values: tuple[Expr, ...]) -> None:
             offsets = values
@@ -389,6 +405,27 @@ class _ItemTranslator:
             self.builder.assign(to, from_view.element(fetched), reduce)
 
         self.builder.loops([f"i{d}" for d in range(len(shape))], shape, body)
+
+
+def _disjoint(one: Subset, two: Subset) -> bool:
+    """Do two subsets of one array surely have no element in common?"""
+    for a, b, m, n in zip(one.starts, two.starts, one.sizes, two.sizes, strict=True):
+        distance, first, second = constant(Op("sub", (b, a))), constant(m), constant(n)
+        if distance is None:
+            continue
+        if distance > 0 and first is not None and set(one.steps) == {1} and distance >= first:
+            return True
+        if distance < 0 and second is not None and set(two.steps) == {1} and -distance >= second:
+            return True
+    return False
+
+
+def _count(shape: Indices) -> Expr:
+    """Number of elements."""
+    total: Expr = Const(1)
+    for size in shape:
+        total = simplify(Op("mul", (total, size)))
+    return total
 
 
 def _no_symbol(name: str) -> Expr:
@@ -426,11 +463,12 @@ def _connections(state: Any, node: Any) -> dict[str, Any]:
     return found
 
 
-def _assigned_symbols(sequence: Sequence) -> set[str]:
+def assigned_symbols(sequence: Sequence) -> set[str]:
+    """Symbols that edges inside a sequence set, loop counters excepted."""
     names: set[str] = set()
     for element in sequence:
         if isinstance(element, Assign):
             names |= element.values.keys()
         for inner in sub_sequences(element):
-            names |= _assigned_symbols(inner)
+            names |= assigned_symbols(inner)
     return names

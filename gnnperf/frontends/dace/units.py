@@ -59,6 +59,7 @@ class Unit:
     def cutout(self) -> Any:
         """A standalone SDFG of the unit: the unscheduled code that results are verified against."""
         program = copy.deepcopy(self.sdfg)
+        program.parent = program.parent_sdfg = program.parent_nsdfg_node = None
         keep = {self.sdfg.node_id(s) for s in self.states}
         nodes = program.nodes()
         entry = nodes[self.sdfg.node_id(self.states[0])]
@@ -86,69 +87,54 @@ class Unit:
 
 def make_units(chain: Chain, finisher: Finisher, kernel: str, first_index: int) -> list[Unit]:
     """Units of one chain, in execution order. The chain's states are put into that order."""
+    buffers = finisher.translator.buffers
     items = [i for i, nodes in enumerate(chain.nodes) if nodes]
-    translator = finisher.translator
-    buffers = translator.buffers
     guesses = representative_values(chain, finisher)
     live = {n for n, b in buffers.items() if not b.transient} | set(chain.live_after)
     groups = partition([chain.nodes[i] for i in items], buffers, live, guesses)
     members = [[items[k] for k in group] for group in groups]
-    units = []
-    arrange(translator.sdfg, chain, members)
-    for group in members:
-        nodes = tuple(n for i in group for n in chain.nodes[i])
-        elsewhere = {
-            a.load.buffer for i in items if i not in group for n in chain.nodes[i] for a in accesses(n)
-        }
-        outside = live | elsewhere
-        units.append(
-            _unit(
-                finisher, [chain.pieces[i] for i in group], nodes, outside, guesses, f"{kernel}_{first_index + len(units)}",
-                first_index + len(units),
-            )
-        )  # fmt: skip
+    arrange(finisher.translator.sdfg, chain, members)
+    units: list[Unit] = []
+    for index, group in enumerate(members, first_index):
+        others = [n for i in items if i not in group for n in chain.nodes[i]]
+        outside = live | {a.load.buffer for n in others for a in accesses(n)}
+        unit = _unit(finisher, chain, group, outside, guesses)
+        unit.index, unit.nest = index, replace(unit.nest, name=f"{kernel}_{index}")
+        units.append(unit)
     return units
 
 
 def _unit(
-    finisher: Finisher, pieces: list[Piece], nodes: Nodes, outside: set[str],
-    guesses: Mapping[str, int], name: str, index: int,
-) -> Unit:  # fmt: skip
-    buffers = finisher.translator.buffers
+    finisher: Finisher, chain: Chain, members: list[int], outside: set[str], guesses: Mapping[str, int]
+) -> Unit:
+    """The unit of some of a chain's pieces. `outside`: buffers that anything else may read."""
+    sdfg, buffers = finisher.translator.sdfg, finisher.translator.buffers
+    nodes = tuple(n for i in members for n in chain.nodes[i])
     whole = flow(nodes)
-    used = {a.load.buffer for n in nodes for a in accesses(n)}
-    scoped = {k: _scoped(buffers[k], k in outside or k in whole.exposed) for k in used}
+    shared = outside | whole.exposed
+    scoped = {
+        name: buffers[name]
+        if buffers[name].scope == "local"
+        else replace(buffers[name], transient=name not in shared)
+        for name in {a.load.buffer for n in nodes for a in accesses(n)}
+    }
     nodes = _plain_scalars(nodes, scoped)
     parameters = {p: guesses.get(p, 0) for p in sorted(parameter_names(nodes))}
-    nest = normalise(LoopNest(name, scoped, nodes, parameters))
-    written = {
-        s.target.buffer
-        for n in nodes
-        for s in walk((n,))
-        if isinstance(s, Statement) and not scoped[s.target.buffer].transient
-    }
-    states = [s for p in pieces for s in states_of(p.element)]
+    stored = {s.target.buffer for n in nodes for s in walk((n,)) if isinstance(s, Statement)}
+    outputs = sorted(n for n in stored if not scoped[n].transient)
+    states = [s for i in members for s in states_of(chain.pieces[i].element)]
     accessed = {n.data for s in states for n in s.data_nodes()}
-    accessed |= {
-        str(f) for s in states for e in finisher.translator.sdfg.all_edges(s) for f in e.data.free_symbols
-    }
-    sdfg = finisher.translator.sdfg
-    external = sorted(
-        k for k in accessed & sdfg.arrays.keys()
-        if not (sdfg.arrays[k].transient and (k not in scoped or scoped[k].transient))
-        and (k in outside or k in whole.exposed)
-    )  # fmt: skip
-    inouts = sorted(w for w in written if w in whole.exposed or not whole.defines(scoped[w]))
+    accessed |= {str(f) for s in states for e in sdfg.all_edges(s) for f in e.data.free_symbols}
     return Unit(
-        index, nest, states, sdfg, external, sorted(written), inouts, _reduction_length(finisher, nodes)
+        index=0,
+        nest=normalise(LoopNest("", scoped, nodes, parameters)),
+        states=states,
+        sdfg=sdfg,
+        external=sorted(accessed & shared & sdfg.arrays.keys()),
+        outputs=outputs,
+        inouts=[n for n in outputs if n in whole.exposed or not whole.defines(scoped[n])],
+        reduction_length=_reduction_length(finisher, nodes),
     )
-
-
-def _scoped(buffer: Buffer, is_shared: bool) -> Buffer:
-    """Transient where nothing outside of the unit sees the buffer."""
-    if buffer.scope == "local":
-        return buffer
-    return replace(buffer, transient=not is_shared)
 
 
 def _plain_scalars(nodes: Nodes, buffers: dict[str, Buffer]) -> Nodes:

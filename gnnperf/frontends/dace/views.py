@@ -19,6 +19,19 @@ Ranges = Mapping[str, tuple[int, int]]
 """Iterator -> (lowest, highest) value, for the iterators with constant bounds."""
 
 
+def interval(expr: Expr, ranges: Ranges) -> tuple[int, int] | None:
+    """Lowest and highest value of an integer expression; None where an atom has no known range."""
+    form = affine(expr)
+    low = high = form.constant
+    for atom, coefficient in form.terms.items():
+        known = ranges.get(atom.name) if isinstance(atom, Symbol) else None
+        if known is None:
+            return None
+        ends = sorted(coefficient * v for v in known)
+        low, high = low + ends[0], high + ends[1]
+    return low, high
+
+
 @dataclass(frozen=True)
 class Layout:
     """Shape and strides (in elements) of an array, as expressions."""
@@ -163,16 +176,9 @@ def _divide(form: Affine, divisor: int, ranges: Ranges) -> tuple[Expr, Expr]:
     whole_terms = {a: c // divisor for a, c in form.terms.items() if c % divisor == 0}
     rest = Affine({a: c for a, c in form.terms.items() if c % divisor}, form.constant % divisor)
     quotient = Affine(whole_terms, form.constant // divisor)
-    lowest = highest = rest.constant
-    for atom, coefficient in rest.terms.items():
-        known = ranges.get(atom.name) if isinstance(atom, Symbol) else None
-        if known is None:
-            lowest = -1
-            break
-        ends = [coefficient * v for v in known]
-        lowest, highest = lowest + min(ends), highest + max(ends)
+    bounds = interval(from_affine(rest), ranges)
     remainder = from_affine(rest)
-    if lowest >= 0 and highest < divisor:
+    if bounds is not None and bounds[0] >= 0 and bounds[1] < divisor:
         return from_affine(quotient), remainder
     carry = Op("floordiv", (remainder, Const(divisor)))
     return simplify(Op("add", (from_affine(quotient), carry))), Op("mod", (remainder, Const(divisor)))

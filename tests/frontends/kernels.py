@@ -1,0 +1,686 @@
+"""Kernels of many kinds at tiny sizes, in the styles people write them: what the frontend must read.
+
+`CASES`: name -> values of symbols and scalars. `make_*` functions give inputs where random ones do not do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dace
+import numpy as np
+
+N, M, K, F, NNZ = (dace.symbol(s, dtype=dace.int64) for s in ("N", "M", "K", "F", "NNZ"))
+f4, f8, i4, i8 = dace.float32, dace.float64, dace.int32, dace.int64
+
+SCALE = 0.25
+WEIGHTS = np.arange(1.0, 4.0)
+
+# --------------------------------------------------------------------------- dense linear algebra
+
+
+@dace.program
+def gemm(alpha: f8, beta: f8, A: f8[N, K], B: f8[K, M], C: f8[N, M]):
+    C[:] = alpha * A @ B + beta * C
+
+
+@dace.program
+def gemm_map(A: f4[N, K], B: f4[K, M], C: f4[N, M]):
+    for i, j, k in dace.map[0:N, 0:M, 0:K]:
+        C[i, j] += A[i, k] * B[k, j]
+
+
+@dace.program
+def atax(A: f8[N, M], x: f8[M]):
+    return (A @ x) @ A
+
+
+@dace.program
+def batched(A: f8[K, N, M], B: f8[K, M, F], C: f8[K, N, F]):
+    C[:] = A @ B
+
+
+@dace.program
+def gemver(alpha: f8, A: f8[N, N], u: f8[N], v: f8[N], x: f8[N], y: f8[N], w: f8[N]):
+    A[:] = A + u[:, np.newaxis] * v
+    x += alpha * y @ A
+    w += alpha * A @ x
+
+
+@dace.program
+def trsv(A: f8[N, N], x: f8[N], b: f8[N]):
+    for i in range(N):
+        x[i] = (b[i] - A[i, :i] @ x[:i]) / A[i, i]
+
+
+@dace.program
+def trsv_backwards(A: f8[N, N], x: f8[N]):
+    for i in range(N - 1, -1, -1):
+        for j in range(i + 1, N):
+            x[i] -= A[i, j] * x[j]
+        x[i] /= A[i, i]
+
+
+@dace.program
+def cholesky(A: f8[N, N]):
+    A[0, 0] = np.sqrt(A[0, 0])
+    for i in range(1, N):
+        for j in range(i):
+            A[i, j] -= np.dot(A[i, :j], A[j, :j])
+            A[i, j] /= A[j, j]
+        A[i, i] -= np.dot(A[i, :i], A[i, :i])
+        A[i, i] = np.sqrt(A[i, i])
+
+
+@dace.program
+def lu(A: f8[N, N]):
+    for i in range(N):
+        for j in range(i):
+            A[i, j] -= A[i, :j] @ A[:j, j]
+            A[i, j] /= A[j, j]
+        for j in range(i, N):
+            A[i, j] -= A[i, :i] @ A[:i, j]
+
+
+@dace.program
+def gramschmidt(A: f8[M, N], Q: f8[M, N], R: f8[N, N]):
+    for k in range(N):
+        norm = np.dot(A[:, k], A[:, k])
+        R[k, k] = np.sqrt(norm)
+        Q[:, k] = A[:, k] / R[k, k]
+        for j in range(k + 1, N):
+            R[k, j] = np.dot(Q[:, k], A[:, j])
+            A[:, j] -= Q[:, k] * R[k, j]
+
+
+@dace.program
+def durbin(r: f8[N]):
+    y = np.empty_like(r)
+    z = np.empty_like(r)
+    alpha = -r[0]
+    beta = 1.0
+    y[0] = -r[0]
+    for k in range(1, N):
+        beta *= 1.0 - alpha * alpha
+        total = 0.0
+        for j in range(k):
+            total += r[k - 1 - j] * y[j]
+        alpha = -(r[k] + total) / beta
+        for j in range(k):
+            z[j] = y[j] + alpha * y[k - 1 - j]
+        y[:k] = z[:k]
+        y[k] = alpha
+    return y
+
+
+@dace.program
+def floyd_warshall(path: i4[N, N]):
+    for k in range(N):
+        for i in range(N):
+            path[i, :] = np.minimum(path[i, :], path[i, k] + path[k, :])
+
+
+# --------------------------------------------------------------------------- stencils
+
+
+@dace.program
+def jacobi_1d(TSTEPS: i8, A: f8[N], B: f8[N]):
+    for _ in range(1, TSTEPS):
+        B[1:-1] = 0.33333 * (A[:-2] + A[1:-1] + A[2:])
+        A[1:-1] = 0.33333 * (B[:-2] + B[1:-1] + B[2:])
+
+
+@dace.program
+def jacobi_2d(A: f8[N, M], B: f8[N, M]):
+    for i, j in dace.map[1 : N - 1, 1 : M - 1]:
+        B[i, j] = 0.2 * (A[i, j] + A[i, j - 1] + A[i, j + 1] + A[i + 1, j] + A[i - 1, j])
+
+
+@dace.program
+def heat_3d(A: f8[N, M, K], B: f8[N, M, K]):
+    B[1:-1, 1:-1, 1:-1] = (
+        0.125 * (A[2:, 1:-1, 1:-1] - 2.0 * A[1:-1, 1:-1, 1:-1] + A[:-2, 1:-1, 1:-1])
+        + 0.125 * (A[1:-1, 2:, 1:-1] - 2.0 * A[1:-1, 1:-1, 1:-1] + A[1:-1, :-2, 1:-1])
+        + A[1:-1, 1:-1, 1:-1]
+    )
+
+
+@dace.program
+def seidel_2d(TSTEPS: i8, A: f8[N, N]):
+    for _ in range(TSTEPS - 1):
+        for i in range(1, N - 1):
+            A[i, 1:-1] += A[i - 1, :-2] + A[i - 1, 1:-1] + A[i - 1, 2:] + A[i, 2:] + A[i + 1, :-2]
+            for j in range(1, N - 1):
+                A[i, j] += A[i, j - 1]
+                A[i, j] /= 9.0
+
+
+@dace.program
+def fdtd(TMAX: i8, ex: f8[N, M], ey: f8[N, M], hz: f8[N, M], fict: f8[K]):
+    for t in range(TMAX):
+        ey[0, :] = fict[t]
+        ey[1:, :] -= 0.5 * (hz[1:, :] - hz[:-1, :])
+        ex[:, 1:] -= 0.5 * (hz[:, 1:] - hz[:, :-1])
+        hz[:-1, :-1] -= 0.7 * (ex[:-1, 1:] - ex[:-1, :-1] + ey[1:, :-1] - ey[:-1, :-1])
+
+
+# --------------------------------------------------------------------------- machine learning
+
+
+@dace.program
+def softmax(X: f4[N, M, K]):
+    tmp_max = np.max(X, axis=-1)
+    tmp_out = np.exp(X - tmp_max[:, :, np.newaxis])
+    tmp_sum = np.sum(tmp_out, axis=-1)
+    return tmp_out / tmp_sum[:, :, np.newaxis]
+
+
+@dace.program
+def layernorm(X: f8[N, M], gamma: f8[M], beta: f8[M], Y: f8[N, M]):
+    mean = np.mean(X, axis=1)
+    centred = X - mean[:, np.newaxis]
+    variance = np.mean(centred * centred, axis=1)
+    Y[:] = gamma * centred / np.sqrt(variance[:, np.newaxis] + 1e-5) + beta
+
+
+@dace.program
+def conv2d_bias(X: f4[N, M, M, K], W: f4[3, 3, K, F], bias: f4[F], Y: f4[N, M - 2, M - 2, F]):
+    for i in range(M - 2):
+        for j in range(M - 2):
+            Y[:, i, j, :] = np.sum(
+                X[:, i : i + 3, j : j + 3, :, np.newaxis] * W[np.newaxis, :, :, :], axis=(1, 2, 3)
+            )
+    Y[:] = Y + bias
+
+
+@dace.program
+def maxpool(X: f8[N, M], Y: f8[N // 2, M // 2]):
+    for i in range(N // 2):
+        for j in range(M // 2):
+            Y[i, j] = np.max(X[2 * i : 2 * i + 2, 2 * j : 2 * j + 2])
+
+
+@dace.program
+def relu(x: f4[N, M]):
+    return np.maximum(x, 0)
+
+
+@dace.program
+def relu_layer(x, w):
+    return np.maximum(x @ w, 0)
+
+
+@dace.program
+def mlp(x: f4[N, M], w1: f4[M, K], w2: f4[K, F]):
+    return relu_layer(relu_layer(x, w1), w2)
+
+
+# --------------------------------------------------------------------------- sparse and indirect
+
+
+@dace.program
+def spmm(indptr: i4[N + 1], indices: i4[NNZ], data: f8[NNZ], B: f8[M, F], C: f8[N, F]):
+    for i in dace.map[0:N]:
+        for k in dace.map[indptr[i] : indptr[i + 1]]:
+            for f in dace.map[0:F]:
+                C[i, f] += data[k] * B[indices[k], f]
+
+
+@dace.program
+def spmv(indptr: dace.uint32[N + 1], indices: dace.uint32[NNZ], data: f8[NNZ], x: f8[M]):
+    y = np.empty(N, f8)
+    for i in range(N):
+        cols = indices[indptr[i] : indptr[i + 1]]
+        vals = data[indptr[i] : indptr[i + 1]]
+        y[i] = vals @ x[cols]
+    return y
+
+
+@dace.program
+def spmv_map(indptr: i4[N + 1], indices: i4[NNZ], data: f8[NNZ], x: f8[M], y: f8[N]):
+    for i in dace.map[0:N]:
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total = total + data[k] * x[indices[k]]
+        y[i] = total
+
+
+@dace.program
+def gather(index: i4[N], table: f8[M, F], out: f8[N, F]):
+    for i, f in dace.map[0:N, 0:F]:
+        out[i, f] = table[index[i], f]
+
+
+@dace.program
+def fancy_gather(index: i8[N], table: f8[M], out: f8[N]):
+    out[:] = table[index]
+
+
+@dace.program
+def scatter(index: i4[N], x: f8[N], out: f8[M]):
+    for i in range(N):
+        out[index[i]] = x[i]
+
+
+@dace.program
+def histogram(index: i4[N], weight: f8[N], counts: f8[M]):
+    for i in dace.map[0:N]:
+        counts[index[i]] += weight[i]
+
+
+@dace.program
+def two_hops(first: i4[N], second: i4[M], x: f8[K], y: f8[N]):
+    for i in dace.map[0:N]:
+        y[i] = x[second[first[i]]]
+
+
+# --------------------------------------------------------------------------- nested programs
+
+
+@dace.program
+def relax(x: f8[M], steps: i8):
+    for _ in range(steps):
+        x[1:-1] = 0.5 * (x[:-2] + x[2:])
+        x[0] = x[-1]
+
+
+@dace.program
+def nested_relax(A: f8[N, M], steps: i8):
+    A[:] = A * 2.0
+    relax(A[1], steps)
+    A[:] = A + 1.0
+
+
+@dace.program
+def add_row(row: f8[M], total: f8[M]):
+    total[:] = total + row
+
+
+@dace.program
+def nested_in_loop(A: f8[N, M], total: f8[M]):
+    for i in range(N):
+        add_row(A[i], total)
+
+
+# --------------------------------------------------------------------------- control flow
+
+
+@dace.program
+def threshold(A: f8[N, M], B: f8[N, M]):
+    for i, j in dace.map[0:N, 0:M]:
+        if A[i, j] > 0.5:
+            B[i, j] = A[i, j] * 2
+        else:
+            B[i, j] = 0.0
+
+
+@dace.program
+def one_armed(A: f8[N], B: f8[N]):
+    for i in dace.map[0:N]:
+        B[i] = A[i] - 0.5
+        if B[i] < 0:
+            B[i] = -B[i]
+            if A[i] < 0.2:
+                B[i] = 7.0
+
+
+@dace.program
+def three_ways(A: f8[N], B: f8[N]):
+    for i in range(N):
+        if A[i] < 0.3:
+            B[i] = 1.0
+        elif A[i] < 0.6:
+            B[i] = 2.0 * A[i]
+        else:
+            B[i] = A[i] * A[i]
+
+
+@dace.program
+def top_branch(flag: i4, A: f8[N], B: f8[N]):
+    if flag > 2:
+        B[:] = A + 1.0
+    else:
+        B[:] = A - 1.0
+    B[:] = B * 2.0
+
+
+@dace.program
+def where(A: f8[N, M], B: f8[N, M], C: f8[N, M]):
+    C[:] = np.where(A > B, A, 2 * B)
+
+
+@dace.program
+def converge(A: f8[N], B: f8[N]):
+    error = 1.0
+    while error > 0.01:
+        B[1:-1] = 0.5 * (A[:-2] + A[2:])
+        error = 0.0
+        for i in dace.map[1 : N - 1]:
+            error += abs(A[i] - B[i])
+        A[1:-1] = B[1:-1]
+
+
+@dace.program
+def early_exit(A: f8[N, M], B: f8[M]):
+    for i in range(N):
+        B[:] = B + A[i]
+        if B[0] > 2.0:
+            break
+    B[:] = 2.0 * B
+
+
+@dace.program
+def carried(A: f8[N, M], B: f8[N, M]):
+    for i in dace.map[0:N]:
+        last = 0.0
+        for j in range(M):
+            last = last * 0.5 + A[i, j]
+            B[i, j] = last
+
+
+@dace.program
+def cumulative(A: f8[N, M], B: f8[N, M]):
+    B[0] = A[0]
+    for i in range(1, N):
+        B[i] = B[i - 1] + A[i]
+
+
+@dace.program
+def running_symbol(A: f8[N], B: f8[N]):
+    k = 0
+    for i in range(N):
+        if A[i] > 0.5:
+            B[k] = A[i]
+            k = k + 1
+
+
+@dace.program
+def data_loop(count: i4[N], A: f8[N, M], B: f8[N]):
+    for i in dace.map[0:N]:
+        for j in range(count[i]):
+            B[i] += A[i, j]
+
+
+@dace.program
+def guarded_loop(flag: i4[N], A: f8[N, M], B: f8[N]):
+    for i in dace.map[0:N]:
+        if flag[i] > 1:
+            for j in range(flag[i]):
+                B[i] = B[i] + A[i, j]
+
+
+@dace.program
+def strided_loops(A: f8[N], B: f8[N]):
+    for i in range(0, N, 3):
+        B[i] = A[i] + 1.0
+    for i in range(N - 2, 0, -2):
+        B[i] = B[i] * A[i]
+
+
+# --------------------------------------------------------------------------- reductions and shapes
+
+
+@dace.program
+def reductions(A: f8[N, M, K], a: f8[M, K], b: f8[N, K], c: f8[N, M], d: f8[3]):
+    a[:] = np.sum(A, axis=0)
+    b[:] = np.max(A, axis=1)
+    c[:] = np.min(A, axis=2)
+    d[0] = np.sum(A)
+    d[1] = np.mean(A)
+    d[2] = np.max(A)
+
+
+@dace.program
+def argmax_rows(A: f8[N, M], out: i8[N]):
+    for i in dace.map[0:N]:
+        best = 0
+        for j in range(M):
+            if A[i, j] > A[i, best]:
+                best = j
+        out[i] = best
+
+
+@dace.program
+def wcr_kinds(A: f8[N, M], lo: f8[N], hi: f8[N], product: f8[N]):
+    for i, j in dace.map[0:N, 0:M]:
+        with dace.tasklet:
+            a << A[i, j]
+            l >> lo(1, lambda x, y: min(x, y))[i]
+            h >> hi(1, lambda x, y: max(x, y))[i]
+            p >> product(1, lambda x, y: x * y)[i]
+            l = a
+            h = a
+            p = a
+
+
+@dace.program
+def transpose(A: f8[N, M], B: f8[M, N]):
+    B[:] = np.transpose(A)
+
+
+@dace.program
+def permute(A: f8[N, M, K], B: f8[K, N, M]):
+    B[:] = np.transpose(A, (2, 0, 1))
+
+
+@dace.program
+def reshaped(A: f8[N, M, K], B: f8[N * M, F], C: f8[K, F]):
+    C[:] = np.transpose(np.reshape(A, (N * M, K))) @ B
+
+
+@dace.program
+def flattened(A: f8[N, M], B: f8[N * M]):
+    B[:] = 2.0 * np.reshape(A, (N * M,))
+
+
+@dace.program
+def rows(A: f8[N, M], B: f8[N]):
+    for i in dace.map[0:N]:
+        row = A[i]
+        scaled = row * 2.0
+        B[i] = np.sum(scaled) + scaled[0]
+
+
+@dace.program
+def outer_and_copy(a: f8[N], b: f8[M], C: f8[N, M], D: f8[M, N]):
+    C[:] = a[:, np.newaxis] * b
+    for i in dace.map[0:N]:
+        D[:, i] = C[i, :]
+
+
+@dace.program
+def sliced_copy(A: f8[N, M], B: f8[N, M]):
+    B[1:, 2:] = A[:-1, :-2]
+    B[0] = A[-1]
+
+
+# --------------------------------------------------------------------------- types and functions
+
+
+@dace.program
+def integers(A: i8[N], B: i8[N], C: i8[N]):
+    for i in dace.map[0:N]:
+        C[i] = (A[i] * 3 + B[i]) // 2 + (A[i] % 3) - (B[i] & 5) + (A[i] << 2)
+
+
+@dace.program
+def booleans(A: f8[N], B: f8[N], both: dace.bool[N], count: i8[1]):
+    both[:] = (A > 0.5) & (B > 0.5)
+    for i in dace.map[0:N]:
+        if both[i]:
+            count[0] += 1
+
+
+@dace.program
+def mixed_types(A: f4[N], B: f8[N], C: i4[N], D: f8[N]):
+    for i in dace.map[0:N]:
+        D[i] = A[i] * B[i] + C[i] / 3 + np.float64(A[i]) ** 3
+
+
+@dace.program
+def functions(A: f8[N], B: f8[N]):
+    B[:] = (
+        np.exp(-A)
+        + np.log(A + 1.0) * np.sin(A)
+        - np.tanh(A) ** 2
+        + np.sqrt(np.abs(A - 0.5))
+        + np.floor(3 * A)
+    )
+
+
+@dace.program
+def closure(A: f8[N], B: f8[N]):
+    B[1:-1] = SCALE * (WEIGHTS[0] * A[:-2] + WEIGHTS[1] * A[1:-1] + WEIGHTS[2] * A[2:])
+
+
+@dace.program
+def tasklets(A: f8[N], B: f8[N], C: f8[N]):
+    for i in dace.map[0:N]:
+        with dace.tasklet:
+            a << A[i]
+            b << B[i]
+            b_out >> B[i]
+            c >> C[i]
+            d = a - b
+            e = d * d if d > 0 else -d
+            b_out = a
+            c = e + b
+
+
+@dace.program
+def nbody(x: f8[N], y: f8[N], mass: f8[N], force: f8[N]):
+    for i, j in dace.map[0:N, 0:N]:
+        with dace.tasklet:
+            xi << x[i]
+            yi << y[i]
+            xj << x[j]
+            yj << y[j]
+            m << mass[j]
+            out >> force(1, lambda p, q: p + q)[i]
+            dx = xj - xi
+            dy = yj - yi
+            r2 = dx * dx + dy * dy + 0.01
+            out = m * dx / (r2 * sqrt(r2))
+
+
+@dace.program
+def several_steps(A: f8[N, M], x: f8[M], y: f8[N], total: f8[1]):
+    t = A @ x
+    u = t * 2.0
+    y[:] = u + 1.0
+    total[0] = np.sum(t * u)
+
+
+@dace.program
+def local_array(A: f8[N, M], B: f8[N, M]):
+    for i in dace.map[0:N]:
+        tmp = np.empty(M, f8)
+        for j in range(M):
+            tmp[j] = A[i, j] * 2.0
+        for j in range(M):
+            B[i, j] = tmp[M - 1 - j] + tmp[j]
+
+
+# --------------------------------------------------------------------------- inputs
+
+
+def make_csr(N: int, M: int, F: int = 4, dtype: Any = np.int32) -> dict[str, Any]:
+    generator = np.random.default_rng(1)
+    dense = generator.random((N, M)) * (generator.random((N, M)) < 0.4)
+    dense[N // 2] = 0.0  # an empty row
+    counts = (dense != 0).sum(axis=1)
+    return {
+        "indptr": np.concatenate([[0], np.cumsum(counts)]).astype(dtype),
+        "indices": np.nonzero(dense)[1].astype(dtype),
+        "data": dense[dense != 0],
+    }
+
+
+def make_unsigned_csr(N: int, M: int) -> dict[str, Any]:
+    return make_csr(N, M, dtype=np.uint32)
+
+
+def make_counts(N: int, M: int) -> dict[str, Any]:
+    return {"count": np.arange(N, dtype=np.int32) % (M + 1)}
+
+
+def make_flags(N: int, M: int) -> dict[str, Any]:
+    return {"flag": np.arange(N, dtype=np.int32) % (M + 1)}
+
+
+def make_definite(N: int) -> dict[str, Any]:
+    values = np.random.default_rng(2).random((N, N))
+    return {"A": values @ values.T + N * np.eye(N)}
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "gemm": dict(N=5, M=6, K=7, alpha=1.5, beta=0.5),
+    "gemm_map": dict(N=5, M=6, K=7),
+    "atax": dict(N=5, M=6),
+    "batched": dict(N=4, M=5, K=3, F=6),
+    "gemver": dict(N=6),
+    "trsv": dict(N=7),
+    "trsv_backwards": dict(N=7),
+    "cholesky": dict(N=6),
+    "lu": dict(N=6),
+    "gramschmidt": dict(N=4, M=6),
+    "durbin": dict(N=6),
+    "floyd_warshall": dict(N=6),
+    "jacobi_1d": dict(N=9, TSTEPS=4),
+    "jacobi_2d": dict(N=7, M=6),
+    "heat_3d": dict(N=5, M=6, K=7),
+    "seidel_2d": dict(N=6, TSTEPS=3),
+    "fdtd": dict(N=5, M=6, K=8, TMAX=3),
+    "softmax": dict(N=3, M=4, K=5),
+    "layernorm": dict(N=5, M=8),
+    "conv2d_bias": dict(N=2, M=6, K=3, F=4),
+    "maxpool": dict(N=6, M=8),
+    "relu": dict(N=5, M=4),
+    "mlp": dict(N=3, M=4, K=5, F=6),
+    "spmm": dict(N=6, M=7, F=4),
+    "spmv": dict(N=6, M=7),
+    "spmv_map": dict(N=6, M=7),
+    "gather": dict(N=6, M=8, F=3),
+    "fancy_gather": dict(N=6, M=8),
+    "scatter": dict(N=5, M=8),
+    "histogram": dict(N=20, M=5),
+    "two_hops": dict(N=6, M=7, K=8),
+    "nested_relax": dict(N=3, M=6, steps=3),
+    "nested_in_loop": dict(N=4, M=5),
+    "threshold": dict(N=5, M=6),
+    "one_armed": dict(N=9),
+    "three_ways": dict(N=9),
+    "top_branch": dict(N=6, flag=3),
+    "where": dict(N=5, M=6),
+    "converge": dict(N=7),
+    "early_exit": dict(N=6, M=5),
+    "carried": dict(N=4, M=6),
+    "cumulative": dict(N=5, M=4),
+    "running_symbol": dict(N=8),
+    "data_loop": dict(N=6, M=5),
+    "guarded_loop": dict(N=6, M=5),
+    "strided_loops": dict(N=11),
+    "reductions": dict(N=3, M=4, K=5),
+    "argmax_rows": dict(N=4, M=6),
+    "wcr_kinds": dict(N=4, M=5),
+    "transpose": dict(N=4, M=5),
+    "permute": dict(N=3, M=4, K=5),
+    "reshaped": dict(N=3, M=4, K=5, F=2),
+    "flattened": dict(N=4, M=5),
+    "rows": dict(N=4, M=5),
+    "outer_and_copy": dict(N=4, M=5),
+    "sliced_copy": dict(N=5, M=6),
+    "integers": dict(N=9),
+    "booleans": dict(N=9),
+    "mixed_types": dict(N=6),
+    "functions": dict(N=6),
+    "closure": dict(N=7),
+    "tasklets": dict(N=7),
+    "nbody": dict(N=6),
+    "several_steps": dict(N=5, M=6),
+    "local_array": dict(N=4, M=5),
+}
+INPUTS = {
+    "spmm": "make_csr", "spmv": "make_unsigned_csr", "spmv_map": "make_csr", "data_loop": "make_counts",
+    "guarded_loop": "make_flags", "cholesky": "make_definite", "lu": "make_definite",
+}  # fmt: skip
