@@ -1,0 +1,104 @@
+"""What the clean-up steps ask about pieces of code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gnnperf.nests.analysis import accesses
+from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Op, children, loads, map_node
+
+Block = tuple[Node, ...]
+
+
+@dataclass
+class Counts:
+    """How often every buffer is loaded and stored."""
+
+    uses: Counter[str] = field(default_factory=Counter)
+    writes: Counter[str] = field(default_factory=Counter)
+
+    def touches(self, name: str) -> int:
+        return self.uses[name] + self.writes[name]
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.uses + other.uses, self.writes + other.writes)
+
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(self.uses - other.uses, self.writes - other.writes)
+
+
+@dataclass
+class Code:
+    """The buffers of the code that is cleaned up, and counts of its nodes (remembered: nodes do not
+    change, and most of them stay from step to step)."""
+
+    buffers: dict[str, Buffer]
+    _known: dict[int, tuple[Node, Counts]] = field(default_factory=dict)
+
+    def of(self, node: Node) -> Counts:
+        known = self._known.get(id(node))
+        if known is not None:
+            return known[1]
+        if isinstance(node, Loop):
+            counts = self.bounds(node) + self.total(node.body)
+        else:
+            found = list(accesses(node))
+            counts = Counts(
+                Counter(a.load.buffer for a in found if not a.is_write),
+                Counter(a.load.buffer for a in found if a.is_write),
+            )
+        self._known[id(node)] = (node, counts)  # holding the node keeps its id from being used again
+        return counts
+
+    def bounds(self, loop: Loop) -> Counts:
+        return Counts(Counter(ld.buffer for b in (loop.start, loop.stop) for ld in loads(b)))
+
+    def total(self, nodes: Iterable[Node]) -> Counts:
+        result = Counts()
+        for node in nodes:
+            counts = self.of(node)
+            result.uses.update(counts.uses)
+            result.writes.update(counts.writes)
+        return result
+
+    def is_local_scalar(self, name: str) -> bool:
+        return self.buffers[name].scope == "local" and not self.buffers[name].shape
+
+
+def operations(expr: Expr) -> int:
+    """Operations on values; arithmetic inside subscripts does not count."""
+    if isinstance(expr, Load):
+        return 0
+    own = isinstance(expr, Op) and not expr.name.startswith("cast:")
+    return own + sum(operations(c) for c in children(expr))
+
+
+def conjuncts(guard: Expr | None) -> list[Expr]:
+    """The conditions that a guard joins with `and`."""
+    if guard is None:
+        return []
+    if isinstance(guard, Op) and guard.name == "and":
+        return [c for a in guard.args for c in conjuncts(a)]
+    return [guard]
+
+
+def conjunction(terms: list[Expr]) -> Expr | None:
+    result: Expr | None = None
+    for term in terms:
+        result = term if result is None else Op("and", (result, term))
+    return result
+
+
+def retarget(node: Node, name: str, element: Load) -> Node:
+    """Make every access to the scalar `name` an access to `element`."""
+    return map_node(node, lambda e: element if isinstance(e, Load) and e.buffer == name else e)
+
+
+def any_written(nodes: Iterable[Node], names: Iterable[str], code: Code) -> bool:
+    wanted = set(names)
+    return any(not wanted.isdisjoint(code.of(n).writes) for n in nodes)
+
+
+Buffers = Mapping[str, Buffer]

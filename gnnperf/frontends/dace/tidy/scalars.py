@@ -1,0 +1,130 @@
+"""Local scalars as the expressions they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gnnperf.frontends.dace.dtypes import expression_dtype
+from gnnperf.frontends.dace.tidy.facts import (
+    Block,
+    Buffers,
+    Code,
+    Counts,
+    any_written,
+    conjuncts,
+    operations,
+    retarget,
+)
+from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Op, Statement, loads, map_node, reads, walk
+
+MAX_INDEX_OPERATIONS = 3
+"""Integer arithmetic up to this size is repeated rather than kept in a scalar: it is an address."""
+
+
+def split_versions(block: Block, outside: Counts, code: Code) -> Block:
+    """Give a local scalar that is set several times in one block a new name from each time on."""
+    here = code.total(block)
+    nodes = list(block)
+    for name in [n for n in here.writes if code.is_local_scalar(n) and not outside.touches(n)]:
+        touching = [i for i, n in enumerate(nodes) if code.of(n).touches(name)]
+        settings = [i for i in touching if _sets(nodes[i], name)]
+        if len(settings) < 2 or settings[0] != touching[0]:
+            continue
+        for position in reversed(settings[1:]):
+            version = next(v for k in range(1, 1 << 30) if (v := f"{name}_v{k}") not in code.buffers)
+            code.buffers[version] = replace(code.buffers[name], name=version)
+            setting = nodes[position]
+            assert isinstance(setting, Statement)
+            nodes[position] = replace(setting, target=Load(version))
+            for i in range(position + 1, len(nodes)):
+                nodes[i] = retarget(nodes[i], name, Load(version))
+    return tuple(nodes)
+
+
+def _sets(node: Node, name: str) -> bool:
+    plain = isinstance(node, Statement) and node.reduce is None and node.guard is None
+    return plain and node.target.buffer == name  # type: ignore[union-attr]
+
+
+def forward_scalars(block: Block, outside: Counts, code: Code) -> Block:
+    """Replace a local scalar by the expression it was given, where that adds no work."""
+    nodes = list(block)
+    position = 0
+    while position < len(nodes):
+        node = nodes[position]
+        if (
+            isinstance(node, Statement)
+            and node.reduce is None
+            and _is_forwardable(node, nodes, outside, code)
+        ):
+            if _forward(nodes, position, node, code):
+                del nodes[position]
+                continue
+        position += 1
+    return tuple(nodes)
+
+
+def _is_forwardable(producer: Statement, nodes: list[Node], outside: Counts, code: Code) -> bool:
+    """A local scalar that is set once, and belongs to this block alone."""
+    name = producer.target.buffer
+    if not code.is_local_scalar(name) or outside.touches(name):
+        return False
+    return sum(code.of(n).writes[name] for n in nodes) == 1
+
+
+def _forward(nodes: list[Node], position: int, producer: Statement, code: Code) -> bool:
+    name = producer.target.buffer
+    users = [i for i, n in enumerate(nodes) if code.of(n).uses[name]]
+    if not users:
+        return True
+    if users[0] <= position:  # it carries a value from one iteration to the next
+        return False
+    sources = {ld.buffer for ld in reads(producer)}
+    last = nodes[users[-1]]
+    # A statement reads before it writes; a loop may write before it reads again.
+    until = users[-1] if isinstance(last, Statement) else users[-1] + 1
+    if any_written(nodes[position + 1 : until], sources, code):
+        return False
+    if not all(_guarded_alike(nodes[i], name, producer.guard) for i in users):
+        return False
+    if not _is_cheap(producer, code.buffers):
+        repeated = any(isinstance(nodes[i], Loop) and code.total(nodes[i].body).uses[name] for i in users)  # type: ignore[union-attr]
+        if repeated or sum(code.of(nodes[i]).uses[name] for i in users) > 1:
+            return False
+    value = _converted(producer.value, code.buffers[name].dtype, code.buffers)
+    for i in users:
+        nodes[i] = map_node(nodes[i], lambda e: value if isinstance(e, Load) and e.buffer == name else e)
+    return True
+
+
+def _guarded_alike(node: Node, name: str, guard: Expr | None) -> bool:
+    """Every use of `name` happens only where the producer's guard holds."""
+    wanted = conjuncts(guard)
+    if not wanted:
+        return True
+    for inner in walk((node,)):
+        if isinstance(inner, Loop):
+            if any(ld.buffer == name for b in (inner.start, inner.stop) for ld in loads(b)):
+                return False
+        elif (
+            any(ld.buffer == name for ld in reads(inner)) and conjuncts(inner.guard)[: len(wanted)] != wanted
+        ):
+            return False
+    return True
+
+
+def _is_cheap(producer: Statement, buffers: Buffers) -> bool:
+    """As cheap to repeat as to keep: a load, or integer arithmetic on at most one."""
+    if len(set(loads(producer.value))) > 1:
+        return False
+    is_integer = buffers[producer.target.buffer].dtype.startswith(("int", "uint"))
+    return operations(producer.value) <= (MAX_INDEX_OPERATIONS if is_integer else 0)
+
+
+def _converted(value: Expr, dtype: str, buffers: Buffers) -> Expr:
+    """The value as the scalar would have held it."""
+    found = expression_dtype(value, buffers)
+    integers = found.startswith(("int", "uint")) and dtype.startswith(("int", "uint"))
+    if found == dtype or integers or (isinstance(value, Const) and dtype.startswith("float")):
+        return value
+    return Op(f"cast:{dtype}", (value,))
