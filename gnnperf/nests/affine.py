@@ -7,12 +7,12 @@ expressions whatever way they were written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gnnperf.nests.ir import Const, Expr, Load, Op, Symbol, map_expr
 
-_FOLD = {
+_FOLD: Mapping[str, Callable[[int, int], int | None]] = {
     "floordiv": lambda a, b: a // b if b else None,
     "mod": lambda a, b: a % b if b else None,
     "min": min,

@@ -32,7 +32,7 @@ from gnnperf.nests.ir import (
 )  # fmt: skip
 from gnnperf.nests.normalise import normalise
 
-MAX_UNIT_ITEMS = 16
+MAX_UNIT_ITEMS = 64
 """Longer chains are cut: compile time and the search space grow faster than the gain."""
 
 

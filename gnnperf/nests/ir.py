@@ -20,6 +20,8 @@ from typing import Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Const:
+    """A number."""
+
     value: int | float | bool
 
 
@@ -49,7 +51,12 @@ class Op:
 Expr: TypeAlias = Const | Symbol | Load | Op
 
 OPERATIONS = frozenset(
-    ["add", "sub", "mul", "div", "floordiv", "mod", "neg", "min", "max", "pow", "sqrt", "exp", "log", "abs", "tanh", "sin", "cos", "floor", "ceil", "sign", "lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "select", "bitand", "bitor", "bitxor", "shl", "shr"]
+    (
+        *("add", "sub", "mul", "div", "floordiv", "mod", "neg", "min", "max", "pow", "abs", "sign"),
+        *("sqrt", "exp", "log", "tanh", "sin", "cos", "floor", "ceil"),
+        *("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "select"),
+        *("bitand", "bitor", "bitxor", "shl", "shr"),
+    )
 )
 """`div` is C++ `/`; `floordiv` rounds towards minus infinity; `select(c, a, b)` is `c ? a : b`."""
 

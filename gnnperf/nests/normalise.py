@@ -133,8 +133,15 @@ def _conflict_across_iterations(loop: Loop, body: tuple[Node, ...], buffers: Map
 # --------------------------------------------------------------------------- forward substitution
 
 
-def forward_substitute(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
-    """Replace loads of a transient by the expression that produced it, where that adds no work.
+MAX_OPERATIONS = 192
+"""Operations of a statement beyond which recomputation is given up: code size and registers."""
+
+
+def forward_substitute(
+    body: tuple[Node, ...], buffers: Mapping[str, Buffer], *, recompute: bool = False
+) -> tuple[Node, ...]:
+    """Replace loads of a transient by the expression that produced it, where that adds no work; with
+    `recompute`, also where it does.
 
     This undoes what NumPy-style code and fission introduce: one array temporary per operation.
     """
@@ -142,7 +149,9 @@ def forward_substitute(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) ->
     position = 0
     while position < len(nodes):
         producer = _pointwise_producer(nodes[position], buffers)
-        if producer is not None and _inline_everywhere(nodes, position, producer, buffers):
+        if producer is not None and _inline_everywhere(
+            nodes, position, producer, buffers, recompute
+        ):
             del nodes[position]
             position = 0  # what fed only this producer may now be dead or used once
             continue
@@ -183,7 +192,11 @@ def _invert(nest: Band, statement: Statement) -> dict[int, tuple[str, int]] | No
 
 
 def _inline_everywhere(
-    nodes: list[Node], position: int, producer: tuple[Band, Statement], buffers: Mapping[str, Buffer]
+    nodes: list[Node],
+    position: int,
+    producer: tuple[Band, Statement],
+    buffers: Mapping[str, Buffer],
+    recompute: bool,
 ) -> bool:
     nest, statement = producer
     name = statement.target.buffer
@@ -200,7 +213,10 @@ def _inline_everywhere(
     if any(not sources.isdisjoint(written(nodes[i])) for i in range(position + 1, max(users))):
         return False
     is_copy = not any(isinstance(e, Op) for e in subexpressions(statement.value))
-    if not is_copy and not _adds_no_work(nodes, users, name, nest):
+    if recompute:
+        if not all(_may_recompute(nodes[i], name, statement) for i in users):
+            return False
+    elif not is_copy and not _adds_no_work(nodes, users, name, nest):
         return False
     for i in users:
         if not _safe_in_place(nodes[i], sources, statement, name, inverse):
@@ -223,6 +239,23 @@ def _inline_everywhere(
     for i in users:
         nodes[i] = canonical_subscripts(map_node(nodes[i], inline))
     return True
+
+
+def _may_recompute(node: Node, name: str, producer: Statement) -> bool:
+    """Pointwise consumers whose statements stay of a reasonable size."""
+    user = band(node)
+    if not user.is_perfect or any(s.reduce for s in user.statements):
+        return False
+    size = _operations(producer.value)
+    for statement in user.statements:
+        uses = sum(ld.buffer == name for ld in reads(statement))
+        if uses and _operations(statement.value) + uses * size > MAX_OPERATIONS:
+            return False
+    return True
+
+
+def _operations(expr: Expr) -> int:
+    return sum(isinstance(e, Op) for e in subexpressions(expr))
 
 
 def _adds_no_work(nodes: list[Node], users: list[int], name: str, nest: Band) -> bool:

@@ -25,6 +25,7 @@ from gnnperf.nests.ir import (
     map_node,
     substitute_node,
 )  # fmt: skip
+from gnnperf.schedules.combine import combine
 from gnnperf.schedules.initial_values import explicit_init, hoist_initial_values
 from gnnperf.schedules.lower import BandLowering
 from gnnperf.schedules.recipe import Recipe
@@ -56,6 +57,7 @@ def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
 
     Raises NotApplicable (with a reason) where the recipe does not fit the nest.
     """
+    nest = combine(recipe.combine, nest)
     buffers = dict(nest.buffers)
     streams = len(nest.body) > 1 and any(
         assign_roles(b, buffers).is_contraction for b in map(band, nest.body) if b.loops and b.is_perfect

@@ -104,7 +104,9 @@ class BandLowering:
         return None
 
     def _reduces_across_lanes(self) -> bool:
-        reductions = all(s.reduce is not None and s.target.buffer not in self.own for s in self.band.statements)
+        reductions = all(
+            s.reduce is not None and s.target.buffer not in self.own for s in self.band.statements
+        )
         return reductions and self.recipe.accumulate
 
     def _existing_tokens(self) -> list[Token]:

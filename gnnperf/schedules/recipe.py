@@ -18,7 +18,8 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, get_args, get_type_hints
 
 from gnnperf.errors import InputError
 
@@ -54,6 +55,7 @@ class Recipe:
     "none" (left to the compiler). parallel: which loops become threads. accumulate: keep partial
     results in registers or on the stack. pack: copy tiles of operands that are reused ("q": those
     invariant in q, "p": those invariant in p). unroll: factor of the innermost reduction loop.
+    combine: run pointwise nests of a unit as one (see `combine.py`).
     prefetch: distance for indirect loads. fuse: 0 keeps the nests of a unit apart, n shares their
     outermost loop in tiles of n iterations.
     """
@@ -77,6 +79,7 @@ class Recipe:
     unroll: int = 0
     prefetch: int = 0
     fuse: int = 0
+    combine: Literal["", "merge", "inline"] = ""
 
     def tile(self, role: str) -> int:
         return int(getattr(self, f"tile_{role}"))
@@ -118,11 +121,17 @@ class Recipe:
             )
         if values.get("order", "blocked") not in ORDERS:
             raise InputError(f"unknown loop order {values['order']!r}; expected one of {', '.join(ORDERS)}")
+        for name, value in values.items():
+            _check(name, value, _field_types()[name])
         return Recipe(**values)
 
     def describe(self) -> str:
         """The schedule in words, for reports."""
         words = [f"{self.order} order"]
+        if self.combine:
+            words.append(
+                {"merge": "merge pointwise nests", "inline": "recompute instead of storing"}[self.combine]
+            )
         if self.fuse:
             words.append(f"fuse in tiles of {self.fuse}" if self.fuse > 1 else "fuse")
         tiles = [f"{role}:{self.tile(role)}" for role in ROLES if self.tile(role)]
@@ -148,3 +157,24 @@ class Recipe:
         if self.prefetch:
             words.append(f"prefetch {self.prefetch} ahead")
         return ", ".join(words)
+
+
+@cache
+def _field_types() -> Mapping[str, Any]:
+    return get_type_hints(Recipe)
+
+
+def _check(name: str, value: Any, hint: Any) -> None:
+    if hint is bool:
+        valid, expected = isinstance(value, bool), "true or false"
+    elif hint is int:
+        valid, expected = (
+            isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+            "an integer >= 0",
+        )
+    elif choices := get_args(hint):
+        valid, expected = value in choices, "one of " + ", ".join(map(repr, choices))
+    else:
+        valid, expected = isinstance(value, str), "text"
+    if not valid:
+        raise InputError(f"recipe field {name}: expected {expected}, got {value!r}")

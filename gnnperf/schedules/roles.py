@@ -79,5 +79,9 @@ def assign_roles(band: Band, buffers: Mapping[str, Buffer], own: frozenset[str] 
         if a.load.indices and not a.is_write
     )
     return Roles(
-        by_role, tuple(lp.iterator for lp in sequential), pinned, contiguous, contraction and len(spatial) >= 2
+        by_role,
+        tuple(lp.iterator for lp in sequential),
+        pinned,
+        contiguous,
+        contraction and len(spatial) >= 2,
     )

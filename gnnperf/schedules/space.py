@@ -31,6 +31,7 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "unroll": (0, 0, 2, 4, 8),
     "prefetch": (0, 0, 4, 8, 12, 16),
     "fuse": (0, 1, 4, 16, 64),
+    "combine": ("", "merge", "merge", "inline"),
 }
 """Values per field; a repeated value is more likely."""
 
@@ -42,8 +43,13 @@ DEFAULTS = (
     Recipe(order="row", register_p=4, register_r=4, fuse=1),
     Recipe(order="row", register_p=4, register_r=4, parallel="none", fuse=1),
     Recipe(order="row", register_p=4, register_r=4, fuse=32),
+    Recipe(order="row", register_p=4, register_r=4, fuse=1, combine="merge"),
+    Recipe(order="row", register_p=2, register_r=4, fuse=1, combine="inline"),
+    Recipe(order="row", accumulate=False, fuse=1, combine="inline", vector="none"),
     Recipe(order="blocked", tile_q=64, tile_p=256, tile_r=256, register_q=6, register_p=4),
-    Recipe(order="panel", tile_q=96, tile_p=256, tile_r=256, register_q=8, register_p=3, vector="p", pack="q"),
+    Recipe(
+        order="panel", tile_q=96, tile_p=256, tile_r=256, register_q=8, register_p=3, vector="p", pack="q"
+    ),
     Recipe(order="dot", vector="r", register_r=4, register_q=4),
     Recipe(order="dot", register_r=8, register_q=1, parallel="reduction"),
     Recipe(order="tile2d", tile_q=32, tile_p=32, register_q=8, register_p=1),
@@ -74,7 +80,7 @@ def relevant_fields(nest: LoopNest) -> list[str]:
     names += ["tile_R"] if reductions >= 2 else []
     names += ["pack"] if spatial >= 2 and len({r for n in nest.body for r in read(n)}) >= 1 else []
     names += ["prefetch"] if dependent or indirect else []
-    names += ["fuse"] if len(nest.body) > 1 else []
+    names += ["fuse", "combine"] if len(nest.body) > 1 else []
     return names
 
 

@@ -10,9 +10,7 @@ from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Statement, loads
 VECTOR_BYTES = 64
 """Vectors are written 64 bytes wide; the compiler splits them where the machine's are narrower."""
 
-ELEMENTWISE = frozenset(
-    "add sub mul div neg min max sqrt exp log abs tanh sin cos select pow".split()
-)
+ELEMENTWISE = frozenset("add sub mul div neg min max sqrt exp log abs tanh sin cos select pow".split())
 COMPARISONS = frozenset("lt le gt ge eq ne".split())
 
 

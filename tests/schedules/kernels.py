@@ -100,7 +100,9 @@ def two_reductions(m: int = 11, n: int = 37) -> LoopNest:
         accumulate(load("y", "j"), load("t"), init=1.0),
     ]
     local = array("t", transient=True, scope="local")
-    return nest("atax", [array("A", m, n), array("x", m), array("y", n), local], loops({"i": m, "j": n}, *body))
+    return nest(
+        "atax", [array("A", m, n), array("x", m), array("y", n), local], loops({"i": m, "j": n}, *body)
+    )
 
 
 def strided_matrices(m: int = 9, n: int = 21) -> LoopNest:
@@ -194,7 +196,10 @@ def rounded_copy(n: int = 50) -> LoopNest:
     """Scratch arrays of other types: storing truncates and rounds."""
     scaled = mul(load("x", "i"), 2.7)
     buffers = [array("x", n), array("y", n), array("z", n)]
-    scratch = [array("whole", n, dtype="int32", transient=True), array("single", n, dtype="float32", transient=True)]
+    scratch = [
+        array("whole", n, dtype="int32", transient=True),
+        array("single", n, dtype="float32", transient=True),
+    ]
     return nest(
         "rounded",
         [*buffers, *scratch],
@@ -253,20 +258,21 @@ def scan(rows: int = 9, columns: int = 21, inner: bool = True) -> LoopNest:
     value = add(mul(0.5, load("B", op("sub", "i", 1), "j")), load("A", "i", "j"))
     body = loop("j", columns, assign(load("B", "i", "j"), value))
     return nest(
-        "scan_rows", [array(x, rows, columns) for x in "AB"], loop("i", rows, body, start=1, independent=False)
+        "scan_rows",
+        [array(x, rows, columns) for x in "AB"],
+        loop("i", rows, body, start=1, independent=False),
     )
 
 
 def time_steps(steps: int = 4, n: int = 31) -> LoopNest:
     """Jacobi: a scratch array swapped with the result in every step."""
+
     def sweep(target: str, source: str) -> object:
         value = mul(1 / 3, add(*(load(source, add("i", d)) for d in (-1, 0, 1))))
         return loop("i", n - 1, assign(load(target, "i"), value), start=1)
 
     buffers = [array("A", n), array("B", n)]
-    return nest(
-        "jacobi", buffers, loop("t", steps, sweep("B", "A"), sweep("A", "B"), independent=False)
-    )
+    return nest("jacobi", buffers, loop("t", steps, sweep("B", "A"), sweep("A", "B"), independent=False))
 
 
 def summed_in_order(steps: int = 5, n: int = 37, outermost: bool = True) -> LoopNest:
@@ -297,7 +303,9 @@ def spmv(rows: int = 15, columns: int = 11, nonzeros: int = 60, init: float | No
 
 def histogram(n: int = 300, bins: int = 7) -> LoopNest:
     body = accumulate(load("h", load("bin", "i")), load("w", "i"))
-    return nest("histogram", [array("bin", n, dtype="int32"), array("w", n), array("h", bins)], loop("i", n, body))
+    return nest(
+        "histogram", [array("bin", n, dtype="int32"), array("w", n), array("h", bins)], loop("i", n, body)
+    )
 
 
 def scatter_rows(n: int = 40, rows: int = 6, columns: int = 21) -> LoopNest:
@@ -311,12 +319,16 @@ def integers(n: int = 37, dtype: str = "int32") -> LoopNest:
     a, b = op("sub", load("x", "i"), 2), load("y", "i")
     value = add(op("div", a, b), op("floordiv", a, b), op("mod", a, b), op("bitand", load("x", "i"), 3))
     value = add(value, op("abs", a), op("shl", load("x", "i"), 2))
-    return nest("integers", [array(x, n, dtype=dtype) for x in "xyz"], loop("i", n, assign(load("z", "i"), value)))
+    return nest(
+        "integers", [array(x, n, dtype=dtype) for x in "xyz"], loop("i", n, assign(load("z", "i"), value))
+    )
 
 
 def unsigned(n: int = 37, dtype: str = "uint8") -> LoopNest:
     value = op("max", op("abs", load("x", "i")), mul(load("y", "i"), 100))
-    return nest("unsigned", [array(x, n, dtype=dtype) for x in "xyz"], loop("i", n, assign(load("z", "i"), value)))
+    return nest(
+        "unsigned", [array(x, n, dtype=dtype) for x in "xyz"], loop("i", n, assign(load("z", "i"), value))
+    )
 
 
 def choice(m: int = 9, n: int = 35, uniform: bool = False) -> LoopNest:
@@ -326,7 +338,11 @@ def choice(m: int = 9, n: int = 35, uniform: bool = False) -> LoopNest:
     value = op("select", condition, op("max", op("min", x, 1.2), 0.6), op("neg", op("sqrt", x)))
     return nest(
         "choice",
-        [array("X", m, n, dtype="float32"), array("s", 1, dtype="float32"), array("Y", m, n, dtype="float32")],
+        [
+            array("X", m, n, dtype="float32"),
+            array("s", 1, dtype="float32"),
+            array("Y", m, n, dtype="float32"),
+        ],
         loops({"i": m, "j": n}, assign(load("Y", "i", "j"), value)),
     )
 

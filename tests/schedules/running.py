@@ -38,7 +38,9 @@ def call(library: ctypes.CDLL, function: CppFunction, nest: LoopNest, memory: Me
         values = memory[name]
         guarded[name] = np.full(values.size + 2 * GUARD, _guard(values.dtype), values.dtype)
         guarded[name][GUARD:-GUARD] = values
-    pointers = [ctypes.c_void_p(guarded[n].ctypes.data + GUARD * guarded[n].itemsize) for n in function.buffers]
+    pointers = [
+        ctypes.c_void_p(guarded[n].ctypes.data + GUARD * guarded[n].itemsize) for n in function.buffers
+    ]
     getattr(library, function.symbol)(
         *pointers, *(ctypes.c_int64(nest.parameters[p]) for p in function.parameters)
     )

@@ -1,0 +1,132 @@
+"""A recipe speaks of roles: it applies to nests of another depth, and means the same there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nests import examples
+from nests.examples import array, assign, load, loop, op
+from nests.interpret import interpret
+from schedules.kernels import (
+    Kernel,
+    batched_product,
+    csr,
+    matrix_product,
+    matrix_vector,
+    permutation,
+    product_and_bias,
+    reduce_axis,
+    softmax,
+    triangular,
+)
+from schedules.running import build, call, differences
+
+from gnnperf.errors import NotApplicable
+from gnnperf.nests import LoopNest, normalise
+from gnnperf.nests.analysis import band
+from gnnperf.schedules import DEFAULTS, Recipe, apply, emit
+from gnnperf.schedules.roles import Roles, assign_roles
+
+TUNED_ON_GEMM = Recipe(
+    order="blocked", tile_q=8, tile_p=16, tile_r=4, register_q=3, register_p=1, vector="p", pack="qp", chunk=2
+)
+
+TARGETS = {
+    "batched": Kernel(batched_product()),
+    "conv2d": Kernel(examples.conv2d(2, 6, 5, 18, 3)),
+    "contraction": Kernel(examples.contraction(2)),
+    "gemv": Kernel(matrix_vector(19, 43)),
+    "row_sums": Kernel(reduce_axis("k", "add")),
+    "transpose": Kernel(permutation((21, 35), (1, 0))),
+    "softmax": Kernel(softmax(7, 21)),
+    "dense_layer": Kernel(product_and_bias()),
+    "triangular": Kernel(triangular()),
+    "spmm": Kernel(examples.spmm(15, 11, 60, 19), csr(11)),
+}
+
+
+def test_a_recipe_for_gemm_applies_everywhere(tmp_path: Path) -> None:
+    nests = {name: normalise(kernel.nest) for name, kernel in TARGETS.items()}
+    functions = {name: emit(apply(TUNED_ON_GEMM, nest), name) for name, nest in nests.items()}
+    library = build(list(functions.values()), tmp_path)
+    for name, kernel in TARGETS.items():
+        memory = kernel.memory(np.random.default_rng(0))
+        expected = interpret(kernel.nest, memory)
+        assert not differences(expected, call(library, functions[name], nests[name], memory)), name
+
+
+def roles_of(nest: LoopNest) -> Roles:
+    (only,) = normalise(nest).body
+    return assign_roles(band(only), nest.buffers)
+
+
+def test_roles_of_a_matrix_product() -> None:
+    roles = roles_of(matrix_product(64, 96, 80))
+    assert roles.by_role == {"P": (), "q": ("i",), "p": ("j",), "R": (), "r": ("k",)}
+    assert roles.is_contraction
+
+
+def test_a_batch_is_one_more_outer_loop() -> None:
+    assert roles_of(batched_product()).by_role == {
+        "P": ("b",),
+        "q": ("i",),
+        "p": ("j",),
+        "R": (),
+        "r": ("k",),
+    }
+
+
+def test_roles_of_a_convolution() -> None:
+    roles = roles_of(examples.conv2d())
+    assert roles.by_role["p"] == ("f",)
+    assert set(roles.by_role["R"] + roles.by_role["r"]) == {"r", "s", "c"}
+    assert set(roles.by_role["P"] + roles.by_role["q"]) == {"n", "h", "w"}
+
+
+def test_roles_do_not_depend_on_names() -> None:
+    roles = roles_of(matrix_product(64, 96, 80, a="ki", b="jk"))
+    assert {roles.role(x) for x in "ij"} == {"q", "p"}
+    assert roles.role("k") == "r"
+
+
+def test_rows_of_a_sparse_matrix_stay_inside_their_row() -> None:
+    roles = roles_of(examples.spmm())
+    assert roles.by_role == {"P": (), "q": ("i",), "p": ("f",), "R": (), "r": ("p",)}
+    assert "i" in roles.pinned
+
+
+def test_sequential_loops_have_no_role() -> None:
+    assert roles_of(examples.recurrence()).sequential == ("t",)
+
+
+def test_what_does_not_fit_is_refused_with_a_reason() -> None:
+    nest = normalise(permutation((21, 35), (1, 0)))
+    with pytest.raises(NotApplicable, match="no reduction loop"):
+        apply(Recipe(parallel="reduction"), nest)
+
+
+def test_nests_that_share_no_loop_are_not_fused() -> None:
+    n = 9
+    mirrored = load("t", op("sub", n - 1, "i"))
+    nest = LoopNest(
+        "mirror",
+        {x: array(x, n) for x in ("x", "t", "y")},
+        (
+            loop("i", n, assign(load("t", "i"), load("x", "i"))),
+            loop("i", n, assign(load("y", "i"), mirrored)),
+        ),
+    )
+    with pytest.raises(NotApplicable, match="share"):
+        apply(Recipe(fuse=4), normalise(nest))
+
+
+@pytest.mark.parametrize("recipe", [r for r in DEFAULTS if r.parallel != "reduction"], ids=lambda r: r.id)
+def test_scheduling_does_not_change_the_interface(recipe: Recipe) -> None:
+    nest = normalise(softmax(7, 21))
+    scheduled = apply(recipe, nest)
+    assert scheduled.arguments == nest.arguments
+    function = emit(scheduled, "softmax")
+    assert function.buffers == ("X", "Y")
+    assert emit(apply(recipe, nest), "softmax") == function, "the same text every time"
