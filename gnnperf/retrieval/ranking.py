@@ -66,8 +66,12 @@ def rank(neighbours: Sequence[Neighbour], limit: int) -> list[Candidate]:
         score = (found.weighted + (total - found.weight) * UNKNOWN) / total
         candidates.append(
             Candidate(
-                Recipe.from_dict(json.loads(schedule)), score, neighbour.nest.digest, neighbour.nest.kernel,
-                neighbour.distance, speedup,
+                Recipe.from_dict(json.loads(schedule)),
+                score,
+                neighbour.nest.digest,
+                neighbour.nest.kernel,
+                neighbour.distance,
+                speedup,
             )  # fmt: skip
         )
     return sorted(candidates, key=lambda c: (-c.score, c.distance, c.schedule.id))[:limit]
@@ -77,9 +81,12 @@ def log_efficiencies(records: Iterable[Record]) -> dict[str, tuple[float, float 
     """schedule -> (ln(best speedup / its speedup) <= 0, its speedup) of one nest's records.
 
     Speedups over the interleaved baseline are compared, not runtimes: they do not drift with the
-    machine's clock. Of repeated measurements the best counts; failures count as `FAILURE`."""
+    machine's clock. Of repeated measurements the best counts; failures count as `FAILURE`. Schedules
+    that are no recipes (traces, configs) are passed over."""
     speedups: dict[str, float | None] = {}
     for record in records:
+        if record.schedule_kind != "recipe":
+            continue
         old = speedups.get(record.schedule)
         if record.status == "ok" and record.speedup is not None:
             speedups[record.schedule] = max(record.speedup, old or 0.0)

@@ -1,0 +1,88 @@
+"""Neighbours over several stores, and the calibration that is read from a bundle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from retrieval.records import DEVICE, ENCODER, make_nest, make_record, recipe
+
+from gnnperf.errors import InputError
+from gnnperf.retrieval import Calibration, nearest
+from gnnperf.retrieval.neighbours import CALIBRATION
+from gnnperf.store import Record, Store
+
+QUERY = np.array([1.0, 0.0], np.float32)
+
+
+def at(angle: float) -> np.ndarray:
+    return np.array([np.cos(angle), np.sin(angle)], np.float32)
+
+
+def make_store(folder: Path, nests: dict[str, float], records: list[Record]) -> Store:
+    """Nests by name at an angle from the query."""
+    store = Store.open(folder, create=True)
+    if nests:
+        vectors = np.stack([at(angle) for angle in nests.values()])
+        store.add_nests([make_nest(name) for name in nests], ["{}"] * len(nests), vectors, ENCODER)
+        store.add_records(records)
+    return store
+
+
+def test_stores_are_searched_as_one(tmp_path: Path) -> None:
+    one = make_store(
+        tmp_path / "one", {"a": 0.1, "b": 0.3}, [make_record(n, recipe(1), 2.0) for n in ("a", "b")]
+    )
+    other = make_store(
+        tmp_path / "two", {"c": 0.2, "d": 0.4}, [make_record(n, recipe(1), 2.0) for n in ("c", "d")]
+    )
+    found = nearest([one, other], QUERY, 3, ENCODER, DEVICE)
+    assert [n.nest.kernel for n in found] == ["a", "c", "b"]
+    assert [n.distance for n in found] == pytest.approx([1 - np.cos(x) for x in (0.1, 0.2, 0.3)], abs=1e-6)
+
+
+def test_a_nest_in_two_stores_keeps_all_its_records_once(tmp_path: Path) -> None:
+    shared = make_record("a", recipe(1), 2.0, created="2026-01-01T00:00:00+00:00")
+    one = make_store(tmp_path / "one", {"a": 0.1}, [shared, make_record("a", recipe(2), 3.0)])
+    other = make_store(tmp_path / "two", {"a": 0.1}, [shared, make_record("a", recipe(3), None)])
+    (found,) = nearest([one, other], QUERY, 5, ENCODER, DEVICE)
+    assert sorted((r.speedup or 0.0) for r in found.records) == [0.0, 2.0, 3.0]
+
+
+def test_other_devices_and_other_encoders_are_not_neighbours(tmp_path: Path) -> None:
+    other = make_record("a", recipe(1), 2.0, device_fingerprint="cpu/aarch64/neon")
+    store = make_store(tmp_path / "one", {"a": 0.1}, [other])
+    assert nearest([store], QUERY, 5, ENCODER, DEVICE) == []
+    assert nearest([store], QUERY, 5, "another encoder", "cpu/aarch64/neon") == []
+    assert len(nearest([store], QUERY, 5, ENCODER, "cpu/aarch64/neon")) == 1
+
+
+def test_empty_stores_and_no_stores(tmp_path: Path) -> None:
+    assert nearest([], QUERY, 5, ENCODER, DEVICE) == []
+    assert nearest([make_store(tmp_path / "empty", {}, [])], QUERY, 5, ENCODER, DEVICE) == []
+
+
+def test_calibration_is_read_from_the_bundle(tmp_path: Path) -> None:
+    content = {"max_distance": 0.25, "confidence": 0.9, "k": 3, "held_out": [], "more": 1}
+    (tmp_path / CALIBRATION).write_text(json.dumps(content))
+    assert Calibration.load(tmp_path) == Calibration(0.25, 0.9, 3)
+    (tmp_path / CALIBRATION).write_text('{"max_distance": 0}')
+    assert Calibration.load(tmp_path) == Calibration(0.0, None, 3)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "{}", '{"max_distance": "far"}', '{"max_distance": null}', "\xff"]
+)
+def test_a_damaged_calibration_is_one_clear_line(content: str, tmp_path: Path) -> None:
+    (tmp_path / CALIBRATION).write_bytes(content.encode("latin-1"))
+    message = r"cannot read .*calibration\.json: .*; calibrate the bundle again"
+    with pytest.raises(InputError, match=message) as error:
+        Calibration.load(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_bundle_without_calibration(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"expected .*calibration\.json, got no such file"):
+        Calibration.load(tmp_path)

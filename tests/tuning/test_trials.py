@@ -1,0 +1,98 @@
+"""A bench: one measurement per code, failures as statuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from nests.examples import gemm
+from tuning.fakes import Workshop, bench
+
+from gnnperf.errors import NotApplicable
+from gnnperf.measure import Measurement, Source
+from gnnperf.nests import LoopNest
+from gnnperf.schedules import DEFAULTS, Recipe
+from gnnperf.tuning import source_of, trials
+
+ROW, BLOCKED = Recipe(order="row"), Recipe(order="blocked", tile_q=32, register_q=4, register_p=2)
+ROW_TOO = replace(ROW, prefetch=8)
+"""Dense nests have nothing to prefetch: the same code."""
+
+
+def test_trials_come_back_in_order() -> None:
+    workshop = Workshop()
+    trials = bench(workshop).run([BLOCKED, ROW], "random")
+    assert [t.recipe for t in trials] == [BLOCKED, ROW]
+    assert {t.origin for t in trials} == {"random"}
+    assert all(t.measurement.status == "ok" and t.runtime_s == t.measurement.runtime_s for t in trials)
+
+
+def test_equal_code_is_built_and_measured_once() -> None:
+    assert source_of(ROW, gemm()) == source_of(ROW_TOO, gemm())
+    workshop = Workshop()
+    one = bench(workshop)
+    trials = one.run([ROW, ROW_TOO, BLOCKED, ROW], "random") + one.run([ROW_TOO, BLOCKED], "mutation")
+    assert len(workshop.built) == len(workshop.timed) == 2
+    assert len({t.measurement.runtime_s for t in trials if t.recipe != BLOCKED}) == 1
+
+
+def test_benches_share_nothing() -> None:
+    workshop = Workshop()
+    bench(workshop).run([ROW], "default")
+    bench(workshop).run([ROW], "default")
+    assert len(workshop.timed) == 2
+
+
+def test_what_does_not_compile_is_not_run() -> None:
+    workshop = Workshop()
+    bad = source_of(BLOCKED, gemm()).text
+    workshop.refuse = lambda text: text == bad
+    one = bench(workshop)
+    blocked, row = one.run([BLOCKED, ROW], "random")
+    assert (blocked.measurement.status, blocked.measurement.detail) == ("build_error", "error: too clever")
+    assert blocked.runtime_s == float("inf")
+    assert row.measurement.status == "ok"
+    assert bad not in workshop.timed
+    one.run([BLOCKED], "random")
+    assert workshop.built.count(bad) == 1
+
+
+def test_what_does_not_apply_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unfit(recipe: Recipe, nest: LoopNest) -> Source:
+        if recipe == BLOCKED:
+            raise NotApplicable("no loop to block")
+        return source_of(recipe, nest)
+
+    monkeypatch.setattr(trials, "source_of", unfit)
+    workshop = Workshop()
+    blocked, row = bench(workshop).run([BLOCKED, ROW], "random")
+    assert (blocked.measurement.status, blocked.measurement.detail) == ("not_applicable", "no loop to block")
+    assert row.measurement.status == "ok"
+    assert len(workshop.built) == 1
+
+
+def test_a_wrong_result_has_no_runtime() -> None:
+    (trial,) = bench(Workshop(lambda _: None)).run([ROW], "random")
+    assert trial.measurement.status == "wrong_result"
+    assert trial.runtime_s == float("inf")
+
+
+def test_run_stops_between_trials() -> None:
+    workshop = Workshop()
+    progress: list[int] = []
+    trials = bench(workshop).run(DEFAULTS, "default", progress.append, stop=lambda: len(workshop.timed) >= 2)
+    assert len(trials) == sum(progress) == len(workshop.timed) == 2
+
+
+def test_prepare_says_what_would_be_built() -> None:
+    one = bench(Workshop())
+    assert one.prepare(ROW) == source_of(ROW, gemm())
+    assert not isinstance(one.prepare(ROW), Measurement)
+
+
+def test_symbols_name_the_code() -> None:
+    """Many sources go into one library: equal text has one name, another text another."""
+    nest = gemm()
+    sources = [source_of(recipe, nest) for recipe in DEFAULTS]
+    assert len({s.symbol for s in sources}) == len({s.text for s in sources})
+    assert all(f" {s.symbol}(" in s.text for s in sources)
