@@ -1,4 +1,4 @@
-"""Train the released bundle: encoder, schedule store, calibration. One command, about ten minutes on two cores.
+"""Train the released bundle: encoder, schedule store, calibration.
 
 python scripts/train_release.py -c configs/models/first.yaml -o checkpoints/loop-nests
 """
@@ -20,7 +20,9 @@ K = 3
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("-c", "--config", type=Path, default=Path("configs/models/first.yaml"))
     parser.add_argument("-o", "--output", type=Path, default=Path("checkpoints/loop-nests"))
     arguments = parser.parse_args()

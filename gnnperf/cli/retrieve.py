@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @click.argument("kernel")
 @kernel_options
 @checkpoint_option
-@click.option("-k", default=3, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per nest.")
+@click.option(
+    "-k", default=3, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per nest."
+)
 @click.option(
     "--baseline", type=click.Choice(["auto", "simplify"]), default="auto", show_default=True,
     help="What to beat: DaCe's auto_optimize, or the plain program.",
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--no-store", is_flag=True, help="Use the released store only and remember nothing.")
 def retrieve(
-    kernel: str, symbols: dict[str, int], inputs: str | None, seed: int, checkpoint: Path, k: int, baseline: str,
+    kernel: str, symbols: dict[str, float], inputs: str | None, seed: int, checkpoint: Path, k: int, baseline: Any,
     budget: float | None, model_only: bool, explain: bool, output: Path | None, store_location: str | None,
     no_store: bool,
 ) -> Report:  # fmt: skip
@@ -143,11 +145,11 @@ def _summary(result: Retrieval) -> Any:
     lines = []
     if result.baseline is not None and result.tuned is not None:
         lines.append(
-            f"{result.kernel} on {result.device}: {_ms(result.baseline)} {result.baseline_name} -> {_ms(result.tuned)}, "
-            f"{_speedup(result.speedup, result.speedup_interval)}"
-            f"{', results verified' if result.verified else ''}; {result.candidates_measured} candidates measured in "
-            f"{result.wall_s:.1f} s"
+            f"{result.kernel} on {result.device}: {result.baseline_name} {_ms(result.baseline)} -> "
+            f"{_ms(result.tuned)}: {_speedup(result.speedup, result.speedup_interval)}"
         )
+        verified = "results verified, " if result.verified else ""
+        lines.append(f"{verified}{result.candidates_measured} candidates measured in {result.wall_s:.1f} s")
     if result.note:
         lines.append(result.note)
     if result.baseline_note:

@@ -8,7 +8,6 @@ DIR/report.json      the document of `--json`
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -50,7 +49,7 @@ def write_output(folder: Path, kernel: DaceKernel, tuned: Any, report: str, comp
             (new / SCRIPT).write_text(_script(kernel, library))
             (new / REPORT).write_text(report + "\n")
             for name in (SDFG, LIBRARY, SCRIPT, REPORT):
-                os.replace(new / name, folder / name)
+                (new / name).replace(folder / name)
     except OSError as error:
         raise GnnperfError(
             f"cannot write the results to {folder}: {error.strerror}; the report is printed all the same, "
@@ -82,7 +81,7 @@ _finalise = getattr(library, f"__dace_exit_{{SYMBOL}}")
 
 
 def call(**arguments):
-    """Run once. Arrays must have the dtypes, shapes and memory order of ARGUMENTS; they are written in place."""
+    """Run once, writing arrays in place; their dtypes, shapes and memory order are those of ARGUMENTS."""
     values = []
     for name, ctype, dtype, shape, strides in ARGUMENTS:
         value = arguments[name]
@@ -91,7 +90,9 @@ def call(**arguments):
             continue
         expected = tuple(s * np.dtype(dtype).itemsize for s in strides)
         if value.dtype != dtype or value.shape != tuple(shape) or (value.size and value.strides != expected):
-            raise TypeError(f"{{name}}: expected {{dtype}}{{list(shape)}}, got {{value.dtype}}{{list(value.shape)}}")
+            got = f"{{value.dtype}}{{list(value.shape)}} with strides {{list(value.strides)}} bytes"
+            wanted = f"{{dtype}}{{list(shape)}} with strides {{list(expected)}} bytes"
+            raise TypeError(f"{{name}}: expected {{wanted}}, got {{got}}")
         values.append(ctypes.c_void_p(value.ctypes.data))
     handle = ctypes.c_void_p(_initialise(*(getattr(ctypes, t)(arguments[n]) for n, t in INIT)))
     _program(handle, *values)

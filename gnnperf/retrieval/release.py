@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.neighbours import CALIBRATION, Calibration
 from gnnperf.retrieval.ranking import rank
-from gnnperf.store import Nest, Neighbour, Record, Store
+from gnnperf.store import Neighbour, Nest, Record, Store
 from gnnperf.training import Corpus, CorpusMeasurement
 
 GOOD_EFFICIENCY = 0.8
@@ -50,7 +50,7 @@ def _record(corpus: Corpus, index: int, m: CorpusMeasurement, device_name: str) 
         runtime_s=m.runtime_s,
         interval_lo_s=m.interval_s[0] if ok and m.interval_s else None,
         interval_hi_s=m.interval_s[1] if ok and m.interval_s else None,
-        speedup=m.baseline_s / m.runtime_s if ok and m.runtime_s else None,
+        speedup=m.baseline_s / m.runtime_s if ok and m.runtime_s is not None else None,
         # One moment for all: the same corpus gives the same store, record for record.
         created="2026-01-01T00:00:00+00:00",
         provenance=json.dumps({"corpus": corpus.digest, "origin": m.origin}),
@@ -144,5 +144,9 @@ def calibrate(replayed: Sequence[Replayed], k: int) -> Calibration:
 
 def save_calibration(folder: Path, calibration: Calibration, replayed: Sequence[Replayed]) -> None:
     """Write the calibration with the curve behind it."""
-    document = {**asdict(calibration), "good_efficiency": GOOD_EFFICIENCY, "held_out": [asdict(r) for r in replayed]}
+    document = {
+        **asdict(calibration),
+        "good_efficiency": GOOD_EFFICIENCY,
+        "held_out": [asdict(r) for r in replayed],
+    }
     (folder / CALIBRATION).write_text(json.dumps(document, indent=1) + "\n")

@@ -7,26 +7,27 @@ accept beyond noise -> splice -> verify and measure the whole kernel (design, se
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gnnperf.devices import DeviceSpec
-from gnnperf.errors import GnnperfError, MeasureError
-from gnnperf.frontends.dace import DaceKernel, Unit, capture_inputs, splice
+from gnnperf.errors import GnnperfError
+from gnnperf.frontends.dace import BaselineName, DaceKernel, Unit, capture_inputs
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Measurement, Runner
 from gnnperf.nn import Bundle
+from gnnperf.retrieval.assemble import Assembly, assemble
 from gnnperf.retrieval.neighbours import Calibration, nearest
 from gnnperf.retrieval.ranking import Candidate, rank
 from gnnperf.retrieval.report import NestReport, Retrieval, Timing, Tried
-from gnnperf.schedules import apply, emit
 from gnnperf.store import Neighbour, Store
 from gnnperf.tuning import Bench
 from gnnperf.tuning.cases import UnitCase, WholeKernel, capture_for_graphs, unit_graph
 
 POOL = 24
 """Candidates ranked per nest; those that do not fit or lower to the same code give way to the next."""
+_AS_FAST = "no faster alone, but the whole kernel is fastest with it"
 WORTHLESS_SHARE = 0.005
 """A nest below this share of the kernel is not worth measuring."""
 
@@ -38,7 +39,7 @@ class Options:
 
     k: int = 3
     neighbours: int = 8
-    baseline: str = "auto"
+    baseline: BaselineName = "auto"
     budget_s: float | None = None
     model_only: bool = False
 
@@ -79,20 +80,21 @@ class Transfer:
         self._timed("inputs", lambda: capture(self.kernel, compiler, runner))
         queries = self.ask()
         if self.options.model_only:
-            return self._report(queries, None, None, started, "nothing was measured (--model-only)"), None, queries
-        whole = self._timed("baseline", lambda: WholeKernel.prepare(self.kernel, self.options.baseline, compiler, runner))
+            return (
+                self._report(queries, None, None, started, "nothing was measured (--model-only)"),
+                None,
+                queries,
+            )
+        whole = self._timed(
+            "baseline", lambda: WholeKernel.prepare(self.kernel, self.options.baseline, compiler, runner)
+        )
         self._timed("candidates", lambda: self.measure(queries, whole, compiler, runner))
-        winners = {
-            q.unit.index: emit(apply(q.winner[0].schedule, q.unit.nest), f"gnnperf_unit_{q.unit.index}")
-            for q in queries
-            if q.winner is not None
-        }
-        if not winners:
+        if not any(q.winner for q in queries):
             note = "no schedule was faster than the baseline beyond noise; the baseline is kept"
             return self._report(queries, whole, None, started, note), None, queries
         self.notify("measuring the whole kernel")
-        tuned, sdfg, note = self._timed("whole", lambda: self._whole(queries, winners, whole, compiler, runner))
-        return self._report(queries, whole, tuned, started, note), sdfg, queries
+        tuned, note = self._timed("whole", lambda: assemble(self.kernel, queries, whole, compiler, runner))
+        return self._report(queries, whole, tuned, started, note), tuned.sdfg if tuned else None, queries
 
     # ------------------------------------------------------------------ asking
 
@@ -118,10 +120,10 @@ class Transfer:
 
     def _doubt(self, query: Query) -> str:
         if not query.candidates:
-            return f"the store has no measurement for {self.device.fingerprint}; run `gnnperf collect` on this machine"
+            return f"nothing was measured on a {self.device.fingerprint} yet; run `gnnperf collect` here"
         distance, limit = query.neighbours[0].distance, self.calibration.max_distance
         if distance > limit:
-            return f"nothing near: the nearest tuned nest is at distance {distance:.3f}, trusted up to {limit:.3f}"
+            return f"nothing near: the nearest nest is at distance {distance:.3f}, trusted up to {limit:.3f}"
         return ""
 
     # ------------------------------------------------------------------ measuring
@@ -168,28 +170,6 @@ class Transfer:
         if query.winner is None and not query.reason:
             query.reason = "none of the candidates was faster than the baseline beyond noise"
 
-    def _whole(
-        self, queries: list[Query], winners: Mapping[int, Any], whole: WholeKernel, compiler: Compiler, runner: Runner
-    ) -> tuple[Measurement | None, Any, str]:
-        """Splice and measure; where the whole fails or gains nothing, the baseline is kept."""
-        try:
-            sdfg = splice(self.kernel, winners)
-            measurement = whole.measure(sdfg, compiler, runner)
-        except MeasureError:
-            raise
-        except GnnperfError as error:
-            return None, None, f"the tuned kernel could not be built ({error}); the baseline is kept"
-        if measurement.status != "ok":
-            note = f"the tuned kernel failed as a whole ({measurement.status}: {measurement.detail}); the baseline is kept"
-            return None, None, note
-        assert measurement.speedup_interval is not None
-        if measurement.speedup_interval[0] <= 1.0:
-            return None, None, (
-                f"the tuned kernel is not faster as a whole beyond noise ({measurement.speedup:.2f}x); "
-                "the baseline is kept"
-            )
-        return measurement, sdfg, ""
-
     # ------------------------------------------------------------------ reporting
 
     def _timed(self, stage: str, work: Callable[[], Any]) -> Any:
@@ -200,19 +180,27 @@ class Transfer:
             self.stages_s[stage] = self.stages_s.get(stage, 0.0) + time.monotonic() - started
 
     def _report(
-        self, queries: list[Query], whole: WholeKernel | None, tuned: Measurement | None, started: float, note: str
+        self,
+        queries: list[Query],
+        whole: WholeKernel | None,
+        assembly: Assembly | None,
+        started: float,
+        note: str,
     ) -> Retrieval:
         baseline = None if whole is None else Timing(whole.baseline_s, whole.baseline_interval_s)
         timing = baseline
         speedup: float | None = None if whole is None else 1.0
         interval: tuple[float, float] | None = None
-        if tuned is not None:
+        if assembly is not None:
+            tuned = assembly.measurement
             assert tuned.runtime_s is not None and tuned.interval_s is not None
             assert tuned.baseline_s is not None and tuned.baseline_interval_s is not None
             baseline = Timing(tuned.baseline_s, tuned.baseline_interval_s)
             timing = Timing(tuned.runtime_s, tuned.interval_s)
             speedup, interval = tuned.speedup, tuned.speedup_interval
-        name, why = (whole.baseline_name, whole.baseline_note) if whole else (f"dace-{self.options.baseline}", "")
+        name, why = (
+            (whole.baseline_name, whole.baseline_note) if whole else (f"dace-{self.options.baseline}", "")
+        )
         return Retrieval(
             kernel=self.kernel.name,
             device=self.device.fingerprint,
@@ -223,11 +211,11 @@ class Transfer:
             speedup=speedup,
             speedup_interval=interval,
             verified=whole is not None,
-            kept_baseline=tuned is None,
+            kept_baseline=assembly is None,
             note=note,
             candidates_measured=sum(m.status != "not_applicable" for q in queries for _, m in q.tried),
             wall_s=time.monotonic() - started,
-            nests=[nest_report(q, self.options.k, whole, tuned is not None) for q in queries],
+            nests=[nest_report(q, self.options.k, whole, assembly) for q in queries],
             skipped=[
                 *({"part": part.label, "reason": part.reason} for part in self.kernel.skipped),
                 *({"part": u.name, "reason": u.skipped} for u in self.kernel.units if u.skipped is not None),
@@ -246,10 +234,13 @@ def _winner(tried: Sequence[tuple[Candidate, Measurement]]) -> tuple[Candidate, 
     return min(good, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
 
 
-def nest_report(query: Query, k: int, whole: WholeKernel | None, spliced: bool) -> NestReport:
+def nest_report(
+    query: Query, k: int, whole: WholeKernel | None, assembly: Assembly | None
+) -> NestReport:
     """What is said of one nest."""
     baseline_s = query.case.baseline_s if query.case else None
     best_s = query.winner[1].runtime_s if query.winner else baseline_s
+    schedule = assembly.schedules.get(query.unit.index) if assembly else None
     tried = [_tried(rank_, c, m) for rank_, (c, m) in enumerate(query.tried, start=1)]
     if not tried:
         pending = [(c, None) for c in query.candidates[:k]]
@@ -263,13 +254,18 @@ def nest_report(query: Query, k: int, whole: WholeKernel | None, spliced: bool) 
         baseline_s=baseline_s,
         best_s=best_s,
         abstained=bool(query.reason) and not query.tried,
-        reason=query.reason,
-        accepted=query.winner[0].schedule.to_dict() if query.winner and spliced else None,
-        accepted_words=query.winner[0].schedule.describe() if query.winner and spliced else "",
+        reason=_AS_FAST if schedule and not query.winner else query.reason,
+        accepted=schedule.to_dict() if schedule else None,
+        accepted_words=schedule.describe() if schedule else "",
         share=share,
         candidates=tried,
         neighbours=[
-            {"digest": n.nest.digest, "kernel": n.nest.kernel, "family": n.nest.family, "distance": n.distance}
+            {
+                "digest": n.nest.digest,
+                "kernel": n.nest.kernel,
+                "family": n.nest.family,
+                "distance": n.distance,
+            }
             for n in query.neighbours
         ],
     )
@@ -296,4 +292,3 @@ def _tried(rank_: int, candidate: Candidate, measurement: Measurement | None) ->
         runtime_s=measurement.runtime_s,
         detail=measurement.detail,
     )
-

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gnnperf.errors import MeasureError
-from gnnperf.frontends.dace import DaceKernel, Unit, build_baseline, capture_inputs, dace_source
+from gnnperf.frontends.dace import BaselineName, DaceKernel, Unit, build_baseline, capture_inputs, dace_source
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Library, Limits, Measurement, Runner
 from gnnperf.nests import nest_graph
@@ -18,7 +18,7 @@ from gnnperf.nests.trip_counts import measured_trip_counts
 from gnnperf.tuning.trials import NestCase
 
 SLOWEST = 30.0
-"""A candidate may take this many times its baseline (and two seconds in any case) before it counts as hung."""
+"""A candidate that takes this many times its baseline, and two seconds, counts as hung."""
 SINGLE_RUN = Limits(timeout_s=120.0, budget_s=0.0, min_samples=3, cutoff=float("inf"))
 
 
@@ -45,7 +45,7 @@ class UnitCase:
     limits: Limits
 
     @staticmethod
-    def prepare(unit: Unit, wanted: str, compiler: Compiler, runner: Runner) -> UnitCase:
+    def prepare(unit: Unit, wanted: BaselineName, compiler: Compiler, runner: Runner) -> UnitCase:
         """Compile the unit's DaCe code, unscheduled (the truth) and as the baseline, and run both.
 
         Raises MeasureError or BuildError where the unit cannot run alone.
@@ -78,7 +78,7 @@ class WholeKernel:
     baseline_interval_s: tuple[float, float]
 
     @staticmethod
-    def prepare(kernel: DaceKernel, wanted: str, compiler: Compiler, runner: Runner) -> WholeKernel:
+    def prepare(kernel: DaceKernel, wanted: BaselineName, compiler: Compiler, runner: Runner) -> WholeKernel:
         """Compile and time the baseline. Raises GnnperfError where even plain DaCe code does not run."""
         truth = compiler.build(dace_source(kernel.simplified, f"{kernel.name}_truth"))
         inouts = tuple(kernel.inouts)

@@ -62,10 +62,14 @@ class CollectConfig:
         try:
             raw = yaml.safe_load(path.read_text())
         except (OSError, yaml.YAMLError) as error:
-            raise InputError(f"cannot read the configuration {path}: {' '.join(str(error).split())}") from None
+            raise InputError(
+                f"cannot read the configuration {path}: {' '.join(str(error).split())}"
+            ) from None
         known = {"name", "entries", "recipes_per_nest", "foreign_per_nest", "budget_s_per_nest", "seed"}
         if not isinstance(raw, dict) or not isinstance(raw.get("entries"), list) or not raw.get("name"):
-            raise InputError(f"{path}: expected a mapping with `name` and a list `entries`, got {type(raw).__name__}")
+            raise InputError(
+                f"{path}: expected a mapping with `name` and a list `entries`, got {type(raw).__name__}"
+            )
         if unknown := sorted(set(raw) - known):
             raise InputError(f"{path}: unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
         entries = tuple(_entry(path, number, item) for number, item in enumerate(raw["entries"], start=1))
@@ -77,7 +81,12 @@ class CollectConfig:
 
 
 def _entry(path: Path, number: int, item: Any) -> Entry:
-    if not isinstance(item, dict) or not {"kernel", "family"} <= set(item) <= {"kernel", "family", "symbols", "inputs"}:
+    if not isinstance(item, dict) or not {"kernel", "family"} <= set(item) <= {
+        "kernel",
+        "family",
+        "symbols",
+        "inputs",
+    }:
         raise InputError(
             f"{path}: entry {number}: expected kernel, family and optionally symbols and inputs, got {item!r}"
         )
@@ -154,9 +163,12 @@ class Collector:
     def _cross(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
         digest = graph.digest
         known = self.log.measurements.get(digest, {})
+        starts = [r for r, _ in default_starts() if r.id not in known]  # new since the search was run
         foreign = [r for r in self._foreign(digest) if r.id not in known][: self.config.foreign_per_nest]
-        for trial in self._bench(case).run(foreign, "foreign"):
-            self._add(digest, trial)
+        bench = self._bench(case)
+        for recipes, origin in ((starts, "default"), (foreign, "foreign")):
+            for trial in bench.run(recipes, origin):
+                self._add(digest, trial)
 
     def _foreign(self, digest: str) -> list[Recipe]:
         """Best recipes of other nests: in turn one of a like nest (same loops by kind and depth) and
@@ -202,7 +214,7 @@ class Collector:
         dtypes = {b.dtype for b in c.nest.buffers.values() if b.dtype.startswith("float")}
         baseline = Case(
             c.baseline, c.data, tuple(c.outputs), tuple(c.inouts),
-            graph.values.get("total_flops", 0.0), graph.values.get("distinct_bytes", 0.0),
+            _value(graph, "total_flops"), _value(graph, "distinct_bytes"),
             "float32" if dtypes == {"float32"} else "float64",
         )  # fmt: skip
         try:
@@ -230,6 +242,12 @@ class Collector:
                 "detail": m.detail,
             }
         )
+
+
+def _value(graph: ProgramGraph, name: str) -> float:
+    """A graph-level number; absent where it is zero."""
+    value = graph.values.get(name, 0.0)
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _best(measured: Any) -> Mapping[str, Any] | None:

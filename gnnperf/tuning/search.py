@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
+from gnnperf.nests import LoopNest
 from gnnperf.schedules import DEFAULTS, Recipe, mutate, random_recipe
 from gnnperf.tuning.trials import Bench, Trial
 
@@ -76,15 +78,22 @@ def search(
         count = min(BATCH, budget.trials - len(trials))
         good = sorted((t for t in trials if t.measurement.status == "ok"), key=lambda t: t.runtime_s)
         if len(trials) < explore_until or not good:
-            recipes, origin = fresh(lambda: random_recipe(nest, rng), count), "random"
+            recipes, origin = fresh(partial(random_recipe, nest, rng), count), "random"
         else:
-            parents = [t.recipe for t in good[:4]]
-            recipes, origin = fresh(lambda: mutate(rng.choice(parents), nest, rng), count), "mutation"
+            recipes, origin = (
+                fresh(partial(_mutant, [t.recipe for t in good[:4]], nest, rng), count),
+                "mutation",
+            )
         if not recipes:
             break
         run(recipes, origin)
     return trials
 
 
+def _mutant(parents: Sequence[Recipe], nest: LoopNest, rng: Random) -> Recipe:
+    return mutate(rng.choice(parents), nest, rng)
+
+
 def default_starts() -> list[tuple[Recipe, str]]:
+    """The recipes every search begins with, as `starts` of `search`."""
     return [(recipe, "default") for recipe in DEFAULTS]
