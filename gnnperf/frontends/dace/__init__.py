@@ -10,7 +10,7 @@ from gnnperf.frontends.dace.baselines import (
 from gnnperf.frontends.dace.capture import capture_inputs
 from gnnperf.frontends.dace.codegen import dace_source
 from gnnperf.frontends.dace.loader import DaceKernel, kernel_of, load_kernel
-from gnnperf.frontends.dace.program import Skipped
+from gnnperf.frontends.dace.parts import Skipped
 from gnnperf.frontends.dace.splice import splice
 from gnnperf.frontends.dace.units import Unit
 

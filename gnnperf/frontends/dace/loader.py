@@ -14,9 +14,12 @@ import numpy as np
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.frontends.dace.codegen import first_line
 from gnnperf.frontends.dace.control_flow import control_flow
+from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.inputs import make_inputs, resolve_symbols, user_inputs
+from gnnperf.frontends.dace.liveness import Liveness
 from gnnperf.frontends.dace.normal_form import linearise, prepare
-from gnnperf.frontends.dace.program import Chain, Finisher, Liveness, Skipped, build, parts, reads_integers
+from gnnperf.frontends.dace.parts import Chain, Skipped, parts
+from gnnperf.frontends.dace.pieces import bounding_arrays, build
 from gnnperf.frontends.dace.source import load_program, load_sdfg, parse_program
 from gnnperf.frontends.dace.translate import Translator
 from gnnperf.frontends.dace.units import Unit, make_units
@@ -150,7 +153,7 @@ def _mark_first(kernel: DaceKernel) -> None:
 
 def _require_real_inputs(kernel: DaceKernel) -> None:
     """Random integers are no sparse matrix: loops over them mean nothing."""
-    deciding = {n for u in kernel.units for n in reads_integers(u.nest.body, u.nest.buffers)}
+    deciding = {n for u in kernel.units for n in bounding_arrays(u.nest.body, u.nest.buffers)}
     made_up = sorted(deciding & kernel.generated)
     if made_up:
         raise InputError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import itertools
+import re
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -16,8 +17,6 @@ from dace.frontend.python.parser import DaceProgram
 from gnnperf.errors import InputError
 from gnnperf.frontends.dace.codegen import first_line
 from gnnperf.frontends.dace.quiet import quiet_dace
-
-_numbers = itertools.count()
 
 
 def split_spec(spec: str, what: str) -> tuple[Path, str]:
@@ -32,7 +31,7 @@ def load_attribute(path: Path, name: str, what: str) -> Any:
     """`name` of the Python file at `path`; the file is run as a module of its own."""
     if not path.is_file():
         raise InputError(f"{what}: there is no file {str(path)!r}")
-    unique = f"_gnnperf_user_{next(_numbers)}_{path.stem}"
+    unique = _module_name(path)
     specification = importlib.util.spec_from_file_location(unique, path.resolve())
     if specification is None or specification.loader is None:
         raise InputError(f"{what}: {str(path)!r} is not a Python file (expected file.py:name)")
@@ -59,6 +58,12 @@ def load_attribute(path: Path, name: str, what: str) -> Any:
         hint = f"; it has {', '.join(have)}" if have else ""
         raise InputError(f"{what}: {str(path)!r} has no {name!r}{hint}")
     return getattr(module, name)
+
+
+def _module_name(path: Path) -> str:
+    """A name of its own for the user's module (DaCe makes it part of labels)."""
+    name = "user_" + re.sub(r"\W", "_", path.stem)
+    return next(n for k in itertools.count() if (n := f"{name}_{k}" if k else name) not in sys.modules)
 
 
 def load_program(spec: str) -> DaceProgram:

@@ -23,13 +23,14 @@ from gnnperf.frontends.dace.control_flow import (
     control_flow,
     sub_sequences,
 )  # fmt: skip
+from gnnperf.frontends.dace.copies import copies_of
 from gnnperf.frontends.dace.coverage import flow
 from gnnperf.frontends.dace.dtypes import dtype_name, expression_dtype
 from gnnperf.frontends.dace.expressions import from_ast, parse_expression
 from gnnperf.frontends.dace.scope import Scope
-from gnnperf.frontends.dace.tasklets import Connector, TaskletTranslator, connector, reduction
+from gnnperf.frontends.dace.tasklets import Connector, TaskletTranslator, connector
 from gnnperf.frontends.dace.tidy import tidy
-from gnnperf.frontends.dace.views import Indices, Layout, Subset, View, linear, narrow, split, whole
+from gnnperf.frontends.dace.views import Layout, View, everything, narrow, whole
 from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Node, Op, Statement, Symbol, loads
 
@@ -38,13 +39,12 @@ class Translator:
     """Translates items of one SDFG; the items share buffers and a supply of unique names.
 
     `buffers` holds the SDFG's own arrays under their own names (transients included) and whatever
-    the items need besides. `parameters` collects the symbols that stay free.
+    the items need besides.
     """
 
     def __init__(self, sdfg: Any) -> None:
         self.sdfg = sdfg
         self.buffers: dict[str, Buffer] = {}
-        self.parameters: set[str] = set()
         self.ranges: dict[str, tuple[int, int]] = {}
         self.taken = {*sdfg.arrays, *map(str, sdfg.symbols), *map(str, sdfg.free_symbols)}
         self.in_scopes_only = _private_arrays(sdfg)
@@ -69,7 +69,6 @@ class Translator:
     def _parameter(self, name: str) -> Expr:
         if name not in self.sdfg.symbols and name not in self.sdfg.free_symbols:
             raise UnsupportedConstruct(f"the name {name}")
-        self.parameters.add(name)
         return Symbol(name)
 
     def _declare(self, builder: Builder) -> Any:
@@ -215,7 +214,7 @@ class _ItemTranslator:
         for node in sorted(children, key=lambda n: order[n]):
             match node:
                 case dn.AccessNode():
-                    self._copies(scope, state, node)
+                    copies_of(self.builder, scope, state, node)
                 case dn.Tasklet():
                     self._tasklet(scope, state, node, wires)
                 case dn.MapEntry():
@@ -251,7 +250,7 @@ class _ItemTranslator:
                 else:
                     subset = edge.data.other_subset
                 outer = scope.view(viewed.data)
-                start = _everything(outer.layout) if subset is None else scope.subset(subset)
+                start = everything(outer.layout) if subset is None else scope.subset(subset)
                 scope.views[node.data] = narrow(outer, start, inner, self.builder.ranges)
             if len(left) == len(pending):
                 raise UnsupportedConstruct("views of each other")
@@ -314,7 +313,7 @@ class _ItemTranslator:
                 raise UnsupportedConstruct("a tasklet wired to another one without a type")
             wire = self.builder.scalar(edge.src_conn, dtype_name(dtype))
             view = whole(wire, Layout((Const(1),), (Const(1),)))
-            outputs[edge.src_conn] = Connector(view, _everything(view.layout), [True])
+            outputs[edge.src_conn] = Connector(view, everything(view.layout), [True])
             wires[node, edge.src_conn] = Load(wire)
         TaskletTranslator(self.builder, scope, inputs, outputs, node.out_connectors).run(node)
 
@@ -342,118 +341,9 @@ class _ItemTranslator:
             raise UnsupportedConstruct(f"the unconnected array {name} of a nested program")
         return self.builder.private(name, dtype_name(descriptor.dtype), scope.layout(descriptor))
 
-    # ------------------------------------------------------------------ copies
-
-    def _copies(self, scope: Scope, state: Any, node: Any) -> None:
-        """Copies into an access node, and out of it through a map exit."""
-        for edge in state.in_edges(node):
-            if edge.data.is_empty() or isinstance(edge.src, (dn.CodeNode, dn.ExitNode)):
-                continue
-            source = state.memlet_path(edge)[0].src
-            if not isinstance(source, dn.AccessNode):
-                continue
-            if not self._is_view_edge(scope, state, edge):
-                self._copy(scope, state, edge, source.data, node.data)
-        for edge in state.out_edges(node):
-            if isinstance(edge.dst, dn.ExitNode) and not edge.data.is_empty():
-                target = state.memlet_path(edge)[-1].dst
-                if isinstance(target, dn.AccessNode) and not self._is_view_edge(scope, state, edge):
-                    self._copy(scope, state, edge, node.data, target.data)
-
-    def _is_view_edge(self, scope: Scope, state: Any, edge: Any) -> bool:
-        for end in (edge.src, edge.dst):
-            if isinstance(end, dn.AccessNode) and isinstance(scope.sdfg.arrays[end.data], dace.data.View):
-                if sdutil.get_view_edge(state, end) is edge:
-                    return True
-        return False
-
-    def _copy(self, scope: Scope, state: Any, edge: Any, source: str, target: str) -> None:
-        from_view, to_view = scope.view(source), scope.view(target)
-        read, write = edge.data.get_src_subset(edge, state), edge.data.get_dst_subset(edge, state)
-        read_subset = None if read is None else scope.subset(read)
-        write_subset = None if write is None else scope.subset(write)
-        if read_subset is None:
-            assert write_subset is not None
-            read_subset = _like(from_view.layout, write_subset)
-        if write_subset is None:
-            write_subset = _like(to_view.layout, read_subset)
-        apart = source == target and _disjoint(read_subset, write_subset)
-        if from_view.buffer == to_view.buffer and not apart:
-            raise UnsupportedConstruct(f"a copy of {source} into itself")
-        reduce = reduction(edge.data.wcr)
-        shape = tuple(write_subset.sizes[d] for d in write_subset.dimensions)
-        read_shape = tuple(read_subset.sizes[d] for d in read_subset.dimensions)
-        same = len(shape) == len(read_shape) and all(
-            a == b or constant(a) is None or constant(b) is None
-            for a, b in zip(shape, read_shape, strict=True)
-        )
-
-        if not same and _count(shape) != _count(read_shape):
-            raise UnsupportedConstruct(
-                f"a copy of {source} to {target} between different numbers of elements"
-            )
-
-        def body(values: tuple[Expr, ...]) -> None:
-            offsets = values
-            if not same:
-                packed: list[Expr] = [Const(1)]
-                for size in reversed(shape[1:]):
-                    packed.insert(0, simplify(Op("mul", (packed[0], size))))
-                offsets = split(linear(values, packed[: len(shape)]), read_shape, self.builder.ranges)
-            to = to_view.element(write_subset.at(dict(zip(write_subset.dimensions, values, strict=True))))
-            fetched = read_subset.at(dict(zip(read_subset.dimensions, offsets, strict=True)))
-            self.builder.assign(to, from_view.element(fetched), reduce)
-
-        self.builder.loops([f"i{d}" for d in range(len(shape))], shape, body)
-
-
-def _disjoint(one: Subset, two: Subset) -> bool:
-    """Do two subsets of one array surely have no element in common?"""
-    for a, b, m, n in zip(one.starts, two.starts, one.sizes, two.sizes, strict=True):
-        distance, first, second = constant(Op("sub", (b, a))), constant(m), constant(n)
-        if distance is None:
-            continue
-        if distance > 0 and first is not None and set(one.steps) == {1} and distance >= first:
-            return True
-        if distance < 0 and second is not None and set(two.steps) == {1} and -distance >= second:
-            return True
-    return False
-
-
-def _count(shape: Indices) -> Expr:
-    """Number of elements."""
-    total: Expr = Const(1)
-    for size in shape:
-        total = simplify(Op("mul", (total, size)))
-    return total
-
 
 def _no_symbol(name: str) -> Expr:
     raise UnsupportedConstruct(f"the symbol {name} of a nested program has no value")
-
-
-def _everything(layout: Layout) -> Subset:
-    rank = len(layout.shape)
-    return Subset(tuple(Const(0) for _ in range(rank)), layout.shape, (1,) * rank)
-
-
-def _like(layout: Layout, other: Subset) -> Subset:
-    """The subset a copy means on the side that its memlet leaves out: as many elements, from 0 on."""
-    rank = len(layout.shape)
-    if rank == len(other.sizes):
-        sizes = other.sizes
-    else:
-        wanted = [other.sizes[d] for d in other.dimensions]
-        if len(wanted) > rank:
-            return _everything(layout)
-        long = [d for d in range(rank) if constant(layout.shape[d]) != 1]
-        if len(long) != len(wanted):
-            long = list(range(rank - len(wanted), rank))
-        found: list[Expr] = [Const(1)] * rank
-        for d, size in zip(long, wanted, strict=True):
-            found[d] = size
-        sizes = tuple(found)
-    return Subset(tuple(Const(0) for _ in range(rank)), sizes, (1,) * rank)
 
 
 def _connections(state: Any, node: Any) -> dict[str, Any]:

@@ -12,7 +12,9 @@ import dace
 
 from gnnperf.frontends.dace.control_flow import states_of
 from gnnperf.frontends.dace.coverage import flow
-from gnnperf.frontends.dace.program import Chain, Finisher, Nodes, Piece, parameter_names
+from gnnperf.frontends.dace.finish import Finisher
+from gnnperf.frontends.dace.parts import Chain
+from gnnperf.frontends.dace.pieces import Nodes, Piece, parameter_names
 from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.nests import LoopNest, normalise, partition
 from gnnperf.nests.analysis import accesses, varies
@@ -122,6 +124,7 @@ def _unit(
     parameters = {p: guesses.get(p, 0) for p in sorted(parameter_names(nodes))}
     stored = {s.target.buffer for n in nodes for s in walk((n,)) if isinstance(s, Statement)}
     outputs = sorted(n for n in stored if not scoped[n].transient)
+    visible = {n for n, b in scoped.items() if b.scope == "global" and not b.transient}
     states = [s for i in members for s in states_of(chain.pieces[i].element)]
     accessed = {n.data for s in states for n in s.data_nodes()}
     accessed |= {str(f) for s in states for e in sdfg.all_edges(s) for f in e.data.free_symbols}
@@ -130,7 +133,9 @@ def _unit(
         nest=normalise(LoopNest("", scoped, nodes, parameters)),
         states=states,
         sdfg=sdfg,
-        external=sorted(accessed & shared & sdfg.arrays.keys()),
+        external=sorted(
+            n for n in accessed & sdfg.arrays.keys() if not sdfg.arrays[n].transient or n in visible
+        ),
         outputs=outputs,
         inouts=[n for n in outputs if n in whole.exposed or not whole.defines(scoped[n])],
         reduction_length=_reduction_length(finisher, nodes),

@@ -97,6 +97,12 @@ class Subset:
         )
 
 
+def everything(layout: Layout) -> Subset:
+    """The subset that is the whole array."""
+    rank = len(layout.shape)
+    return Subset(tuple(Const(0) for _ in range(rank)), layout.shape, (1,) * rank)
+
+
 def narrow(outer: View, subset: Subset, inner: Layout, ranges: Ranges) -> View:
     """The view of a nested array of layout `inner` whose first element is the subset's first."""
     dimension_of = _match(outer.layout, subset, inner)

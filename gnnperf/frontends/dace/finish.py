@@ -1,0 +1,113 @@
+"""From a piece's first translation to the nodes that a unit is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.dace.control_flow import For
+from gnnperf.frontends.dace.expressions import Names, from_ast
+from gnnperf.frontends.dace.independence import mark_independent, place_private
+from gnnperf.frontends.dace.pieces import Nodes, Piece
+from gnnperf.frontends.dace.tidy import tidy
+from gnnperf.frontends.dace.translate import Translator
+from gnnperf.nests.affine import evaluate
+from gnnperf.nests.analysis import accesses
+from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Statement, map_expr, map_node
+
+SMALL_ITERATION = 100_000
+"""A sequential loop whose iteration runs fewer statement instances than this becomes part of a unit:
+calling a tuned unit in every iteration would cost more than the iteration itself. Larger ones stay
+loops of the kernel, and units are made of their bodies."""
+
+UNKNOWN_TRIPS = 32
+"""Assumed trip count of a loop whose bounds depend on data."""
+
+
+class Finisher:
+    """Turns a piece's first translation into the nodes that a unit is made of."""
+
+    def __init__(self, translator: Translator, scalars: Mapping[str, float]) -> None:
+        self.translator, self.scalars = translator, scalars
+
+    def finish(self, piece: Piece) -> Nodes:
+        """Temporaries that live only inside the piece become local, loops that may be parallel are
+        marked. Raises UnsupportedConstruct where storage cannot be placed."""
+        assert piece.nodes is not None
+        buffers = self.translator.buffers
+        nodes = self._localise(piece, piece.nodes)
+        nodes = tidy(nodes, buffers)
+        nodes = mark_independent(nodes, buffers, self.translator.ranges)
+        place_private(nodes, buffers, self.translator.ranges)
+        return nodes
+
+    def _localise(self, piece: Piece, nodes: Nodes) -> Nodes:
+        buffers = self.translator.buffers
+        names: dict[str, str] = {}
+        for name in {a.load.buffer for n in nodes for a in accesses(n)}:
+            buffer = buffers[name]
+            if not buffer.transient or buffer.scope == "local" or name not in self.translator.sdfg.arrays:
+                continue
+            if name in piece.live_after or name in piece.flow.exposed:
+                continue
+            names[name] = self.translator.fresh(name)
+            buffers[names[name]] = replace(buffer, name=names[name], scope="local")
+
+        def rename(expr: Expr) -> Expr:
+            if isinstance(expr, Load) and expr.buffer in names:
+                return Load(names[expr.buffer], expr.indices)
+            return expr
+
+        return tuple(map_node(n, rename) for n in nodes)
+
+    def is_worth_absorbing(self, nodes: Nodes) -> bool:
+        """May a whole sequential loop be one item of a unit? (Parallel loops always.)"""
+        loops = [n for n in nodes if isinstance(n, Loop)]
+        if any(lp.independent for lp in loops):
+            return True
+        return max((self.instances(lp.body) for lp in loops), default=0) < SMALL_ITERATION
+
+    def instances(self, nodes: Iterable[Node], values: Mapping[str, int] | None = None) -> float:
+        """Estimated number of statement executions."""
+        values = values or {}
+        total = 0.0
+        for node in nodes:
+            if isinstance(node, Statement):
+                total += 1
+                continue
+            start, stop = self.value(node.start, values), self.value(node.stop, values)
+            middle = (start or 0) if stop is None else ((start or 0) + stop) // 2
+            total += self.trips(node, values) * self.instances(node.body, {**values, node.iterator: middle})
+        return total
+
+    def trips(self, loop: Loop, values: Mapping[str, int]) -> int:
+        """Estimated trip count of a loop."""
+        start, stop = self.value(loop.start, values), self.value(loop.stop, values)
+        if start is None or stop is None:
+            return UNKNOWN_TRIPS
+        return max(0, -(-(stop - start) // loop.step))
+
+    def middle(self, loop: For, values: Mapping[str, int]) -> int:
+        """A representative value of the counter of one of the kernel's own loops."""
+        names = Names(lambda n: Const(int({**self.scalars, **values}[n])), _no_element)
+        try:
+            ends = [evaluate(from_ast(e, names), values) for e in (loop.start, loop.stop)]
+        except (KeyError, UnsupportedConstruct):
+            return 0
+        low, high = ((e or 0) for e in ends)
+        return (low + high) // 2
+
+    def value(self, expr: Expr, values: Mapping[str, int]) -> int | None:
+        """An integer expression with the kernel's scalar inputs and the middle of loops filled in."""
+
+        def known(e: Expr) -> Expr:
+            if isinstance(e, Load) and not e.indices and e.buffer in self.scalars:
+                return Const(int(self.scalars[e.buffer]))
+            return e
+
+        return evaluate(map_expr(expr, known), values)
+
+
+def _no_element(name: str, indices: tuple[Expr, ...]) -> Expr:
+    raise UnsupportedConstruct(f"an element of {name}")

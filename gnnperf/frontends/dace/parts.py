@@ -1,0 +1,96 @@
+"""What a program consists of: runs of pieces that units are made of, and parts that stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dace.sdfg import nodes as dn
+
+from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.dace.control_flow import Block, Element, For, Opaque, states_of
+from gnnperf.frontends.dace.finish import Finisher
+from gnnperf.frontends.dace.pieces import Nodes, Piece, iterators
+from gnnperf.frontends.dace.translate import assigned_symbols
+
+
+@dataclass
+class Chain:
+    """Consecutive translated pieces with nothing but plain edges between them."""
+
+    pieces: list[Piece]
+    nodes: list[Nodes]
+    live_after: frozenset[str]
+    enclosing: list[For]
+    """Sequential loops of the kernel around the chain, outermost first."""
+
+
+@dataclass
+class Skipped:
+    """A part of the kernel that stays as DaCe compiles it."""
+
+    label: str
+    reason: str
+
+
+def parts(finisher: Finisher, pieces: list[Piece], enclosing: list[For]) -> Iterator[Chain | Skipped | Any]:
+    """What a program consists of, in program order: chains, parts that stay as they are, and nested
+    SDFGs to look into."""
+    run: list[tuple[Piece, Nodes]] = []
+
+    def close() -> Iterator[Chain]:
+        if any(nodes for _, nodes in run):
+            yield Chain([p for p, _ in run], [n for _, n in run], run[-1][0].live_after, list(enclosing))
+        run.clear()
+
+    for piece in pieces:
+        nodes = _absorbed(finisher, piece)
+        if nodes is not None:
+            run.append((piece, nodes))
+            continue
+        yield from close()
+        nested = _nested(piece.element)
+        if nested is not None:
+            yield nested
+        elif piece.reason is not None and isinstance(piece.element, (Block, Opaque)):
+            yield Skipped(_label(piece.element), piece.reason)
+        around = [*enclosing, piece.element] if isinstance(piece.element, For) else enclosing
+        for body in piece.inner:
+            yield from parts(finisher, body, around)
+    yield from close()
+
+
+def _nested(element: Element) -> Any | None:
+    """The nested SDFG that a state consists of."""
+    if isinstance(element, Block):
+        found = [n for n in element.state.scope_children()[None] if isinstance(n, dn.NestedSDFG)]
+        if len(found) == 1 and all(
+            isinstance(n, (dn.NestedSDFG, dn.AccessNode)) for n in element.state.nodes()
+        ):
+            return found[0].sdfg
+    return None
+
+
+def _absorbed(finisher: Finisher, piece: Piece) -> Nodes | None:
+    if piece.nodes is None:
+        return None
+    if isinstance(piece.element, For):
+        set_inside = assigned_symbols([piece.element]) | iterators(piece.element)
+        if not set_inside.isdisjoint(piece.live_after):
+            return None  # its counter, or another symbol, is read after the loop
+    try:
+        nodes = finisher.finish(piece)
+    except UnsupportedConstruct as reason:
+        piece.reason = str(reason)
+        return None
+    is_loop = isinstance(piece.element, For) or _nested(piece.element) is not None
+    if is_loop and not finisher.is_worth_absorbing(nodes):
+        return None
+    return nodes
+
+
+def _label(element: Element) -> str:
+    states = states_of(element)
+    labels = [n.label for s in states for n in s.nodes() if hasattr(n, "label") and not hasattr(n, "data")]
+    return next(iter(labels), states[0].label if states else "control flow")

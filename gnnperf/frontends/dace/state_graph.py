@@ -1,0 +1,155 @@
+"""The state machine of an SDFG as a graph: loops, dominators, and room for structure.
+
+`StateGraph` holds the facts; `isolate` inserts empty states, so that every counted loop and every branch
+has an entry and an exit state of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import dace
+import networkx as nx
+
+from gnnperf.errors import UnsupportedConstruct
+
+State: TypeAlias = Any  # dace.SDFGState, which has no type information
+Edge: TypeAlias = Any
+
+
+def isolate(sdfg: Any) -> None:
+    """Give loops and branches an entry and an exit of their own. The program stays the same."""
+    _isolate_loops(sdfg)
+    _isolate_branches(sdfg)
+
+
+def python_expression(text: str) -> ast.expr:
+    """A condition or an assigned value of an edge between states."""
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise UnsupportedConstruct(f"the condition `{text}`") from error
+
+
+def names_in(tree: ast.expr | str) -> set[str]:
+    """Names that an expression mentions."""
+    parsed = python_expression(tree) if isinstance(tree, str) else tree
+    return {n.id for n in ast.walk(parsed) if isinstance(n, ast.Name)}
+
+
+@dataclass
+class StateGraph:
+    """Loops and post-dominators of a state machine."""
+
+    sdfg: Any
+    digraph: Any = field(init=False)
+    loops: dict[State, set[State]] = field(default_factory=dict)
+    """header -> states of its natural loop, header included"""
+    post_dominator: dict[State, State | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.digraph = nx.DiGraph()
+        self.digraph.add_nodes_from(self.sdfg.nodes())
+        self.digraph.add_edges_from((e.src, e.dst) for e in self.sdfg.edges())
+        dominator = nx.immediate_dominators(self.digraph, self.sdfg.start_state)
+        for edge in self.sdfg.edges():
+            if edge.src in dominator and _dominates(dominator, edge.dst, edge.src):
+                members = _natural_loop(self.digraph, edge.dst, edge.src)
+                self.loops.setdefault(edge.dst, set()).update(members)
+        backwards = self.digraph.reverse()
+        ends = [n for n in self.digraph if self.digraph.out_degree(n) == 0]
+        backwards.add_edges_from(("end", end) for end in ends)
+        if ends:
+            found = nx.immediate_dominators(backwards, "end")
+            self.post_dominator = {k: None if v == "end" else v for k, v in found.items()}
+
+    def before(self, first: State, last: State | None) -> set[State]:
+        """States reachable from `first`, itself included, without passing through `last`."""
+        if first is last:
+            return set()
+        seen, pending = {first}, [first]
+        while pending:
+            for successor in self.digraph.successors(pending.pop()):
+                if successor is not last and successor not in seen:
+                    seen.add(successor)
+                    pending.append(successor)
+        return seen
+
+
+def _dominates(dominator: dict[State, State], above: State, node: State) -> bool:
+    while node is not above:
+        if dominator[node] is node:
+            return False
+        node = dominator[node]
+    return True
+
+
+def _natural_loop(digraph: Any, header: State, latch: State) -> set[State]:
+    members, pending = {header, latch}, [latch]
+    while pending:
+        node = pending.pop()
+        if node is header:
+            continue
+        new = [p for p in digraph.predecessors(node) if p not in members]
+        members.update(new)
+        pending.extend(new)
+    return members
+
+
+def _isolate_loops(sdfg: Any) -> None:
+    for header, members in StateGraph(sdfg).loops.items():
+        entering = [e for e in sdfg.in_edges(header) if e.src not in members]
+        if len(entering) == 1 and not is_marked(entering[0].src, "before_loop"):
+            stepped = {k for e in sdfg.in_edges(header) if e.src in members for k in e.data.assignments}
+            _insert_state(sdfg, entering[0], "before_loop", stepped)
+        leaving = [e for e in sdfg.out_edges(header) if e.dst not in members]
+        if len(leaving) == 1 and not is_marked(leaving[0].dst, "after_loop"):
+            _insert_state(sdfg, leaving[0], "after_loop", set(leaving[0].data.assignments))
+
+
+def _isolate_branches(sdfg: Any) -> None:
+    loops = StateGraph(sdfg).loops
+    for state in sdfg.nodes():
+        if sdfg.out_degree(state) > 1 and state not in loops and state.nodes():
+            chooser = sdfg.add_state("choose", is_start_block=False)
+            for edge in sdfg.out_edges(state):
+                sdfg.remove_edge(edge)
+                sdfg.add_edge(chooser, edge.dst, edge.data)
+            sdfg.add_edge(state, chooser, dace.InterstateEdge())
+    choosers = [s for s in sdfg.nodes() if sdfg.out_degree(s) > 1 and s not in StateGraph(sdfg).loops]
+    for state in choosers:
+        graph = StateGraph(sdfg)
+        join = graph.post_dominator.get(state)
+        if join is None or is_marked(join, "joined"):
+            continue
+        arms = graph.before(state, join)
+        if join in arms or any(e.dst is join for a in arms for e in sdfg.out_edges(a) if a in graph.loops):
+            continue
+        incoming = [e for e in sdfg.in_edges(join) if e.src in arms]
+        joined = sdfg.add_state("joined", is_start_block=False)
+        for edge in incoming:
+            sdfg.remove_edge(edge)
+            sdfg.add_edge(edge.src, joined, edge.data)
+        sdfg.add_edge(joined, join, dace.InterstateEdge())
+
+
+def is_marked(state: State, label: str) -> bool:
+    """Is this an empty state that `isolate` made?"""
+    return state.label.startswith(label) and not state.nodes()
+
+
+def _insert_state(sdfg: Any, edge: Edge, label: str, late: set[str]) -> None:
+    """src -> new -> dst. The condition stays on the first edge; the assignments of the symbols `late`
+    move to the second one, all of them if they depend on the others."""
+    assignments = dict(edge.data.assignments)
+    early = {k: v for k, v in assignments.items() if k not in late}
+    if any(names_in(v) & early.keys() for k, v in assignments.items() if k in late):
+        early = {}
+    state = sdfg.add_state(label, is_start_block=False)
+    sdfg.remove_edge(edge)
+    first = dace.InterstateEdge(condition=edge.data.condition, assignments=early)
+    second = dace.InterstateEdge(assignments={k: v for k, v in assignments.items() if k not in early})
+    sdfg.add_edge(edge.src, state, first)
+    sdfg.add_edge(state, edge.dst, second)
