@@ -34,7 +34,7 @@ from gnnperf.schedules.initial_values import explicit_init, init_statements
 from gnnperf.schedules.packing import pack_operands
 from gnnperf.schedules.recipe import Recipe
 from gnnperf.schedules.roles import Roles, assign_roles
-from gnnperf.schedules.vectors import lanes, vectorizable
+from gnnperf.schedules.vectors import guarded_loads, lanes, vectorizable
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class BandLowering:
         self.roles = assign_roles(self.band, self.buffers, self.own)
         self.lanes = max((lanes(s, self.buffers) for s in self.band.statements), default=1)
         self.loops = {lp.iterator: lp for lp in self.band.loops}
+        self.guarded = guarded_loads(self.band, self.buffers)
         self.vector = self._vector_iterator()
         self.tokens = self._lanes_innermost(self._legal_order(self._existing_tokens()))
         self.parallel_at = self._parallel_position()
@@ -94,6 +95,8 @@ class BandLowering:
         unit has no such loop or no vector form along it."""
         wanted = self.roles.contiguous if self.recipe.vector == "auto" else self.recipe.vector
         preference = {"p": ("p", "r"), "r": ("r", "p"), "none": ()}[wanted]
+        if self.guarded:
+            return None
         for role in preference:
             for name in self.roles.by_role[role]:
                 if role == "r" and not self._reduces_across_lanes():
@@ -310,7 +313,9 @@ class BandLowering:
                 continue
             name = f"{token.iterator}_r"
             if pieces is None:
-                span = Op("sub", (whole.hi, start))
+                span: Expr = Op("sub", (whole.hi, start))
+                if whole.lo == self.loops[token.iterator].start:  # may begin behind its end: no iteration
+                    span = Op("max", (span, Const(0)))
                 stop = (
                     whole.hi
                     if size == 1

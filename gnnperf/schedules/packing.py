@@ -61,7 +61,7 @@ def _operands(lowering: BandLowering) -> list[Load]:
         return []
     for statement in lowering.band.statements:
         for load in reads(statement):
-            if load in found or load.buffer in written or not load.indices:
+            if load in found or load in lowering.guarded or load.buffer in written or not load.indices:
                 continue
             if any(True for index in load.indices for _ in loads(index)):
                 continue

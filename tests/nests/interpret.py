@@ -157,6 +157,9 @@ class _Interpreter:
             return lambda env: _converted(args[0](env), dtype)
         if expr.name == "select":
             return lambda env: args[1](env) if args[0](env) else args[2](env)
+        if expr.name in ("and", "or"):
+            needed = expr.name == "and"
+            return lambda env: bool(args[1](env)) if bool(args[0](env)) == needed else not needed
         operation = _OPERATIONS[expr.name]
         return lambda env: operation(*(a(env) for a in args))
 
@@ -187,7 +190,6 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = _COMBINE | {
     "neg": operator.neg, "pow": operator.pow, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
     "abs": abs, "tanh": math.tanh, "sin": math.sin, "cos": math.cos, "floor": math.floor, "ceil": math.ceil,
     "sign": lambda a: (a > 0) - (a < 0), "lt": operator.lt, "le": operator.le, "gt": operator.gt,
-    "ge": operator.ge, "eq": operator.eq, "ne": operator.ne, "and": lambda a, b: bool(a) and bool(b),
-    "or": lambda a, b: bool(a) or bool(b), "not": operator.not_, "bitand": operator.and_,
+    "ge": operator.ge, "eq": operator.eq, "ne": operator.ne, "not": operator.not_, "bitand": operator.and_,
     "bitor": operator.or_, "bitxor": operator.xor, "shl": operator.lshift, "shr": operator.rshift,
 }  # fmt: skip

@@ -35,7 +35,9 @@ def random_program(rng: Random) -> Program:
     for kind, shape in _SHAPES.items():
         for number in range(3):
             scratch = number > 0
-            dtype = rng.choice(["float64", "float64", "float64", "float32", "int32"]) if scratch else "float64"
+            dtype = (
+                rng.choice(["float64", "float64", "float64", "float32", "int32"]) if scratch else "float64"
+            )
             buffers[f"{kind}{number}"] = array(f"{kind}{number}", *shape, dtype=dtype, transient=scratch)
     buffers |= {t: array(t, transient=True, scope="local") for t in ("t", "u")}
     ready = {n for n, b in buffers.items() if not b.transient}

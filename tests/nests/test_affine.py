@@ -22,7 +22,9 @@ def index_expressions(draw: st.DrawFn, depth: int = 3) -> Expr:
     left = draw(index_expressions(depth - 1))
     if name == "neg":
         return Op(name, (left,))
-    right = Const(draw(st.integers(1, 4))) if name in ("floordiv", "mod") else draw(index_expressions(depth - 1))
+    right = (
+        Const(draw(st.integers(1, 4))) if name in ("floordiv", "mod") else draw(index_expressions(depth - 1))
+    )
     return Op(name, (left, right))
 
 

@@ -22,7 +22,9 @@ def run_in_units(program: Program, units: list[list[int]]) -> dict[str, np.ndarr
     """Every unit normalised by itself; scratch that other units touch lives in memory."""
     start = random_memory(program.nest(), np.random.default_rng(0))
     memory = start | {
-        n: np.zeros(span(b), b.dtype) for n, b in program.buffers.items() if b.transient and b.scope == "global"
+        n: np.zeros(span(b), b.dtype)
+        for n, b in program.buffers.items()
+        if b.transient and b.scope == "global"
     }
     for unit in units:
         others = [n for i, item in enumerate(program.items) if i not in unit for n in item]

@@ -92,6 +92,20 @@ def triangular(n: int = 23, upper: bool = True) -> LoopNest:
     return nest("trmm", buffers, loop("i", n, loop("j", n, inner)))
 
 
+def strictly_upper(n: int = 23, gap: int = 2) -> LoopNest:
+    """for j in range(i + gap, n): the last rows start behind their end."""
+    value = add(load("A", "i", "j"), 1.0)
+    inner = loop("j", n, assign(load("B", "i", "j"), value), start=add("i", gap))
+    return nest("upper", [array("A", n, n), array("B", n, n)], loop("i", n, inner))
+
+
+def strictly_upper_sums(n: int = 23, gap: int = 5) -> LoopNest:
+    body = accumulate(load("s", "i"), load("A", "i", "j"), init=0.0)
+    return nest(
+        "upper_sums", [array("A", n, n), array("s", n)], loop("i", n, loop("j", n, body, start=add("i", gap)))
+    )
+
+
 def two_reductions(m: int = 11, n: int = 37) -> LoopNest:
     """x and y are reduced over different loops of one band, which a local scalar holds together."""
     body = [
@@ -347,6 +361,20 @@ def choice(m: int = 9, n: int = 35, uniform: bool = False) -> LoopNest:
     )
 
 
+def padded(n: int = 35) -> LoopNest:
+    """Neighbours that exist: an element that is not chosen is not read."""
+    left = op("select", op("gt", "i", 0), load("A", op("sub", "i", 1)), 0.0)
+    right = op("select", op("lt", load("A", "i"), 9.0), load("A", "i"), load("A", add("i", 1000)))
+    return nest("padded", [array("A", n), array("B", n)], loop("i", n, assign(load("B", "i"), add(left, right))))
+
+
+def far_choice(n: int = 35) -> LoopNest:
+    """The condition is a vector, the element that is not chosen lies outside."""
+    far = load("A", add("i", 1000))
+    value = op("select", op("lt", load("B", "i"), 9.0), load("B", "i"), far)
+    return nest("far", [array("A", n), array("B", n), array("C", n)], loop("i", n, assign(load("C", "i"), value)))
+
+
 def mask(m: int = 9, n: int = 35) -> LoopNest:
     """A comparison used as a number, and one that is stored."""
     above = op("gt", load("X", "i", "j"), 1.0)
@@ -386,6 +414,8 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "gemv_transposed": Kernel(matrix_vector(19, 43, transposed=True)),
         "trmm_upper": Kernel(triangular()),
         "trmm_lower": Kernel(triangular(upper=False)),
+        "strictly_upper": Kernel(strictly_upper()),
+        "strictly_upper_sums": Kernel(strictly_upper_sums()),
         "two_reductions": Kernel(two_reductions()),
         "trailing_update": Kernel(examples.trailing_update(30, 11)),
     },
@@ -404,6 +434,7 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
     "units": {
         "softmax": Kernel(softmax(7, 45)),
         "softmax_fp32": Kernel(softmax(9, 33, "float32")),
+        "softmax_from_infinity": Kernel(examples.softmax(5, 37)),
         "dense_layer": Kernel(product_and_bias()),
         "rounded": Kernel(rounded_copy()),
         "in_place": Kernel(in_place_chain()),
@@ -436,6 +467,8 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "unsigned": Kernel(unsigned()),
         "choice": Kernel(choice()),
         "choice_for_all": Kernel(choice(uniform=True)),
+        "padded": Kernel(padded()),
+        "far_choice": Kernel(far_choice()),
         "mask": Kernel(mask()),
         "every_other": Kernel(every_other()),
         "transpose": Kernel(permutation((21, 35), (1, 0))),

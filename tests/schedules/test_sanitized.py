@@ -30,7 +30,7 @@ NAMES = (
     "dense-gemm", "dense-conv2d", "dense-trmm_upper", "dense-contraction_9_deep", "dense-gemm_nt_fp32",
     "reductions-add_all", "reductions-max_bool", "reductions-polynomial", "units-softmax", "units-dense_layer",
     "units-locals", "sparse-spmm", "sparse-spmv", "sparse-histogram", "elementwise-stencil2d",
-    "elementwise-integers", "elementwise-views", "elementwise-permute_3d", "extremes-empty_reduction",
+    "elementwise-integers", "elementwise-far_choice", "dense-strictly_upper", "elementwise-views", "elementwise-permute_3d", "extremes-empty_reduction",
 )  # fmt: skip
 RECIPES = 2
 
