@@ -206,6 +206,48 @@ def product_and_bias(m: int = 13, n: int = 18, k: int = 10) -> LoopNest:
     )
 
 
+def stencil_chain(n: int = 21) -> LoopNest:
+    """Horizontal diffusion: differences of differences, each over a smaller box."""
+
+    def shifted(name: str, di: int, dj: int) -> object:
+        return load(name, add("i", di), add("j", dj))
+
+    laplace = op(
+        "sub",
+        mul(4.0, load("X", "i", "j")),
+        add(*(shifted("X", *d) for d in ((1, 0), (-1, 0), (0, 1), (0, -1)))),
+    )
+    flux = op("sub", shifted("L", 0, 1), load("L", "i", "j"))
+    result = op("sub", load("X", "i", "j"), mul(0.1, op("sub", load("F", "i", "j"), shifted("F", 0, -1))))
+
+    def sweep(target: str, value: object, margin: int) -> object:
+        body = loop("j", n - margin, assign(load(target, "i", "j"), value), start=margin)
+        return loop("i", n - margin, body, start=margin)
+
+    return nest(
+        "diffusion",
+        [array("X", n, n), array("Y", n, n), *(array(t, n, n, transient=True) for t in "LF")],
+        sweep("L", laplace, 1),
+        loop("i", n - 2, loop("j", n - 2, assign(load("F", "i", "j"), flux), start=1), start=2),
+        sweep("Y", result, 2),
+    )  # fmt: skip
+
+
+def pointwise_outputs(n: int = 40) -> LoopNest:
+    """Several outputs from common parts, which cannot all be substituted without repeating work."""
+    names = ["x", "y", "z", "w", "v"]
+    return nest(
+        "pointwise",
+        [*(array(b, n) for b in names), array("t", n, transient=True), array("u", n, dtype="float32", transient=True)],
+        loop("i", n, assign(load("t", "i"), op("sqrt", add(load("x", "i"), 1.0)))),
+        loop("i", n, assign(load("u", "i"), mul(load("t", "i"), load("y", "i")))),
+        loop("i", n, assign(load("z", "i"), add(load("t", "i"), load("u", "i")))),
+        loop("i", n, assign(load("w", "i"), op("sub", load("t", "i"), load("u", "i")))),
+        loop("i", n, assign(load("y", "i"), mul(load("u", "i"), load("u", "i")))),
+        loop("i", n, assign(load("v", "i"), add(load("y", "i"), load("z", "i")))),
+    )  # fmt: skip
+
+
 def rounded_copy(n: int = 50) -> LoopNest:
     """Scratch arrays of other types: storing truncates and rounds."""
     scaled = mul(load("x", "i"), 2.7)
@@ -365,14 +407,18 @@ def padded(n: int = 35) -> LoopNest:
     """Neighbours that exist: an element that is not chosen is not read."""
     left = op("select", op("gt", "i", 0), load("A", op("sub", "i", 1)), 0.0)
     right = op("select", op("lt", load("A", "i"), 9.0), load("A", "i"), load("A", add("i", 1000)))
-    return nest("padded", [array("A", n), array("B", n)], loop("i", n, assign(load("B", "i"), add(left, right))))
+    return nest(
+        "padded", [array("A", n), array("B", n)], loop("i", n, assign(load("B", "i"), add(left, right)))
+    )
 
 
 def far_choice(n: int = 35) -> LoopNest:
     """The condition is a vector, the element that is not chosen lies outside."""
     far = load("A", add("i", 1000))
     value = op("select", op("lt", load("B", "i"), 9.0), load("B", "i"), far)
-    return nest("far", [array("A", n), array("B", n), array("C", n)], loop("i", n, assign(load("C", "i"), value)))
+    return nest(
+        "far", [array("A", n), array("B", n), array("C", n)], loop("i", n, assign(load("C", "i"), value))
+    )
 
 
 def mask(m: int = 9, n: int = 35) -> LoopNest:
@@ -436,6 +482,8 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "softmax_fp32": Kernel(softmax(9, 33, "float32")),
         "softmax_from_infinity": Kernel(examples.softmax(5, 37)),
         "dense_layer": Kernel(product_and_bias()),
+        "stencil_chain": Kernel(stencil_chain()),
+        "pointwise_outputs": Kernel(pointwise_outputs()),
         "rounded": Kernel(rounded_copy()),
         "in_place": Kernel(in_place_chain()),
         "locals": Kernel(local_scalars()),

@@ -9,6 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 from nests.interpret import Memory, interpret
+from nests.random_programs import random_program
 from schedules.kernels import FAMILIES, Kernel
 from schedules.running import build, call, differences
 
@@ -34,13 +35,20 @@ def candidates(nest: LoopNest, rng: Random, label: str) -> list[tuple[Recipe, Cp
     return found
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+FAMILIES_AND_PROGRAMS: dict[str, dict[str, Kernel]] = FAMILIES | {
+    "programs": {
+        f"program_{seed}": Kernel(random_program(Random(100 * SEED + seed)).nest()) for seed in range(15)
+    }
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES_AND_PROGRAMS)
 def test_results_are_those_of_the_interpreter(
     family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     work: list[tuple[str, Kernel, LoopNest, list[tuple[Recipe, CppFunction]]]] = []
-    for name, kernel in FAMILIES[family].items():
+    for name, kernel in FAMILIES_AND_PROGRAMS[family].items():
         nest = normalise(kernel.nest)
         work.append((name, kernel, nest, candidates(nest, Random(f"{name} {SEED}"), name)))
     library = build([f for *_, found in work for _, f in found], tmp_path)
@@ -49,7 +57,8 @@ def test_results_are_those_of_the_interpreter(
         assert found, f"no recipe applies to {name}"
         memory = kernel.memory(np.random.default_rng(SEED))
         expected = interpret(kernel.nest, memory)
+        single = any(b.dtype == "float32" for b in kernel.nest.buffers.values())
         for recipe, function in found:
             got: Memory = call(library, function, nest, memory)
-            failures += [f"{name}: {line}: {recipe.to_dict()}" for line in differences(expected, got)]
+            failures += [f"{name}: {line}: {recipe.to_dict()}" for line in differences(expected, got, single)]
     assert not failures, "\n".join(failures)
