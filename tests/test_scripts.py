@@ -1,0 +1,80 @@
+"""The reproducible jobs start, and the data card says what is in a corpus."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from synthetic import measurement, nest, nest_like, two_worlds, write_corpus
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+JOBS = sorted(path.name for path in SCRIPTS.glob("[!_]*.py"))
+
+
+def run(job: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPTS / job), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=SCRIPTS.parent)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_help_says_how_to_run_a_job(job: str) -> None:
+    done = run(job, "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"python scripts/{job}" in done.stdout
+
+
+def small_corpus(folder: Path) -> Path:
+    """Two nests, one of them in a held-out family: six measurements, one of which failed."""
+    gemm, spmv = nest_like([64, 32], reduction=True), nest_like([128])
+    machine = {"threads": 2, "compiler": "g++ 12", "collected": "2026-01-02T03:04:05Z"}
+    return write_corpus(
+        folder,
+        [nest(gemm, "gemm", **machine), nest(spmv, "spmv", **machine)],
+        [
+            *(measurement(gemm.digest, f"s{i}", 0.5, baseline_s=1.0 + i / 10) for i in range(4)),
+            measurement(gemm.digest, "fast", 0.25, origin="default"),
+            measurement(spmv.digest, "wrong", None),
+        ],
+    )
+
+
+def test_card_numbers(tmp_path: Path) -> None:
+    done = run("corpus_card.py", str(small_corpus(tmp_path)), "--json")
+    found = json.loads(done.stdout)
+    assert (found["nests"], found["measurements"], found["timed"]) == (2, 6, 5)
+    assert found["statuses"] == {"ok": 5, "wrong_result": 1}
+    assert found["origins"] == {"foreign": 5, "default": 1}
+    assert found["families"]["gemm"]["best_speedup"] == pytest.approx(4.0)
+    assert {name: f["split"] for name, f in found["families"].items()} == {
+        "gemm": "training",
+        "spmv": "validation",
+    }
+    assert found["best_speedup"]["none_found"] == 1  # nothing was right for the nest of spmv
+    assert found["noise"]["half_width"]["p50"] == pytest.approx(0.005)
+    # Baselines 1.0, 1.0, 1.1, 1.2, 1.3: one of them is a repetition of the same value, four are left.
+    assert found["noise"]["repeated_baselines"] == 0
+
+
+def test_card_is_written_and_always_the_same(tmp_path: Path) -> None:
+    corpus = two_worlds(tmp_path / "worlds")
+    keys = ('search ["a"]', 'search ["b"]', 'cross ["a"]')
+    (corpus / "done.jsonl").write_text("".join(json.dumps({"key": key}) + "\n" for key in keys))
+    printed = run("corpus_card.py", str(corpus))
+    assert printed.returncode == 0, printed.stderr
+    assert run("corpus_card.py", str(corpus), "--write").stdout == ""
+    card = (corpus / "README.md").read_text(encoding="utf-8")
+    assert card == printed.stdout
+    assert card.startswith("# Corpus `worlds`\n")
+    assert "24 loop nests" in card
+    assert "| search 2, cross 1 |" in card
+    assert "\n## Licence\n" in card
+
+
+def test_no_corpus_is_one_line(tmp_path: Path) -> None:
+    done = run("corpus_card.py", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "give the folder of a corpus" in done.stderr
