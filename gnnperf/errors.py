@@ -7,6 +7,7 @@ GnnperfError            the work failed: one clear line, exit code 1
 ├── BuildError          a candidate or baseline did not compile
 ├── MeasureError        the measuring machinery itself failed (not a candidate)
 ├── StoreError          the schedule store is corrupt, of another schema, or cannot be written
+├── CorpusError         the corpus being collected is damaged, in use, or cannot be written
 └── Interrupted         Ctrl-C; the line says what was kept; exit code 130
 """
 
@@ -43,6 +44,10 @@ class MeasureError(GnnperfError):
 
 class StoreError(GnnperfError):
     """The schedule store cannot be read or written."""
+
+
+class CorpusError(GnnperfError):
+    """The corpus that is being collected cannot be read or written."""
 
 
 class Interrupted(GnnperfError):

@@ -26,10 +26,10 @@ def collect(config: Path, output: Path | None, seal: bool, only: tuple[str, ...]
     """
     from dataclasses import replace
 
-    from gnnperf.errors import InputError
+    from gnnperf.errors import InputError, Interrupted
     from gnnperf.measure import Compiler, Runner
-    from gnnperf.tuning.collect import CollectConfig, Collector
-    from gnnperf.tuning.corpus_log import CorpusLog
+    from gnnperf.tuning import CollectConfig, CorpusLog
+    from gnnperf.tuning.collect import Collector
 
     settings = CollectConfig.load(config)
     if only:
@@ -51,10 +51,15 @@ def collect(config: Path, output: Path | None, seal: bool, only: tuple[str, ...]
             with progress("collecting", collector.steps) as advance:
                 collector.advance = advance
                 collector.run()
+        if seal:
+            log.seal()
+    except KeyboardInterrupt:
+        kept = sum(map(len, log.measurements.values()))
+        raise Interrupted(
+            f"interrupted; {kept} measurements are kept in {folder}; run the same command to go on"
+        ) from None
     finally:
         log.close()
-    if seal:
-        CorpusLog(folder).seal()
     return _report(folder, log, skipped)
 
 

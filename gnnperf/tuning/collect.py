@@ -12,85 +12,20 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Any
 
-import yaml
-
 from gnnperf.devices import DeviceSpec, probe
-from gnnperf.errors import BuildError, InputError, MeasureError
+from gnnperf.errors import BuildError, CorpusError, MeasureError
 from gnnperf.frontends.dace import capture_inputs, load_kernel
 from gnnperf.graph import ProgramGraph
-from gnnperf.measure import Case, Compiler, Runner, profile
+from gnnperf.measure import Case, Compiler, Measurement, Runner, profile
 from gnnperf.schedules import Recipe
 from gnnperf.tuning.cases import UnitCase, unit_graph
+from gnnperf.tuning.config import CollectConfig, Entry
 from gnnperf.tuning.corpus_log import CorpusLog
 from gnnperf.tuning.search import SearchBudget, default_starts, search
 from gnnperf.tuning.trials import Bench, Trial
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One kernel at one size."""
-
-    kernel: str
-    family: str
-    symbols: Mapping[str, int]
-    inputs: str | None = None
-
-    @property
-    def key(self) -> str:
-        return json.dumps([self.kernel, dict(self.symbols), self.inputs])
-
-
-@dataclass(frozen=True)
-class CollectConfig:
-    """A corpus configuration; paths of kernels are relative to its file."""
-
-    name: str
-    folder: Path
-    entries: tuple[Entry, ...]
-    recipes_per_nest: int = 32
-    foreign_per_nest: int = 12
-    budget_s_per_nest: float = 20.0
-    seed: int = 0
-
-    @staticmethod
-    def load(path: Path) -> CollectConfig:
-        """Read a YAML file. InputError names the first thing that is wrong."""
-        try:
-            raw = yaml.safe_load(path.read_text())
-        except (OSError, yaml.YAMLError) as error:
-            raise InputError(
-                f"cannot read the configuration {path}: {' '.join(str(error).split())}"
-            ) from None
-        known = {"name", "entries", "recipes_per_nest", "foreign_per_nest", "budget_s_per_nest", "seed"}
-        if not isinstance(raw, dict) or not isinstance(raw.get("entries"), list) or not raw.get("name"):
-            raise InputError(
-                f"{path}: expected a mapping with `name` and a list `entries`, got {type(raw).__name__}"
-            )
-        if unknown := sorted(set(raw) - known):
-            raise InputError(f"{path}: unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
-        entries = tuple(_entry(path, number, item) for number, item in enumerate(raw["entries"], start=1))
-        settings = {k: v for k, v in raw.items() if k not in ("entries", "name")}
-        return CollectConfig(str(raw["name"]), path.parent, entries, **settings)
-
-    def path(self, spec: str) -> str:
-        return str(self.folder / spec)
-
-
-def _entry(path: Path, number: int, item: Any) -> Entry:
-    if not isinstance(item, dict) or not {"kernel", "family"} <= set(item) <= {
-        "kernel",
-        "family",
-        "symbols",
-        "inputs",
-    }:
-        raise InputError(
-            f"{path}: entry {number}: expected kernel, family and optionally symbols and inputs, got {item!r}"
-        )
-    return Entry(item["kernel"], item["family"], dict(item.get("symbols") or {}), item.get("inputs"))
 
 
 @dataclass
@@ -111,11 +46,11 @@ class Collector:
         """Both passes over all entries, in an order that visits all families early."""
         entries = _spread(self.config.entries)
         for entry in entries:
-            self.advance(0, f"{entry.kernel} {_size(entry)}")
+            self.advance(0, f"{entry}")
             self._once(f"search {entry.key}", entry, self._search)
             self.advance(1, "")
         for entry in entries:
-            self.advance(0, f"cross {entry.kernel} {_size(entry)}")
+            self.advance(0, f"cross {entry}")
             self._once(f"cross {entry.key}", entry, self._cross)
             self.advance(1, "")
 
@@ -129,14 +64,18 @@ class Collector:
         try:
             for case, graph in self._cases(entry):
                 work(entry, case, graph)
+        except CorpusError:
+            raise
         except Exception as error:  # one entry must not end hours of measuring; DaCe raises anything
-            self.warn(f"{entry.kernel} {_size(entry)}: {type(error).__name__}: {error}")
+            self.warn(f"{entry}: {type(error).__name__}: {error}")
+            return  # not done: what went wrong may be the machine, so the next start tries again
         self.log.mark_done(key)
 
     def _cases(self, entry: Entry) -> Iterator[tuple[UnitCase, ProgramGraph]]:
         inputs = self.config.path(entry.inputs) if entry.inputs else None
         kernel = load_kernel(self.config.path(entry.kernel), entry.symbols, inputs, self.config.seed)
         capture_inputs(kernel, self.compiler, self.runner)
+        failed = []
         for skipped in kernel.skipped:
             self.warn(f"{entry.kernel}: {skipped.label}: {skipped.reason}")
         for unit in kernel.units:
@@ -147,18 +86,26 @@ class Collector:
                 continue
             graph = unit_graph(unit)
             try:
-                yield UnitCase.prepare(unit, "auto", self.compiler, self.runner), graph
-            except (BuildError, MeasureError) as error:
+                case = UnitCase.prepare(unit, "auto", self.compiler, self.runner)
+            except BuildError as error:
                 self.warn(f"{entry.kernel}: {unit.name}: {error}")
+                continue
+            except MeasureError as error:
+                failed.append(f"{unit.name}: {error}")
+                continue
+            yield case, graph
+        if failed:
+            raise MeasureError("; ".join(failed))
 
     def _search(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
         digest = graph.digest
         self._add_nest(entry, case, graph)
         budget = SearchBudget(self.config.recipes_per_nest, self.config.budget_s_per_nest)
-        if len(self.log.measurements.get(digest, {})) >= budget.trials:
-            return
+        known = [_trial(line) for line in self.log.measurements.get(digest, {}).values()]
         seed = int(hashlib.sha256(f"{self.config.seed} {digest}".encode()).hexdigest()[:8], 16)
-        search(self._bench(case), default_starts(), budget, Random(seed), lambda t: self._add(digest, t))
+        search(
+            self._bench(case), default_starts(), budget, Random(seed), lambda t: self._add(digest, t), known
+        )  # fmt: skip
 
     def _cross(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
         digest = graph.digest
@@ -250,6 +197,12 @@ def _value(graph: ProgramGraph, name: str) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
+def _trial(line: Mapping[str, Any]) -> Trial:
+    """A trial of an earlier run."""
+    m = Measurement(line["status"], line["runtime_s"], speedup=line["speedup"], detail=line["detail"])
+    return Trial(Recipe.from_dict(line["schedule"]), m, line["origin"])
+
+
 def _best(measured: Any) -> Mapping[str, Any] | None:
     good = [m for m in measured if m["status"] == "ok"]
     return max(good, key=lambda m: m["speedup"], default=None)
@@ -272,7 +225,3 @@ def _spread(entries: Sequence[Entry]) -> list[Entry]:
         by_family.setdefault(entry.family, []).append(entry)
     longest = max(map(len, by_family.values()), default=0)
     return [group[i] for i in range(longest) for group in by_family.values() if i < len(group)]
-
-
-def _size(entry: Entry) -> str:
-    return " ".join(f"{k}={v}" for k, v in entry.symbols.items())

@@ -2,11 +2,12 @@
 
 A corpus folder holds `nests.jsonl` and `measurements.jsonl`. A line is written whole and flushed; what a
 killed run left behind of its last line is cut off when the log is opened again. `seal` compresses the
-lines into `.jsonl.zst` (one more frame), the form that is committed.
+lines into `.jsonl.zst` (one more frame), the form that is committed. One process at a time collects.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -15,14 +16,14 @@ from typing import IO, Any
 
 import zstandard
 
-from gnnperf.errors import GnnperfError
+from gnnperf.errors import CorpusError
 
 FILES = ("nests", "measurements", "done")
 """`done` marks the entries of the configuration that need no further work."""
 
 
 class CorpusLog:
-    """Append to a corpus folder, knowing what is already in it.
+    """Append to a corpus folder, knowing what is already in it. Every method raises CorpusError.
 
     Attributes:
         nests: digest -> nest line. measurements: digest -> schedule id -> measurement line.
@@ -31,19 +32,39 @@ class CorpusLog:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._files: dict[str, IO[bytes]] = {}
-            for name in FILES:
-                _cut_torn_line(folder / f"{name}.jsonl")
-                self._files[name] = (folder / f"{name}.jsonl").open("ab")
-        except OSError as error:
-            raise GnnperfError(f"cannot write the corpus folder {folder}: {error.strerror}") from None
-        self.nests: dict[str, dict[str, Any]] = {line["digest"]: line for line in _lines(folder, "nests")}
+        self._files: dict[str, IO[bytes]] = {}
+        self.nests: dict[str, dict[str, Any]] = {}
         self.measurements: dict[str, dict[str, dict[str, Any]]] = {}
-        for line in _lines(folder, "measurements"):
+        self.done: set[str] = set()
+        try:
+            self._open()
+            self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for name in FILES:
+                path = self.folder / f"{name}.jsonl"
+                self._files[name] = path.open("ab", buffering=0)
+                fcntl.flock(self._files[name], fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _cut_torn_line(path)
+        except BlockingIOError:
+            raise CorpusError(
+                f"another process is collecting into {self.folder}; wait for it, or give another folder"
+            ) from None
+        except OSError as error:
+            raise CorpusError(
+                f"cannot write the corpus folder {self.folder}: {error.strerror}; give another folder"
+            ) from None
+
+    def _read(self) -> None:
+        self.nests |= {line["digest"]: line for line in _lines(self.folder, "nests")}
+        for line in _lines(self.folder, "measurements"):
             self.measurements.setdefault(line["digest"], {})[line["schedule_id"]] = line
-        self.done: set[str] = {line["key"] for line in _lines(folder, "done")}
+        self.done |= {line["key"] for line in _lines(self.folder, "done")}
 
     def add_nest(self, line: Mapping[str, Any]) -> None:
         """Add a nest, once."""
@@ -64,32 +85,45 @@ class CorpusLog:
             file.close()
 
     def seal(self) -> None:
-        """Compress what was collected; the log stays resumable."""
-        self.close()
-        for name in FILES:
-            plain, packed = self.folder / f"{name}.jsonl", self.folder / f"{name}.jsonl.zst"
-            frame = zstandard.ZstdCompressor(level=19).compress(plain.read_bytes())
-            temporary = packed.with_suffix(".tmp")
-            temporary.write_bytes((packed.read_bytes() if packed.exists() else b"") + frame)
-            temporary.replace(packed)
-            plain.unlink()
+        """Compress what was collected, and close. Opened again, the log goes on."""
+        try:
+            for name in FILES:
+                _pack(self.folder / f"{name}.jsonl", self.folder / f"{name}.jsonl.zst")
+        except OSError as error:
+            raise self._cannot_write(error) from None
+        finally:
+            self.close()
 
     def _append(self, name: str, line: Mapping[str, Any]) -> None:
         file = self._files[name]
+        data = (json.dumps(line, separators=(",", ":")) + "\n").encode()
         try:
-            file.write((json.dumps(line, separators=(",", ":")) + "\n").encode())
-            file.flush()
+            while data:  # a disk that is almost full takes a part
+                data = data[file.write(data) :]
             os.fsync(file.fileno())
         except OSError as error:
-            raise GnnperfError(
-                f"cannot write {self.folder / name}.jsonl: {error.strerror}; make room and start again, "
-                "nothing collected so far is lost"
-            ) from None
+            raise self._cannot_write(error) from None
+
+    def _cannot_write(self, error: OSError) -> CorpusError:
+        return CorpusError(
+            f"cannot write the corpus folder {self.folder}: {error.strerror}; make room and start again, "
+            "nothing collected so far is lost"
+        )
+
+
+def _pack(plain: Path, packed: Path) -> None:
+    """Move the lines of one file into a new frame of the other."""
+    frame = zstandard.ZstdCompressor(level=19).compress(plain.read_bytes())
+    temporary = packed.with_suffix(".tmp")
+    try:
+        temporary.write_bytes((packed.read_bytes() if packed.exists() else b"") + frame)
+        temporary.replace(packed)
+    finally:
+        temporary.unlink(missing_ok=True)
+    plain.unlink()
 
 
 def _cut_torn_line(path: Path) -> None:
-    if not path.exists():
-        return
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
     if whole != len(content):
@@ -97,10 +131,23 @@ def _cut_torn_line(path: Path) -> None:
 
 
 def _lines(folder: Path, name: str) -> Iterator[dict[str, Any]]:
-    packed, plain = folder / f"{name}.jsonl.zst", folder / f"{name}.jsonl"
-    text = b""
-    if packed.exists():
-        with packed.open("rb") as file:
-            text = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read()
-    text += plain.read_bytes() if plain.exists() else b""
-    yield from (json.loads(line) for line in text.splitlines() if line.strip())
+    for path in (folder / f"{name}.jsonl.zst", folder / f"{name}.jsonl"):
+        for number, line in enumerate(_content(path).splitlines(), start=1):
+            try:
+                yield json.loads(line)
+            except ValueError:
+                raise CorpusError(
+                    f"line {number} of {path} is damaged; remove it, or restore the file"
+                ) from None
+
+
+def _content(path: Path) -> bytes:
+    if not path.exists():
+        return b""
+    try:
+        if path.suffix != ".zst":
+            return path.read_bytes()
+        with path.open("rb") as file:
+            return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read()
+    except (OSError, zstandard.ZstdError) as error:
+        raise CorpusError(f"cannot read {path}: {error}; restore the file") from None

@@ -34,13 +34,18 @@ def search(
     budget: SearchBudget,
     rng: Random,
     on_trial: Callable[[Trial], None] = lambda _: None,
+    known: Sequence[Trial] = (),
 ) -> list[Trial]:
-    """Trials in the order they were run. `starts` are (recipe, origin), tried first."""
+    """Trials in the order they were run. `starts` are (recipe, origin), tried first.
+
+    known: trials of an earlier search that was interrupted. They count as if they had been run just
+    now, and come first in the result.
+    """
     deadline = time.monotonic() + budget.seconds
     nest = bench.case.nest
-    trials: list[Trial] = []
-    seen: set[Recipe] = set()
-    best_at, best_s = 0, float("inf")
+    trials: list[Trial] = list(known)
+    seen: set[Recipe] = {t.recipe for t in trials}
+    best_at, best_s = 0, min((t.runtime_s for t in trials), default=float("inf"))
 
     def out_of_time() -> bool:
         return time.monotonic() > deadline
@@ -70,20 +75,20 @@ def search(
             seen.add(recipe)
             by_origin.setdefault(origin, []).append(recipe)
     for origin, recipes in by_origin.items():
-        run(recipes[: budget.trials - len(trials)], origin)
-    explore_until = len(trials) + int(budget.random_share * (budget.trials - len(trials)))
+        run(recipes[: max(0, budget.trials - len(trials))], origin)
+    begun = len({recipe for recipe, _ in starts})
+    explore_until = begun + int(budget.random_share * (budget.trials - begun))
     while len(trials) < budget.trials and not out_of_time():
         if budget.patience and len(trials) - best_at >= budget.patience and len(trials) > explore_until:
             break
-        count = min(BATCH, budget.trials - len(trials))
         good = sorted((t for t in trials if t.measurement.status == "ok"), key=lambda t: t.runtime_s)
-        if len(trials) < explore_until or not good:
+        exploring = len(trials) < explore_until
+        count = min(BATCH, (explore_until if exploring else budget.trials) - len(trials))
+        if exploring or not good:
             recipes, origin = fresh(partial(random_recipe, nest, rng), count), "random"
         else:
-            recipes, origin = (
-                fresh(partial(_mutant, [t.recipe for t in good[:4]], nest, rng), count),
-                "mutation",
-            )
+            parents = [t.recipe for t in good[:4]]
+            recipes, origin = fresh(partial(_mutant, parents, nest, rng), count), "mutation"
         if not recipes:
             break
         run(recipes, origin)
