@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--no-store", is_flag=True, help="Use the released store only and remember nothing.")
 def retrieve(
-    kernel: str, symbols: dict[str, float], inputs: str | None, seed: int, checkpoint: Path, k: int, baseline: Any,
-    budget: float | None, model_only: bool, explain: bool, output: Path | None, store_location: str | None,
-    no_store: bool,
+    kernel: str, symbols: dict[str, float], inputs: str | None, seed: int, checkpoint: Path, k: int,
+    baseline: Any, budget: float | None, model_only: bool, explain: bool, output: Path | None,
+    store_location: str | None, no_store: bool,
 ) -> Report:  # fmt: skip
     """Make a kernel faster with the schedules of kernels like it.
 

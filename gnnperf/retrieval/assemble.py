@@ -53,7 +53,8 @@ def assemble(
             reasons.append(f"the tuned kernel failed as a whole ({measurement.status}: {measurement.detail})")
             continue
         if measurement.speedup_interval is None or measurement.speedup_interval[0] <= 1.0:
-            reasons.append(f"the tuned kernel is not faster as a whole beyond noise ({measurement.speedup:.2f}x)")
+            figure = f"{measurement.speedup:.2f}x"
+            reasons.append(f"the tuned kernel is not faster as a whole beyond noise ({figure})")
             continue
         if best is None or measurement.runtime_s < (best.measurement.runtime_s or 0.0):
             best = Assembly(sdfg, measurement, schedules)
@@ -68,7 +69,9 @@ def _variants(
     """Winners alone, and winners with the best that was measured elsewhere; the rest optimised by DaCe,
     or, where DaCe cannot, as it is."""
     winners = {q.unit.index: q.winner[0].schedule for q in queries if q.winner is not None}
-    others = {q.unit.index: recipe for q in queries if q.winner is None and (recipe := _best_tried(q)) is not None}
+    others = {
+        q.unit.index: recipe for q in queries if q.winner is None and (recipe := _best_tried(q)) is not None
+    }
     choices = [{**winners, **others}, winners] if others else [winners]
     units = {q.unit.index: q.unit for q in queries}
     for schedules in choices:
@@ -101,4 +104,3 @@ def _undecided(measurement: Measurement) -> bool:
         and measurement.speedup is not None
         and interval[0] <= 1.0 < measurement.speedup
     )
-

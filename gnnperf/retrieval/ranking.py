@@ -72,7 +72,7 @@ def rank(neighbours: Sequence[Neighbour], limit: int) -> list[Candidate]:
                 neighbour.nest.kernel,
                 neighbour.distance,
                 speedup,
-            )  # fmt: skip
+            )
         )
     return sorted(candidates, key=lambda c: (-c.score, c.distance, c.schedule.id))[:limit]
 

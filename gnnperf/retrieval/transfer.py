@@ -234,9 +234,7 @@ def _winner(tried: Sequence[tuple[Candidate, Measurement]]) -> tuple[Candidate, 
     return min(good, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
 
 
-def nest_report(
-    query: Query, k: int, whole: WholeKernel | None, assembly: Assembly | None
-) -> NestReport:
+def nest_report(query: Query, k: int, whole: WholeKernel | None, assembly: Assembly | None) -> NestReport:
     """What is said of one nest."""
     baseline_s = query.case.baseline_s if query.case else None
     best_s = query.winner[1].runtime_s if query.winner else baseline_s

@@ -94,9 +94,14 @@ class WholeKernel:
         if timed.status != "ok" or timed.runtime_s is None or timed.interval_s is None:
             raise MeasureError(f"the baseline does not run: {timed.status}, {timed.detail}")
         return WholeKernel(
-            kernel, baseline.library, reference, f"dace-{baseline.name}", baseline.reason or "", timed.runtime_s,
+            kernel,
+            baseline.library,
+            reference,
+            f"dace-{baseline.name}",
+            baseline.reason or "",
+            timed.runtime_s,
             timed.interval_s,
-        )  # fmt: skip
+        )
 
     def measure(self, sdfg: Any, compiler: Compiler, runner: Runner, budget_s: float = 1.0) -> Measurement:
         """Verify a tuned SDFG against the reference and time it beside the baseline, in several
@@ -106,9 +111,15 @@ class WholeKernel:
             timeout_s=max(5.0, SLOWEST * self.baseline_s), budget_s=budget_s, processes=3, cutoff=float("inf")
         )
         return runner.measure(
-            self.library, tuned, self.kernel.data, self.kernel.outputs, tuple(self.kernel.inouts), self.reference,
-            limits, reduction_length=reduction_length(self.kernel),
-        )  # fmt: skip
+            self.library,
+            tuned,
+            self.kernel.data,
+            self.kernel.outputs,
+            tuple(self.kernel.inouts),
+            self.reference,
+            limits,
+            reduction_length=reduction_length(self.kernel),
+        )
 
 
 def reduction_length(kernel: DaceKernel) -> int:
