@@ -18,6 +18,7 @@ from gnnperf.nests.ir import (
     loads,
     reads,
     subexpressions,
+    substitute_node,
     walk,
 )
 
@@ -151,6 +152,18 @@ def rebuild(loops: tuple[Loop, ...] | list[Loop], body: tuple[Node, ...]) -> tup
     for loop in reversed(loops):
         body = (replace(loop, body=body),)
     return body
+
+
+def rename_iterators(node: Node, names: Mapping[str, str]) -> Node:
+    """Iterators, at once, in the loops that bind them and wherever they occur."""
+    return _rename_loops(substitute_node(node, {old: Symbol(new) for old, new in names.items()}), names)
+
+
+def _rename_loops(node: Node, names: Mapping[str, str]) -> Node:
+    if not isinstance(node, Loop):
+        return node
+    body = tuple(_rename_loops(n, names) for n in node.body)
+    return replace(node, iterator=names.get(node.iterator, node.iterator), body=body)
 
 
 def points_of(loop: Loop) -> set[str]:

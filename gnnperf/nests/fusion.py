@@ -15,6 +15,7 @@ from gnnperf.nests.analysis import (
     mentions,
     read,
     rebuild,
+    rename_iterators,
     safe_parallel,
     varies,
     written,
@@ -27,7 +28,6 @@ from gnnperf.nests.ir import (
     Node,
     Statement,
     Symbol,
-    substitute_node,
     walk,
 )  # fmt: skip
 from gnnperf.nests.normalise import normalise
@@ -50,7 +50,7 @@ def partition(
     `live_out`: buffers read after the program (everything that is not transient, at least).
     """
     units: list[list[int]] = []
-    for index, item in enumerate(items):
+    for index in range(len(items)):
         home = _home(units, index, items, buffers, live_out, parameters or {})
         if home is None:
             units.append([index])
@@ -197,22 +197,19 @@ def fuse_outermost(nest: LoopNest) -> LoopNest | None:
     for number, (node, loop) in enumerate(zip(nodes, chosen, strict=True)):
         rest = [lp for lp in band(node).loops if lp is not loop]
         body = rebuild(rest, band(node).body)
-        inner.extend(_rename_iterators(n, loop.iterator, first.iterator, number) for n in body)
+        inner.extend(_share(n, loop.iterator, first.iterator, number) for n in body)
     return replace(nest, body=(replace(first, body=tuple(inner)),))
 
 
-def _rename_iterators(node: Node, old: str, new: str, number: int) -> Node:
+def _share(node: Node, old: str, new: str, number: int) -> Node:
     """The shared iterator takes one name; the others are made unique per nest."""
-    names = {lp.iterator: f"{lp.iterator}_{number}" for lp in walk((node,)) if isinstance(lp, Loop)}
-    node = substitute_node(node, {old: Symbol(new), **{k: Symbol(v) for k, v in names.items()}})
-    return _rename_loops(node, names)
-
-
-def _rename_loops(node: Node, names: Mapping[str, str]) -> Node:
-    if not isinstance(node, Loop):
-        return node
-    body = tuple(_rename_loops(n, names) for n in node.body)
-    return replace(node, iterator=names.get(node.iterator, node.iterator), body=body)
+    inner = {lp.iterator for lp in walk((node,)) if isinstance(lp, Loop)}
+    names = {old: new}
+    for name in sorted(inner):
+        names[name] = f"{name}_{number}"
+        while names[name] == new:
+            names[name] += "_"
+    return rename_iterators(node, names)
 
 
 def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list[Loop] | None:

@@ -48,6 +48,8 @@ from gnnperf.nests.ir import (
 
 
 def normalise(nest: LoopNest) -> LoopNest:
+    """The normal form: canonical subscripts, maximal fission, forward substitution of scratch arrays,
+    reductions that own their initial value, stride-minimising loop order, no dead code."""
     body = tuple(canonical_subscripts(delinearise(canonical_subscripts(n))) for n in nest.body)
     body = tuple(part for node in body for part in fission(node, nest.buffers))
     body = forward_substitute(body, nest.buffers)
@@ -149,9 +151,7 @@ def forward_substitute(
     position = 0
     while position < len(nodes):
         producer = _pointwise_producer(nodes[position], buffers)
-        if producer is not None and _inline_everywhere(
-            nodes, position, producer, buffers, recompute
-        ):
+        if producer is not None and _inline_everywhere(nodes, position, producer, buffers, recompute):
             del nodes[position]
             position = 0  # what fed only this producer may now be dead or used once
             continue

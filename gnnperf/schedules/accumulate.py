@@ -75,7 +75,7 @@ class Accumulators:
                 inner.extend(plain)
                 continue
             dims = [n for n in names if varies(statement.target, n)]
-            here = lowering.fresh("acc")
+            here = lowering.names.fresh("acc")
             lowering.buffers[here] = _local(here, target.dtype, [ranges[n].limit or 1 for n in dims])
             cell = Load(here, tuple(_relative(n, ranges) for n in dims))
             neutral = identity(statement.reduce, target.dtype)
@@ -84,10 +84,10 @@ class Accumulators:
             prologue.extend(lowering.point_loops(dims, ranges, (Statement(cell, start),)))
             if lane_iterator is not None:
                 width = max(1, lowering.recipe.register_r) * lowering.lanes
-                lane_buffer = lowering.fresh("lanes")
+                lane_buffer = lowering.names.fresh("lanes")
                 shape = [*(ranges[n].limit or 1 for n in dims), width]
                 lowering.buffers[lane_buffer] = _local(lane_buffer, target.dtype, shape)
-                lane = lowering.fresh("l")
+                lane = lowering.names.fresh("l")
                 lane_cell = Load(lane_buffer, (*cell.indices, Symbol(lane)))
                 clear = _lane_loop(lane, width, Statement(lane_cell, neutral))
                 fold = _lane_loop(lane, width, Statement(cell, lane_cell, statement.reduce))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
@@ -28,6 +27,7 @@ from gnnperf.nests.ir import (
 from gnnperf.schedules.combine import combine
 from gnnperf.schedules.initial_values import explicit_init, hoist_initial_values
 from gnnperf.schedules.lower import BandLowering
+from gnnperf.schedules.names import Names, unambiguous
 from gnnperf.schedules.recipe import Recipe
 from gnnperf.schedules.roles import assign_roles
 from gnnperf.schedules.threads import access_counts, legal_threads
@@ -40,7 +40,7 @@ class Unit:
 
     recipe: Recipe
     buffers: dict[str, Buffer]
-    names: count[int]
+    names: Names
     streams: bool
     accesses: Mapping[str, int]
 
@@ -57,12 +57,12 @@ def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
 
     Raises NotApplicable (with a reason) where the recipe does not fit the nest.
     """
-    nest = combine(recipe.combine, nest)
+    nest = unambiguous(combine(recipe.combine, nest))
     buffers = dict(nest.buffers)
     streams = len(nest.body) > 1 and any(
         assign_roles(b, buffers).is_contraction for b in map(band, nest.body) if b.loops and b.is_perfect
     )
-    unit = Unit(recipe, buffers, count(), streams, access_counts(nest.body))
+    unit = Unit(recipe, buffers, Names.of(nest), streams, access_counts(nest.body))
     if recipe.fuse and len(nest.body) > 1:
         body = _fused(unit, nest)
     else:

@@ -31,11 +31,11 @@ _INFIX = {
     "ne": "!=", "and": "&&", "or": "||", "bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>",
 }  # fmt: skip
 _CALLS = {
-    "min": "gp_min", "max": "gp_max", "pow": "std::pow", "sqrt": "std::sqrt", "exp": "std::exp", "log": "std::log",
-    "abs": "gp_abs", "tanh": "std::tanh", "sin": "std::sin", "cos": "std::cos", "floor": "std::floor",
-    "ceil": "std::ceil", "floordiv": "gp_floordiv", "mod": "gp_mod", "sign": "gp_sign",
+    "min": "gp_min", "max": "gp_max", "floordiv": "gp_floordiv", "mod": "gp_mod", "sign": "gp_sign",
+    "abs": "gp_abs", "pow": "std::pow", "sqrt": "std::sqrt", "exp": "std::exp", "log": "std::log",
+    "tanh": "std::tanh", "sin": "std::sin", "cos": "std::cos", "floor": "std::floor", "ceil": "std::ceil",
 }  # fmt: skip
-_LANEWISE = frozenset(["sqrt", "exp", "log", "abs", "tanh", "sin", "cos"])
+_LANEWISE = frozenset("sqrt exp log abs tanh sin cos".split())
 
 PRELUDE = Path(__file__).with_name("prelude.hpp").read_text(encoding="utf-8")
 """What emitted code includes and calls."""
@@ -43,11 +43,15 @@ PRELUDE = Path(__file__).with_name("prelude.hpp").read_text(encoding="utf-8")
 
 def ident(name: str) -> str:
     """A C++ identifier for a buffer; the prefix keeps clear of keywords and of iterators."""
-    return "b_" + re.sub(r"\W", "_", name)
+    return "b_" + _word(name)
 
 
 def iterator_name(name: str) -> str:
-    return "i_" + re.sub(r"\W", "_", name)
+    return "i_" + _word(name)
+
+
+def _word(name: str) -> str:
+    return re.sub(r"\W", lambda match: f"_{ord(match[0]):x}_", name)
 
 
 def index_text(expr: Expr, buffers: Mapping[str, Buffer]) -> str:
@@ -174,15 +178,12 @@ class Vector:
         if isinstance(expr, Load) and self.is_lane_local(expr):
             return ident(expr.buffer)
         if not self.differs(expr):
-            scalar = Scalar(self.dtype, self.buffers, self.registers)
-            return f"splat<{self.type}>(({CTYPES[self.dtype]})({scalar.text(substitute(expr, {self.iterator: self.base}))}))"
+            return f"splat<{self.type}>(({CTYPES[self.dtype]})({self.uniform(expr)}))"
         if isinstance(expr, Load):
             return self.load(expr)
         assert isinstance(expr, Op)
         if expr.name == "select" and not self.differs(expr.args[0]):  # one choice for all lanes
-            choice = Scalar(self.dtype, self.buffers, self.registers).text(
-                substitute(expr.args[0], {self.iterator: self.base})
-            )
+            choice = self.uniform(expr.args[0])
             return f"({choice} ? {self.text(expr.args[1])} : {self.text(expr.args[2])})"
         args = [self.text(a) for a in expr.args]
         if expr.name in ("min", "max"):
@@ -193,13 +194,18 @@ class Vector:
             return f"(-{args[0]})"
         if expr.name == "select":
             return f"({args[0]} ? {args[1]} : {args[2]})"
-        element = CTYPES[self.dtype]
+        lanewise = f"lanewise<{CTYPES[self.dtype]}, {self.lanes}>"
         if expr.name in _LANEWISE:
-            return f"lanewise<{element}, {self.lanes}>({args[0]}, [](auto x) {{ return {_CALLS[expr.name]}(x); }})"
-        return (
-            f"lanewise<{element}, {self.lanes}>({args[0]}, {args[1]}, "
-            f"[](auto x, auto y) {{ return {_CALLS[expr.name]}(x, y); }})"
-        )
+            return f"{lanewise}({args[0]}, [](auto x) {{ return {_CALLS[expr.name]}(x); }})"
+        return f"{lanewise}({args[0]}, {args[1]}, [](auto x, auto y) {{ return {_CALLS[expr.name]}(x, y); }})"
+
+    def uniform(self, expr: Expr) -> str:
+        """The scalar that all lanes share."""
+        return self.scalar.text(substitute(expr, {self.iterator: self.base}))
+
+    @property
+    def scalar(self) -> Scalar:
+        return Scalar(self.dtype, self.buffers, self.registers)
 
     def differs(self, expr: Expr) -> bool:
         """Does the value vary across lanes? A local scalar of the lane loop does."""
@@ -219,19 +225,16 @@ class Vector:
         if load.buffer in self.registers:
             return self.register(load)
         step = stride(load, self.iterator, self.buffers)
-        address = Scalar("int64", self.buffers, self.registers).address(self.at_base(load))
-        name = ident(load.buffer)
+        first = f"{ident(load.buffer)} + {self.scalar.address(self.at_base(load))}"
         if step == 1:
-            return f"load<{self.lanes}>({name} + {address})"
+            return f"load<{self.lanes}>({first})"
         if step is not None:
-            elements = ", ".join(f"({name} + {address})[{lane * step}]" for lane in range(self.lanes))
-            return f"{self.type}{{{elements}}}"
-        scalar = Scalar(self.dtype, self.buffers, self.registers)
-        cells = [
+            return f"gather<{self.lanes}>({first}, {step})"
+        cells = (
             substitute(load, {self.iterator: Op("add", (self.base, Const(lane)))})
             for lane in range(self.lanes)
-        ]
-        return f"{self.type}{{{', '.join(scalar.text(c) for c in cells)}}}"
+        )
+        return f"{self.type}{{{', '.join(map(self.scalar.text, cells))}}}"
 
     def register(self, load: Load) -> str:
         cell = [evaluate(i, {}) for i in self.at_base(load).indices]
@@ -244,5 +247,5 @@ class Vector:
             return f"{ident(target.buffer)} = {value};"
         if target.buffer in self.registers:
             return f"{self.register(target)} = {value};"
-        address = Scalar("int64", self.buffers, self.registers).address(self.at_base(target))
+        address = self.scalar.address(self.at_base(target))
         return f"store({ident(target.buffer)} + {address}, ({self.type})({value}));"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
@@ -31,6 +30,7 @@ from gnnperf.nests.ir import (
 )
 from gnnperf.schedules.accumulate import Accumulators
 from gnnperf.schedules.initial_values import explicit_init, init_statements
+from gnnperf.schedules.names import Names
 from gnnperf.schedules.packing import pack_operands
 from gnnperf.schedules.recipe import Recipe
 from gnnperf.schedules.roles import Roles, assign_roles
@@ -70,7 +70,7 @@ class BandLowering:
     own: frozenset[str]
     """Local buffers of one iteration of the band."""
     parallel_allowed: bool
-    names: count[int]
+    names: Names
     roles: Roles = field(init=False)
     tokens: list[Token] = field(init=False)
     lanes: int = field(init=False)
@@ -256,7 +256,7 @@ class BandLowering:
     def _with_fresh_locals(self, statements: list[Statement]) -> tuple[Node, ...]:
         """Every copy of the innermost statements (a tile, its remainder) has locals of its own."""
         used = {a.load.buffer for s in statements for a in accesses(s)}
-        names = {name: self.fresh(name) for name in sorted(self.own & used)}
+        names = {name: self.names.fresh(name) for name in sorted(self.own & used)}
         for name, new in names.items():
             self.buffers[new] = replace(self.buffers[name], name=new)
 
@@ -293,9 +293,8 @@ class BandLowering:
         )
         body = self.next(position, {**ranges, token.iterator: inner}, statements)
         loop = self.loops[token.iterator]
-        return (
-            Loop(name, whole.lo, whole.hi, body, size, loop.independent, self._parallel_annotation(position), 2),
-        )  # fmt: skip
+        annotation = self._parallel_annotation(position)
+        return (Loop(name, whole.lo, whole.hi, body, size, loop.independent, annotation, 2),)
 
     def _register_loops(
         self, position: int, ranges: Mapping[str, Range], statements: list[Statement]
@@ -391,13 +390,6 @@ class BandLowering:
     def remaining(self, position: int) -> list[str]:
         """Iterators that still have tokens at or after `position`, in token order."""
         return list(dict.fromkeys(t.iterator for t in self.tokens[position:]))
-
-    def fresh(self, stem: str) -> str:
-        """A name that is not taken."""
-        while True:
-            name = f"{stem}_{next(self.names)}"
-            if name not in self.buffers and name not in self.loops:
-                return name
 
     def point_loops(
         self, names: list[str], ranges: Mapping[str, Range], body: tuple[Node, ...]

@@ -104,9 +104,9 @@ def _pack(
     for dimension in reversed(order):
         strides[dimension] = step
         step *= limits[dimension]
-    name = lowering.fresh("pack")
+    name = lowering.names.fresh("pack")
     lowering.buffers[name] = Buffer(name, source.dtype, tuple(limits), tuple(strides), transient=True)
-    iterators = [lowering.fresh("c") for _ in limits]
+    iterators = [lowering.names.fresh("c") for _ in limits]
     element = tuple(
         simplify(Op("add", (base, Symbol(it)))) for base, it in zip(bases, iterators, strict=True)
     )
