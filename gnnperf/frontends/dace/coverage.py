@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from gnnperf.frontends.dace.tidy.facts import conjuncts
 from gnnperf.nests.affine import affine, constant, from_affine, simplify
 from gnnperf.nests.analysis import accesses, mentions
 from gnnperf.nests.ir import (
@@ -42,60 +44,73 @@ class Flow:
 
 def flow(block: Block) -> Flow:
     """The flow of a block that is run once."""
-    collector = _Collector({a.load.buffer for n in block for a in accesses(n) if a.is_write})
-    boxes = collector.block(block, ())
+    collector = _Collector(Counter(a.load.buffer for n in block for a in accesses(n) if a.is_write))
+    stores = collector.block(block, ())
+    boxes = {name: [s.box for s in found if not s.guard] for name, found in stores.items()}
     return Flow(collector.exposed, boxes)
 
 
-def _sources(node: Statement) -> list[Load]:
-    """Everything a statement reads, the target of a reduction included."""
-    found = [*reads(node)]
-    if node.reduce is not None and node.init is None:
-        found.append(node.target)
-    return found
+@dataclass(frozen=True)
+class _Store:
+    """A box that is written where all conditions of `guard` hold."""
+
+    box: Box
+    guard: tuple[Expr, ...]
 
 
 class _Collector:
     """Walks a block in program order. A read is covered by an earlier write of the same block (same
     iteration), or of a block around it, seen over the loops between the two."""
 
-    def __init__(self, written: set[str]) -> None:
-        self.written = written
-        self.levels: list[tuple[dict[str, list[Box]], int]] = []
+    def __init__(self, writes: Counter[str]) -> None:
+        self.writes = writes
+        self.levels: list[tuple[dict[str, list[_Store]], int]] = []
         self.loops: list[Loop] = []
         self.exposed: set[str] = set()
 
-    def block(self, block: Block, entered: tuple[Loop, ...]) -> dict[str, list[Box]]:
+    def block(self, block: Block, entered: tuple[Loop, ...]) -> dict[str, list[_Store]]:
         self.loops.extend(entered)
-        here: dict[str, list[Box]] = {}
+        here: dict[str, list[_Store]] = {}
         self.levels.append((here, len(self.loops)))
         for node in block:
             if isinstance(node, Statement):
-                self.read(_sources(node))
-                if node.guard is None:
-                    box = tuple((i, simplify(Op("add", (i, Const(1))))) for i in node.target.indices)
-                    here.setdefault(node.target.buffer, []).append(box)
+                self.statement(node, here)
                 continue
-            self.read([ld for b in (node.start, node.stop) for ld in loads(b)])
-            for name, boxes in self.block(node.body, (node,)).items():
-                wide = [w for b in boxes if (w := _widen_write(b, node)) is not None]
-                here.setdefault(name, []).extend(wide)
+            self.read([ld for b in (node.start, node.stop) for ld in loads(b)], ())
+            for name, stores in self.block(node.body, (node,)).items():
+                wide = [_widen_write(s.box, node) for s in stores if not s.guard]
+                here.setdefault(name, []).extend(_Store(w, ()) for w in wide if w is not None)
         self.levels.pop()
         del self.loops[len(self.loops) - len(entered) :]
         return here
 
-    def read(self, sources: list[Load]) -> None:
+    def statement(self, node: Statement, here: dict[str, list[_Store]]) -> None:
+        guard = tuple(conjuncts(node.guard))
+        for i, condition in enumerate(guard):  # evaluated only where those before it hold
+            self.read([*loads(condition)], guard[:i])
+        self.read([*reads(replace(node, guard=None))], guard)
+        if node.reduce is not None and node.init is None:
+            self.read([node.target], guard)
+        if all(self.is_steady(c) for c in guard):
+            box = tuple((i, simplify(Op("add", (i, Const(1))))) for i in node.target.indices)
+            here.setdefault(node.target.buffer, []).append(_Store(box, guard))
+
+    def is_steady(self, condition: Expr) -> bool:
+        """Does the condition have one value for as long as it is looked at?"""
+        return all(self.writes[ld.buffer] <= (0 if ld.indices else 1) for ld in loads(condition))
+
+    def read(self, sources: list[Load], guard: tuple[Expr, ...]) -> None:
         for load in sources:
-            if not any(self.covered(load, boxes, depth) for boxes, depth in self.levels):
+            if not any(self.covered(load, guard, stores, depth) for stores, depth in self.levels):
                 self.exposed.add(load.buffer)
 
-    def covered(self, load: Load, boxes: dict[str, list[Box]], depth: int) -> bool:
-        if load.buffer not in boxes:
-            return False
-        box = _read_box(load, tuple(self.loops[depth:]))
-        if box is None or any(ld.buffer in self.written for ends in box for e in ends for ld in loads(e)):
+    def covered(
+        self, load: Load, guard: tuple[Expr, ...], stores: dict[str, list[_Store]], depth: int
+    ) -> bool:
+        box = _read_box(load, tuple(self.loops[depth:])) if load.buffer in stores else None
+        if box is None or any(self.writes[ld.buffer] for ends in box for e in ends for ld in loads(e)):
             return False  # a bound that may have changed since
-        return any(_inside(box, known) for known in boxes[load.buffer])
+        return any(set(s.guard) <= set(guard) and _inside(box, s.box) for s in stores[load.buffer])
 
 
 def _widen_write(box: Box, loop: Loop) -> Box | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -90,13 +91,16 @@ class Finisher:
 
     def middle(self, loop: For, values: Mapping[str, int]) -> int:
         """A representative value of the counter of one of the kernel's own loops."""
-        names = Names(lambda n: Const(int({**self.scalars, **values}[n])), _no_element)
-        try:
-            ends = [evaluate(from_ast(e, names), values) for e in (loop.start, loop.stop)]
-        except (KeyError, UnsupportedConstruct):
-            return 0
-        low, high = ((e or 0) for e in ends)
+        low, high = (self.constant(e, values) or 0 for e in (loop.start, loop.stop))
         return (low + high) // 2
+
+    def constant(self, tree: ast.expr, values: Mapping[str, int]) -> int | None:
+        """An integer expression of the control flow, if the kernel's scalar inputs and `values` tell."""
+        known = {**self.scalars, **values}
+        try:
+            return evaluate(from_ast(tree, Names(lambda n: Const(int(known[n])), _no_element)), values)
+        except (KeyError, UnsupportedConstruct):
+            return None
 
     def value(self, expr: Expr, values: Mapping[str, int]) -> int | None:
         """An integer expression with the kernel's scalar inputs and the middle of loops filled in."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dace.sdfg import nodes as dn
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.dace.control_flow import Block, Element, For, Opaque, states_of
+from gnnperf.frontends.dace.control_flow import Assign, Block, Element, For, Opaque, states_of
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.pieces import Nodes, Piece, iterators
 from gnnperf.frontends.dace.translate import assigned_symbols
@@ -24,6 +24,8 @@ class Chain:
     live_after: frozenset[str]
     enclosing: list[For]
     """Sequential loops of the kernel around the chain, outermost first."""
+    assigned: dict[str, str] = field(default_factory=dict)
+    """Symbols set before the chain, with the expressions they were set to last."""
 
 
 @dataclass
@@ -34,14 +36,19 @@ class Skipped:
     reason: str
 
 
-def parts(finisher: Finisher, pieces: list[Piece], enclosing: list[For]) -> Iterator[Chain | Skipped | Any]:
+def parts(
+    finisher: Finisher, pieces: list[Piece], enclosing: list[For], assigned: dict[str, str] | None = None
+) -> Iterator[Chain | Skipped | Any]:
     """What a program consists of, in program order: chains, parts that stay as they are, and nested
     SDFGs to look into."""
     run: list[tuple[Piece, Nodes]] = []
+    known = dict(assigned or {})
 
     def close() -> Iterator[Chain]:
         if any(nodes for _, nodes in run):
-            yield Chain([p for p, _ in run], [n for _, n in run], run[-1][0].live_after, list(enclosing))
+            yield Chain(
+                [p for p, _ in run], [n for _, n in run], run[-1][0].live_after, list(enclosing), dict(known)
+            )
         run.clear()
 
     for piece in pieces:
@@ -50,6 +57,8 @@ def parts(finisher: Finisher, pieces: list[Piece], enclosing: list[For]) -> Iter
             run.append((piece, nodes))
             continue
         yield from close()
+        if isinstance(piece.element, Assign):
+            known.update(piece.element.values)
         nested = _nested(piece.element)
         if nested is not None:
             yield nested
@@ -57,7 +66,7 @@ def parts(finisher: Finisher, pieces: list[Piece], enclosing: list[For]) -> Iter
             yield Skipped(_label(piece.element), piece.reason)
         around = [*enclosing, piece.element] if isinstance(piece.element, For) else enclosing
         for body in piece.inner:
-            yield from parts(finisher, body, around)
+            yield from parts(finisher, body, around, known)
     yield from close()
 
 

@@ -15,6 +15,7 @@ from gnnperf.frontends.dace.coverage import flow
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.parts import Chain
 from gnnperf.frontends.dace.pieces import Nodes, Piece, parameter_names
+from gnnperf.frontends.dace.state_graph import python_expression
 from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.nests import LoopNest, normalise, partition
 from gnnperf.nests.analysis import accesses, varies
@@ -178,8 +179,12 @@ def _reduction_length(finisher: Finisher, nodes: Nodes) -> int:
 
 
 def representative_values(chain: Chain, finisher: Finisher) -> dict[str, int]:
-    """The middle of the ranges of the kernel's loops around a chain."""
+    """Symbols that the kernel sets around a chain, as far as its inputs tell; the middle of loops."""
     values: dict[str, int] = {}
+    for name, text in chain.assigned.items():
+        found = finisher.constant(python_expression(text), values)
+        if found is not None:
+            values[name] = found
     for loop in chain.enclosing:
         values[loop.iterator] = finisher.middle(loop, values)
     return values

@@ -1,0 +1,123 @@
+"""Units in loops, branches and nested programs: captured inputs, cut-outs, tuned kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dace
+import numpy as np
+import pytest
+from frontends.kit import assert_same, build, interpret_unit, load, reference_source, run
+
+from gnnperf.errors import GnnperfError
+from gnnperf.frontends.dace import DaceKernel, capture_inputs, dace_source, finish, splice
+from gnnperf.frontends.dace.quiet import quiet_dace
+from gnnperf.measure import Compiler, Runner
+from gnnperf.schedules import DEFAULTS, CppFunction, apply, emit
+
+NAMES = (
+    "jacobi_1d", "gramschmidt", "trsv", "converge", "early_exit", "nested_relax", "top_branch",
+    "running_symbol", "spmm", "gemm", "batched",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[tuple[Compiler, Runner]]:
+    with Compiler(batch=16) as compiler, Runner(threads=2) as runner:
+        yield compiler, runner
+
+
+@pytest.fixture(scope="module")
+def kernels(tools: tuple[Compiler, Runner]) -> dict[str, DaceKernel]:
+    """Kernels whose sequential loops are never part of a unit, with captured inputs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finish, "SMALL_ITERATION", 0)
+        loaded = {name: load(name) for name in NAMES}
+    for kernel in loaded.values():
+        capture_inputs(kernel, *tools)
+    return loaded
+
+
+def emitted(kernel: DaceKernel) -> dict[int, CppFunction]:
+    """Every executed unit with the first default recipe."""
+    units = [u for u in kernel.units if u.skipped is None]
+    return {u.index: emit(apply(DEFAULTS[0], u.nest), f"{u.name}_tuned") for u in units}
+
+
+def test_units_compute_what_their_cutouts_compute(
+    tools: tuple[Compiler, Runner], kernels: dict[str, DaceKernel]
+) -> None:
+    compiler, runner = tools
+    units = [u for k in kernels.values() for u in k.units if u.skipped is None]
+    libraries = build(compiler, [dace_source(u.cutout(), f"{u.name}_cutout") for u in units])
+    for unit, library in zip(units, libraries, strict=True):
+        expected = runner.reference(library, unit.data, unit.outputs, unit.inouts)
+        assert_same(expected, interpret_unit(unit), unit.name)
+        assert_same(expected, interpret_unit(unit, reverse=True), f"{unit.name} backwards")
+
+
+def test_spliced_kernels_compute_what_dace_computes(
+    tools: tuple[Compiler, Runner], kernels: dict[str, DaceKernel], tmp_path: Path
+) -> None:
+    compiler, runner = tools
+    sources = []
+    for kernel in kernels.values():
+        path = tmp_path / f"{kernel.name}.sdfgz"
+        splice(kernel, emitted(kernel)).save(str(path), compress=True)
+        with quiet_dace():
+            loaded = dace.SDFG.from_file(str(path))
+        sources += [reference_source(kernel), dace_source(loaded, f"{kernel.name}_spliced")]
+    libraries = build(compiler, sources)
+    for i, kernel in enumerate(kernels.values()):
+        expected, got = (run(runner, kernel, lib) for lib in libraries[2 * i : 2 * i + 2])
+        assert_same(expected, got, kernel.name)
+
+
+def test_a_tuned_kernel_compiles_with_plain_dace(kernels: dict[str, DaceKernel]) -> None:
+    kernel = kernels["gemm"]
+    tuned = splice(kernel, emitted(kernel))
+    data = {k: np.array(v) for k, v in kernel.data.items()}
+    expected = data["alpha"] * data["A"] @ data["B"] + data["beta"] * data["C"]
+    with quiet_dace():
+        tuned.compile()(**data)
+    np.testing.assert_allclose(data["C"], expected)
+
+
+def test_captured_execution_is_the_middle_one(kernels: dict[str, DaceKernel]) -> None:
+    for unit in kernels["jacobi_1d"].units:
+        assert unit.executions == 3
+    (first, *_) = (u for u in kernels["gramschmidt"].units if u.nest.parameters)
+    assert first.executions == 4
+    assert first.nest.parameters == {"k": 2}
+    assert first.data["k"] == 2
+
+
+def test_units_that_are_never_executed_say_so(kernels: dict[str, DaceKernel]) -> None:
+    skipped = [u for u in kernels["top_branch"].units if u.skipped]
+    assert [u.skipped for u in skipped] == ["never executed with these inputs"]
+
+
+def test_parts_without_translation_are_reported(kernels: dict[str, DaceKernel]) -> None:
+    assert "while" in kernels["converge"].skipped[0].reason
+    assert "break" in kernels["early_exit"].skipped[0].reason
+
+
+def test_captured_arrays_are_aligned(kernels: dict[str, DaceKernel]) -> None:
+    arrays = [v for u in kernels["jacobi_1d"].units for v in u.data.values() if np.ndim(v)]
+    assert arrays
+    assert all(a.ctypes.data % 64 == 0 for a in arrays)
+
+
+def test_two_functions_of_one_name_cannot_be_spliced(kernels: dict[str, DaceKernel]) -> None:
+    kernel = kernels["jacobi_1d"]
+    functions = {u.index: emit(apply(DEFAULTS[0], u.nest), "same") for u in kernel.units}
+    with pytest.raises(GnnperfError, match="one name"):
+        splice(kernel, functions)
+
+
+def test_splicing_leaves_the_kernel_alone(kernels: dict[str, DaceKernel]) -> None:
+    kernel = kernels["spmm"]
+    states = kernel.sdfg.nodes()
+    splice(kernel, emitted(kernel))
+    assert kernel.sdfg.nodes() == states
