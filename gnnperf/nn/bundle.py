@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,9 +78,21 @@ class Bundle:
             f32[b, embedding_width], rows of norm 1.
         """
         profile = torch.stack([profile_row(g.profile) for g in graphs]) if with_profiles else None
-        with torch.inference_mode():
+        with torch.inference_mode(), _one_thread():
             embedding = self.encoder.embed(collate([encode(g) for g in graphs]), profile)
         return embedding.numpy()
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Nests are small: a second thread gains nothing, and on a busy machine each of its barriers may
+    cost milliseconds."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def encoder_id(encoder: Encoder) -> str:

@@ -7,11 +7,12 @@ its winners. So several assemblies are built, all are verified, and the fastest 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gnnperf.errors import GnnperfError, MeasureError
+from gnnperf.errors import BuildError, GnnperfError
 from gnnperf.frontends.dace import DaceKernel, auto_optimised, splice
 from gnnperf.measure import Compiler, Measurement, Runner
 from gnnperf.schedules import Recipe, apply, emit
@@ -39,25 +40,22 @@ def assemble(
     """The fastest verified assembly, or None and the reason why the baseline is kept."""
     reasons: list[str] = []
     best: Assembly | None = None
-    for schedules, sdfg in _variants(kernel, queries, reasons):
-        try:
-            measurement = whole.measure(sdfg, compiler, runner)
-            if _undecided(measurement):
-                measurement = whole.measure(sdfg, compiler, runner, SECOND_LOOK_S)
-        except MeasureError:
-            raise
-        except GnnperfError as error:
-            reasons.append(f"the tuned kernel could not be built ({error})")
-            continue
-        if measurement.status != "ok" or measurement.runtime_s is None:
-            reasons.append(f"the tuned kernel failed as a whole ({measurement.status}: {measurement.detail})")
-            continue
-        if measurement.speedup_interval is None or measurement.speedup_interval[0] <= 1.0:
-            figure = f"{measurement.speedup:.2f}x"
-            reasons.append(f"the tuned kernel is not faster as a whole beyond noise ({figure})")
-            continue
-        if best is None or measurement.runtime_s < (best.measurement.runtime_s or 0.0):
-            best = Assembly(sdfg, measurement, schedules)
+    for schedules, spliced in _variants(kernel, queries, reasons):
+        for sdfg in _finished(spliced):
+            try:
+                measurement = whole.measure(sdfg, compiler, runner)
+                if _undecided(measurement):
+                    measurement = whole.measure(sdfg, compiler, runner, SECOND_LOOK_S)
+            except BuildError as error:
+                reasons.append(f"the tuned kernel could not be built ({error})")
+                continue
+            reason = _refusal(measurement)
+            if reason:
+                reasons.append(reason)
+            elif best is None or (measurement.runtime_s or 0.0) < (best.measurement.runtime_s or 0.0):
+                best = Assembly(sdfg, measurement, schedules)
+            if measurement.status == "ok":
+                break  # else DaCe's optimisation of the rest broke it: try without
     if best is not None:
         return best, ""
     return None, f"{'; '.join(dict.fromkeys(reasons))}; the baseline is kept"
@@ -66,8 +64,7 @@ def assemble(
 def _variants(
     kernel: DaceKernel, queries: Sequence[Query], reasons: list[str]
 ) -> Iterator[tuple[dict[int, Recipe], Any]]:
-    """Winners alone, and winners with the best that was measured elsewhere; the rest optimised by DaCe,
-    or, where DaCe cannot, as it is."""
+    """Winners with the best that was measured elsewhere, and winners alone."""
     winners = {q.unit.index: q.winner[0].schedule for q in queries if q.winner is not None}
     others = {
         q.unit.index: recipe for q in queries if q.winner is None and (recipe := _best_tried(q)) is not None
@@ -84,10 +81,23 @@ def _variants(
         except GnnperfError as error:
             reasons.append(f"the tuned kernel could not be put together ({error})")
             continue
-        try:
-            yield schedules, auto_optimised(sdfg)
-        except GnnperfError:
-            yield schedules, sdfg
+        yield schedules, sdfg
+
+
+def _finished(spliced: Any) -> Iterator[Any]:
+    """The kernel with the untuned rest optimised by DaCe; then, for when that fails, as it is."""
+    with contextlib.suppress(BuildError):
+        yield auto_optimised(spliced)
+    yield spliced
+
+
+def _refusal(measurement: Measurement) -> str:
+    """Why a tuned kernel is not kept; empty where it is."""
+    if measurement.status != "ok":
+        return f"the tuned kernel failed as a whole ({measurement.status}: {measurement.detail})"
+    if measurement.speedup_interval is None or measurement.speedup_interval[0] <= 1.0:
+        return f"the tuned kernel is not faster as a whole beyond noise ({measurement.speedup:.2f}x)"
+    return ""
 
 
 def _best_tried(query: Query) -> Recipe | None:

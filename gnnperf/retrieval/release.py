@@ -50,7 +50,7 @@ def _record(corpus: Corpus, index: int, m: CorpusMeasurement, device_name: str) 
         runtime_s=m.runtime_s,
         interval_lo_s=m.interval_s[0] if ok and m.interval_s else None,
         interval_hi_s=m.interval_s[1] if ok and m.interval_s else None,
-        speedup=m.baseline_s / m.runtime_s if ok and m.runtime_s else None,
+        speedup=m.baseline_s / m.runtime_s if ok and m.baseline_s and m.runtime_s else None,
         # One moment for all: the same corpus gives the same store, record for record.
         created="2026-01-01T00:00:00+00:00",
         provenance=json.dumps({"corpus": corpus.digest, "origin": m.origin}),

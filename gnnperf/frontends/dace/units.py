@@ -114,7 +114,9 @@ def _unit(
     sdfg, buffers = finisher.translator.sdfg, finisher.translator.buffers
     nodes = tuple(n for i in members for n in chain.nodes[i])
     whole = flow(nodes)
-    shared = outside | whole.exposed
+    states = [s for i in members for s in states_of(chain.pieces[i].element)]
+    own = set() if chain.enclosing else _touched_only_in(sdfg, states)
+    shared = outside | (whole.exposed - own)
     scoped = {
         name: buffers[name]
         if buffers[name].scope == "local"
@@ -126,7 +128,6 @@ def _unit(
     stored = {s.target.buffer for n in nodes for s in walk((n,)) if isinstance(s, Statement)}
     outputs = sorted(n for n in stored if not scoped[n].transient)
     visible = {n for n, b in scoped.items() if b.scope == "global" and not b.transient}
-    states = [s for i in members for s in states_of(chain.pieces[i].element)]
     accessed = {n.data for s in states for n in s.data_nodes()}
     accessed |= {str(f) for s in states for e in sdfg.all_edges(s) for f in e.data.free_symbols}
     return Unit(
@@ -141,6 +142,14 @@ def _unit(
         inouts=[n for n in outputs if n in whole.exposed or not whole.defines(scoped[n])],
         reduction_length=_reduction_length(finisher, nodes),
     )
+
+
+def _touched_only_in(sdfg: Any, states: list[Any]) -> set[str]:
+    """Transients that nothing but these states touches: run once, they find there what they wrote
+    themselves, even where that cannot be proven element by element (a gather, say)."""
+    elsewhere = {n.data for s in sdfg.states() if s not in states for n in s.data_nodes()}
+    elsewhere |= {str(f) for e in sdfg.all_interstate_edges() for f in e.data.free_symbols}
+    return {n for n, d in sdfg.arrays.items() if d.transient} - elsewhere
 
 
 def _plain_scalars(nodes: Nodes, buffers: dict[str, Buffer]) -> Nodes:
