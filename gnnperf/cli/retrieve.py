@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,7 @@ def retrieve(
     beside the baseline; winners are put back and the whole kernel is verified and timed. The result is
     never slower than the baseline: what does not win beyond noise is not kept.
     """
+    started = time.monotonic()
     from gnnperf.devices import describe_host
     from gnnperf.errors import GnnperfError
     from gnnperf.frontends.dace import load_kernel
@@ -78,6 +80,7 @@ def retrieve(
         Calibration.load(checkpoint),
         Options(k=k, baseline=baseline, budget_s=budget, model_only=model_only),
         notify=lambda text: click.echo(f"gnnperf: {text}", err=True),
+        started=started,
     )
     with Compiler() as compiler, Runner() as runner:
         result, tuned, queries = transfer.run(compiler, runner)
@@ -118,22 +121,16 @@ def _view(result: Retrieval, explain: bool) -> Any:
     parts: list[Any] = [_summary(result)]
     table = Table("nest", "share", "neighbour", "distance", "schedule", "status", "speedup", box=None)
     for nest in result.nests:
+        rows = [_row(nest, tried, explain) for tried in (nest.candidates if explain else _shown(nest))]
+        if nest.abstained or not rows:
+            near = nest.neighbours[0] if nest.neighbours else None
+            rows.insert(0, [near["kernel"], f"{near['distance']:.3f}"] if near else ["", ""])
+            rows[0] += [nest.reason, "abstained", ""]
         share = "" if nest.share is None else f"{nest.share:.0%}"
-        shown = nest.candidates if explain else _shown(nest)
-        if not shown:
-            table.add_row(nest.name, share, "", "", nest.reason, "kept", "")
-        for position, tried in enumerate(shown):
-            kept = " (kept)" if nest.accepted is not None and tried.schedule == nest.accepted else ""
-            table.add_row(
-                nest.name if position == 0 else "",
-                share if position == 0 else "",
-                tried.neighbour_kernel,
-                f"{tried.distance:.3f}",
-                tried.words + (f" - {tried.detail}" if explain and tried.detail else ""),
-                tried.status + kept,
-                _speedup(tried.speedup, tried.speedup_interval),
-            )
-    parts.append(table)
+        for position, row in enumerate(rows):
+            table.add_row(*((nest.name, share) if position == 0 else ("", "")), *row)
+    if result.nests:
+        parts.append(table)
     if explain:
         parts += [Text(line) for line in _explanations(result)]
     return Group(*parts)
@@ -145,8 +142,8 @@ def _summary(result: Retrieval) -> Any:
     lines = []
     if result.baseline is not None and result.tuned is not None:
         lines.append(
-            f"{result.kernel} on {result.device}: {result.baseline_name} {_ms(result.baseline)} -> "
-            f"{_ms(result.tuned)}: {_speedup(result.speedup, result.speedup_interval)}"
+            f"{result.kernel} on {result.device}: {result.baseline_name} {_duration(result.baseline)} -> "
+            f"{_duration(result.tuned)}: {_speedup(result.speedup, result.speedup_interval)}"
         )
         verified = "results verified, " if result.verified else ""
         lines.append(f"{verified}{result.candidates_measured} candidates measured in {result.wall_s:.1f} s")
@@ -159,10 +156,23 @@ def _summary(result: Retrieval) -> Any:
 
 
 def _shown(nest: Any) -> list[Any]:
-    """The winner, or else the best of what was tried."""
+    """The winner, or else the best of what was tried; nothing of a nest that was left alone."""
     if nest.accepted is not None:
         return [t for t in nest.candidates if t.schedule == nest.accepted][:1]
+    if nest.abstained:
+        return []
     return sorted(nest.candidates, key=lambda t: -(t.speedup or 0.0))[:1]
+
+
+def _row(nest: Any, tried: Any, explain: bool) -> list[str]:
+    kept = " (kept)" if nest.accepted is not None and tried.schedule == nest.accepted else ""
+    return [
+        tried.neighbour_kernel,
+        f"{tried.distance:.3f}",
+        tried.words + (f" - {tried.detail}" if explain and tried.detail else ""),
+        tried.status + kept,
+        _speedup(tried.speedup, tried.speedup_interval),
+    ]
 
 
 def _explanations(result: Retrieval) -> list[str]:
@@ -181,6 +191,8 @@ def _speedup(speedup: float | None, interval: tuple[float, float] | None) -> str
     return f"{speedup:.2f}x" + (f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else "")
 
 
-def _ms(timing: Any) -> str:
-    lo, hi = timing.interval_s
-    return f"{timing.runtime_s * 1e3:.3f} ms [{lo * 1e3:.3f}, {hi * 1e3:.3f}]"
+def _duration(timing: Any) -> str:
+    units = ((1.0, "s"), (1e3, "ms"), (1e6, "us"))
+    scale, unit = next((u for u in units if timing.runtime_s * u[0] >= 1), units[-1])
+    median, lo, hi = (f"{t * scale:#.4g}".rstrip(".") for t in (timing.runtime_s, *timing.interval_s))
+    return f"{median} {unit} [{lo}, {hi}]"

@@ -61,7 +61,10 @@ class Query:
 
 @dataclass
 class Transfer:
-    """One run of the main job. `notify(text)` says what is being done."""
+    """One run of the main job. `notify(text)` says what is being done.
+
+    started: `time.monotonic()` when the whole work began, for what came before (loading the kernel).
+    """
 
     kernel: DaceKernel
     bundle: Bundle
@@ -70,31 +73,28 @@ class Transfer:
     calibration: Calibration
     options: Options
     notify: Callable[[str], None] = lambda _: None
+    started: float = field(default_factory=time.monotonic)
     stages_s: dict[str, float] = field(default_factory=dict)
 
     def run(self, compiler: Compiler, runner: Runner) -> tuple[Retrieval, Any, list[Query]]:
         """(report, tuned SDFG or None where the baseline was kept, the queries with their measurements)."""
-        started = time.monotonic()
+        self.stages_s["loading"] = time.monotonic() - self.started
         self.notify("reading the kernel's inputs")
         capture = capture_for_graphs if self.options.model_only else capture_inputs
         self._timed("inputs", lambda: capture(self.kernel, compiler, runner))
         queries = self.ask()
         if self.options.model_only:
-            return (
-                self._report(queries, None, None, started, "nothing was measured (--model-only)"),
-                None,
-                queries,
-            )
+            note = "nothing was measured (--model-only)" if queries else "the kernel has no loop nest to tune"
+            return self._report(queries, None, None, note), None, queries
         whole = self._timed(
             "baseline", lambda: WholeKernel.prepare(self.kernel, self.options.baseline, compiler, runner)
         )
         self._timed("candidates", lambda: self.measure(queries, whole, compiler, runner))
         if not any(q.winner for q in queries):
-            note = "no schedule was faster than the baseline beyond noise; the baseline is kept"
-            return self._report(queries, whole, None, started, note), None, queries
+            return self._report(queries, whole, None, _why_kept(queries)), None, queries
         self.notify("measuring the whole kernel")
         tuned, note = self._timed("whole", lambda: assemble(self.kernel, queries, whole, compiler, runner))
-        return self._report(queries, whole, tuned, started, note), tuned.sdfg if tuned else None, queries
+        return self._report(queries, whole, tuned, note), tuned.sdfg if tuned else None, queries
 
     # ------------------------------------------------------------------ asking
 
@@ -184,7 +184,6 @@ class Transfer:
         queries: list[Query],
         whole: WholeKernel | None,
         assembly: Assembly | None,
-        started: float,
         note: str,
     ) -> Retrieval:
         baseline = None if whole is None else Timing(whole.baseline_s, whole.baseline_interval_s)
@@ -214,7 +213,7 @@ class Transfer:
             kept_baseline=assembly is None,
             note=note,
             candidates_measured=sum(m.status != "not_applicable" for q in queries for _, m in q.tried),
-            wall_s=time.monotonic() - started,
+            wall_s=time.monotonic() - self.started,
             nests=[nest_report(q, self.options.k, whole, assembly) for q in queries],
             skipped=[
                 *({"part": part.label, "reason": part.reason} for part in self.kernel.skipped),
@@ -232,6 +231,15 @@ def _winner(tried: Sequence[tuple[Candidate, Measurement]]) -> tuple[Candidate, 
         if m.status == "ok" and m.speedup_interval is not None and m.speedup_interval[0] > 1.0 and m.runtime_s
     ]
     return min(good, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
+
+
+def _why_kept(queries: Sequence[Query]) -> str:
+    """Why there is no winner at all."""
+    if not queries:
+        return "the kernel has no loop nest to tune; the baseline is kept"
+    if not any(q.tried for q in queries):
+        return "nothing was tried; the baseline is kept"
+    return "no schedule was faster than the baseline beyond noise; the baseline is kept"
 
 
 def nest_report(query: Query, k: int, whole: WholeKernel | None, assembly: Assembly | None) -> NestReport:
