@@ -88,6 +88,13 @@ def extent(loop: Loop, parameters: Mapping[str, int] | None = None) -> int | Non
     return None if length is None else max(0, -(-length // loop.step))
 
 
+def longest(start: Expr, stop: Expr) -> int | None:
+    """Upper bound of stop - start, where one is known: `stop` may be a minimum of several ends."""
+    ends = stop.args if isinstance(stop, Op) and stop.name == "min" else (stop,)
+    lengths = [longest(start, end) if end is not stop else constant(Op("sub", (end, start))) for end in ends]
+    return min((n for n in lengths if n is not None), default=None)
+
+
 def bound_dependences(loop: Loop) -> set[str]:
     """Names that the loop's bounds mention: it must stay inside the loops of those iterators."""
     return {e.name for b in (loop.start, loop.stop) for e in subexpressions(b) if isinstance(e, Symbol)}
@@ -215,12 +222,10 @@ def _span(name: str, loops: Mapping[str, list[Loop]]) -> int | None:
     if len(loops[name]) != 1:  # several loops of one name, e.g. a tile and its remainder
         return None
     (loop,) = loops[name]
-    stops = loop.stop.args if isinstance(loop.stop, Op) and loop.stop.name == "min" else (loop.stop,)
-    lengths = [constant(Op("sub", (stop, loop.start))) for stop in stops]
-    known = [n for n in lengths if n is not None]
-    if not known:
+    length = longest(loop.start, loop.stop)
+    if length is None:
         return None
-    total = max(0, min(known) - 1)
+    total = max(0, length - 1)
     for atom, c in affine(loop.start).terms.items():
         if isinstance(atom, Symbol) and atom.name in loops:
             more = _span(atom.name, loops)

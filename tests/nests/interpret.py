@@ -85,7 +85,8 @@ class _Interpreter:
 
         def run(env: dict[str, int]) -> None:
             values = range(int(start(env)), int(stop(env)), loop.step)
-            for env[loop.iterator] in reversed(values) if self.backwards and loop.independent else values:
+            for value in reversed(values) if self.backwards and loop.independent else values:
+                env[loop.iterator] = value
                 body(env)
             env.pop(loop.iterator, None)
 
@@ -101,8 +102,9 @@ class _Interpreter:
                     visit(child, (*around, inner))
             elif inner.init is not None:
                 body: Node = Statement(inner.target, inner.init)
-                for loop in reversed([lp for lp in around if varies(inner.target, lp.iterator)]):
-                    body = Loop(loop.iterator, loop.start, loop.stop, (body,), loop.step)
+                for lp in reversed(around):
+                    if varies(inner.target, lp.iterator):
+                        body = Loop(lp.iterator, lp.start, lp.stop, (body,), lp.step)
                 self.block((body,))(dict(self.nest.parameters))
 
         visit(node, ())

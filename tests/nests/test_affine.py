@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nests.examples import add, load, loop, mul, op
+from nests.examples import accumulate, add, load, loop, loops, mul, op
 
 from gnnperf.nests.affine import affine, constant, evaluate, from_affine, simplify
 from gnnperf.nests.analysis import extent, separates
@@ -81,15 +81,20 @@ def test_division_by_zero_is_left_alone() -> None:
 
 @pytest.mark.parametrize(
     ("start", "stop", "step", "count"),
-    [(0, 10, 1, 10), (1, 10, 3, 3), ("i", add("i", 6), 1, 6), ("i", add("i", 6), 4, 2), (5, 2, 1, 0), (0, "n", 1, None)],
-)  # fmt: skip
+    [
+        (0, 10, 1, 10),
+        (1, 10, 3, 3),
+        ("i", add("i", 6), 1, 6),
+        ("i", add("i", 6), 4, 2),
+        (5, 2, 1, 0),
+        (0, "n", 1, None),
+    ],
+)
 def test_extent(start: Expr | int | str, stop: Expr | int | str, step: int, count: int | None) -> None:
     assert extent(loop("k", stop, start=start, step=step)) == count
 
 
 def around(target: Load, **extents: Expr | int) -> Loop:
-    from nests.examples import accumulate, loops
-
     return loops(dict(extents), accumulate(target, 1.0))
 
 
@@ -113,8 +118,6 @@ def test_iterations_that_never_meet(target: Load, apart: bool) -> None:
 
 
 def test_iterations_of_tiles_never_meet() -> None:
-    from nests.examples import accumulate
-
     points = loop("i", op("min", add("it", 4), 10), accumulate(load("y", "i"), 1.0), start="it")
     tiles = loop("it", 10, points, step=4, tile_level=2)
     assert separates(load("y", "i"), tiles)

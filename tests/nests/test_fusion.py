@@ -119,4 +119,4 @@ def test_a_sum_over_all_rows_is_complete_before_it_is_used() -> None:
     assert fused is not None
     memory = random_memory(example, np.random.default_rng(0))
     assert not differences(interpret(example, memory), interpret(fused, memory))
-    assert [lp.iterator for lp in fused.loops()][0] == "j"
+    assert next(fused.loops()).iterator == "j"

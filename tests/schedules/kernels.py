@@ -212,11 +212,8 @@ def stencil_chain(n: int = 21) -> LoopNest:
     def shifted(name: str, di: int, dj: int) -> object:
         return load(name, add("i", di), add("j", dj))
 
-    laplace = op(
-        "sub",
-        mul(4.0, load("X", "i", "j")),
-        add(*(shifted("X", *d) for d in ((1, 0), (-1, 0), (0, 1), (0, -1)))),
-    )
+    around = add(*(shifted("X", *d) for d in ((1, 0), (-1, 0), (0, 1), (0, -1))))
+    laplace = op("sub", mul(4.0, load("X", "i", "j")), around)
     flux = op("sub", shifted("L", 0, 1), load("L", "i", "j"))
     result = op("sub", load("X", "i", "j"), mul(0.1, op("sub", load("F", "i", "j"), shifted("F", 0, -1))))
 
@@ -238,7 +235,11 @@ def pointwise_outputs(n: int = 40) -> LoopNest:
     names = ["x", "y", "z", "w", "v"]
     return nest(
         "pointwise",
-        [*(array(b, n) for b in names), array("t", n, transient=True), array("u", n, dtype="float32", transient=True)],
+        [
+            *(array(b, n) for b in names),
+            array("t", n, transient=True),
+            array("u", n, dtype="float32", transient=True),
+        ],
         loop("i", n, assign(load("t", "i"), op("sqrt", add(load("x", "i"), 1.0)))),
         loop("i", n, assign(load("u", "i"), mul(load("t", "i"), load("y", "i")))),
         loop("i", n, assign(load("z", "i"), add(load("t", "i"), load("u", "i")))),

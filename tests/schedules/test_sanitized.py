@@ -16,21 +16,14 @@ from gnnperf.nests import normalise
 from gnnperf.schedules import CppFunction, apply, emit, random_recipe
 from gnnperf.schedules.expressions import CTYPES
 
-FLAGS = (
-    "-O0",
-    "-g1",
-    "-fsanitize=address,undefined",
-    "-fno-sanitize-recover=all",
-    "-fopenmp",
-    "-std=c++17",
-    "-w",
-)
-# How often each is run is not the point: one recipe of each kind of nest is.
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+FLAGS = ("-O0", "-g1", *SANITIZERS, "-fopenmp", "-std=c++17", "-w")
 NAMES = (
     "dense-gemm", "dense-conv2d", "dense-trmm_upper", "dense-contraction_9_deep", "dense-gemm_nt_fp32",
-    "reductions-add_all", "reductions-max_bool", "reductions-polynomial", "units-softmax", "units-dense_layer",
-    "units-locals", "sparse-spmm", "sparse-spmv", "sparse-histogram", "elementwise-stencil2d",
-    "elementwise-integers", "elementwise-far_choice", "dense-strictly_upper", "elementwise-views", "elementwise-permute_3d", "extremes-empty_reduction",
+    "reductions-add_all", "reductions-max_bool", "reductions-polynomial", "units-softmax",
+    "units-dense_layer", "units-locals", "sparse-spmm", "sparse-spmv", "sparse-histogram",
+    "elementwise-stencil2d", "elementwise-integers", "elementwise-far_choice", "dense-strictly_upper",
+    "elementwise-views", "elementwise-permute_3d", "extremes-empty_reduction",
 )  # fmt: skip
 RECIPES = 2
 

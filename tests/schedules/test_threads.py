@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from nests import examples
-from nests.examples import array, assign, load, loop, nest
+from nests.examples import accumulate, array, assign, load, loop, nest
 from nests.interpret import Memory, interpret
 from schedules.kernels import (
     Kernel,
@@ -71,16 +71,15 @@ def test_a_local_of_an_enclosing_block_is_not_shared() -> None:
 
 def test_two_kinds_of_reduction_of_one_array_are_not_shared() -> None:
     n = 9
-    both = loop(
-        "i", n, examples.accumulate(load("s", load("b", "i")), 1.0), examples.accumulate(load("s", load("b", "i")), 2.0, "max")
-    )  # fmt: skip
+    target = load("s", load("b", "i"))
+    both = loop("i", n, accumulate(target, 1.0), accumulate(target, 2.0, "max"))
     kernel = nest("both", [array("b", n, dtype="int32"), array("s", n)], both)
     assert not parallel_loops(apply(Recipe(), kernel))
 
 
 def test_an_array_of_unknown_size_is_not_copied() -> None:
     unknown = Buffer("h", "float64", (Symbol("bins"),), (1,))
-    body = loop("i", 50, examples.accumulate(load("h", load("b", "i")), 1.0))
+    body = loop("i", 50, accumulate(load("h", load("b", "i")), 1.0))
     kernel = LoopNest("h", {"b": array("b", 50, dtype="int32"), "h": unknown}, (body,), {"bins": 7})
     assert not parallel_loops(apply(Recipe(), kernel))
 
@@ -99,17 +98,26 @@ def test_a_plain_store_is_shared_by_the_promise_of_the_frontend() -> None:
 # --------------------------------------------------------------------------- many runs
 
 
+CUBE = (20, 30, 40)
+DYNAMIC = Recipe(parallel="reduction", omp_schedule="dynamic", chunk=1)
+STREAM = Recipe(order="stream", vector="none", parallel="reduction")
 RACY = {
-    "total": (Kernel(reduce_axis("", "add", (20, 30, 40))), Recipe(parallel="reduction", omp_schedule="dynamic", chunk=1)),
-    "maximum": (Kernel(reduce_axis("", "max", (20, 30, 40))), Recipe(order="stream", vector="none", parallel="reduction")),
-    "least": (Kernel(reduce_axis("i", "min", (40, 9, 11))), Recipe(parallel="reduction", tile_r=8, accumulate=False)),
+    "total": (Kernel(reduce_axis("", "add", CUBE)), DYNAMIC),
+    "maximum": (Kernel(reduce_axis("", "max", CUBE)), STREAM),
+    "least": (
+        Kernel(reduce_axis("i", "min", CUBE)),
+        Recipe(parallel="reduction", tile_r=8, accumulate=False),
+    ),
     "product": (Kernel(matrix_product(20, 30, 50)), Recipe(order="stream", parallel="reduction", tile_r=8)),
     "polynomial": (Kernel(polynomial(300, 40)), Recipe(omp_schedule="dynamic", chunk=4)),
     "histogram": (Kernel(histogram(3000), below(bin=7)), Recipe(omp_schedule="guided")),
     "scatter": (Kernel(scatter_rows(300), below(row=6)), Recipe(register_p=1)),
     "two_sums": (Kernel(two_reductions(60, 50)), Recipe(parallel="reduction")),
-    "spmm": (Kernel(examples.spmm(200, 11, 600, 19), csr(11)), Recipe(omp_schedule="balanced", register_p=1, prefetch=4)),
-}  # fmt: skip
+    "spmm": (
+        Kernel(examples.spmm(200, 11, 600, 19), csr(11)),
+        Recipe(omp_schedule="balanced", register_p=1, prefetch=4),
+    ),
+}
 
 
 def test_many_runs_give_one_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,15 +138,10 @@ def test_balanced_rows_are_a_partition_whatever_the_row_starts(
     """Starts and ends that do not ascend: uneven shares, but every row once."""
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     rows, size = 60, 40
-    body = loop(
-        "k", load("last", "i"), examples.accumulate(load("y", "i"), load("A", "k")), start=load("first", "i")
-    )
-    buffers = [
-        array("first", rows, dtype="int32"),
-        array("last", rows, dtype="int32"),
-        array("A", size),
-        array("y", rows),
-    ]
+    term = accumulate(load("y", "i"), load("A", "k"))
+    body = loop("k", load("last", "i"), term, start=load("first", "i"))
+    starts = [array(b, rows, dtype="int32") for b in ("first", "last")]
+    buffers = [*starts, array("A", size), array("y", rows)]
     kernel = nest("windows", buffers, loop("i", rows, body))
     function = emit(apply(Recipe(omp_schedule="balanced"), kernel), "windows")
     assert "search" in function.source
