@@ -140,9 +140,10 @@ def _reason(error: BaseException) -> str:
 def load_sdfg(path: Path) -> Any:
     if not path.is_file():
         raise InputError(f"kernel: there is no file {str(path)!r}")
+    absolute = str(path.resolve())  # DaCe runs in a folder of its own
     with quiet_dace():
         try:
-            return dace.SDFG.from_file(str(path.resolve()))
+            return dace.SDFG.from_file(absolute)
         except KeyboardInterrupt:
             raise
         except Exception as error:
