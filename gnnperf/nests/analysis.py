@@ -88,13 +88,6 @@ def extent(loop: Loop, parameters: Mapping[str, int] | None = None) -> int | Non
     return None if length is None else max(0, -(-length // loop.step))
 
 
-def longest(start: Expr, stop: Expr) -> int | None:
-    """Upper bound of stop - start, where one is known: `stop` may be a minimum of several ends."""
-    ends = stop.args if isinstance(stop, Op) and stop.name == "min" else (stop,)
-    lengths = [longest(start, end) if end is not stop else constant(Op("sub", (end, start))) for end in ends]
-    return min((n for n in lengths if n is not None), default=None)
-
-
 def bound_dependences(loop: Loop) -> set[str]:
     """Names that the loop's bounds mention: it must stay inside the loops of those iterators."""
     return {e.name for b in (loop.start, loop.stop) for e in subexpressions(b) if isinstance(e, Symbol)}
@@ -184,54 +177,3 @@ def points_of(loop: Loop) -> set[str]:
             if node.tile_level > 0:
                 tiles.add(node.iterator)
     return names
-
-
-def separates(target: Load, loop: Loop) -> bool:
-    """Do different iterations of `loop` always address different elements?
-
-    True where some subscript is c * point + rest, and what the rest can add up to inside one iteration
-    is less than |c|, the least that two iterations are apart. Conservative: False where unsure.
-    """
-    points = points_of(loop)
-    inner: dict[str, list[Loop]] = {}
-    for node in walk(loop.body):
-        if isinstance(node, Loop) and node.iterator not in points:
-            inner.setdefault(node.iterator, []).append(node)
-    changing = points | set(inner)
-    for index in target.indices:
-        terms = affine(index).terms
-        own = [c for atom, c in terms.items() if isinstance(atom, Symbol) and atom.name in points]
-        rest = [
-            (atom, c)
-            for atom, c in terms.items()
-            if not (isinstance(atom, Symbol) and atom.name in points)
-            and any(mentions(atom, name) for name in changing)
-        ]
-        if len(own) != 1:
-            continue
-        spans = [_span(atom.name, inner) if isinstance(atom, Symbol) else None for atom, _ in rest]
-        if all(s is not None for s in spans):
-            reach = sum(abs(c) * (s or 0) for (_, c), s in zip(rest, spans, strict=True))
-            if reach < abs(own[0]):
-                return True
-    return False
-
-
-def _span(name: str, loops: Mapping[str, list[Loop]]) -> int | None:
-    """Largest difference of the values an iterator takes while everything around `loops` stands still."""
-    if len(loops[name]) != 1:  # several loops of one name, e.g. a tile and its remainder
-        return None
-    (loop,) = loops[name]
-    length = longest(loop.start, loop.stop)
-    if length is None:
-        return None
-    total = max(0, length - 1)
-    for atom, c in affine(loop.start).terms.items():
-        if isinstance(atom, Symbol) and atom.name in loops:
-            more = _span(atom.name, loops)
-            if more is None:
-                return None
-            total += abs(c) * more
-        elif any(mentions(atom, other) for other in loops):
-            return None
-    return total

@@ -19,7 +19,6 @@ from gnnperf.nests.analysis import (
     extent,
     is_reduction,
     rebuild,
-    separates,
     stride,
     varies,
     written,
@@ -45,6 +44,7 @@ from gnnperf.nests.ir import (
     substitute_node,
     walk,
 )  # fmt: skip
+from gnnperf.nests.ranges import separates
 
 
 def normalise(nest: LoopNest) -> LoopNest:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gnnperf.errors import NotApplicable
-from gnnperf.nests.analysis import band, bound_dependences, rebuild, separates, varies
+from gnnperf.nests.analysis import band, bound_dependences, rebuild, varies
 from gnnperf.nests.ir import Buffer, Loop, Node, Statement
+from gnnperf.nests.ranges import separates
 
 if TYPE_CHECKING:
     from gnnperf.schedules.lower import BandLowering, Range

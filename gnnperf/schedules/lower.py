@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import accesses, extent, longest
+from gnnperf.nests.analysis import accesses, extent
 from gnnperf.nests.ir import (
     Annotation,
     Const,
@@ -26,6 +26,7 @@ from gnnperf.nests.ir import (
     map_node,
     substitute_node,
 )
+from gnnperf.nests.ranges import longest
 from gnnperf.schedules.accumulate import Accumulators
 from gnnperf.schedules.initial_values import explicit_init, init_statements
 from gnnperf.schedules.packing import pack_operands

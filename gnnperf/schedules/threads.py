@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gnnperf.nests.affine import constant
-from gnnperf.nests.analysis import DTYPE_BYTES, accesses, bound_dependences, separates
+from gnnperf.nests.analysis import DTYPE_BYTES, accesses, bound_dependences
 from gnnperf.nests.ir import Buffer, Load, Loop, LoopNest, Node, Reduction, Statement, loads, reads, walk
+from gnnperf.nests.ranges import separates
 
 MAX_PRIVATE_BYTES = 1 << 28
 """A thread's private copy of a reduction target."""

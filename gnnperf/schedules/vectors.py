@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import DTYPE_BYTES, Band, stride, varies
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Op, Statement, Symbol, children, loads
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Op, Statement, children, loads
+from gnnperf.nests.ranges import value_range
 
 VECTOR_BYTES = 64
 """Vectors are written 64 bytes wide; the compiler splits them where the machine's are narrower."""
@@ -60,31 +60,16 @@ def guarded_loads(band: Band, buffers: Mapping[str, Buffer]) -> set[Load]:
         certain, uncertain = _loads_by_certainty(statement.value)
         always |= certain
         sometimes |= uncertain
-    loops = {lp.iterator: lp for lp in band.loops}
+    loops = {lp.iterator: [lp] for lp in band.loops}
     return {load for load in sometimes - always if not _in_bounds(load, loops, buffers)}
 
 
-def _in_bounds(load: Load, loops: Mapping[str, Loop], buffers: Mapping[str, Buffer]) -> bool:
+def _in_bounds(load: Load, loops: Mapping[str, list[Loop]], buffers: Mapping[str, Buffer]) -> bool:
     for index, size in zip(load.indices, buffers[load.buffer].shape, strict=True):
-        reach = _reach(index, loops)
-        if reach is None or not isinstance(size, int) or reach[0] < 0 or reach[1] >= size:
+        low, high = value_range(index, loops)
+        if low < 0 or not isinstance(size, int) or high >= size:
             return False
     return True
-
-
-def _reach(expr: Expr, loops: Mapping[str, Loop]) -> tuple[int, int] | None:
-    """Least and greatest value of an affine expression over all iterations, where known."""
-    form = affine(expr)
-    low = high = form.constant
-    for atom, coefficient in form.terms.items():
-        if not isinstance(atom, Symbol) or atom.name not in loops:
-            return None
-        start, stop = _reach(loops[atom.name].start, loops), _reach(loops[atom.name].stop, loops)
-        if start is None or stop is None:
-            return None
-        ends = sorted((coefficient * start[0], coefficient * (stop[1] - 1)))
-        low, high = low + ends[0], high + ends[1]
-    return low, high
 
 
 def _loads_by_certainty(expr: Expr) -> tuple[set[Load], set[Load]]:

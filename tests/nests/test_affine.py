@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nests.examples import accumulate, add, load, loop, loops, mul, op
+from nests.examples import add, load, mul, op
 
 from gnnperf.nests.affine import affine, constant, evaluate, from_affine, simplify
-from gnnperf.nests.analysis import extent, separates
-from gnnperf.nests.ir import Const, Expr, Load, Loop, Op, Symbol
+from gnnperf.nests.ir import Const, Expr, Load, Op, Symbol
 
 NAMES = ("i", "j", "k")
 
@@ -74,51 +72,3 @@ def test_what_is_not_affine_is_an_atom() -> None:
 
 def test_division_by_zero_is_left_alone() -> None:
     assert constant(op("floordiv", 4, 0)) is None
-
-
-# --------------------------------------------------------------------------- facts about loops
-
-
-@pytest.mark.parametrize(
-    ("start", "stop", "step", "count"),
-    [
-        (0, 10, 1, 10),
-        (1, 10, 3, 3),
-        ("i", add("i", 6), 1, 6),
-        ("i", add("i", 6), 4, 2),
-        (5, 2, 1, 0),
-        (0, "n", 1, None),
-    ],
-)
-def test_extent(start: Expr | int | str, stop: Expr | int | str, step: int, count: int | None) -> None:
-    assert extent(loop("k", stop, start=start, step=step)) == count
-
-
-def around(target: Load, **extents: Expr | int) -> Loop:
-    return loops(dict(extents), accumulate(target, 1.0))
-
-
-@pytest.mark.parametrize(
-    ("target", "apart"),
-    [
-        (load("y", "i", "k"), True),
-        (load("y", "k"), False),
-        (load("y", add("i", "k")), False),
-        (load("y", add(mul(8, "i"), "k")), True),
-        (load("y", add(mul(7, "i"), "k")), False),
-        (load("y", add("i", "k"), "i"), True),
-        (load("y", load("index", "i")), False),
-        (load("y", op("floordiv", "i", 2)), False),
-        (load("y", add("i", op("mod", "k", 2))), False),
-    ],
-)
-def test_iterations_that_never_meet(target: Load, apart: bool) -> None:
-    """Loops i < 5, k < 8."""
-    assert separates(target, around(target, i=5, k=8)) is apart
-
-
-def test_iterations_of_tiles_never_meet() -> None:
-    points = loop("i", op("min", add("it", 4), 10), accumulate(load("y", "i"), 1.0), start="it")
-    tiles = loop("it", 10, points, step=4, tile_level=2)
-    assert separates(load("y", "i"), tiles)
-    assert not separates(load("y", op("sub", "i", "it")), tiles)
