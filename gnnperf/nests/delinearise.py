@@ -6,7 +6,7 @@ strides from everything that looks at them. With x = m * x1 + x0 they are `A[x1,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gnnperf.nests.affine import Affine, affine, constant, from_affine, simplify
@@ -24,35 +24,40 @@ from gnnperf.nests.ir import (
     subexpressions,
     substitute_node,
     walk,
-)
-
-Ranges = Mapping[str, tuple[int, int]]
-"""Iterator -> inclusive range of its values, where constant."""
+)  # fmt: skip
+from gnnperf.nests.ranges import Loops, value_range
 
 
-def delinearise(node: Node, ranges: Ranges | None = None) -> Node:
+def delinearise(node: Node, around: Loops | None = None) -> Node:
     """Split every independent loop whose iterator is divided by a divisor of its extent, and resolve
-    the divisions that the ranges of the iterators decide."""
-    ranges = dict(ranges or {})
+    the divisions that the ranges of the iterators decide. `around`: the loops that enclose the node."""
+    around = around or {}
     if not isinstance(node, Loop):
-        return _resolve(node, ranges)
+        return map_node(node, lambda e: _division(e, around))
     size, start = extent(node), constant(node.start)
-    if size and start == 0 and node.step == 1:
+    if size and start == 0 and node.step == 1 and node.independent:
         for divisor in sorted(_divisors(node)):
-            if 1 < divisor < size and size % divisor == 0 and node.independent:
-                return delinearise(_split(node, divisor, size), ranges)
-    if size and start is not None:
-        ranges[node.iterator] = (start, start + (size - 1) * node.step)
-    node = replace(node, start=_divided(node.start, ranges), stop=_divided(node.stop, ranges))
-    return replace(node, body=tuple(delinearise(n, ranges) for n in node.body))
+            if 1 < divisor < size and size % divisor == 0:
+                return delinearise(_split(node, divisor, size, around), around)
+    start_, stop = (map_expr(e, lambda x: _division(x, around)) for e in (node.start, node.stop))
+    node = replace(node, start=start_, stop=stop)
+    inside = {**around, node.iterator: [node]}
+    return replace(node, body=tuple(delinearise(n, inside) for n in node.body))
 
 
-def _split(loop: Loop, divisor: int, size: int) -> Loop:
-    outer, inner = f"{loop.iterator}_q", f"{loop.iterator}_m"
+def _split(loop: Loop, divisor: int, size: int, around: Loops) -> Loop:
+    taken = {*around, *(n.iterator for n in walk((loop,)) if isinstance(n, Loop))}
+    outer, inner = (_free(f"{loop.iterator}_{suffix}", taken) for suffix in "qm")
     value = Op("add", (Op("mul", (Const(divisor), Symbol(outer))), Symbol(inner)))
     body = tuple(substitute_node(n, {loop.iterator: value}) for n in loop.body)
     point = Loop(inner, Const(0), Const(divisor), body)
     return Loop(outer, Const(0), Const(size // divisor), (point,))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _divisors(loop: Loop) -> Iterator[int]:
@@ -66,15 +71,7 @@ def _divisors(loop: Loop) -> Iterator[int]:
                         yield divisor
 
 
-def _resolve(node: Node, ranges: Ranges) -> Node:
-    return map_node(node, lambda e: _division(e, ranges))
-
-
-def _divided(expr: Expr, ranges: Ranges) -> Expr:
-    return map_expr(expr, lambda e: _division(e, ranges))
-
-
-def _division(expr: Expr, ranges: Ranges) -> Expr:
+def _division(expr: Expr, around: Loops) -> Expr:
     """`floordiv` and `mod` by a constant where the remainder's range is known."""
     if not isinstance(expr, Op) or expr.name not in ("floordiv", "mod"):
         return expr
@@ -84,33 +81,9 @@ def _division(expr: Expr, ranges: Ranges) -> Expr:
     form = affine(simplify(expr.args[0]))
     whole = {a: c for a, c in form.terms.items() if c % divisor == 0}
     rest = Affine({a: c for a, c in form.terms.items() if a not in whole}, form.constant % divisor)
-    bounds = _interval(rest, ranges)
-    if bounds is None or bounds[0] < 0 or bounds[1] >= divisor:
+    low, high = value_range(from_affine(rest), around)
+    if low < 0 or high >= divisor:
         return expr
     if expr.name == "mod":
         return from_affine(rest)
     return from_affine(Affine({a: c // divisor for a, c in whole.items()}, form.constant // divisor))
-
-
-def _interval(form: Affine, ranges: Ranges) -> tuple[int, int] | None:
-    low = high = form.constant
-    for atom, coefficient in form.terms.items():
-        known = _atom_interval(atom, ranges)
-        if known is None:
-            return None
-        ends = (coefficient * known[0], coefficient * known[1])
-        low, high = low + min(ends), high + max(ends)
-    return low, high
-
-
-def _atom_interval(atom: Expr, ranges: Ranges) -> tuple[int, int] | None:
-    if isinstance(atom, Symbol):
-        return ranges.get(atom.name)
-    if isinstance(atom, Op) and atom.name in ("floordiv", "mod"):
-        divisor, inner = constant(atom.args[1]), _interval(affine(atom.args[0]), ranges)
-        if not divisor or divisor < 0:
-            return None
-        if atom.name == "mod":
-            return 0, divisor - 1
-        return None if inner is None else (inner[0] // divisor, inner[1] // divisor)
-    return None

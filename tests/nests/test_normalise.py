@@ -110,6 +110,29 @@ def test_fission_splits_what_nothing_ties() -> None:
     assert len(normalise(fused).body) == 2
 
 
+def test_linearised_loops_are_split_again() -> None:
+    """B = A.reshape(m * n) * 2, written over the flat index."""
+    m, n = 5, 7
+    source = load("A", op("floordiv", "x", n), op("mod", "x", n))
+    flat = nest(
+        "flat", [array("A", m, n), array("B", m, n)],
+        loop("x", m * n, assign(load("B", op("floordiv", "x", n), op("mod", "x", n)), mul(source, 2.0))),
+    )  # fmt: skip
+    plain = nest(
+        "plain", [array("A", m, n), array("B", m, n)],
+        loops({"x_q": m, "x_m": n}, assign(load("B", "x_q", "x_m"), mul(load("A", "x_q", "x_m"), 2.0))),
+    )  # fmt: skip
+    assert normalise(flat).body == normalise(plain).body
+    assert_same_results(flat, normalise(flat))
+
+
+def test_a_division_that_the_range_does_not_decide_stays() -> None:
+    n = 12
+    target = load("B", op("floordiv", add("i", 1), 4), op("mod", add("i", 1), 4))
+    example = nest("wrap", [array("A", n), array("B", 4, 4)], loop("i", n, assign(target, load("A", "i"))))
+    assert_same_results(example, normalise(example))
+
+
 # --------------------------------------------------------------------------- what must not happen
 
 
