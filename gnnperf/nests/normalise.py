@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gnnperf.nests.affine import affine, simplify
+from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import (
     Band,
     accesses,
@@ -24,11 +24,10 @@ from gnnperf.nests.analysis import (
     written,
 )  # fmt: skip
 from gnnperf.nests.delinearise import delinearise
-from gnnperf.nests.dtypes import as_stored
+from gnnperf.nests.forward import forward_substitute
 from gnnperf.nests.ir import (
     Buffer,
     Const,
-    Expr,
     Load,
     Loop,
     LoopNest,
@@ -37,14 +36,10 @@ from gnnperf.nests.ir import (
     Statement,
     Symbol,
     loads,
-    map_node,
     reads,
     subexpressions,
-    substitute,
-    substitute_node,
-    walk,
 )  # fmt: skip
-from gnnperf.nests.ranges import separates
+from gnnperf.nests.subscripts import canonical_subscripts
 
 
 def normalise(nest: LoopNest) -> LoopNest:
@@ -57,39 +52,6 @@ def normalise(nest: LoopNest) -> LoopNest:
     body = tuple(minimise_strides(n, nest.buffers) for n in body)
     used = {a.load.buffer for n in body for a in accesses(n)}
     return LoopNest(nest.name, {k: b for k, b in nest.buffers.items() if k in used}, body, nest.parameters)
-
-
-# --------------------------------------------------------------------------- subscripts
-
-
-def canonical_subscripts(node: Node) -> Node:
-    """Bounds and subscripts in affine normal form, so that equal accesses are equal expressions."""
-
-    def canonical(expr: Expr) -> Expr:
-        return Load(expr.buffer, tuple(simplify(i) for i in expr.indices)) if isinstance(expr, Load) else expr
-
-    node = map_node(node, canonical)
-    if isinstance(node, Loop):
-        return _unit_step(
-            replace(
-                node,
-                start=simplify(node.start),
-                stop=simplify(node.stop),
-                body=tuple(canonical_subscripts(n) for n in node.body),
-            )
-        )
-    return node
-
-
-def _unit_step(loop: Loop) -> Loop:
-    """A strided loop counts its iterations instead: the stride moves into the subscripts."""
-    if loop.step == 1:
-        return loop
-    distance = Op("add", (Op("sub", (loop.stop, loop.start)), Const(loop.step - 1)))
-    count = simplify(Op("floordiv", (distance, Const(loop.step))))
-    value = Op("add", (loop.start, Op("mul", (Const(loop.step), Symbol(loop.iterator)))))
-    body = tuple(canonical_subscripts(substitute_node(n, {loop.iterator: value})) for n in loop.body)
-    return replace(loop, start=Const(0), stop=count, step=1, body=body)
 
 
 # --------------------------------------------------------------------------- fission
@@ -130,178 +92,6 @@ def _conflict_across_iterations(loop: Loop, body: tuple[Node, ...], buffers: Map
             if len(users) > 1 and not all(varies(a.load, loop.iterator) for a in users):
                 return True
     return False
-
-
-# --------------------------------------------------------------------------- forward substitution
-
-
-MAX_OPERATIONS = 192
-"""Operations of a statement beyond which recomputation is given up: code size and registers."""
-
-
-def forward_substitute(
-    body: tuple[Node, ...], buffers: Mapping[str, Buffer], *, recompute: bool = False
-) -> tuple[Node, ...]:
-    """Replace loads of a transient by the expression that produced it, where that adds no work; with
-    `recompute`, also where it does.
-
-    This undoes what NumPy-style code and fission introduce: one array temporary per operation.
-    """
-    nodes = list(body)
-    position = 0
-    while position < len(nodes):
-        producer = _pointwise_producer(nodes[position], buffers)
-        if producer is not None and _inline_everywhere(nodes, position, producer, buffers, recompute):
-            del nodes[position]
-            position = 0  # what fed only this producer may now be dead or used once
-            continue
-        position += 1
-    return tuple(nodes)
-
-
-def _pointwise_producer(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Band, Statement] | None:
-    nest = band(node)
-    if len(nest.body) != 1 or not isinstance(nest.body[0], Statement):
-        return None
-    statement = nest.body[0]
-    buffer = buffers[statement.target.buffer]
-    if not buffer.transient or buffer.scope != "global" or statement.reduce or statement.guard is not None:
-        return None
-    if any(ld.buffer == statement.target.buffer for ld in loads(statement.value)):
-        return None
-    if any(loop.step != 1 or not loop.independent for loop in nest.loops):
-        return None
-    return (nest, statement) if _invert(nest, statement) is not None else None
-
-
-def _invert(nest: Band, statement: Statement) -> dict[int, tuple[str, int]] | None:
-    """dimension -> (iterator, offset) where the target subscript is iterator + offset, each used once."""
-    result: dict[int, tuple[str, int]] = {}
-    for dimension, index in enumerate(statement.target.indices):
-        form = affine(index)
-        if form.is_constant:
-            continue
-        if len(form.terms) != 1:
-            return None
-        (atom, coefficient), *_ = form.terms.items()
-        if not isinstance(atom, Symbol) or coefficient != 1 or atom.name not in nest.iterators:
-            return None
-        result[dimension] = (atom.name, form.constant)
-    names = [name for name, _ in result.values()]
-    return result if sorted(names) == sorted(nest.iterators) else None
-
-
-def _inline_everywhere(
-    nodes: list[Node],
-    position: int,
-    producer: tuple[Band, Statement],
-    buffers: Mapping[str, Buffer],
-    recompute: bool,
-) -> bool:
-    nest, statement = producer
-    name = statement.target.buffer
-    inverse = _invert(nest, statement)
-    assert inverse is not None
-    users = [
-        i for i, n in enumerate(nodes) if i != position and any(a.load.buffer == name for a in accesses(n))
-    ]
-    if not users:  # dead code
-        return True
-    if any(i < position or name in written(nodes[i]) for i in users):
-        return False
-    sources = {ld.buffer for ld in loads(statement.value)}
-    if any(not sources.isdisjoint(written(nodes[i])) for i in range(position + 1, max(users))):
-        return False
-    is_copy = not any(isinstance(e, Op) for e in subexpressions(statement.value))
-    if recompute:
-        if not all(_may_recompute(nodes[i], name, statement) for i in users):
-            return False
-    elif not is_copy and not _adds_no_work(nodes, users, name, nest):
-        return False
-    for i in users:
-        if not _safe_in_place(nodes[i], sources, statement, name, inverse):
-            return False
-
-    readers = {
-        buffers[s.target.buffer].dtype
-        for i in users
-        for s in walk((nodes[i],))
-        if isinstance(s, Statement) and any(ld.buffer == name for ld in reads(s))
-    }
-    stored = as_stored(statement.value, buffers[name].dtype, readers, buffers)
-
-    def inline(expr: Expr) -> Expr:
-        if isinstance(expr, Load) and expr.buffer == name:
-            values = {it: Op("sub", (expr.indices[d], Const(off))) for d, (it, off) in inverse.items()}
-            return substitute(stored, values)
-        return expr
-
-    for i in users:
-        nodes[i] = canonical_subscripts(map_node(nodes[i], inline))
-    return True
-
-
-def _may_recompute(node: Node, name: str, producer: Statement) -> bool:
-    """Pointwise consumers whose statements stay of a reasonable size."""
-    user = band(node)
-    if not user.is_perfect or any(s.reduce for s in user.statements):
-        return False
-    size = _operations(producer.value)
-    for statement in user.statements:
-        uses = sum(ld.buffer == name for ld in reads(statement))
-        if uses and _operations(statement.value) + uses * size > MAX_OPERATIONS:
-            return False
-    return True
-
-
-def _operations(expr: Expr) -> int:
-    return sum(isinstance(e, Op) for e in subexpressions(expr))
-
-
-def _adds_no_work(nodes: list[Node], users: list[int], name: str, nest: Band) -> bool:
-    """One load in one statement that runs no more often than the producer does."""
-    statements = [s for i in users for s in walk((nodes[i],)) if isinstance(s, Statement)]
-    reading = [s for s in statements if any(ld.buffer == name for ld in reads(s))]
-    if len(reading) != 1 or len({ld for ld in reads(reading[0]) if ld.buffer == name}) != 1:
-        return False
-    user = band(nodes[users[0]])
-    produced, consumed = _trip_count(nest.loops), _trip_count(user.loops)
-    if produced is None or consumed is None:
-        return sum(1 for _ in user.loops) <= sum(1 for _ in nest.loops) and user.is_perfect
-    return consumed <= produced and user.is_perfect
-
-
-def _trip_count(loops: tuple[Loop, ...]) -> int | None:
-    total = 1
-    for loop in loops:
-        size = extent(loop)
-        if size is None:
-            return None
-        total *= size
-    return total
-
-
-def _safe_in_place(
-    node: Node, sources: set[str], producer: Statement, name: str, inverse: dict[int, tuple[str, int]]
-) -> bool:
-    """The consumer may overwrite a buffer the producer reads only element by element: one statement,
-    not a reduction, whose target is the very element that the substituted value reads."""
-    if sources.isdisjoint(written(node)):
-        return True
-    statements = [s for s in walk((node,)) if isinstance(s, Statement)]
-    users = [s for s in statements if any(ld.buffer == name for ld in reads(s))]
-    writers = [s for s in statements if s.target.buffer in sources]
-    if len(users) != 1 or users != writers or users[0].reduce is not None:
-        return False
-    target = users[0].target
-    for use in {ld for ld in reads(users[0]) if ld.buffer == name}:
-        values: dict[str, Expr] = {
-            it: Op("sub", (use.indices[d], Const(off))) for d, (it, off) in inverse.items()
-        }
-        for load in loads(substitute(producer.value, values)):
-            if load.buffer == target.buffer and tuple(map(simplify, load.indices)) != target.indices:
-                return False
-    return all(separates(target, lp) for lp in walk((node,)) if isinstance(lp, Loop))
 
 
 # --------------------------------------------------------------------------- initial values of reductions

@@ -13,6 +13,7 @@ from dataclasses import replace
 from gnnperf.nests import LoopNest
 from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import Band, accesses, band, is_reduction, read, rebuild, written
+from gnnperf.nests.forward import forward_substitute
 from gnnperf.nests.ir import (
     Buffer,
     Expr,
@@ -24,7 +25,6 @@ from gnnperf.nests.ir import (
     map_node,
     substitute_node,
 )
-from gnnperf.nests.normalise import forward_substitute
 
 
 def combine(how: str, nest: LoopNest) -> LoopNest:

@@ -14,8 +14,8 @@ from gnnperf.frontends.dace.tidy.branches import merge_arms
 from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts
 from gnnperf.frontends.dace.tidy.reductions import find_reductions, write_through
 from gnnperf.frontends.dace.tidy.scalars import forward_scalars, split_versions
+from gnnperf.nests.forward import forward_substitute
 from gnnperf.nests.ir import Buffer, Loop
-from gnnperf.nests.normalise import forward_substitute
 
 __all__ = ["tidy"]
 
