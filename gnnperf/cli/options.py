@@ -24,7 +24,9 @@ def _symbols(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...])
         try:
             if not name.isidentifier():
                 raise ValueError
-            symbols[name] = int(value) if value.lstrip("+-").isdigit() else float(value)
+            symbols[name] = int(value) if value.lstrip("+-").isdecimal() else float(value)
+            if not abs(symbols[name]) < 2**63:  # nor NaN
+                raise ValueError
         except ValueError:
             raise click.BadParameter(f"expected NAME=NUMBER, such as N=512, got {pair!r}.") from None
     return symbols

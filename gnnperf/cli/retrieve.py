@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from gnnperf.store import Store
 
 
+def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not value > 0:  # nor NaN
+        raise click.BadParameter(f"expected a number of seconds above 0, got {value:g}.")
+    return value
+
+
 @click.command(cls=Verb)
 @click.argument("kernel")
 @kernel_options
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     help="What to beat: DaCe's auto_optimize, or the plain program.",
 )  # fmt: skip
 @click.option(
-    "--budget", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True),
+    "--budget", metavar="SECONDS", type=float, callback=_seconds,
     help="Wall time for measuring candidates; what is left then is not tried.",
 )  # fmt: skip
 @click.option("--model-only", is_flag=True, help="Rank schedules and measure nothing.")
@@ -101,13 +107,21 @@ def user_store() -> Path:
 
 
 def _stores(checkpoint: Path, location: str | None, no_store: bool) -> tuple[Store, Store | None]:
+    from gnnperf.errors import InputError, StoreError
     from gnnperf.store import Store
 
+    if location and no_store:
+        raise InputError("--store and --no-store exclude one another; give one of them")
     released = Store.open(checkpoint / "store")
     if no_store:
         return released, None
     chosen = location or os.environ.get("GNNPERF_STORE") or str(user_store())
-    return released, Store.open(chosen, create=True)
+    if Path(chosen).is_file():
+        raise InputError(f"--store: expected a folder or a URI, got the file {chosen}")
+    try:
+        return released, Store.open(chosen, create=True)
+    except StoreError as error:
+        raise StoreError(f"{error}; or name another with --store, or give --no-store") from error
 
 
 # --------------------------------------------------------------------------- for people

@@ -31,6 +31,8 @@ _AS_FAST = "no faster alone, but the whole kernel is fastest with it"
 WORTHLESS_SHARE = 0.005
 """A nest below this share of the kernel is not worth measuring."""
 
+NOTHING_TO_TUNE = "the kernel has no loop nest that can be tuned"
+
 
 @dataclass(frozen=True)
 class Options:
@@ -84,7 +86,7 @@ class Transfer:
         self._timed("inputs", lambda: capture(self.kernel, compiler, runner))
         queries = self.ask()
         if self.options.model_only:
-            note = "nothing was measured (--model-only)" if queries else "the kernel has no loop nest to tune"
+            note = "nothing was measured (--model-only)" if queries else NOTHING_TO_TUNE
             return self._report(queries, None, None, note), None, queries
         whole = self._timed(
             "baseline", lambda: WholeKernel.prepare(self.kernel, self.options.baseline, compiler, runner)
@@ -236,7 +238,7 @@ def _winner(tried: Sequence[tuple[Candidate, Measurement]]) -> tuple[Candidate, 
 def _why_kept(queries: Sequence[Query]) -> str:
     """Why there is no winner at all."""
     if not queries:
-        return "the kernel has no loop nest to tune; the baseline is kept"
+        return f"{NOTHING_TO_TUNE}; the baseline is kept"
     if not any(q.tried for q in queries):
         return "nothing was tried; the baseline is kept"
     return "no schedule was faster than the baseline beyond noise; the baseline is kept"

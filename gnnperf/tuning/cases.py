@@ -83,7 +83,12 @@ class WholeKernel:
         truth = compiler.build(dace_source(kernel.simplified, f"{kernel.name}_truth"))
         inouts = tuple(kernel.inouts)
         limits = Limits(timeout_s=300.0)
-        reference = runner.reference(truth, kernel.data, kernel.outputs, inouts, limits)
+        try:
+            reference = runner.reference(truth, kernel.data, kernel.outputs, inouts, limits)
+        except MeasureError as error:
+            raise MeasureError(
+                f"the kernel fails before anything is tuned ({error}); check its subscripts and its inputs"
+            ) from None
         length = reduction_length(kernel)
         baseline = build_baseline(
             kernel.simplified, kernel.name, wanted, compiler, runner, kernel.data, reference, inouts, length

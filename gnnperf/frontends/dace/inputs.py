@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import math
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
@@ -20,6 +22,8 @@ from gnnperf.frontends.dace.source import load_attribute, split_spec
 
 ALIGNMENT_BYTES = 64
 SMALL_INTEGER = 8
+COPIES = 6
+"""How often the arguments are held at once: inputs, captured inputs, references, a candidate's own."""
 
 
 def user_inputs(spec: str, symbols: Mapping[str, float], seed: int) -> dict[str, Any]:
@@ -126,6 +130,7 @@ def make_inputs(
     shapes = {k: _shape(k, d) for k, d in signature.items() if isinstance(d, dace.data.Array)}
     extents = [e for s in shapes.values() for e in s]
     bound = max(1, min(extents if extents else [*extents, SMALL_INTEGER]))
+    _check_memory(sum(math.prod(s) * signature[k].dtype.bytes for k, s in shapes.items()))
     data: dict[str, Any] = {}
     generated: set[str] = set()
     for name, descriptor in signature.items():
@@ -157,6 +162,16 @@ def _shape(name: str, descriptor: Any) -> tuple[int, ...]:
             f"--set: these values give the argument {name} the shape {shape}; extents must be positive"
         )
     return shape
+
+
+def _check_memory(nbytes: int) -> None:
+    """Better refused at once than killed in the middle."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if COPIES * nbytes > machine:
+        raise InputError(
+            f"--set: the arguments take {nbytes / 2**30:.3g} GiB with these values, and measuring about "
+            f"{COPIES} times as much; this machine has {machine / 2**30:.3g} GiB; choose smaller sizes"
+        )
 
 
 def _strides(descriptor: Any) -> tuple[int, ...]:
