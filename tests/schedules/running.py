@@ -60,6 +60,11 @@ def _guard(dtype: np.dtype) -> Any:
     return dtype.type(77)
 
 
+def has_single(nest: LoopNest) -> bool:
+    """Do fp32 values go into the results, so that the order of a sum shows?"""
+    return any(b.dtype == "float32" for b in nest.buffers.values())
+
+
 def differences(
     expected: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray], single: bool = False
 ) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from nests.interpret import Memory, interpret
 from nests.random_programs import random_program
 from schedules.kernels import FAMILIES, Kernel
-from schedules.running import build, call, differences
+from schedules.running import build, call, differences, has_single
 
 from gnnperf.errors import NotApplicable
 from gnnperf.nests import LoopNest, normalise
@@ -56,7 +56,7 @@ def test_results_are_those_of_the_interpreter(
     for name, kernel, nest, found in work:
         memory = kernel.memory(np.random.default_rng(SEED))
         expected = interpret(kernel.nest, memory)
-        single = any(b.dtype == "float32" for b in kernel.nest.buffers.values())
+        single = has_single(kernel.nest)
         for recipe, function in found:
             got: Memory = call(library, function, nest, memory)
             failures += [f"{name}: {line}: {recipe.to_dict()}" for line in differences(expected, got, single)]
