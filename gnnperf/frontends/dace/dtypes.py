@@ -11,6 +11,7 @@ from gnnperf.nests.analysis import DTYPE_BYTES
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol
 
 _BOOLEAN = frozenset("lt le gt ge eq ne and or not".split())
+_ARITHMETIC = frozenset("add sub mul div floordiv mod neg shl shr".split())
 _FLOATING = frozenset("sqrt exp log tanh sin cos pow".split())
 
 
@@ -47,6 +48,8 @@ def _infer(expr: Expr, buffers: Mapping[str, Buffer]) -> str | None:
                 return "bool"
             operands = args[1:] if name == "select" else args
             result = _promote([_infer(a, buffers) for a in operands])
+            if result == "bool" and name in _ARITHMETIC:
+                result = "int32"
             if name in _FLOATING and (result is None or not result.startswith("float")):
                 return "float64"
             return result

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, conjunction, conjuncts
 from gnnperf.nests.analysis import read, written
-from gnnperf.nests.ir import Node, Op, Statement, reads
+from gnnperf.nests.ir import Node, Op, Statement, loads, reads
 
 
 def merge_arms(block: Block, outside: Counts, code: Code) -> Block:
@@ -38,6 +38,8 @@ def _merge_at(nodes: list[Node], position: int, code: Code) -> bool:
 
 def _merged(first: Statement, second: Statement) -> Statement | None:
     one, two = conjuncts(first.guard), conjuncts(second.guard)
+    if any(ld.buffer == first.target.buffer for condition in (*one, *two) for ld in loads(condition)):
+        return None  # the first store may change whether the second one happens
     if one and two and one[:-1] == two[:-1]:
         c, d = one[-1], two[-1]
         for holds, fails, a, b in ((c, d, first, second), (d, c, second, first)):

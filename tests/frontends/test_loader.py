@@ -1,0 +1,250 @@
+"""What users get wrong, and what they are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from frontends.kit import KERNELS, load
+
+from gnnperf.errors import GnnperfError, InputError
+from gnnperf.frontends.dace import kernel_of, load_kernel
+
+HEADER = "import dace\nimport numpy as np\nN = dace.symbol('N')\nM = dace.symbol('M')\n"
+ADD = "@dace.program\ndef add(A: dace.float64[N, M], B: dace.float64[N, M]):\n    B[:] = A + 1.0\n"
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    path = tmp_path / "user.py"
+    path.write_text(HEADER + ADD)
+    return path
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(HEADER + text)
+    return str(path)
+
+
+def message(spec: str, symbols: dict[str, float] | None = None, inputs: str | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        load_kernel(spec, symbols, inputs)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --------------------------------------------------------------------------- files and names
+
+
+def test_spec_without_name(module: Path) -> None:
+    assert "path/to/file.py:name" in message(str(module))
+
+
+def test_file_that_is_not_there(tmp_path: Path) -> None:
+    assert "there is no file" in message(f"{tmp_path}/none.py:add")
+
+
+def test_syntax_error_names_the_line(module: Path) -> None:
+    module.write_text("x = 1\ndef add(:\n")
+    assert f"{module}:2: syntax error" in message(f"{module}:add")
+
+
+def test_failing_import(module: Path) -> None:
+    module.write_text("raise RuntimeError('no luck')\n")
+    assert "RuntimeError: no luck" in message(f"{module}:add")
+
+
+def test_exit_at_import(module: Path) -> None:
+    module.write_text("import sys\nsys.exit(3)\n")
+    assert "SystemExit" in message(f"{module}:add")
+
+
+def test_name_that_does_not_exist_lists_the_programs(module: Path) -> None:
+    assert "has no 'ad'; it has add" in message(f"{module}:ad")
+
+
+def test_name_that_is_no_program(module: Path) -> None:
+    assert "expected 'N' to be a @dace.program, got symbol" in message(f"{module}:N")
+
+
+def test_prints_of_user_code_stay_off_standard_output(
+    module: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module.write_text("print('hello')\n" + HEADER + ADD)
+    load_kernel(f"{module}:add", {"N": 3, "M": 4})
+    assert capsys.readouterr().out == ""
+
+
+def test_modules_next_to_the_file_can_be_imported(module: Path) -> None:
+    (module.parent / "shared_sizes.py").write_text("STEP = 2.0\n")
+    module.write_text("from shared_sizes import STEP\n" + HEADER + ADD.replace("1.0", "STEP"))
+    assert load_kernel(f"{module}:add", {"N": 3, "M": 4}).units
+
+
+# --------------------------------------------------------------------------- parsing
+
+
+def test_what_dace_cannot_parse(tmp_path: Path) -> None:
+    spec = write(
+        tmp_path / "user.py",
+        "@dace.program\ndef f(A: dace.float64[N]):\n    A[:] = sorted(A)\n",
+    )
+    assert "DaCe cannot" in message(f"{spec}:f", {"N": 4})
+
+
+def test_untyped_arguments_need_inputs(tmp_path: Path) -> None:
+    spec = write(tmp_path / "user.py", "@dace.program\ndef f(A):\n    A[:] = A + 1.0\n")
+    assert "annotate its arguments, or give --inputs" in message(f"{spec}:f")
+
+
+def test_untyped_arguments_take_their_types_from_inputs(tmp_path: Path) -> None:
+    text = "@dace.program\ndef f(A):\n    A[:] = A + 1.0\n\ndef make():\n    return {'A': np.ones(5)}\n"
+    spec = write(tmp_path / "user.py", text)
+    kernel = load_kernel(f"{spec}:f", inputs=f"{spec}:make")
+    assert kernel.data["A"].shape == (5,)
+
+
+def test_annotation_without_meaning(tmp_path: Path) -> None:
+    path = tmp_path / "user.py"
+    path.write_text(
+        "from __future__ import annotations\n" + HEADER + ADD.replace("B: dace.float64[N, M]", "B: nope")
+    )
+    assert "the annotation B: nope" in message(f"{path}:add", {"N": 3, "M": 4})
+
+
+# --------------------------------------------------------------------------- symbols
+
+
+def test_missing_symbols_are_named(module: Path) -> None:
+    assert message(f"{module}:add") == ("kernel: no value for the symbols M, N; give --set M=512 --set N=512")
+
+
+def test_unknown_symbol(module: Path) -> None:
+    assert "no symbol or scalar K; it has M, N" in message(f"{module}:add", {"N": 3, "M": 4, "K": 5})
+
+
+def test_symbol_that_is_no_integer(module: Path) -> None:
+    assert "expected an integer for the symbol N, got 3.5" in message(f"{module}:add", {"N": 3.5, "M": 4})
+
+
+def test_impossible_extent(tmp_path: Path) -> None:
+    spec = write(tmp_path / "user.py", ADD.replace("N, M]", "N - 8, M]"))
+    assert "extents must be positive" in message(f"{spec}:add", {"N": 3, "M": 4})
+
+
+def test_symbols_come_from_the_shapes_of_inputs(tmp_path: Path) -> None:
+    text = ADD.replace("A: dace.float64[N, M]", "A: dace.float64[2 * N + 1, M]").replace(
+        "A + 1.0", "A[:N] + 1.0"
+    )
+    make = "def make():\n    return {'A': np.ones((7, 4))}\n"
+    spec = write(tmp_path / "user.py", text + make)
+    kernel = load_kernel(f"{spec}:add", inputs=f"{spec}:make")
+    assert kernel.symbols == {"N": 3, "M": 4}
+
+
+# --------------------------------------------------------------------------- inputs
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        ("{'A': np.ones((3, 5))}", "A: expected shape (3, 4), got (3, 5)"),
+        ("{'A': np.ones((3, 4), np.float32)}", "A: expected float64 elements, got float32; use .astype"),
+        ("{'C': np.ones(3)}", "the kernel has no argument C; it takes A, B"),
+        ("[1, 2]", "to return a dict of arrays and scalars"),
+        ("1 / 0", "'make' failed: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_wrong_inputs(module: Path, returned: str, expected: str) -> None:
+    module.write_text(HEADER + ADD + f"def make():\n    return {returned}\n")
+    assert expected in message(f"{module}:add", {"N": 3, "M": 4}, f"{module}:make")
+
+
+def test_inputs_function_gets_symbols_and_seed_by_name(module: Path) -> None:
+    module.write_text(
+        HEADER + ADD + "def make(N, M, seed, scale=2.0):\n    return {'A': np.full((N, M), scale + seed)}\n"
+    )
+    kernel = load_kernel(f"{module}:add", {"N": 3, "M": 4}, f"{module}:make", seed=5)
+    assert (kernel.data["A"] == 7.0).all()
+
+
+def test_inputs_function_with_a_parameter_nobody_knows(module: Path) -> None:
+    module.write_text(HEADER + ADD + "def make(density):\n    return {}\n")
+    assert "'make' needs 'density'; give it with --set density=" in message(
+        f"{module}:add", {"N": 3, "M": 4}, f"{module}:make"
+    )
+
+
+def test_data_dependent_loops_need_real_inputs() -> None:
+    sizes = {"N": 4, "M": 5, "F": 2, "NNZ": 6}
+    assert "loops depend on the contents of indptr; give real inputs with --inputs" in message(
+        f"{KERNELS}:spmm", sizes
+    )
+
+
+def test_generated_inputs_are_positive_aligned_and_repeatable() -> None:
+    one, two = load("gather"), load("gather")
+    for name, value in one.data.items():
+        np.testing.assert_array_equal(value, two.data[name])
+        assert value.ctypes.data % 64 == 0
+    assert one.data["index"].max() < one.symbols["M"]
+    assert one.data["index"].min() >= 0
+    assert (one.data["table"] > 0).all()
+
+
+def test_scalar_arguments_are_set_like_symbols() -> None:
+    kernel = load("gemm")
+    assert kernel.data["alpha"] == 1.5
+    assert kernel.data["alpha"].dtype == np.float64
+
+
+def test_closures_are_inputs() -> None:
+    kernel = load("closure")
+    (captured,) = (v for n, v in kernel.data.items() if n not in ("A", "B"))
+    np.testing.assert_array_equal(captured, [1.0, 2.0, 3.0])
+
+
+# --------------------------------------------------------------------------- saved SDFGs
+
+
+def test_saved_sdfg(tmp_path: Path) -> None:
+    sdfg = load("jacobi_2d").simplified
+    for name in ("kernel.sdfg", "kernel.sdfgz"):
+        path = tmp_path / name
+        sdfg.save(str(path), compress=name.endswith("z"))
+        kernel = load_kernel(str(path))
+        assert kernel.name == "kernel"
+        assert len(kernel.units) == 1
+
+
+def test_corrupt_sdfg(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.sdfgz"
+    path.write_bytes(b"not an SDFG")
+    assert "is not a readable SDFG" in message(str(path))
+
+
+def test_sdfg_that_is_not_there(tmp_path: Path) -> None:
+    assert "there is no file" in message(str(tmp_path / "none.sdfg"))
+
+
+def test_loading_does_not_change_the_sdfg() -> None:
+    sdfg = load("jacobi_1d").simplified
+    before = sdfg.to_json()["nodes"]
+    kernel_of(sdfg)
+    assert sdfg.to_json()["nodes"] == before
+
+
+def test_nothing_is_written_to_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    load("softmax")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_kernel_that_calls_back_into_python(tmp_path: Path) -> None:
+    spec = write(
+        tmp_path / "user.py",
+        "@dace.program\ndef f(A: dace.float64[N], B: dace.float64[N, N]):\n    B[:] = np.outer(A, A)\n",
+    )
+    with pytest.raises(GnnperfError, match=r"numpy_outer|cannot parse"):
+        load_kernel(f"{spec}:f", {"N": 4})
