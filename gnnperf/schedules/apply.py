@@ -25,7 +25,7 @@ from gnnperf.nests.ir import (
     substitute_node,
 )  # fmt: skip
 from gnnperf.schedules.combine import combine
-from gnnperf.schedules.initial_values import explicit_init, hoist_initial_values
+from gnnperf.schedules.initial_values import explicit_init, place_initial_values
 from gnnperf.schedules.lower import BandLowering
 from gnnperf.schedules.names import Names, unambiguous
 from gnnperf.schedules.recipe import Recipe
@@ -90,7 +90,7 @@ def _lower(node: Node, unit: Unit, parallel: bool) -> tuple[Node, ...]:
     if isinstance(node, Statement):
         return explicit_init(node)
     own = unit.own_locals(node)
-    initial, node = hoist_initial_values(node, unit.buffers, own)
+    *initial, node = place_initial_values(node, own)
     if initial:
         plain = replace(unit, recipe=streaming(unit.recipe))
         before = tuple(part for n in initial for part in _lower(n, plain, parallel))

@@ -7,47 +7,49 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gnnperf.errors import NotApplicable
-from gnnperf.nests.analysis import band, bound_dependences, rebuild, varies
-from gnnperf.nests.ir import Buffer, Loop, Node, Statement
+from gnnperf.nests.analysis import Band, band, bound_dependences, rebuild, varies
+from gnnperf.nests.ir import Loop, Node, Statement
 from gnnperf.nests.ranges import separates
 
 if TYPE_CHECKING:
     from gnnperf.schedules.lower import BandLowering, Range
 
 
-def hoist_initial_values(
-    node: Node, buffers: Mapping[str, Buffer], own: frozenset[str] = frozenset()
-) -> tuple[tuple[Node, ...], Node]:
-    """(nests that write initial values ahead of `node`, `node` without these).
+def place_initial_values(node: Node, own: frozenset[str] = frozenset()) -> tuple[Node, ...]:
+    """`node`, with nests ahead of its loops that write the initial values that no band writes itself.
 
-    A band writes an initial value itself, ahead of its reduction loops. It cannot where the reduction
-    also runs over a sequential loop or over a loop outside of the band, or where several iterations of
-    its spatial loops meet in one element: there the value is written before everything else. `own`:
-    buffers of one iteration, which keep theirs.
+    A reduction starts where the outermost loop begins whose iterations meet in one element of its
+    target. A band writes the value itself, ahead of its reduction loops. It cannot where it also
+    reduces over a sequential loop, or where iterations of its spatial loops meet. `own`: buffers of one
+    iteration, which keep theirs.
     """
+    if isinstance(node, Statement):
+        return (node,)
+    nest = band(node)
     ahead: list[Node] = []
 
-    def visit(inner: Node, around: tuple[Loop, ...], in_band: int) -> Node:
+    def visit(inner: Node, around: tuple[Loop, ...]) -> Node:
         if isinstance(inner, Loop):
-            start = in_band if band(inner).is_perfect else len(around) + 1
-            return replace(inner, body=tuple(visit(n, (*around, inner), start) for n in inner.body))
-        if inner.init is None or inner.target.buffer in own or _band_owns(inner, around, in_band):
+            return replace(inner, body=tuple(visit(n, (*around, inner)) for n in inner.body))
+        if inner.init is None or inner.target.buffer in own:
+            return inner
+        if _owns(nest, inner) if nest.is_perfect else separates(inner.target, node):
             return inner
         ahead.append(_initial_nest(inner, around))
         return replace(inner, init=None)
 
-    rest = visit(node, (), 0)
-    return tuple(ahead), rest
+    rest = visit(node, ())
+    assert isinstance(rest, Loop)
+    if not nest.is_perfect:
+        rest = replace(rest, body=tuple(p for child in rest.body for p in place_initial_values(child, own)))
+    return (*ahead, rest)
 
 
-def _band_owns(statement: Statement, around: tuple[Loop, ...], in_band: int) -> bool:
-    for depth, loop in enumerate(around):
-        if varies(statement.target, loop.iterator):
-            if not separates(statement.target, loop):
-                return False
-        elif depth < in_band or not loop.independent:
-            return False
-    return True
+def _owns(nest: Band, statement: Statement) -> bool:
+    return all(
+        separates(statement.target, lp) if varies(statement.target, lp.iterator) else lp.independent
+        for lp in nest.loops
+    )
 
 
 def _initial_nest(statement: Statement, around: tuple[Loop, ...]) -> Node:

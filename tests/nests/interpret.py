@@ -15,6 +15,7 @@ import numpy as np
 
 from gnnperf.nests.analysis import varies
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, LoopNest, Node, Statement, Symbol
+from gnnperf.nests.ranges import separates
 
 Memory: TypeAlias = dict[str, np.ndarray]
 Value: TypeAlias = Callable[[dict[str, int]], Any]
@@ -28,9 +29,7 @@ def interpret(nest: LoopNest, memory: Mapping[str, np.ndarray], backwards: bool 
         if name not in state:
             state[name] = _garbage(buffer)
     interpreter = _Interpreter(nest, state, backwards)
-    for node in nest.body:
-        interpreter.initialise(node)
-        interpreter.block((node,))(dict(nest.parameters))
+    interpreter.block(nest.body)(dict(nest.parameters))
     return {name: state[name] for name in memory}
 
 
@@ -68,6 +67,8 @@ def _garbage(buffer: Buffer) -> np.ndarray:
 class _Interpreter:
     def __init__(self, nest: LoopNest, memory: Memory, backwards: bool) -> None:
         self.nest, self.memory, self.backwards = nest, memory, backwards
+        self.started: set[int] = set()
+        """Reductions (by id of their statement) whose initial value is written by a loop around."""
 
     # ------------------------------------------------------------------ control
 
@@ -81,9 +82,11 @@ class _Interpreter:
         return run
 
     def loop(self, loop: Loop) -> Callable[[dict[str, int]], None]:
-        start, stop, body = self.value(loop.start), self.value(loop.stop), self.block(loop.body)
+        start, stop = self.value(loop.start), self.value(loop.stop)
+        initialise, body = self.initial_values(loop), self.block(loop.body)
 
         def run(env: dict[str, int]) -> None:
+            initialise(env)
             values = range(int(start(env)), int(stop(env)), loop.step)
             for value in reversed(values) if self.backwards and loop.independent else values:
                 env[loop.iterator] = value
@@ -92,22 +95,28 @@ class _Interpreter:
 
         return run
 
-    def initialise(self, node: Node) -> None:
-        """Reductions that own their initial value hold it before their first term, and without one:
-        run the loops that the target moves with, and no others."""
+    def initial_values(self, loop: Loop) -> Callable[[dict[str, int]], None]:
+        """Reductions that own their initial value hold it before their first term, and without one. They
+        start where the outermost loop begins whose iterations meet in one element; the elements are
+        those of the loops that the target moves with."""
+        nodes: list[Node] = []
 
         def visit(inner: Node, around: tuple[Loop, ...]) -> None:
             if isinstance(inner, Loop):
                 for child in inner.body:
                     visit(child, (*around, inner))
-            elif inner.init is not None:
+            elif (
+                inner.init is not None and id(inner) not in self.started and not separates(inner.target, loop)
+            ):
+                self.started.add(id(inner))
                 body: Node = Statement(inner.target, inner.init)
                 for lp in reversed(around):
                     if varies(inner.target, lp.iterator):
                         body = Loop(lp.iterator, lp.start, lp.stop, (body,), lp.step)
-                self.block((body,))(dict(self.nest.parameters))
+                nodes.append(body)
 
-        visit(node, ())
+        visit(loop, ())
+        return self.block(tuple(nodes))
 
     def statement(self, statement: Statement) -> Callable[[dict[str, int]], None]:
         buffer = self.nest.buffers[statement.target.buffer]
@@ -115,13 +124,18 @@ class _Interpreter:
         address, value = self.address(statement.target), self.value(statement.value)
         guard = None if statement.guard is None else self.value(statement.guard)
         combine = None if statement.reduce is None else _COMBINE[statement.reduce]
+        single = statement.init is not None and id(statement) not in self.started
+        if single:  # no loop reduces: one term
+            assert statement.init is not None
+            start = self.value(statement.init)
 
         def run(env: dict[str, int]) -> None:
             if guard is not None and not guard(env):
                 return
             at, new = address(env), value(env)
             if combine is not None:
-                new = combine(array[at].item(), _converted(new, dtype))
+                old = _converted(start(env), dtype) if single else array[at].item()
+                new = combine(old, _converted(new, dtype))
             array[at] = _converted(new, dtype)
 
         return run
