@@ -5,12 +5,16 @@ Exit codes: 0 done, 1 the work failed, 2 bad input, 130 interrupted, 141 the rea
 
 from __future__ import annotations
 
+import math
 import os
+import signal
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
+from types import FrameType
 from typing import NoReturn
 
 import click
@@ -50,7 +54,24 @@ def main() -> NoReturn:
     if not sys.warnoptions:
         # Warnings of libraries are addressed to their callers, not to the person at the terminal.
         warnings.simplefilter("ignore")
-    sys.exit(run(sys.argv[1:]))
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _Interrupt())
+    exit_code = run(sys.argv[1:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said and done
+    sys.exit(exit_code)
+
+
+class _Interrupt:
+    """Ctrl-C, heard once in two seconds: those who press it twice do not interrupt the cleaning up."""
+
+    def __init__(self) -> None:
+        self.last = -math.inf
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now - self.last > 2.0:
+            self.last = now
+            raise KeyboardInterrupt
 
 
 def run(args: Sequence[str]) -> int:

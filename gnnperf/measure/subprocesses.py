@@ -30,7 +30,8 @@ class Tools:
         self._stopped = False
 
     def run(self, command: Sequence[str], cwd: str, timeout_s: float, memory_bytes: int) -> Finished:
-        """Run to the end or to the limit; whatever the tool started is killed with it.
+        """Run to the end or to the limit; whatever the tool started is killed with it. Its temporary
+        files are in `cwd`, where they go with the rest of what an interrupted tool leaves behind.
 
         The memory limit is set by a shell that then becomes the tool: setting it after the start
         would race with the tool's own children, and a preexec function is unsafe with threads.
@@ -49,7 +50,7 @@ class Tools:
                 text=True,
                 errors="replace",
                 start_new_session=True,
-                env={**os.environ, "LC_ALL": "C"},
+                env={**os.environ, "LC_ALL": "C", "TMPDIR": cwd},
             )
             self._running.add(process)
         try:

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,13 @@ import pytest
 
 REPO = Path(__file__).parents[2]
 KERNELS = Path(__file__).with_name("kernels_small.py")
+MARK = "GNNPERF_TEST_HOME"
+"""In the environment of all processes of a shell, so that orphans are found."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """`notes`: lines on standard error that begin with "gnnperf: " and tell of progress."""
+    """A command that ended."""
 
     exit_code: int
     stdout: str
@@ -51,6 +54,7 @@ class Shell:
             "PYTHONPATH": str(REPO),
             "XDG_DATA_HOME": str(self.folder / "data"),
             "TMPDIR": str(self.temporary),
+            MARK: str(self.folder),
         }
         return keep | mine | self.extra
 
@@ -73,6 +77,23 @@ class Shell:
 
     def command(self, *args: object) -> list[str]:
         return [sys.executable, "-m", "gnnperf", *map(str, args)]
+
+    def start(self, *args: object) -> subprocess.Popen[str]:
+        """`gnnperf` in the foreground of a terminal of its own, as far as signals are concerned."""
+        return subprocess.Popen(
+            self.command(*args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, cwd=self.folder, env=self.environment, start_new_session=True,
+        )  # fmt: skip
+
+    def processes(self) -> list[str]:
+        """Command lines of everything that was started from here and still runs, in whatever session."""
+        mark = f"{MARK}={self.folder}".encode()
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it ended meanwhile
+                if mark in (process / "environ").read_bytes().split(b"\0"):
+                    found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        return found
 
     def _run(self, command: Sequence[str]) -> Finished:
         done = subprocess.run(

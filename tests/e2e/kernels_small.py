@@ -96,5 +96,3 @@ def incomplete(N):
 
 def needs_more(size):
     return {}
-
-

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +221,17 @@ def test_nests_inside_a_sequential_loop(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     alone = Shell(tmp_path, {"GNNPERF_STORE": str(tmp_path / "not this one")})
     done = alone.gnnperf(
-        "retrieve", f"{KERNELS}:power", "--set", "N=400", "--set", "STEPS=5", "-k", 1, "--json", "--store", mine
+        "retrieve",
+        f"{KERNELS}:power",
+        "--set",
+        "N=400",
+        "--set",
+        "STEPS=5",
+        "-k",
+        1,
+        "--json",
+        "--store",
+        mine,
     )
     check_answer(done.document)
     assert done.document["nests"]
@@ -259,7 +268,7 @@ def test_a_kernel_without_a_nest(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`scores` as a file of DaCe's."""
     folder = tmp_path_factory.mktemp("saved")
     code = (
@@ -268,7 +277,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     )
     done = Shell(folder).python("-c", code)
     assert done.exit_code == 0, done.stderr
-    yield folder / "scores.sdfgz"
+    return folder / "scores.sdfgz"
 
 
 def test_an_sdfg_by_a_relative_path(saved: Path) -> None:
