@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.errors import MeasureError
+from gnnperf.errors import GnnperfError, MeasureError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -33,10 +33,12 @@ class Report:
 
     document: printed by `--json`, as strict JSON (see `to_json`).
     view: the same for people: a rich renderable (a table, a text, a `rich.console.Group` of them).
+    failure: what went wrong afterwards, raised when the report has been printed.
     """
 
     document: Mapping[str, Any]
     view: RenderableType
+    failure: GnnperfError | None = None
 
 
 class Verb(click.Command):
@@ -65,6 +67,8 @@ class Verb(click.Command):
             # `main` takes a broken pipe for a reader of our output that left; this is not one.
             raise MeasureError("lost the connection to a helper process: broken pipe") from error
         write(report, as_json=as_json)
+        if report.failure is not None:
+            raise report.failure
 
 
 def write(report: Report, *, as_json: bool) -> None:

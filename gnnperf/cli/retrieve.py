@@ -64,16 +64,18 @@ def retrieve(
     """
     started = time.monotonic()
     from gnnperf.devices import describe_host
-    from gnnperf.errors import GnnperfError
+    from gnnperf.errors import GnnperfError, InputError
     from gnnperf.frontends.dace import load_kernel
     from gnnperf.measure import Compiler, Runner
     from gnnperf.nn import load_bundle
     from gnnperf.retrieval.neighbours import Calibration
-    from gnnperf.retrieval.output import check_output, write_output
+    from gnnperf.retrieval.output import baseline_sdfg, check_output, write_output
     from gnnperf.retrieval.records import remember
     from gnnperf.retrieval.transfer import Options, Transfer
 
     if output is not None:
+        if model_only:
+            raise InputError("--output writes what was measured to be fastest; leave out --model-only")
         check_output(output)
     loaded = load_kernel(kernel, symbols, inputs, seed)
     bundle = load_bundle(checkpoint)
@@ -95,9 +97,14 @@ def retrieve(
                 remember(own, queries, loaded.name, bundle, transfer.device)
             except GnnperfError as error:  # the answer is worth more than the memory of it
                 click.echo(f"gnnperf: nothing was remembered: {error}", err=True)
+        failure = None
         if output is not None:
-            write_output(output, loaded, tuned, to_json(result.to_dict()), compiler)
-    return Report(result.to_dict(), _view(result, explain))
+            try:
+                best = tuned if tuned is not None else baseline_sdfg(loaded, result.baseline_name)
+                write_output(output, loaded, best, to_json(result.to_dict()), compiler)
+            except GnnperfError as error:
+                failure = error
+    return Report(result.to_dict(), _view(result, explain), failure)
 
 
 def user_store() -> Path:

@@ -1,6 +1,6 @@
 """`retrieve --output DIR`: the tuned kernel in forms that outlive gnnperf.
 
-DIR/kernel.sdfgz     the tuned SDFG (the normal form of the user's program where the baseline was kept)
+DIR/kernel.sdfgz     the tuned SDFG, or the baseline's where that was kept
 DIR/libkernel.so     the same, compiled for this machine
 DIR/run.py           loads the library; `call(**arrays)` for other programs, `python run.py` to try it
 DIR/report.json      the document of `--json`
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gnnperf.errors import GnnperfError, InputError
-from gnnperf.frontends.dace import DaceKernel, dace_source
+from gnnperf.frontends.dace import DaceKernel, auto_optimised, dace_source
 from gnnperf.measure import Compiler, Library
 
 SDFG, LIBRARY, SCRIPT, REPORT = "kernel.sdfgz", "libkernel.so", "run.py", "report.json"
@@ -34,12 +34,16 @@ def check_output(folder: Path) -> None:
         ) from None
 
 
-def write_output(folder: Path, kernel: DaceKernel, tuned: Any, report: str, compiler: Compiler) -> None:
+def baseline_sdfg(kernel: DaceKernel, name: str) -> Any:
+    """The program behind a baseline, "dace-auto" or "dace-simplify"."""
+    return auto_optimised(kernel.simplified) if name == "dace-auto" else kernel.simplified
+
+
+def write_output(folder: Path, kernel: DaceKernel, sdfg: Any, report: str, compiler: Compiler) -> None:
     """Write all files, each under a temporary name first: a full disk leaves no half file behind.
 
-    tuned: the tuned SDFG, or None where the baseline was kept. report: text of report.json.
+    sdfg: the kernel as it is to run. report: text of report.json. Raises GnnperfError.
     """
-    sdfg = kernel.sdfg if tuned is None else tuned
     library = compiler.build(dace_source(sdfg, f"{kernel.name}_out"))
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".gnnperf-") as scratch:
@@ -52,8 +56,8 @@ def write_output(folder: Path, kernel: DaceKernel, tuned: Any, report: str, comp
                 (new / name).replace(folder / name)
     except OSError as error:
         raise GnnperfError(
-            f"cannot write the results to {folder}: {error.strerror}; the report is printed all the same, "
-            "choose another folder and run again"
+            f"cannot write the results to {folder}: {error.strerror}; make room, or choose another folder, "
+            "and run again"
         ) from None
 
 

@@ -119,6 +119,7 @@ MISTAKES = {
     f"{GOOD} --checkpoint .": "expected a bundle folder with metadata.json and weights.pt",
     f"{GOOD} --store notes.txt": "expected a folder or a URI, got the file notes.txt",
     f"{GOOD} --store here --no-store": "exclude one another",
+    f"{GOOD} --output out --model-only": "leave out --model-only",
     f"{GOOD} --output notes.txt": "'notes.txt' is a file",
     f"{GOOD} --output notes.txt/out": "expected a folder that can be written",
     f"{GOOD} --output /proc/out": "expected a folder that can be written",
