@@ -17,9 +17,10 @@ from gnnperf.retrieval.ranking import rank
 from gnnperf.store import Neighbour, Nest, Record, Store
 from gnnperf.training import Corpus, CorpusMeasurement
 
-GOOD_EFFICIENCY = 0.8
-"""A transfer is good when the best of k candidates reaches this share of the best speed known."""
-WANTED_CONFIDENCE = 0.8
+GOOD_EFFICIENCY = 0.6
+"""A transfer is good when the best of k candidates reaches this share of the best speed known. Trials are
+measured before they are kept: a poor one costs seconds, an abstention all that was to be gained."""
+WANTED_CONFIDENCE = 0.85
 """Share of held-out nests within the trusted distance that a transfer must be good for."""
 
 
@@ -82,20 +83,26 @@ class Replayed:
 
 
 def replay(
-    corpus: Corpus, bundle: Bundle, held_out: Collection[str], k: int, neighbours: int = 8
+    corpus: Corpus,
+    bundle: Bundle,
+    held_out: Collection[str],
+    k: int,
+    neighbours: int = 8,
+    reference: Collection[str] | None = None,
 ) -> list[Replayed]:
-    """Retrieve for the nests of held-out families from all other families, without measuring: only
-    candidates that the corpus measured on the nest can be tried."""
+    """Retrieve for the nests of held-out families from those of `reference` (None: all other families),
+    without measuring: only candidates that the corpus measured on the nest can be tried."""
     vectors = bundle.embed([n.graph for n in corpus.nests])
     records: dict[str, list[Record]] = {}
     for record in records_of(corpus, "replay"):
         records.setdefault(record.nest_digest, []).append(record)
-    reference = [i for i, n in enumerate(corpus.nests) if n.family not in held_out]
+    allowed = set(corpus.families) if reference is None else set(reference)
+    known = [i for i, n in enumerate(corpus.nests) if n.family in allowed and n.family not in held_out]
     results = []
     for i, nest in enumerate(corpus.nests):
         if nest.family not in held_out or not records.get(nest.digest):
             continue
-        near = _nearest(corpus, vectors, records, i, reference, neighbours)
+        near = _nearest(corpus, vectors, records, i, known, neighbours)
         measured = {r.schedule: r for r in records[nest.digest]}
         tried = []
         for candidate in rank(near, limit=10**6):
