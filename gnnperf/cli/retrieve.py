@@ -13,6 +13,7 @@ from gnnperf.cli.options import checkpoint_option, kernel_options
 from gnnperf.cli.output import Report, Verb, to_json
 
 if TYPE_CHECKING:
+    from gnnperf.nn import Bundle
     from gnnperf.retrieval.report import Retrieval
     from gnnperf.store import Store
 
@@ -80,6 +81,8 @@ def retrieve(
     loaded = load_kernel(kernel, symbols, inputs, seed)
     bundle = load_bundle(checkpoint)
     released, own = _stores(checkpoint, store_location, no_store)
+    if own is not None:
+        _embed_anew(own, bundle)
     transfer = Transfer(
         loaded,
         bundle,
@@ -129,6 +132,17 @@ def _stores(checkpoint: Path, location: str | None, no_store: bool) -> tuple[Sto
         return released, Store.open(chosen, create=True)
     except StoreError as error:
         raise StoreError(f"{error}; or name another with --store, or give --no-store") from error
+
+
+def _embed_anew(own: Store, bundle: Bundle) -> None:
+    """Make nests that an encoder of an earlier release embedded known to this one."""
+    from gnnperf.errors import GnnperfError
+    from gnnperf.graph import ProgramGraph
+
+    try:
+        own.reembed(bundle.encoder_id, lambda texts: bundle.embed([ProgramGraph.from_json(t) for t in texts]))
+    except GnnperfError as error:
+        click.echo(f"gnnperf: not all of {own.location} is searched: {error}", err=True)
 
 
 # --------------------------------------------------------------------------- for people

@@ -1,0 +1,114 @@
+"""`gnnperf retrieve` on stores that are damaged, read-only, or of an earlier encoder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from e2e.conftest import KERNELS, Shell
+from e2e.test_output_folder import bound_by_permissions
+from nests.examples import gemm
+from retrieval.records import make_nest, make_record, recipe
+
+from gnnperf.cli.main import run
+from gnnperf.cli.options import released_checkpoint
+from gnnperf.nests import nest_graph
+from gnnperf.store import Store
+
+SCORES = ("retrieve", f"{KERNELS}:scores", "--set", "N=64", "--set", "M=48", "--set", "K=80")
+OLD = "an earlier encoder"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A user's store with one measured nest, embedded by an encoder that is no longer in use."""
+    graph, nest = nest_graph(gemm()), make_nest("gemm")
+    store = Store.open(tmp_path / "own", create=True)
+    store.add_nest(replace(nest, digest=graph.digest), graph.to_json(), np.ones(4, np.float32), OLD)
+    store.add_records([replace(make_record("gemm", recipe(1), 2.0), nest_digest=graph.digest)])
+    return tmp_path / "own"
+
+
+def damage(store: Path) -> None:
+    """What a full disk or an interrupted copy makes of it."""
+    files = [*(store / "records.lance" / "data").iterdir(), *(store / "nests.lance" / "data").iterdir()]
+    assert files
+    for file in files:
+        os.truncate(file, file.stat().st_size // 2)
+
+
+def the_line(capfd: pytest.CaptureFixture[str]) -> str:
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    return line
+
+
+def test_a_corrupt_store_of_the_user(own: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    damage(own)
+    assert run([*SCORES, "--model-only", "--store", str(own)]) == 1
+    line = the_line(capfd)
+    assert f"the schedule store {own} is corrupt" in line
+    assert "move it away" in line
+    assert "--no-store" in line
+
+
+def test_a_corrupt_released_store(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(released_checkpoint(), bundle)
+    damage(bundle / "store")
+    assert run([*SCORES, "--model-only", "--no-store", "--checkpoint", str(bundle)]) == 1
+    line = the_line(capfd)
+    assert f"the schedule store {bundle / 'store'} is corrupt" in line
+    assert "restore it" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("store", "store"),
+        ("weights.pt", "restore or retrain the bundle"),
+        ("calibration.json", "calibrate the bundle"),
+    ],
+)
+def test_a_bundle_that_lacks_a_part(
+    name: str, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(released_checkpoint(), bundle, ignore=shutil.ignore_patterns(name))
+    assert run([*SCORES, "--model-only", "--no-store", "--checkpoint", str(bundle)]) == 2
+    assert message in the_line(capfd)
+
+
+def test_nests_of_an_earlier_encoder_are_embedded_anew(own: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    encoder_id = json.loads((released_checkpoint() / "metadata.json").read_text())["encoder_id"]
+    assert len(Store.open(own).stale(encoder_id)) == 1
+    assert run([*SCORES, "--model-only", "--store", str(own), "--json"]) == 0
+    assert Store.open(own).stale(encoder_id) == []
+    assert json.loads(capfd.readouterr().out)["nests"][0]["neighbours"]
+
+
+def test_a_read_only_store_is_searched_and_nothing_is_remembered(own: Path, tmp_path: Path) -> None:
+    folders = [own, *(path for path in own.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    shell = Shell(tmp_path / "home")
+    command, environment = shell.command(*SCORES, "-k", 1, "--json", "--store", own), shell.environment
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment,
+            preexec_fn=bound_by_permissions if os.geteuid() == 0 else None,
+        )  # fmt: skip
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["candidates_measured"] == 1
+    assert "gnnperf: nothing was remembered: no permission to write the schedule store" in done.stderr
+    assert "Traceback" not in done.stderr
