@@ -110,11 +110,11 @@ def test_all_transfers_good_trusts_the_farthest() -> None:
 
 
 def test_trust_ends_where_transfers_get_worse() -> None:
-    """Eight good ones and two bad, nearest first: 8 of 10 is the wanted confidence; a third is not."""
-    good, bad = [(0.01 * i, 1.0) for i in range(1, 9)], [(0.01 * i, 0.5) for i in range(9, 12)]
+    """Seventeen good ones and four bad, nearest first: 17 of 20 is the wanted confidence; a fourth is not."""
+    good, bad = [(0.01 * i, 1.0) for i in range(1, 18)], [(0.01 * i, 0.5) for i in range(18, 22)]
     trusted = calibrate(held_out(*good, *bad), k=3)
-    assert trusted.max_distance == pytest.approx(0.10)
-    assert trusted.confidence == pytest.approx(0.8)
+    assert trusted.max_distance == pytest.approx(0.20)
+    assert trusted.confidence == pytest.approx(0.85)
 
 
 def test_order_of_the_replays_does_not_matter() -> None:
