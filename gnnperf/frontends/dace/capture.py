@@ -22,6 +22,9 @@ from gnnperf.frontends.dace.loader import DaceKernel
 from gnnperf.frontends.dace.units import Unit
 from gnnperf.measure import Compiler, Library, Limits, Runner
 
+CAPTURED_BYTES = 2 << 30
+"""What one run copies at most (or one unit's arrays, if they are larger)."""
+
 _COUNT, _WANTED, _PARAMETERS = "gnnperf_count", "gnnperf_wanted", "gnnperf_parameters"
 
 
@@ -43,21 +46,42 @@ def capture_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner, timeo
             unit.skipped = reason
         else:
             waiting.append(unit)
-    if not waiting:
-        return
+    for number, group in enumerate(_groups(waiting)):
+        _capture(kernel, group, number, compiler, runner, limits)
+
+
+def _groups(units: list[Unit]) -> list[list[Unit]]:
+    """Units whose arrays are captured in one run: as many as fit into memory."""
+    groups: list[list[Unit]] = []
+    room = 0
+    for unit in units:
+        size = sum(
+            int(str(d.total_size)) * d.dtype.bytes for d in (unit.sdfg.arrays[n] for n in unit.external)
+        )
+        if not groups or size > room:
+            groups.append([])
+            room = CAPTURED_BYTES
+        groups[-1].append(unit)
+        room -= size
+    return groups
+
+
+def _capture(
+    kernel: DaceKernel, waiting: list[Unit], number: int, compiler: Compiler, runner: Runner, limits: Limits
+) -> None:
     probe = _Probe(kernel, waiting)
-    library = compiler.build(dace_source(probe.sdfg, f"{kernel.name}_capture"))
+    library = compiler.build(dace_source(probe.sdfg, f"{kernel.name}_capture_{number}"))
     counts = probe.run(library, runner, np.full(len(waiting), -1), limits)[_COUNT]
     if any(c > 1 for c in counts):
         captured = probe.run(library, runner, counts // 2, limits)
     else:
         captured = probe.run(library, runner, np.zeros(len(waiting)), limits)
-    for number, unit in enumerate(waiting):
-        unit.executions = int(counts[number])
-        if not counts[number]:
+    for place, unit in enumerate(waiting):
+        unit.executions = int(counts[place])
+        if not counts[place]:
             unit.skipped = "never executed with these inputs"
             continue
-        probe.fill(number, unit, captured)
+        probe.fill(place, unit, captured)
 
 
 def _is_first(kernel: DaceKernel, unit: Unit) -> bool:

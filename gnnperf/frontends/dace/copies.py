@@ -18,17 +18,15 @@ from gnnperf.nests.ir import Const, Expr, Op
 
 
 def copies_of(builder: Builder, scope: Scope, state: Any, node: Any) -> None:
-    """Copies into an access node, and out of it through a map exit."""
+    """The copies that DaCe makes when it comes to an access node: into it from outer scopes, then out
+    of it to nodes of the same and of outer scopes."""
     for edge in state.in_edges(node):
-        if edge.data.is_empty() or isinstance(edge.src, (dn.CodeNode, dn.ExitNode)):
-            continue
-        source = state.memlet_path(edge)[0].src
-        if not isinstance(source, dn.AccessNode):
-            continue
-        if not _is_view_edge(scope, state, edge):
-            _copy(builder, scope, state, edge, source.data, node.data)
+        if isinstance(edge.src, dn.EntryNode) and not edge.data.is_empty():
+            source = state.memlet_path(edge)[0].src
+            if isinstance(source, dn.AccessNode) and not _is_view_edge(scope, state, edge):
+                _copy(builder, scope, state, edge, source.data, node.data)
     for edge in state.out_edges(node):
-        if isinstance(edge.dst, dn.ExitNode) and not edge.data.is_empty():
+        if isinstance(edge.dst, (dn.AccessNode, dn.ExitNode)) and not edge.data.is_empty():
             target = state.memlet_path(edge)[-1].dst
             if isinstance(target, dn.AccessNode) and not _is_view_edge(scope, state, edge):
                 _copy(builder, scope, state, edge, node.data, target.data)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from gnnperf.frontends.dace.tidy.facts import conjuncts
 from gnnperf.nests.affine import affine, constant, from_affine, simplify
-from gnnperf.nests.analysis import accesses, mentions
+from gnnperf.nests.analysis import mentions, written
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -44,7 +43,7 @@ class Flow:
 
 def flow(block: Block) -> Flow:
     """The flow of a block that is run once."""
-    collector = _Collector(Counter(a.load.buffer for n in block for a in accesses(n) if a.is_write))
+    collector = _Collector()
     stores = collector.block(block, ())
     boxes = {name: [s.box for s in found if not s.guard] for name, found in stores.items()}
     return Flow(collector.exposed, boxes)
@@ -57,13 +56,18 @@ class _Store:
     box: Box
     guard: tuple[Expr, ...]
 
+    def depends_on(self, names: set[str]) -> bool:
+        """Do the box or the guard change when these buffers do?"""
+        expressions = (*self.guard, *(end for ends in self.box for end in ends))
+        return any(ld.buffer in names for e in expressions for ld in loads(e))
+
 
 class _Collector:
     """Walks a block in program order. A read is covered by an earlier write of the same block (same
-    iteration), or of a block around it, seen over the loops between the two."""
+    iteration), or of a block around it, seen over the loops between the two. Writes whose extent or
+    condition can have changed since are forgotten."""
 
-    def __init__(self, writes: Counter[str]) -> None:
-        self.writes = writes
+    def __init__(self) -> None:
         self.levels: list[tuple[dict[str, list[_Store]], int]] = []
         self.loops: list[Loop] = []
         self.exposed: set[str] = set()
@@ -77,8 +81,11 @@ class _Collector:
                 self.statement(node, here)
                 continue
             self.read([ld for b in (node.start, node.stop) for ld in loads(b)], ())
+            changed = written(node)
+            self.forget(changed)
             for name, stores in self.block(node.body, (node,)).items():
-                wide = [_widen_write(s.box, node) for s in stores if not s.guard]
+                kept = [s for s in stores if not s.guard and not s.depends_on(changed)]
+                wide = [_widen_write(s.box, node) for s in kept]
                 here.setdefault(name, []).extend(_Store(w, ()) for w in wide if w is not None)
         self.levels.pop()
         del self.loops[len(self.loops) - len(entered) :]
@@ -91,13 +98,17 @@ class _Collector:
         self.read([*reads(replace(node, guard=None))], guard)
         if node.reduce is not None and node.init is None:
             self.read([node.target], guard)
-        if all(self.is_steady(c) for c in guard):
-            box = tuple((i, simplify(Op("add", (i, Const(1))))) for i in node.target.indices)
-            here.setdefault(node.target.buffer, []).append(_Store(box, guard))
+        name = node.target.buffer
+        self.forget({name})
+        box = tuple((i, simplify(Op("add", (i, Const(1))))) for i in node.target.indices)
+        store = _Store(box, guard)
+        if not store.depends_on({name}):
+            here.setdefault(name, []).append(store)
 
-    def is_steady(self, condition: Expr) -> bool:
-        """Does the condition have one value for as long as it is looked at?"""
-        return all(self.writes[ld.buffer] <= (0 if ld.indices else 1) for ld in loads(condition))
+    def forget(self, names: set[str]) -> None:
+        for stores, _ in self.levels:
+            for name, found in stores.items():
+                stores[name] = [s for s in found if not s.depends_on(names)]
 
     def read(self, sources: list[Load], guard: tuple[Expr, ...]) -> None:
         for load in sources:
@@ -108,8 +119,8 @@ class _Collector:
         self, load: Load, guard: tuple[Expr, ...], stores: dict[str, list[_Store]], depth: int
     ) -> bool:
         box = _read_box(load, tuple(self.loops[depth:])) if load.buffer in stores else None
-        if box is None or any(self.writes[ld.buffer] for ends in box for e in ends for ld in loads(e)):
-            return False  # a bound that may have changed since
+        if box is None:
+            return False
         return any(set(s.guard) <= set(guard) and _inside(box, s.box) for s in stores[load.buffer])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gnnperf.frontends.dace.control_flow import Assign, Block, Branch, For, Opaque
 from gnnperf.frontends.dace.pieces import Piece, parameter_names
-from gnnperf.frontends.dace.state_graph import names_in
+from gnnperf.frontends.dace.state_graph import names_in, names_used
 from gnnperf.nests.ir import Buffer
 
 
@@ -76,7 +76,4 @@ class Liveness:
         return frozenset(names) & self.names
 
     def _touched(self, states: list[Any]) -> frozenset[str]:
-        names = {n.data for s in states for n in s.data_nodes()}
-        names |= {f for s in states for e in self.sdfg.all_edges(s) for f in map(str, e.data.free_symbols)}
-        names |= {f for s in states for f in map(str, s.free_symbols)}
-        return self._only(names)
+        return self._only(names_used(self.sdfg, states))

@@ -6,6 +6,7 @@ import copy
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.inputs import make_inputs, resolve_symbols, user_inputs
 from gnnperf.frontends.dace.liveness import Liveness
-from gnnperf.frontends.dace.normal_form import linearise, prepare
+from gnnperf.frontends.dace.normal_form import bind, linearise, simplify
 from gnnperf.frontends.dace.parts import Chain, Skipped, parts
 from gnnperf.frontends.dace.pieces import bounding_arrays, build
 from gnnperf.frontends.dace.source import load_program, load_sdfg, parse_program
@@ -29,14 +30,14 @@ from gnnperf.frontends.dace.units import Unit, make_units
 class DaceKernel:
     """A whole kernel with its nests.
 
-    `simplified`: the user's program with symbols bound and library nodes expanded, nothing else (the
-    "simplify" baseline, and the reference for results). `sdfg`: the same in linear form, which units
-    refer to. `data`: a value for every argument. `outputs`: arrays the kernel writes; all are inouts.
+    `bound`: the user's program with symbols bound and library nodes expanded, nothing else. `sdfg`:
+    the same in linear form, which units refer to. `data`: a value for every argument. `outputs`:
+    arrays the kernel writes; all are inouts.
     """
 
     name: str
     sdfg: Any
-    simplified: Any
+    bound: Any
     symbols: dict[str, int]
     data: dict[str, Any]
     generated: set[str]
@@ -48,6 +49,14 @@ class DaceKernel:
     @property
     def inouts(self) -> list[str]:
         return self.outputs
+
+    @cached_property
+    def simplified(self) -> Any:
+        """What DaCe makes of the program by default: the "simplify" baseline, and the truth that results
+        are compared with."""
+        program = copy.deepcopy(self.bound)
+        _simplify(program, self.name, scalars_as_symbols=True)
+        return program
 
 
 def load_kernel(
@@ -86,22 +95,19 @@ def kernel_of(
 ) -> DaceKernel:
     """A kernel from an SDFG object; see `load_kernel`. The SDFG is not changed."""
     symbols, given = dict(symbols or {}), dict(given or {})
-    simplified = copy.deepcopy(sdfg)
-    values = resolve_symbols(simplified, symbols, given)
-    unknown = sorted(k for k in symbols if k not in values and k not in simplified.arrays)
+    bound = copy.deepcopy(sdfg)
+    values = resolve_symbols(bound, symbols, given)
+    unknown = sorted(k for k in symbols if k not in values and k not in bound.arrays)
     if unknown:
         raise InputError(
             f"--set: the kernel has no symbol or scalar {', '.join(unknown)}; "
             f"it has {', '.join(sorted(values)) or 'none'}"
         )
-    name = name or simplified.name
-    try:
-        prepare(simplified, values)
-    except Exception as error:  # DaCe's passes raise anything
-        raise GnnperfError(f"kernel: DaCe cannot simplify {name!r}: {first_line(error)}") from error
-    data, generated = make_inputs(simplified, {**symbols, **values}, given, seed)
-    simplified.name = name
-    linear = copy.deepcopy(simplified)
+    bound.name = name = name or bound.name
+    bind(bound, values)
+    data, generated = make_inputs(bound, {**symbols, **values}, given, seed)
+    linear = copy.deepcopy(bound)
+    _simplify(linear, name, scalars_as_symbols=False)
     linearise(linear)
     outputs = sorted(
         {
@@ -109,12 +115,19 @@ def kernel_of(
             if s.in_degree(n) > 0 and not linear.arrays[n.data].transient
         }
     )  # fmt: skip
-    kernel = DaceKernel(name, linear, simplified, values, data, generated, outputs)
+    kernel = DaceKernel(name, linear, bound, values, data, generated, outputs)
     scalars = {k: v for k, v in data.items() if np.ndim(v) == 0}
     _add_units(kernel, linear, scalars)
     _mark_first(kernel)
     _require_real_inputs(kernel)
     return kernel
+
+
+def _simplify(sdfg: Any, name: str, scalars_as_symbols: bool) -> None:
+    try:
+        simplify(sdfg, scalars_as_symbols)
+    except Exception as error:  # DaCe's passes raise anything
+        raise GnnperfError(f"kernel: DaCe cannot simplify {name!r}: {first_line(error)}") from error
 
 
 def _add_units(kernel: DaceKernel, sdfg: Any, scalars: Mapping[str, Any]) -> None:

@@ -17,14 +17,16 @@ import dace
 from dace.sdfg import nodes as dn
 from dace.sdfg import utils as sdutil
 from dace.transformation.interstate import InlineMultistateSDFG
+from dace.transformation.passes.simplify import SimplifyPass
 
 from gnnperf.frontends.dace.quiet import quiet_dace
 
 
-def prepare(sdfg: Any, symbols: Mapping[str, int]) -> None:
-    """In place: structured regions lowered to states, symbols bound, library nodes expanded, simplified.
+def bind(sdfg: Any, symbols: Mapping[str, int]) -> None:
+    """In place: structured regions lowered to states, symbols bound, library nodes expanded.
 
-    This is the whole of what the "simplify" baseline gets, too.
+    Libraries before anything is simplified: inlining changes the ranks of operands, and expansions
+    check them.
     """
     with quiet_dace():
         for nested in list(sdfg.all_sdfgs_recursive()):
@@ -33,10 +35,17 @@ def prepare(sdfg: Any, symbols: Mapping[str, int]) -> None:
         sdfg.using_experimental_blocks = False
         sdfg.reset_cfg_list()
         specialise(sdfg, symbols)
-        expand_libraries(sdfg)  # first: inlining changes the ranks of operands, which expansions check
-        sdfg.simplify(validate=False)
         expand_libraries(sdfg)
-        sdfg.simplify(validate=False)
+
+
+def simplify(sdfg: Any, scalars_as_symbols: bool) -> None:
+    """In place: DaCe's simplification. It turns scalars into symbols on edges where it can; as results
+    of a loop they are easier to follow as data."""
+    skip = set() if scalars_as_symbols else {"ScalarToSymbolPromotion"}
+    with quiet_dace():
+        for _ in range(2):  # what was simplified may have become a library node that expands
+            SimplifyPass(skip=skip).apply_pass(sdfg, {})
+            expand_libraries(sdfg)
 
 
 def specialise(sdfg: Any, values: Mapping[str, int]) -> None:
@@ -131,9 +140,9 @@ def _items(sdfg: Any, state: Any) -> list[list[Any]]:
     for node in sorted(state.scope_children()[None], key=lambda n: position[n]):
         if isinstance(node, dn.ExitNode):
             continue
-        if isinstance(node, dn.AccessNode):
-            for number, edge in enumerate(state.in_edges(node)):
-                if isinstance(edge.src, dn.AccessNode) and not _is_view_edge(sdfg, state, edge):
+        if isinstance(node, dn.AccessNode):  # DaCe copies out of a node when it comes to that node
+            for number, edge in enumerate(state.out_edges(node)):
+                if isinstance(edge.dst, dn.AccessNode) and not _is_view_edge(sdfg, state, edge):
                     if not edge.data.is_empty():
                         found.append((position[node], number, [edge]))
             continue

@@ -12,6 +12,7 @@ from gnnperf.errors import GnnperfError
 from gnnperf.frontends.dace.codegen import first_line
 from gnnperf.frontends.dace.loader import DaceKernel
 from gnnperf.frontends.dace.quiet import quiet_dace
+from gnnperf.frontends.dace.state_graph import names_used
 from gnnperf.frontends.dace.units import Unit
 
 if TYPE_CHECKING:
@@ -100,8 +101,7 @@ def _call(unit: Unit, function: CppFunction, owner: Any, state: Any) -> None:
 
 
 def _drop_unused(sdfg: Any) -> None:
-    used = {n.data for s in sdfg.states() for n in s.data_nodes()}
-    used |= {str(f) for e in sdfg.all_interstate_edges() for f in e.data.free_symbols}
+    used = names_used(sdfg, sdfg.nodes())
     for name, descriptor in list(sdfg.arrays.items()):
         if descriptor.transient and name not in used:
             sdfg.remove_data(name, validate=False)

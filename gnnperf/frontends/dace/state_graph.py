@@ -39,6 +39,40 @@ def names_in(tree: ast.expr | str) -> set[str]:
     return {n.id for n in ast.walk(parsed) if isinstance(n, ast.Name)}
 
 
+def names_used(sdfg: Any, states: list[State]) -> set[str]:
+    """Arrays and symbols that states, and the edges at them, mention in any way."""
+    names = {n.data for s in states for n in s.data_nodes()}
+    for state in states:
+        for edge in sdfg.all_edges(state):
+            names |= {str(f) for f in edge.data.free_symbols}
+        for node in state.nodes():
+            names |= {str(f) for f in node.free_symbols}
+        for edge in state.edges():
+            names |= {str(f) for f in edge.data.free_symbols}
+    return names
+
+
+class _Subscripts(ast.NodeTransformer):
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id not in self.names:
+            return node
+        return ast.Subscript(node, ast.Constant(0), ast.Load())
+
+
+def subscript_names(edge: Any, names: set[str]) -> None:
+    """In place: read `name` as `name[0]` on an edge, for scalars that become arrays of one element."""
+    if names:
+        edge.assignments = {
+            k: ast.unparse(_Subscripts(names).visit(python_expression(v)))
+            for k, v in edge.assignments.items()
+        }
+        condition = _Subscripts(names).visit(python_expression(edge.condition.as_string))
+        edge.condition = dace.properties.CodeBlock(ast.unparse(condition))
+
+
 @dataclass
 class StateGraph:
     """Loops and post-dominators of a state machine."""

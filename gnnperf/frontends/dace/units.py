@@ -15,7 +15,7 @@ from gnnperf.frontends.dace.coverage import flow
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.parts import Chain
 from gnnperf.frontends.dace.pieces import Nodes, Piece, parameter_names
-from gnnperf.frontends.dace.state_graph import python_expression
+from gnnperf.frontends.dace.state_graph import names_used, python_expression, subscript_names
 from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.nests import LoopNest, normalise, partition
 from gnnperf.nests.analysis import accesses, varies
@@ -69,12 +69,16 @@ class Unit:
         program.remove_nodes_from([n for i, n in enumerate(nodes) if i not in keep])
         program.start_block = program.node_id(entry)
         program.name = self.name
-        used = {n.data for s in program.states() for n in s.data_nodes()}
+        used = names_used(program, program.nodes())
         written = {n.data for s in program.states() for n in s.data_nodes() if s.in_degree(n)}
-        used |= {str(s) for e in program.edges() for s in e.data.free_symbols}
+        by_value = {
+            n for n in self.external if n in written and isinstance(program.arrays[n], dace.data.Scalar)
+        }
+        for edge in program.edges():
+            subscript_names(edge.data, by_value)
         for name, descriptor in list(program.arrays.items()):
             if name in self.external:
-                if isinstance(descriptor, dace.data.Scalar) and name in written:
+                if name in by_value:
                     # DaCe passes scalars by value: what is written would be lost.
                     descriptor = program.arrays[name] = dace.data.Array(descriptor.dtype, (1,))
                 descriptor.transient = False
@@ -128,8 +132,7 @@ def _unit(
     stored = {s.target.buffer for n in nodes for s in walk((n,)) if isinstance(s, Statement)}
     outputs = sorted(n for n in stored if not scoped[n].transient)
     visible = {n for n, b in scoped.items() if b.scope == "global" and not b.transient}
-    accessed = {n.data for s in states for n in s.data_nodes()}
-    accessed |= {str(f) for s in states for e in sdfg.all_edges(s) for f in e.data.free_symbols}
+    accessed = names_used(sdfg, states)
     return Unit(
         index=0,
         nest=normalise(LoopNest("", scoped, nodes, parameters)),

@@ -17,6 +17,9 @@ def find_reductions(block: Block, outside: Counts, code: Code) -> Block:
 
 
 def _as_reduction(statement: Statement) -> Statement:
+    extreme = _extreme(statement)
+    if extreme is not None:
+        return replace(statement, reduce=extreme, guard=None)
     kind: Reduction = "add"
     found = _rest_of_sum(statement.value, statement.target)
     if found is None and isinstance(statement.value, Op) and statement.value.name in ("mul", "min", "max"):
@@ -27,6 +30,24 @@ def _as_reduction(statement: Statement) -> Statement:
     if found is None or any(ld.buffer == statement.target.buffer for ld in loads(found)):
         return statement
     return replace(statement, value=found, reduce=kind)
+
+
+def _extreme(statement: Statement) -> Reduction | None:
+    """`if e < x: x = e` is a minimum, `if e > x: x = e` a maximum (for numbers that are not NaN, as with
+    the compiler's fast-math)."""
+    match statement.guard:
+        case Op(name="lt" | "le" | "gt" | "ge" as comparison, args=(left, right)):
+            pass
+        case _:
+            return None
+    if any(ld.buffer == statement.target.buffer for ld in loads(statement.value)):
+        return None
+    smaller = comparison in ("lt", "le")
+    if (left, right) == (statement.value, statement.target):
+        return "min" if smaller else "max"
+    if (left, right) == (statement.target, statement.value):
+        return "max" if smaller else "min"
+    return None
 
 
 def _rest_of_sum(value: Expr, target: Load) -> Expr | None:
