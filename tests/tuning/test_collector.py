@@ -1,0 +1,158 @@
+"""Collection on two tiny kernels: interrupted, resumed, with entries that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gnnperf.errors import CorpusError, MeasureError
+from gnnperf.measure import Compiler, Runner
+from gnnperf.schedules import DEFAULTS
+from gnnperf.training import load_corpus
+from gnnperf.tuning import CollectConfig, CorpusLog, collect
+from gnnperf.tuning.cases import UnitCase
+from gnnperf.tuning.collect import Collector
+
+KERNELS = """
+import dace
+import numpy as np
+
+N = dace.symbol("N")
+
+@dace.program
+def doubled(x: dace.float64[N], y: dace.float64[N]):
+    y[:] = 2 * x
+
+@dace.program
+def total(x: dace.float64[N, N], y: dace.float64[N]):
+    y[:] = np.sum(x, axis=1)
+"""
+
+RECIPES = 3
+"""Fewer than searches begin with: the rest comes with the second pass."""
+
+CONFIG = f"""
+name: tiny
+recipes_per_nest: {RECIPES}
+foreign_per_nest: 2
+entries:
+  - {{kernel: kernels.py:doubled, family: elementwise, symbols: {{N: 300}}}}
+  - {{kernel: kernels.py:total, family: reduction, symbols: {{N: 40}}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Iterator[Compiler]:
+    with Compiler() as shared:
+        yield shared
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    with Runner() as shared:
+        yield shared
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    (tmp_path / "corpus.yaml").write_text(CONFIG)
+    return tmp_path / "corpus.yaml"
+
+
+class Collection:
+    """One run after another into one folder. `measured`: (digest, schedule id) in all of them."""
+
+    def __init__(self, config: Path, compiler: Compiler, runner: Runner) -> None:
+        self.config, self.compiler, self.runner = config, compiler, runner
+        self.measured: list[tuple[str, str]] = []
+        self.warnings: list[str] = []
+
+    def run(self, interrupt_after: int | None = None) -> CorpusLog:
+        """Interrupted, if asked for, as soon as that many schedules were measured in this run."""
+        log = CorpusLog(self.config.parent / "corpus")
+        add, left = log.add_measurement, interrupt_after
+
+        def count(line: dict[str, Any]) -> None:
+            nonlocal left
+            add(line)
+            self.measured.append((line["digest"], line["schedule_id"]))
+            if left is not None:
+                left -= 1
+                if left == 0:
+                    raise KeyboardInterrupt
+
+        log.add_measurement = count  # type: ignore[assignment, method-assign]
+        settings = CollectConfig.load(self.config)
+        try:
+            Collector(settings, log, self.compiler, self.runner, warn=self.warnings.append).run()
+        finally:
+            log.close()
+        return log
+
+
+@pytest.fixture
+def collection(config: Path, compiler: Compiler, runner: Runner) -> Collection:
+    return Collection(config, compiler, runner)
+
+
+def test_interrupted_anywhere_nothing_is_measured_twice(collection: Collection) -> None:
+    for after in (RECIPES - 1, RECIPES, RECIPES):  # in the first search, in the second, in the second pass
+        with pytest.raises(KeyboardInterrupt):
+            collection.run(interrupt_after=after)
+    log = collection.run()
+    assert len(collection.measured) == len(set(collection.measured)) > 2 * RECIPES
+    assert {nest["family"] for nest in log.nests.values()} == {"elementwise", "reduction"}
+    assert all(len(of_one) >= len(DEFAULTS) for of_one in log.measurements.values())
+    assert not collection.warnings
+    done = list(collection.measured)
+    collection.run()
+    assert collection.measured == done, "all was done"
+    corpus = load_corpus(collection.config.parent / "corpus")
+    assert (len(corpus.nests), corpus.measurement_count) == (2, len(done))
+
+
+def test_an_entry_that_fails_is_left_out_and_tried_again(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(unit: Any, *_: Any) -> Any:
+        if unit.name.startswith("doubled"):
+            raise MeasureError("no space left on device")
+        return UnitCase.prepare(unit, *_)
+
+    class Failing:
+        prepare = staticmethod(full_disk)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(collect, "UnitCase", Failing)
+        log = collection.run()
+    assert [nest["kernel"] for nest in log.nests.values()] == ["total"]
+    assert (
+        collection.warnings
+        == ["kernels.py:doubled N=300: MeasureError: doubled_0: no space left on device"] * 2
+    )
+    log = collection.run()
+    assert sorted(nest["kernel"] for nest in log.nests.values()) == ["doubled", "total"]
+    assert len(collection.measured) == len(set(collection.measured))
+
+
+def test_a_kernel_that_cannot_be_read_is_left_out(collection: Collection) -> None:
+    text = collection.config.read_text()
+    collection.config.write_text(text.replace("kernels.py:doubled", "kernels.py:missing"))
+    log = collection.run()
+    assert [nest["kernel"] for nest in log.nests.values()] == ["total"]
+    assert all("kernels.py:missing N=300: InputError" in line for line in collection.warnings)
+
+
+def test_a_log_that_cannot_be_written_ends_the_collection(
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: CorpusLog, name: str, line: Any) -> None:
+        raise CorpusError("no room")
+
+    monkeypatch.setattr(CorpusLog, "_append", full)
+    with pytest.raises(CorpusError, match="no room"):
+        collection.run()
