@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from gnnperf.errors import MeasureError
+from gnnperf.errors import BuildError, MeasureError
 from gnnperf.frontends.dace import BaselineName, DaceKernel, Unit, build_baseline, capture_inputs, dace_source
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Library, Limits, Measurement, Runner
@@ -80,11 +80,13 @@ class WholeKernel:
     @staticmethod
     def prepare(kernel: DaceKernel, wanted: BaselineName, compiler: Compiler, runner: Runner) -> WholeKernel:
         """Compile and time the baseline. Raises GnnperfError where even plain DaCe code does not run."""
-        truth = compiler.build(dace_source(kernel.simplified, f"{kernel.name}_truth"))
         inouts = tuple(kernel.inouts)
         limits = Limits(timeout_s=300.0)
         try:
+            truth = compiler.build(dace_source(kernel.simplified, f"{kernel.name}_truth"))
             reference = runner.reference(truth, kernel.data, kernel.outputs, inouts, limits)
+        except BuildError as error:
+            raise BuildError(f"what DaCe makes of the kernel does not compile: {error}") from None
         except MeasureError as error:
             raise MeasureError(
                 f"the kernel fails before anything is tuned ({error}); check its subscripts and its inputs"
