@@ -1,9 +1,8 @@
 """The SDFG every later step works on: simplified, without library nodes or symbolic sizes, and with
 one item (map scope, tasklet, copy, nested SDFG) per state.
 
-DaCe's LoopToMap is not used: together with inlining it turns recurrences in nested programs into
-parallel maps. Loops stay loops; which of them are parallel is decided on the translated nests, by
-dependence analysis.
+DaCe's LoopToMap is not used: loops stay loops, and which of them are parallel is decided on the
+translated nests, where all accesses are in terms of the arrays they really touch.
 """
 
 from __future__ import annotations
