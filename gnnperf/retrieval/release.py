@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.neighbours import CALIBRATION, Calibration
-from gnnperf.retrieval.ranking import rank
+from gnnperf.retrieval.ranking import UNKNOWN, log_efficiencies, rank
+from gnnperf.schedules import Recipe
 from gnnperf.store import Neighbour, Nest, Record, Store
 from gnnperf.training import Corpus, CorpusMeasurement
 
@@ -93,9 +94,7 @@ def replay(
     """Retrieve for the nests of held-out families from those of `reference` (None: all other families),
     without measuring: only candidates that the corpus measured on the nest can be tried."""
     vectors = bundle.embed([n.graph for n in corpus.nests])
-    records: dict[str, list[Record]] = {}
-    for record in records_of(corpus, "replay"):
-        records.setdefault(record.nest_digest, []).append(record)
+    records = _by_nest(corpus)
     allowed = set(corpus.families) if reference is None else set(reference)
     known = [i for i, n in enumerate(corpus.nests) if n.family in allowed and n.family not in held_out]
     results = []
@@ -103,17 +102,46 @@ def replay(
         if nest.family not in held_out or not records.get(nest.digest):
             continue
         near = _nearest(corpus, vectors, records, i, known, neighbours)
-        measured = {r.schedule: r for r in records[nest.digest]}
-        tried = []
-        for candidate in rank(near, limit=10**6):
-            text = json.dumps(candidate.schedule.to_dict(), sort_keys=True, separators=(",", ":"))
-            if text in measured and measured[text].status != "not_applicable":
-                tried.append(measured[text].speedup or 0.0)
-            if len(tried) == k:
-                break
-        best = max([1.0, *(r.speedup or 0.0 for r in records[nest.digest])])
-        results.append(Replayed(nest.digest, nest.family, near[0].distance, max([1.0, *tried]) / best))
+        order = [_text(c.schedule) for c in rank(near, limit=10**6)]
+        efficiency = _efficiency(records[nest.digest], order, k)
+        results.append(Replayed(nest.digest, nest.family, near[0].distance, efficiency))
     return results
+
+
+def fixed_order(corpus: Corpus, held_out: Collection[str], k: int, reference: Collection[str]) -> list[float]:
+    """What a model has to beat: efficiencies when every held-out nest tries the same schedules in one
+    order, best on average over the nests of `reference` first."""
+    records = _by_nest(corpus)
+    known = [n for n in corpus.nests if n.family in reference]
+    scores: dict[str, float] = {}
+    for nest in known:
+        for schedule, (efficiency, _) in log_efficiencies(records.get(nest.digest, ())).items():
+            scores[schedule] = scores.get(schedule, 0.0) + efficiency - UNKNOWN
+    order = sorted(scores, key=lambda schedule: -scores[schedule])
+    return [
+        _efficiency(records[n.digest], order, k)
+        for n in corpus.nests
+        if n.family in held_out and records.get(n.digest)
+    ]
+
+
+def _by_nest(corpus: Corpus) -> dict[str, list[Record]]:
+    records: dict[str, list[Record]] = {}
+    for record in records_of(corpus, "replay"):
+        records.setdefault(record.nest_digest, []).append(record)
+    return records
+
+
+def _efficiency(records: Sequence[Record], order: Sequence[str], k: int) -> float:
+    """Best of the first k schedules of an order that were measured and fit, over the best known."""
+    measured = {r.schedule: r for r in records}
+    fitting = [measured[s] for s in order if s in measured and measured[s].status != "not_applicable"]
+    best = max([1.0, *(r.speedup or 0.0 for r in records)])
+    return max([1.0, *(r.speedup or 0.0 for r in fitting[:k])]) / best
+
+
+def _text(recipe: Recipe) -> str:
+    return json.dumps(recipe.to_dict(), sort_keys=True, separators=(",", ":"))
 
 
 def _nearest(
