@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,10 @@ import pytest
 from hypothesis import settings
 
 GOLDEN = Path(__file__).parent / "golden"
+
+# A shell starts background jobs with Ctrl-C ignored, and their children inherit that: tests that
+# interrupt a command would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: the machines are shared. On CI the examples are fixed, so that a red run can be repeated.
 settings.register_profile("default", deadline=None, max_examples=50)
