@@ -84,6 +84,9 @@ def run(args: Sequence[str]) -> int:
         return 0
     except click.exceptions.Exit as done:
         return done.exit_code
+    except click.exceptions.NoArgsIsHelpError as nothing:
+        nothing.show()
+        return nothing.exit_code
     except BrokenPipeError:
         # Whoever read our output has left: nothing to say, and the flush at exit must not say it either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

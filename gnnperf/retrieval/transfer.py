@@ -31,6 +31,7 @@ _AS_FAST = "no faster alone, but the whole kernel is fastest with it"
 WORTHLESS_SHARE = 0.005
 """A nest below this share of the kernel is not worth measuring."""
 
+OUT_OF_TIME = "the time budget ended before this nest was tried"
 NOTHING_TO_TUNE = "the kernel has no loop nest that can be tuned"
 
 
@@ -136,7 +137,7 @@ class Transfer:
         open_queries = [q for q in queries if not q.reason]
         for number, query in enumerate(open_queries):
             if deadline is not None and time.monotonic() > deadline:
-                query.reason = "the time budget ended before this nest"
+                query.reason = OUT_OF_TIME
                 continue
             self.notify(f"nest {number + 1} of {len(open_queries)}: {query.unit.nest.name}")
             try:
@@ -169,7 +170,9 @@ class Transfer:
             query.tried.append((candidate, trial.measurement))
             measured += 1
         query.winner = _winner(query.tried)
-        if query.winner is None and not query.reason:
+        if not query.tried:
+            query.reason = OUT_OF_TIME
+        elif query.winner is None:
             query.reason = "none of the candidates was faster than the baseline beyond noise"
 
     # ------------------------------------------------------------------ reporting

@@ -57,6 +57,14 @@ def test_help_of_every_verb_loads_no_heavy_library() -> None:
     assert not HEAVY & set(loaded.split())
 
 
+@pytest.mark.parametrize("args", [[], ["store"]])
+def test_no_command_shows_the_help(args: list[str]) -> None:
+    result = gnnperf(*args)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("Usage: gnnperf")
+    assert "\nCommands:\n" in result.stderr
+
+
 def test_version() -> None:
     assert gnnperf("--version").stdout == f"gnnperf {__version__}\n"
 
