@@ -111,7 +111,8 @@ class Collector:
         digest = graph.digest
         known = self.log.measurements.get(digest, {})
         starts = [r for r, _ in default_starts() if r.id not in known]  # new since the search was run
-        foreign = [r for r in self._foreign(digest) if r.id not in known][: self.config.foreign_per_nest]
+        tried = {*known, *(r.id for r in starts)}
+        foreign = [r for r in self._foreign(digest) if r.id not in tried][: self.config.foreign_per_nest]
         bench = self._bench(case)
         for recipes, origin in ((starts, "default"), (foreign, "foreign")):
             for trial in bench.run(recipes, origin):
