@@ -12,7 +12,7 @@ Protocol = Literal["plain", "dace"]
 
 CTYPES = {
     "bool": "c_bool",
-    "char": "c_char",
+    "char": "c_byte",
     "double": "c_double",
     "float": "c_float",
     "int": "c_int",

@@ -219,6 +219,11 @@ def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
 def _checked_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
     if np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "biufc":
         raise InputError(f"--inputs: {name}: expected a number, got {type(value).__name__}")
+    if dtype.kind == "c" or dtype == np.float16:
+        raise InputError(
+            f"kernel: the scalar argument {name} has the type {dtype}, which cannot be passed by value; "
+            "make it an array of one element"
+        )
     if dtype.kind in "iu" and np.asarray(value) != int(value):
         raise InputError(f"--inputs: {name}: expected an integer, got {value!r}")
     return dtype.type(value)

@@ -14,6 +14,7 @@ from gnnperf.frontends.dace.loader import DaceKernel
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.state_graph import names_used
 from gnnperf.frontends.dace.units import Unit
+from gnnperf.schedules.expressions import CTYPES
 
 if TYPE_CHECKING:
     from gnnperf.schedules import CppFunction
@@ -77,7 +78,8 @@ def _call(unit: Unit, function: CppFunction, owner: Any, state: Any) -> None:
     arguments: list[str] = []
     for name in function.buffers:
         descriptor = owner.arrays[name]
-        ctype, pointer = descriptor.dtype.ctype, isinstance(descriptor, dace.data.Array)
+        # The function's own name for the type: DaCe's `char` is no `int8_t`.
+        ctype, pointer = CTYPES[unit.nest.buffers[name].dtype], isinstance(descriptor, dace.data.Array)
         kind = dace.pointer(descriptor.dtype) if pointer else descriptor.dtype
         connector = f"_out_{name}" if name in outputs else f"_in_{name}"
         if name in reads:
