@@ -89,7 +89,7 @@ class WholeKernel:
             raise BuildError(f"what DaCe makes of the kernel does not compile: {error}") from None
         except MeasureError as error:
             raise MeasureError(
-                f"the kernel fails before anything is tuned ({error}); check its subscripts and its inputs"
+                f"the kernel fails before anything is tuned ({error}); check its subscripts, inputs and sizes"
             ) from None
         length = reduction_length(kernel)
         baseline = build_baseline(

@@ -41,11 +41,11 @@ def spmm(indptr: i32[N + 1], indices: i32[NNZ], data: f32[NNZ], X: f32[M, K], Y:
                 Y[i, k] += data[p] * X[indices[p], k]
 
 
-def csr(N, M, NNZ, seed=0):
-    """Rows of different lengths, some of them empty."""
+def csr(N, M, NNZ, empty, seed=0):
+    """Rows of different lengths, a share of them empty."""
     rng = np.random.default_rng(seed)
     cuts = np.sort(rng.integers(0, NNZ + 1, N - 1))
-    cuts[: N // 4] = cuts[0]
+    cuts[: int(empty * N)] = cuts[0]
     return {
         "indptr": np.concatenate([[0], cuts, [NNZ]]).astype(np.int32),
         "indices": rng.integers(0, M, NNZ).astype(np.int32),

@@ -19,7 +19,7 @@ foreign_per_nest: 3
 entries:
   - {{kernel: {KERNELS.name}:scores, family: gemm, symbols: {{N: 40, M: 48, K: 56}}}}
   - {{kernel: {KERNELS.name}:no_nest, family: nothing}}
-  - {{kernel: {KERNELS.name}:spmm, family: spmm, symbols: {{N: 60, M: 50, K: 32, NNZ: 400}},
+  - {{kernel: {KERNELS.name}:spmm, family: spmm, symbols: {{N: 60, M: 50, K: 32, NNZ: 400, empty: 0.25}},
      inputs: {KERNELS.name}:csr}}
 """
 

@@ -188,7 +188,8 @@ def test_the_next_run_finds_what_the_first_one_measured(first: Finished, shell: 
     assert "nest share neighbour distance schedule status speedup" in text
     assert "scores_0: neighbours by distance: scores (0.000)" in text
     info = shell.gnnperf("store", "info", shell.user_store, "--json").document
-    assert (info["nests"], info["records"], info["families"]) == (1, 3, {"user": 3})
+    assert info["records"] >= 3
+    assert (info["nests"], info["families"]) == (1, {"user": info["records"]})
 
 
 def test_model_only_ranks_and_measures_nothing(shell: Shell) -> None:
@@ -242,7 +243,8 @@ def test_nests_inside_a_sequential_loop(tmp_path: Path) -> None:
 def test_sparse_kernel_with_inputs_of_the_user(tmp_path: Path) -> None:
     store = tmp_path / "named by the environment"
     alone = Shell(tmp_path, {"GNNPERF_STORE": str(store)})
-    sizes = [word for pair in ("N=500", "M=600", "K=64", "NNZ=9000") for word in ("--set", pair)]
+    values = ("N=500", "M=600", "K=64", "NNZ=9000", "empty=0.25")
+    sizes = [word for value in values for word in ("--set", value)]
     done = alone.gnnperf(
         "retrieve", f"{KERNELS}:spmm", *sizes, "--inputs", f"{KERNELS}:csr", "-k", 1, "--json"
     )

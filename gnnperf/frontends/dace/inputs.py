@@ -26,8 +26,9 @@ COPIES = 6
 """How often the arguments are held at once: inputs, captured inputs, references, a candidate's own."""
 
 
-def user_inputs(spec: str, symbols: Mapping[str, float], seed: int) -> dict[str, Any]:
-    """Call `file.py:function`. Parameters named like a symbol (or `seed`) get its value."""
+def user_inputs(spec: str, symbols: Mapping[str, float], seed: int) -> tuple[dict[str, Any], set[str]]:
+    """Call `file.py:function`: the inputs, and the names of its parameters. Those named like a symbol
+    (or `seed`) get its value."""
     path, name = split_spec(spec, "--inputs")
     function = load_attribute(Path(path), name, "--inputs")
     if not callable(function):
@@ -52,7 +53,7 @@ def user_inputs(spec: str, symbols: Mapping[str, float], seed: int) -> dict[str,
         raise InputError(
             f"--inputs: expected {name!r} to return a dict of arrays and scalars by argument name"
         )
-    return dict(result)
+    return dict(result), set(arguments)
 
 
 def resolve_symbols(sdfg: Any, symbols: Mapping[str, float], given: Mapping[str, Any]) -> dict[str, int]:

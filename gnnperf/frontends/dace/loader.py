@@ -67,15 +67,19 @@ def load_kernel(
 ) -> DaceKernel:
     """Load `file.py:name` (a `@dace.program`) or an `.sdfg`/`.sdfgz` file.
 
-    symbols: values of symbols and scalar arguments (`--set`). inputs: `file.py:function` returning
-    a dict of arrays and scalars; what it leaves out is generated. Raises InputError. The units have
-    no data yet: see `capture_inputs`.
+    symbols: values of symbols, scalar arguments and parameters of the inputs function (`--set`).
+    inputs: `file.py:function` returning a dict of arrays and scalars; what it leaves out is generated.
+    Raises InputError. The units have no data yet: see `capture_inputs`.
     """
     symbols = dict(symbols or {})
-    given = user_inputs(inputs, symbols, seed) if inputs else {}
+    given, settled = user_inputs(inputs, symbols, seed) if inputs else ({}, set())
+    closure: dict[str, Any] = {}
     if Path(spec).suffix in (".sdfg", ".sdfgz"):
-        return kernel_of(load_sdfg(Path(spec)), symbols, given, seed, _kernel_name(spec))
-    sdfg, closure = parse_program(load_program(spec), given)
+        sdfg = load_sdfg(Path(spec))
+    else:
+        sdfg, closure = parse_program(load_program(spec), given)
+    own = {*map(str, sdfg.free_symbols), *sdfg.arrays}
+    symbols = {k: v for k, v in symbols.items() if k in own or k not in settled}
     return kernel_of(sdfg, symbols, {**closure, **given}, seed, _kernel_name(spec))
 
 
