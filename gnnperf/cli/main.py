@@ -13,33 +13,25 @@ import time
 import traceback
 import warnings
 from collections.abc import Sequence
-from importlib import import_module
 from types import FrameType
 from typing import NoReturn
 
 import click
 
 from gnnperf import __version__
+from gnnperf.cli.lazy import LazyGroup
 from gnnperf.errors import GnnperfError, Interrupted
 
-VERBS = ("retrieve", "embed", "collect", "train", "store", "devices")
-"""In the order of `gnnperf --help`. Verb `x` is the click command `x` of `gnnperf/cli/x.py`."""
+VERBS = ("retrieve", "embed", "collect", "train", "eval", "store", "devices")
+"""In the order of `gnnperf --help`."""
 
 
-class Verbs(click.Group):
-    """The commands named in `VERBS`, each imported when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        command: click.Command = getattr(import_module(f"gnnperf.cli.{cmd_name}"), cmd_name)
-        return command
-
-
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=LazyGroup,
+    package="gnnperf.cli",
+    names=VERBS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(__version__, prog_name="gnnperf", message="%(prog)s %(version)s")
 def gnnperf() -> None:
     """Find tuned kernels like yours, transfer their schedules, measure, keep the winner.

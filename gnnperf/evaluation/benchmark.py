@@ -1,0 +1,21 @@
+"""What a benchmark reports, whatever it measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """The result of `gnnperf eval NAME`, and its JSON document (design 8).
+
+    benchmark: its name. figures: the headline numbers. rows: the table behind them, one mapping per
+    row with the same keys. settings: what it was run with (corpus, device, threads, versions, seeds).
+    """
+
+    benchmark: str
+    figures: Mapping[str, float]
+    rows: Sequence[Mapping[str, Any]]
+    settings: Mapping[str, Any]
