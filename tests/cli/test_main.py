@@ -27,7 +27,7 @@ def add_verb(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]]
         module = types.ModuleType("gnnperf.cli.probe")
         module.probe = click.command("probe", cls=Verb)(callback)  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, "gnnperf.cli.probe", module)
-        monkeypatch.setattr(cli, "VERBS", ("probe",))
+        monkeypatch.setattr(cli.gnnperf, "names", ("probe",))
 
     return add
 
@@ -159,7 +159,7 @@ def probe():
 module = types.ModuleType("gnnperf.cli.probe")
 module.probe = probe
 sys.modules["gnnperf.cli.probe"] = module
-main.VERBS = ("probe",)
+main.gnnperf.names = ("probe",)
 main.main()
 """
 
