@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import (
@@ -36,6 +36,45 @@ MAX_UNIT_ITEMS = 64
 """Longer chains are cut: compile time and the search space grow faster than the gain."""
 
 
+@dataclass(frozen=True)
+class _Program:
+    """A straight-line program: what every question about its units needs."""
+
+    items: Sequence[tuple[Node, ...]]
+    buffers: Mapping[str, Buffer]
+    live_out: set[str]
+    parameters: Mapping[str, int]
+
+    def flows(self, earlier: list[int], later: list[int]) -> bool:
+        """Later items touch what earlier ones write."""
+        return not self._names(earlier, written).isdisjoint(self._names(later, _touched))
+
+    def depends(self, earlier: list[int], later: list[int]) -> bool:
+        """Flow, anti or output dependence of later items on earlier ones."""
+        writes = self._names(later, written)
+        touches = writes | self._names(later, read)
+        return not (
+            self._names(earlier, written).isdisjoint(touches)
+            and self._names(earlier, read).isdisjoint(writes)
+        )
+
+    def one_unit(self, members: list[int]) -> bool:
+        """The items make one nest, or nests that can share their outermost loop."""
+        others = [i for i in range(len(self.items)) if i not in members]
+        outside = self.live_out | self._names(others, _touched)
+        scoped = {k: replace(b, transient=b.transient and k not in outside) for k, b in self.buffers.items()}
+        body = tuple(n for i in members for n in self.items[i])
+        nest = normalise(LoopNest("unit", scoped, body, self.parameters))
+        return len(nest.body) == 1 or fuse_outermost(nest) is not None
+
+    def _names(self, items: list[int], of: Callable[[Node], set[str]]) -> set[str]:
+        return {name for i in items for node in self.items[i] for name in of(node)}
+
+
+def _touched(node: Node) -> set[str]:
+    return {a.load.buffer for a in accesses(node)}
+
+
 def partition(
     items: Sequence[tuple[Node, ...]],
     buffers: Mapping[str, Buffer],
@@ -49,23 +88,18 @@ def partition(
     data flows between them and the result is one nest or nests that can share their outermost loop.
     `live_out`: buffers read after the program (everything that is not transient, at least).
     """
+    program = _Program(items, buffers, live_out, parameters or {})
     units: list[list[int]] = []
     for index in range(len(items)):
-        home = _home(units, index, items, buffers, live_out, parameters or {})
+        home = _home(units, index, program)
         if home is None:
             units.append([index])
         else:
             units[home].append(index)
-    return _join(units, items, buffers, live_out, parameters or {})
+    return _join(units, program)
 
 
-def _join(
-    units: list[list[int]],
-    items: Sequence[tuple[Node, ...]],
-    buffers: Mapping[str, Buffer],
-    live_out: set[str],
-    parameters: Mapping[str, int],
-) -> list[list[int]]:
+def _join(units: list[list[int]], program: _Program) -> list[list[int]]:
     """Join units that data flows between: an item that starts a new value (an initial value, say) opens
     a unit of its own, and what follows must not be cut off from what came before."""
     joined = True
@@ -73,11 +107,11 @@ def _join(
         joined = False
         for later in range(1, len(units)):
             for earlier in range(later - 1, -1, -1):
-                place = _joint_place(units, earlier, later, items)
+                place = _joint_place(units, earlier, later, program)
                 members = sorted(units[earlier] + units[later])
                 if place is None or len(members) > MAX_UNIT_ITEMS:
                     continue
-                if _one_unit(members, items, buffers, live_out, parameters):
+                if program.one_unit(members):
                     units[place] = members
                     del units[later if place == earlier else earlier]
                     joined = True
@@ -87,97 +121,43 @@ def _join(
     return units
 
 
-def _joint_place(
-    units: list[list[int]], earlier: int, later: int, items: Sequence[tuple[Node, ...]]
-) -> int | None:
+def _joint_place(units: list[list[int]], earlier: int, later: int, program: _Program) -> int | None:
     """Where the two units may run as one: at the place of one of them, past what lies between."""
-    if not any(_flows(units[earlier], i, items) for i in units[later]):
+    if not program.flows(units[earlier], units[later]):
         return None
     between = units[earlier + 1 : later]
-    if not any(_depends(unit, i, items) for unit in between for i in units[later]):
+    if not any(program.depends(unit, units[later]) for unit in between):
         return earlier
-    if not any(_depends(units[earlier], i, items) for unit in between for i in unit):
+    if not any(program.depends(units[earlier], unit) for unit in between):
         return later
     return None
 
 
-def _home(
-    units: list[list[int]],
-    index: int,
-    items: Sequence[tuple[Node, ...]],
-    buffers: Mapping[str, Buffer],
-    live_out: set[str],
-    parameters: Mapping[str, int],
-) -> int | None:
+def _home(units: list[list[int]], index: int, program: _Program) -> int | None:
     """The earliest-placed unit that item `index` may join, walking back until a dependence forbids."""
     for position in range(len(units) - 1, -1, -1):
         unit = units[position]
-        if len(unit) < MAX_UNIT_ITEMS and _flows(unit, index, items):
-            if _one_unit([*unit, index], items, buffers, live_out, parameters):
-                return position
-        if _depends(unit, index, items):
+        if len(unit) < MAX_UNIT_ITEMS and program.flows(unit, [index]) and program.one_unit([*unit, index]):
+            return position
+        if program.depends(unit, [index]):
             # The item cannot move before this unit, but an earlier, independent unit may move after it.
-            return (
-                None
-                if position == 0
-                else _pull_forward(units, position, index, items, buffers, live_out, parameters)
-            )
+            return _pull_forward(units, position, index, program)
     return None
 
 
-def _pull_forward(
-    units: list[list[int]],
-    position: int,
-    index: int,
-    items: Sequence[tuple[Node, ...]],
-    buffers: Mapping[str, Buffer],
-    live_out: set[str],
-    parameters: Mapping[str, int],
-) -> int | None:
+def _pull_forward(units: list[list[int]], position: int, index: int, program: _Program) -> int | None:
     """Let an earlier unit that feeds the item (typically an initial value) move behind the units
     between, when none of them depends on it."""
     for earlier in range(position - 1, -1, -1):
         unit = units[earlier]
-        between = units[earlier + 1 :]
-        if not _flows(unit, index, items) or any(
-            _depends(unit, i, items) for later in between for i in later
-        ):
+        if not program.flows(unit, [index]):
             continue
-        if len(unit) < MAX_UNIT_ITEMS and _one_unit([*unit, index], items, buffers, live_out, parameters):
+        if any(program.depends(unit, later) for later in units[earlier + 1 :]):
+            continue
+        if len(unit) < MAX_UNIT_ITEMS and program.one_unit([*unit, index]):
             units.append(units.pop(earlier))
             return len(units) - 1
     return None
-
-
-def _flows(unit: list[int], index: int, items: Sequence[tuple[Node, ...]]) -> bool:
-    produced = {w for i in unit for n in items[i] for w in written(n)}
-    touched = {a.load.buffer for n in items[index] for a in accesses(n)}
-    return not produced.isdisjoint(touched)
-
-
-def _depends(unit: list[int], index: int, items: Sequence[tuple[Node, ...]]) -> bool:
-    """Flow, anti or output dependence between a unit and a later item."""
-    wrote = {w for i in unit for n in items[i] for w in written(n)}
-    has_read = {r for i in unit for n in items[i] for r in read(n)}
-    writes = {w for n in items[index] for w in written(n)}
-    reads_ = {r for n in items[index] for r in read(n)}
-    return not (wrote.isdisjoint(writes | reads_) and has_read.isdisjoint(writes))
-
-
-def _one_unit(
-    members: list[int],
-    items: Sequence[tuple[Node, ...]],
-    buffers: Mapping[str, Buffer],
-    live_out: set[str],
-    parameters: Mapping[str, int],
-) -> bool:
-    outside = set(live_out)
-    for i, item in enumerate(items):
-        if i not in members:
-            outside |= {a.load.buffer for n in item for a in accesses(n)}
-    scoped = {k: replace(b, transient=b.transient and k not in outside) for k, b in buffers.items()}
-    nest = normalise(LoopNest("unit", scoped, tuple(n for i in members for n in items[i]), parameters))
-    return len(nest.body) == 1 or fuse_outermost(nest) is not None
 
 
 def fuse_outermost(nest: LoopNest) -> LoopNest | None:
