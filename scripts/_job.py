@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 
 import click
 
+from gnnperf.cli.options import released_checkpoint
 from gnnperf.cli.output import Report, stdout_to_stderr, write
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
@@ -24,17 +26,29 @@ GNNPERF = (sys.executable, "-m", "gnnperf")
 """The command line tool of the environment that runs the job."""
 
 
-def run_job(work: Callable[[], tuple[Report, bool]], *, as_json: bool) -> int:
+def job_parser(description: str | None, failure: str) -> argparse.ArgumentParser:
+    """The options of every job that runs `gnnperf retrieve`. failure: what exit code 1 means."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"Exit code 1: {failure}.",
+    )  # fmt: skip
+    parser.add_argument("-k", "--candidates", type=int, default=3, help="measured per nest (default 3)")
+    parser.add_argument("--checkpoint", type=Path, default=released_checkpoint(), metavar="DIR")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def run_job(work: Callable[[argparse.Namespace], tuple[Report, bool]], arguments: argparse.Namespace) -> int:
     """Do the work, print its report, return the exit code: 1 where the work found something wrong."""
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
     try:
         with stdout_to_stderr():
-            report, good = work()
+            report, good = work(arguments)
     except GnnperfError as error:
         say(f"{Path(sys.argv[0]).name}: {error}")
         return error.exit_code
-    write(report, as_json=as_json)
+    write(report, as_json=arguments.json)
     return 0 if good else 1
 
 

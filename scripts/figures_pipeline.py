@@ -25,10 +25,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _job import GNNPERF, REPO, Retrieved, machine, retrieve, run_job, say
+from _job import GNNPERF, REPO, Retrieved, job_parser, machine, retrieve, run_job, say
 
 from gnnperf.cli.main import VERBS
-from gnnperf.cli.options import released_checkpoint
 from gnnperf.cli.output import Report
 
 CORPUS = REPO / "configs" / "corpus" / "first.yaml"
@@ -275,17 +274,10 @@ def _text(seconds: float) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Exit code 1: a figure misses its limit.",
-    )  # fmt: skip
+    parser = job_parser(__doc__, "a figure misses its limit")
     parser.add_argument("--only", action="append", choices=PARTS, help="this part; may be repeated")
     parser.add_argument("--runs", type=int, default=3, help="of `retrieve` on each kernel (default 3)")
-    parser.add_argument("-k", "--candidates", type=int, default=3, help="measured candidates (default 3)")
-    parser.add_argument("--checkpoint", type=Path, default=released_checkpoint(), metavar="DIR")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    arguments = parser.parse_args()
-    return run_job(lambda: measure(arguments), as_json=arguments.json)
+    return run_job(measure, parser.parse_args())
 
 
 if __name__ == "__main__":

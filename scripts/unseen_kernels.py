@@ -28,9 +28,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from _job import REPO, machine, retrieve, run_job, say
+from _job import REPO, job_parser, machine, retrieve, run_job, say
 
-from gnnperf.cli.options import released_checkpoint
 from gnnperf.cli.output import Report
 from gnnperf.errors import InputError
 
@@ -228,17 +227,10 @@ def _speedup(row: Row) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="Exit code 1: a kernel is wrong, failed, is slower, or was not tuned and nothing says why.",
-    )  # fmt: skip
+    parser = job_parser(__doc__, "a kernel is wrong, failed, is slower, or is left untuned without a reason")
     parser.add_argument("--kernel", action="append", metavar="NAME", help="this kernel; may be repeated")
-    parser.add_argument("-k", "--candidates", type=int, default=3, help="measured per nest (default 3)")
     parser.add_argument("--no-numpy", action="store_true", help="do not compare with the NumPy references")
-    parser.add_argument("--checkpoint", type=Path, default=released_checkpoint(), metavar="DIR")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    options = parser.parse_args()
-    return run_job(lambda: measure(options), as_json=options.json)
+    return run_job(measure, parser.parse_args())
 
 
 if __name__ == "__main__":
