@@ -157,6 +157,11 @@ class LoopNest:
         """Every loop, outermost first, in program order."""
         return (n for n in walk(self.body) if isinstance(n, Loop))
 
+    @property
+    def has_loops(self) -> bool:
+        """Whether there is anything to schedule."""
+        return any(isinstance(n, Loop) for n in self.body)
+
     def statements(self) -> Iterator[Statement]:
         return (n for n in walk(self.body) if isinstance(n, Statement))
 

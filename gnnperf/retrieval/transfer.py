@@ -103,7 +103,7 @@ class Transfer:
 
     def ask(self) -> list[Query]:
         """Graphs, embeddings, neighbours and ranked candidates of all nests."""
-        units = [u for u in self.kernel.units if u.skipped is None and any(True for _ in u.nest.loops())]
+        units = [u for u in self.kernel.units if u.skipped is None and u.nest.has_loops]
         queries = self._timed("graphs", lambda: [Query(u, unit_graph(u)) for u in units])
         if not queries:
             return []

@@ -82,7 +82,7 @@ class Collector:
             if unit.skipped is not None:
                 self.warn(f"{entry.kernel}: {unit.name}: {unit.skipped}")
                 continue
-            if not any(True for _ in unit.nest.loops()):
+            if not unit.nest.has_loops:
                 continue
             graph = unit_graph(unit)
             try:
