@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ STATUSES = frozenset({"ok", "wrong_result", "not_applicable", "build_error", "ru
 @dataclass(frozen=True)
 class CorpusNest:
     """One nest: what is embedded (its graph, with the dynamic profile if one was taken), and where it
-    comes from. `baseline_s` is in seconds."""
+    comes from. `baseline_s` is in seconds, `symbols` are the sizes that the kernel was specialised to."""
 
     digest: str
     kernel: str
@@ -36,6 +36,7 @@ class CorpusNest:
     graph: ProgramGraph
     baseline: str
     baseline_s: float
+    symbols: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -196,6 +197,7 @@ def _nest(where: str, raw: Mapping[str, Any]) -> CorpusNest:
             graph=replace(graph, profile=raw.get("profile") or graph.profile),
             baseline=raw["baseline"],
             baseline_s=float(raw["baseline_s"]),
+            symbols=dict(raw.get("symbols") or {}),
         )
     except (InputError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{where}: not a nest of this version ({error}); collect it again") from error

@@ -48,7 +48,7 @@ def regret_matrix(measurements: Sequence[Mapping[str, CorpusMeasurement]]) -> ND
         f32[n, n]; NaN where no best schedule of j was measured on i, and on the diagonal (a nest
         is not its own neighbour).
     """
-    known = [_relative_runtimes(of_nest) for of_nest in measurements]
+    known = [relative_runtimes(of_nest) for of_nest in measurements]
     best = [min(runtimes.values(), key=lambda r: r.share) for runtimes in known]
     winners = [_winners(runtimes) for runtimes in known]
     regret = np.full((len(known), len(known)), np.nan, dtype=np.float32)
@@ -59,8 +59,8 @@ def regret_matrix(measurements: Sequence[Mapping[str, CorpusMeasurement]]) -> ND
     return regret
 
 
-def _relative_runtimes(of_nest: Mapping[str, CorpusMeasurement]) -> dict[str, Relative]:
-    """Schedule id -> runtime, of the schedules that worked, and of the baseline."""
+def relative_runtimes(of_nest: Mapping[str, CorpusMeasurement]) -> dict[str, Relative]:
+    """Schedule id -> runtime, of the schedules that worked, and of the baseline under `BASELINE`."""
     runtimes = {BASELINE: Relative(1.0, 1.0, 1.0)}
     for schedule, m in of_nest.items():
         if m.runtime_s and m.interval_s and m.baseline_s and m.baseline_interval_s:
@@ -69,6 +69,11 @@ def _relative_runtimes(of_nest: Mapping[str, CorpusMeasurement]) -> dict[str, Re
                 m.runtime_s / m.baseline_s, low / baseline_high, high / baseline_low
             )
     return runtimes
+
+
+def regret_of(achieved: Relative, best: Relative) -> float:
+    """ln(achieved runtime / best known runtime), in nats; 0 for a tie with the best (design 2)."""
+    return 0.0 if achieved.ties(best) else max(0.0, math.log(achieved.share / best.share))
 
 
 def _winners(runtimes: Mapping[str, Relative]) -> list[str]:
@@ -85,9 +90,7 @@ def _regret(
 ) -> float:
     for schedule in schedules:
         if schedule in known:
-            if known[schedule].ties(best):
-                return 0.0
-            return min(math.log(known[schedule].share / best.share), REGRET_CAP)
+            return min(regret_of(known[schedule], best), REGRET_CAP)
         if schedule in of_nest:
             return REGRET_CAP
     return math.nan

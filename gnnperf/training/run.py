@@ -129,7 +129,7 @@ def train(args: Sequence[str]) -> TrainingRun:
         InputError: a bad option, config or corpus.
     """
     try:
-        with _quiet_libraries():
+        with quiet_libraries():
             cli = TrainCLI(args)
     except ArgumentError as error:
         raise InputError(f"{_first_line(error)}; see `gnnperf train fit --help`") from error
@@ -147,7 +147,7 @@ def train(args: Sequence[str]) -> TrainingRun:
 
 
 @contextmanager
-def _quiet_libraries() -> Iterator[None]:
+def quiet_libraries() -> Iterator[None]:
     """Leave out what Lightning and jsonargparse say to their callers, which is not for ours."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)  # what is below advertises
