@@ -80,6 +80,11 @@ class Measurement:
             speedup_interval((base_lo, base_hi), (lo, hi)),
         )
 
+    @property
+    def faster_beyond_noise(self) -> bool:
+        """The whole interval of the speedup lies above 1."""
+        return self.speedup_interval is not None and self.speedup_interval[0] > 1.0
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return asdict(self)

@@ -95,7 +95,7 @@ def _refusal(measurement: Measurement) -> str:
     """Why a tuned kernel is not kept; empty where it is."""
     if measurement.status != "ok":
         return f"the tuned kernel failed as a whole ({measurement.status}: {measurement.detail})"
-    if measurement.speedup_interval is None or measurement.speedup_interval[0] <= 1.0:
+    if not measurement.faster_beyond_noise:
         return f"the tuned kernel is not faster as a whole beyond noise ({measurement.speedup:.2f}x)"
     return ""
 
@@ -107,10 +107,5 @@ def _best_tried(query: Query) -> Recipe | None:
 
 
 def _undecided(measurement: Measurement) -> bool:
-    interval = measurement.speedup_interval
-    return (
-        measurement.status == "ok"
-        and interval is not None
-        and measurement.speedup is not None
-        and interval[0] <= 1.0 < measurement.speedup
-    )
+    """It looks faster, but noise may be all there is to it."""
+    return (measurement.speedup or 0.0) > 1.0 and not measurement.faster_beyond_noise

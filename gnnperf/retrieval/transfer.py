@@ -229,12 +229,8 @@ class Transfer:
 
 
 def _winner(tried: Sequence[tuple[Candidate, Measurement]]) -> tuple[Candidate, Measurement] | None:
-    """The fastest candidate whose whole speedup interval is above 1."""
-    good = [
-        (c, m)
-        for c, m in tried
-        if m.status == "ok" and m.speedup_interval is not None and m.speedup_interval[0] > 1.0 and m.runtime_s
-    ]
+    """The fastest candidate that beats the baseline."""
+    good = [pair for pair in tried if pair[1].faster_beyond_noise]
     return min(good, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
 
 

@@ -75,3 +75,11 @@ def test_several_processes_pool_to_the_median_and_the_envelope() -> None:
     assert pool([runs[0], failed]) == failed
     assert pool(runs[:1]) == runs[0]
     assert Limits().processes == 1
+
+
+def test_faster_beyond_noise_means_the_whole_interval() -> None:
+    assert Measurement.from_samples([0.9] * 6, [1.0] * 6).faster_beyond_noise
+    touching = Measurement.from_samples([0.9] * 5 + [1.0], [1.0] * 6)
+    assert (touching.speedup, touching.faster_beyond_noise) == (1.0 / 0.9, False)
+    assert not Measurement.from_samples([0.9] * 6).faster_beyond_noise, "there was nothing to beat"
+    assert not Measurement("timeout").faster_beyond_noise
