@@ -6,6 +6,7 @@ accept beyond noise -> splice -> verify and measure the whole kernel (design, se
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from gnnperf.devices import DeviceSpec
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.dace import BaselineName, DaceKernel, Unit, capture_inputs
 from gnnperf.graph import ProgramGraph
-from gnnperf.measure import Compiler, Measurement, Runner
+from gnnperf.measure import Compiler, Measurement, Runner, Source
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.assemble import Assembly, assemble
 from gnnperf.retrieval.neighbours import Calibration, nearest
@@ -58,6 +59,8 @@ class Query:
     reason: str = ""
     """Why it is abstained from; empty where it is not."""
     case: UnitCase | None = None
+    share: float | None = None
+    """Of the kernel's runtime that it takes, once it was measured."""
     tried: list[tuple[Candidate, Measurement]] = field(default_factory=list)
     winner: tuple[Candidate, Measurement] | None = None
 
@@ -133,10 +136,11 @@ class Transfer:
 
     def measure(self, queries: list[Query], whole: WholeKernel, compiler: Compiler, runner: Runner) -> None:
         """Verify and time the first k distinct candidates of every nest; pick winners."""
-        deadline = None if self.options.budget_s is None else time.monotonic() + self.options.budget_s
+        budget_s = self.options.budget_s
+        deadline = math.inf if budget_s is None else time.monotonic() + budget_s
         open_queries = [q for q in queries if not q.reason]
         for number, query in enumerate(open_queries):
-            if deadline is not None and time.monotonic() > deadline:
+            if time.monotonic() > deadline:
                 query.reason = OUT_OF_TIME
                 continue
             self.notify(f"nest {number + 1} of {len(open_queries)}: {query.unit.nest.name}")
@@ -145,34 +149,23 @@ class Transfer:
             except GnnperfError as error:
                 query.reason = f"the nest cannot be measured alone: {error}"
                 continue
-            share = query.case.baseline_s * (query.unit.executions or 1) / whole.baseline_s
-            if share < WORTHLESS_SHARE:
-                query.reason = f"{share:.2%} of the kernel's runtime: not worth a trial"
-                continue
-            self._try(query, compiler, runner, deadline)
+            query.share = min(1.0, query.case.baseline_s * (query.unit.executions or 1) / whole.baseline_s)
+            if query.share < WORTHLESS_SHARE:
+                query.reason = f"{query.share:.2%} of the kernel's runtime: not worth a trial"
+            elif time.monotonic() > deadline:
+                query.reason = OUT_OF_TIME
+            else:
+                self._try(query, Bench(query.case.case, compiler, runner, query.case.limits), deadline)
 
-    def _try(self, query: Query, compiler: Compiler, runner: Runner, deadline: float | None) -> None:
-        assert query.case is not None
-        bench = Bench(query.case.case, compiler, runner, query.case.limits)
-        measured = 0
-        codes: set[str] = set()
-        for candidate in query.candidates:
-            if measured == self.options.k or (deadline is not None and time.monotonic() > deadline):
+    def _try(self, query: Query, bench: Bench, deadline: float) -> None:
+        chosen = _first_distinct(query.candidates, bench, self.options.k)
+        for candidate, measurement in zip(chosen, bench.measure(list(chosen.values())), strict=True):
+            query.tried.append((candidate, measurement))
+            # All are compiled together, so the first is measured however long that took.
+            if measurement.status != "not_applicable" and time.monotonic() > deadline:
                 break
-            source = bench.prepare(candidate.schedule)
-            if isinstance(source, Measurement):
-                query.tried.append((candidate, source))
-                continue
-            if source.text in codes:
-                continue
-            codes.add(source.text)
-            (trial,) = bench.run([candidate.schedule], candidate.neighbour)
-            query.tried.append((candidate, trial.measurement))
-            measured += 1
         query.winner = _winner(query.tried)
-        if not query.tried:
-            query.reason = OUT_OF_TIME
-        elif query.winner is None:
+        if query.winner is None:
             query.reason = "none of the candidates was faster than the baseline beyond noise"
 
     # ------------------------------------------------------------------ reporting
@@ -219,13 +212,32 @@ class Transfer:
             note=note,
             candidates_measured=sum(m.status != "not_applicable" for q in queries for _, m in q.tried),
             wall_s=time.monotonic() - self.started,
-            nests=[nest_report(q, self.options.k, whole, assembly) for q in queries],
+            nests=[nest_report(q, self.options.k, assembly) for q in queries],
             skipped=[
                 *({"part": part.label, "reason": part.reason} for part in self.kernel.skipped),
                 *({"part": u.name, "reason": u.skipped} for u in self.kernel.units if u.skipped is not None),
             ],
             stages_s=dict(self.stages_s),
         )
+
+
+def _first_distinct(
+    candidates: Sequence[Candidate], bench: Bench, k: int
+) -> dict[Candidate, Source | Measurement]:
+    """The first k candidates that apply and lower to code of their own; before and between them, those
+    that do not apply."""
+    chosen: dict[Candidate, Source | Measurement] = {}
+    codes: set[str] = set()
+    for candidate in candidates:
+        if len(codes) == k:
+            break
+        prepared = bench.prepare(candidate.schedule)
+        if isinstance(prepared, Source):
+            if prepared.text in codes:
+                continue
+            codes.add(prepared.text)
+        chosen[candidate] = prepared
+    return chosen
 
 
 def _winner(tried: Sequence[tuple[Candidate, Measurement]]) -> tuple[Candidate, Measurement] | None:
@@ -243,7 +255,7 @@ def _why_kept(queries: Sequence[Query]) -> str:
     return "no schedule was faster than the baseline beyond noise; the baseline is kept"
 
 
-def nest_report(query: Query, k: int, whole: WholeKernel | None, assembly: Assembly | None) -> NestReport:
+def nest_report(query: Query, k: int, assembly: Assembly | None) -> NestReport:
     """What is said of one nest."""
     baseline_s = query.case.baseline_s if query.case else None
     best_s = query.winner[1].runtime_s if query.winner else baseline_s
@@ -252,9 +264,6 @@ def nest_report(query: Query, k: int, whole: WholeKernel | None, assembly: Assem
     if not tried:
         pending = [(c, None) for c in query.candidates[:k]]
         tried = [_tried(rank_, c, m) for rank_, (c, m) in enumerate(pending, start=1)]
-    share = None
-    if whole is not None and baseline_s is not None:
-        share = min(1.0, baseline_s * (query.unit.executions or 1) / whole.baseline_s)
     return NestReport(
         name=query.unit.nest.name,
         digest=query.graph.digest,
@@ -264,7 +273,7 @@ def nest_report(query: Query, k: int, whole: WholeKernel | None, assembly: Assem
         reason=_AS_FAST if schedule and not query.winner else query.reason,
         accepted=schedule.to_dict() if schedule else None,
         accepted_words=schedule.describe() if schedule else "",
-        share=share,
+        share=query.share,
         candidates=tried,
         neighbours=[
             {

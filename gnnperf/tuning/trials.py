@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -47,9 +47,7 @@ class NestCase:
 class Builder(Protocol):
     """`gnnperf.measure.Compiler`, or the replay of one."""
 
-    def build_all(
-        self, sources: Iterable[Source], progress: Callable[[int], None] | None = None
-    ) -> list[Any]: ...
+    def build_all(self, sources: Iterable[Source]) -> list[Any]: ...
 
 
 class Timer(Protocol):
@@ -68,23 +66,15 @@ class Bench:
         self._measured: dict[str, Measurement] = {}
 
     def run(
-        self,
-        recipes: Sequence[Recipe],
-        origin: str,
-        progress: Callable[[int], None] | None = None,
-        stop: Callable[[], bool] = lambda: False,
+        self, recipes: Sequence[Recipe], origin: str, stop: Callable[[], bool] = lambda: False
     ) -> list[Trial]:
         """One trial per recipe, in order; ends early, after a whole trial, once `stop()` holds."""
-        prepared = [(recipe, self.prepare(recipe)) for recipe in recipes]
-        new = {p.text: p for _, p in prepared if isinstance(p, Source) and digest_of(p) not in self._measured}
-        libraries = dict(zip(new, self.compiler.build_all(new.values()), strict=True))
+        measurements = self.measure([self.prepare(recipe) for recipe in recipes])
         trials: list[Trial] = []
-        for recipe, source in prepared:
+        for recipe in recipes:
             if stop():
                 break
-            trials.append(Trial(recipe, self._measure(source, libraries), origin))
-            if progress:
-                progress(1)
+            trials.append(Trial(recipe, next(measurements), origin))
         return trials
 
     def prepare(self, recipe: Recipe) -> Source | Measurement:
@@ -94,11 +84,13 @@ class Bench:
         except NotApplicable as error:
             return Measurement("not_applicable", detail=str(error))
 
-    def _measure(
-        self, source: Source | Measurement, libraries: Mapping[str, Library | BuildError]
-    ) -> Measurement:
-        if isinstance(source, Measurement):
-            return source
+    def measure(self, prepared: Sequence[Source | Measurement]) -> Iterator[Measurement]:
+        """Compile at once what `prepare` returned, then measure one after another, as asked for."""
+        new = {p.text: p for p in prepared if isinstance(p, Source) and digest_of(p) not in self._measured}
+        libraries = dict(zip(new, self.compiler.build_all(new.values()), strict=True))
+        return (p if isinstance(p, Measurement) else self._measure(p, libraries) for p in prepared)
+
+    def _measure(self, source: Source, libraries: Mapping[str, Library | BuildError]) -> Measurement:
         key = digest_of(source)
         if key not in self._measured:
             library = libraries[source.text]

@@ -27,9 +27,7 @@ class Workshop:
         self.timed: list[str] = []
         self.refuse: Callable[[str], bool] = lambda _: False
 
-    def build_all(
-        self, sources: Iterable[Source], progress: Callable[[int], None] | None = None
-    ) -> list[Any]:
+    def build_all(self, sources: Iterable[Source]) -> list[Any]:
         return [self._build(source) for source in sources]
 
     def _build(self, source: Source) -> Library | BuildError:
