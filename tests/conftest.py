@@ -1,14 +1,20 @@
-"""What all tests share: the hypothesis profiles and golden files."""
+"""What all tests share: the hypothesis profiles, golden files, a compiler, a runner and an encoder."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from gnnperf.measure import Compiler, Runner
+
+if TYPE_CHECKING:
+    from gnnperf.nn import Bundle
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -40,3 +46,37 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8"), f"differs from {path}; --update-golden takes it"
 
     return check
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Iterator[Compiler]:
+    """What was compiled for one test of a file is there for the next."""
+    with Compiler() as shared:
+        yield shared
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    with Runner() as shared:
+        yield shared
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of an encoder with random weights: nests are at points of their own, whatever was learned."""
+    import torch
+
+    from gnnperf.nn import Encoder, EncoderConfig, save_bundle
+
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("checkpoint")
+    save_bundle(folder, Encoder(EncoderConfig()))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bundle(checkpoint: Path) -> Bundle:
+    """`checkpoint`, loaded."""
+    from gnnperf.nn import load_bundle
+
+    return load_bundle(checkpoint)

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from gnnperf.cli.main import run
-from gnnperf.nn import Encoder, EncoderConfig, save_bundle
 
 KERNELS = """
 import dace
@@ -51,55 +49,48 @@ def kernels(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An encoder with random weights: what is tested here does not depend on what it learned."""
-    folder = tmp_path_factory.mktemp("bundle")
-    torch.manual_seed(0)
-    save_bundle(folder, Encoder(EncoderConfig()))
-    return folder
-
-
 def test_json_has_a_digest_and_a_unit_vector_per_nest(
-    kernels: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+    kernels: Path, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     specs = [f"{kernels}:scale", f"{kernels}:transposed"]
-    assert run(["embed", *specs, "--set", "N=64", "--checkpoint", str(bundle), "--json"]) == 0
+    assert run(["embed", *specs, "--set", "N=64", "--checkpoint", str(checkpoint), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [nest["kernel"] for nest in document["nests"]] == specs
     assert len({nest["digest"] for nest in document["nests"]}) == 2
     vectors = np.array([nest["embedding"] for nest in document["nests"]])
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
-    assert document["encoder_id"] == json.loads((bundle / "metadata.json").read_text())["encoder_id"]
+    assert document["encoder_id"] == json.loads((checkpoint / "metadata.json").read_text())["encoder_id"]
 
 
 def test_equal_programs_are_at_one_point(
-    kernels: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+    kernels: Path, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nests = []
     for name, size in (("scale", "N=64"), ("renamed", "M=64")):
-        assert run(["embed", f"{kernels}:{name}", "--set", size, "--checkpoint", str(bundle), "--json"]) == 0
+        assert (
+            run(["embed", f"{kernels}:{name}", "--set", size, "--checkpoint", str(checkpoint), "--json"]) == 0
+        )
         nests += json.loads(capsys.readouterr().out)["nests"]
     assert nests[0]["digest"] == nests[1]["digest"]
     assert nests[0]["embedding"] == nests[1]["embedding"]
 
 
 def test_loops_over_data_have_the_extent_they_have_on_the_inputs(
-    kernels: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+    kernels: Path, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     digests = []
     for inputs in ("long_rows", "short_rows"):
         sizes = ["--set", "N=64", "--set", "M=4096", "--inputs", f"{kernels}:{inputs}"]
-        assert run(["embed", f"{kernels}:row_sums", *sizes, "--checkpoint", str(bundle), "--json"]) == 0
+        assert run(["embed", f"{kernels}:row_sums", *sizes, "--checkpoint", str(checkpoint), "--json"]) == 0
         digests += [nest["digest"] for nest in json.loads(capsys.readouterr().out)["nests"]]
     assert len(digests) == len(set(digests)) == 2
 
 
 def test_table_names_the_nearest_of_the_others(
-    kernels: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+    kernels: Path, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     specs = [f"{kernels}:scale", f"{kernels}:transposed"]
-    assert run(["embed", *specs, "--set", "N=64", "--checkpoint", str(bundle)]) == 0
+    assert run(["embed", *specs, "--set", "N=64", "--checkpoint", str(checkpoint)]) == 0
     header, first, second = capsys.readouterr().out.splitlines()
     assert header.split()[:3] == ["kernel", "nest", "digest"]
     assert "transposed" in first.split()[-2]
@@ -115,9 +106,9 @@ def test_table_names_the_nearest_of_the_others(
     ],
 )
 def test_bad_kernels_are_one_line_and_exit_code_2(
-    kernel: str, message: str, kernels: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+    kernel: str, message: str, kernels: Path, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["embed", kernel.format(kernels=kernels), "--checkpoint", str(bundle)]) == 2
+    assert run(["embed", kernel.format(kernels=kernels), "--checkpoint", str(checkpoint)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1

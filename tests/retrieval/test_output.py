@@ -6,7 +6,6 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +49,6 @@ np.testing.assert_allclose(y, expected, rtol=1e-5)
 np.testing.assert_allclose(total, expected.sum(axis=1), rtol=1e-4, atol=1e-4)
 assert json.load(open(sys.argv[1] + "/report.json")) == {"answer": 42}
 """
-
-
-@pytest.fixture(scope="module")
-def compiler() -> Iterator[Compiler]:
-    with Compiler() as shared:
-        yield shared
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from retrieval.records import recipe
 from synthetic import DEVICE, measurement, nest, nest_like, write_corpus
 
-from gnnperf.nn import Bundle, Encoder, EncoderConfig, save_bundle
+from gnnperf.nn import Bundle
 from gnnperf.retrieval import Calibration, nearest
 from gnnperf.retrieval.neighbours import CALIBRATION
 from gnnperf.retrieval.release import Replayed, build_store, calibrate, records_of, replay, save_calibration
@@ -27,13 +26,6 @@ FAST, SLOW, WRONG, UNFIT = recipe(1), recipe(2), recipe(3), recipe(4)
 def line(digest: str, schedule: Recipe, runtime_s: float | None, **changes: str) -> dict[str, Any]:
     """A measurement of a corpus."""
     return {**measurement(digest, schedule.id, runtime_s, **changes), "schedule": schedule.to_dict()}
-
-
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """Random weights: what is tested here does not depend on what was learned."""
-    torch.manual_seed(0)
-    return save_bundle(tmp_path_factory.mktemp("bundle"), Encoder(EncoderConfig()))
 
 
 @pytest.fixture(scope="module")

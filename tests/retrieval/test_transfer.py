@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from retrieval.records import DEVICE, make_nest, make_record, recipe
 
 from gnnperf.devices import describe_host
@@ -17,7 +16,7 @@ from gnnperf.errors import BuildError, NotApplicable
 from gnnperf.frontends.dace import DaceKernel, load_kernel
 from gnnperf.measure import Compiler, Runner, Source
 from gnnperf.nests import LoopNest
-from gnnperf.nn import Bundle, Encoder, EncoderConfig, save_bundle
+from gnnperf.nn import Bundle
 from gnnperf.retrieval import Calibration, Retrieval, assemble, transfer
 from gnnperf.retrieval.records import remember
 from gnnperf.retrieval.transfer import Options, Query, Transfer
@@ -41,7 +40,7 @@ FAULTS = {
     "segfault": "*(volatile int*)16 = 1;",
     "endless": "for (volatile int go = 1; go;) {}",
     "wrong": "return;",
-    "hungry": "for (;;) __builtin_memset(new char[1 << 24], 1, 1 << 24);",
+    "hungry": "for (;;) *(volatile char*)new char[1 << 24] = 1;",
     "no code": "this is no C++;",
     "exits": "__builtin_exit(0);",
 }
@@ -55,26 +54,6 @@ STATUS = {
     "no code": ("build_error", "error:"),
     "exits": ("run_error", "exit code 0"),
 }
-
-
-@pytest.fixture(scope="module")
-def compiler() -> Iterator[Compiler]:
-    """Shared: what was compiled for one test is there for the next."""
-    with Compiler() as shared:
-        yield shared
-
-
-@pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
-    with Runner() as shared:
-        yield shared
-
-
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """Random weights: a nest is at its own point whatever was learned."""
-    torch.manual_seed(0)
-    return save_bundle(tmp_path_factory.mktemp("bundle"), Encoder(EncoderConfig()))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +41,6 @@ entries:
   - {{kernel: kernels.py:doubled, family: elementwise, symbols: {{N: 300}}}}
   - {{kernel: kernels.py:total, family: reduction, symbols: {{N: 40}}}}
 """
-
-
-@pytest.fixture(scope="module")
-def compiler() -> Iterator[Compiler]:
-    with Compiler() as shared:
-        yield shared
-
-
-@pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
-    with Runner() as shared:
-        yield shared
 
 
 @pytest.fixture
