@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from retrieval.records import DEVICE, make_nest, make_record, recipe
 from gnnperf.devices import describe_host
 from gnnperf.errors import BuildError, NotApplicable
 from gnnperf.frontends.dace import DaceKernel, load_kernel
-from gnnperf.measure import Compiler, Runner, Source
+from gnnperf.measure import Compiler, Measurement, Runner, Source
 from gnnperf.nests import LoopNest
 from gnnperf.nn import Bundle
 from gnnperf.retrieval import Calibration, Retrieval, assemble, transfer
@@ -22,7 +23,7 @@ from gnnperf.retrieval.records import remember
 from gnnperf.retrieval.transfer import Options, Query, Transfer
 from gnnperf.schedules import Recipe
 from gnnperf.store import Store
-from gnnperf.tuning import source_of, trials
+from gnnperf.tuning import Bench, source_of, trials
 from gnnperf.tuning.cases import unit_graph
 
 KERNEL = """
@@ -185,6 +186,41 @@ def test_what_does_not_apply_gives_way_to_the_next(
     assert statuses(queries) == ["not_applicable", "ok", "ok"]
     assert [c.schedule for c, _ in queries[0].tried] == [recipe(1), FAST, recipe(2)]
     assert answer.candidates_measured == 2
+
+
+def test_candidates_are_compiled_together(make_transfer: Callable[..., Transfer], runner: Runner) -> None:
+    batches: list[list[Source]] = []
+
+    class Watched(Compiler):
+        def build_all(self, sources: Iterable[Source], *rest: Any) -> list[Any]:
+            batches.append(list(sources))
+            return super().build_all(batches[-1], *rest)
+
+    with Watched() as compiler:
+        make_transfer([FAST, recipe(1), recipe(2), recipe(3)], k=3).run(compiler, runner)
+    assert [len(batch) for batch in batches if batch[0].protocol == "plain"] == [3]
+
+
+def test_the_time_budget_ends_the_trials_of_a_nest(
+    make_transfer: Callable[..., Transfer],
+    monkeypatch: pytest.MonkeyPatch,
+    compiler: Compiler,
+    runner: Runner,
+) -> None:
+    """However long compiling took, the first of what was compiled is measured."""
+    now_s = 0.0
+
+    class SlowToBuild(Bench):
+        def measure(self, prepared: Sequence[Source | Measurement]) -> Iterator[Measurement]:
+            nonlocal now_s
+            now_s = 100.0
+            return super().measure(prepared)
+
+    monkeypatch.setattr(transfer, "Bench", SlowToBuild)
+    monkeypatch.setattr(transfer, "time", SimpleNamespace(monotonic=lambda: now_s))
+    answer, _, queries = make_transfer([FAST, recipe(1), recipe(2)], budget_s=50.0).run(compiler, runner)
+    assert statuses(queries) == ["ok"]
+    assert only_nest(answer).accepted == FAST.to_dict()
 
 
 def test_nothing_near_is_left_alone_and_says_so(
