@@ -2,7 +2,7 @@
 
 from gnnperf.tuning.config import CollectConfig
 from gnnperf.tuning.corpus_log import CorpusLog
-from gnnperf.tuning.search import SearchBudget, default_starts, search
+from gnnperf.tuning.search import SearchBudget, SearchResult, default_starts, search
 from gnnperf.tuning.trials import Bench, NestCase, Trial, source_of
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "CorpusLog",
     "NestCase",
     "SearchBudget",
+    "SearchResult",
     "Trial",
     "default_starts",
     "search",

@@ -1,36 +1,49 @@
 """`gnnperf collect`: measure nests x recipes of a corpus configuration into an append-only log.
 
-Two passes. The first cuts every kernel into nests and searches the schedule space of each. The second
-measures on each nest the recipes that were best for other nests: these pairs say which nests like the
-same schedules, which is what the encoder learns. Both passes skip what the log already holds.
+Three passes over the entries. "search" has a first look at every nest, so that the second knows all of
+them. "cross" measures on each nest recipes that were good on others: these pairs say which nests like the
+same schedules, which is what the encoder learns. "converge" goes on with searches that were done with a
+smaller budget. Each skips what the log says is done with the same settings, and never measures again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from gnnperf.devices import DeviceSpec, probe
-from gnnperf.errors import BuildError, CorpusError, MeasureError
+from gnnperf.errors import BuildError, MeasureError
 from gnnperf.frontends.dace import capture_inputs, load_kernel
 from gnnperf.graph import ProgramGraph
-from gnnperf.measure import Case, Compiler, Measurement, Runner, profile
-from gnnperf.schedules import Recipe
+from gnnperf.measure import Compiler, Runner
+from gnnperf.schedules import DEFAULTS, Recipe
+from gnnperf.tuning import random_nests
 from gnnperf.tuning.cases import UnitCase, unit_graph
 from gnnperf.tuning.config import CollectConfig, Entry
 from gnnperf.tuning.corpus_log import CorpusLog
+from gnnperf.tuning.foreign import of_like_nests, portfolio
+from gnnperf.tuning.lines import measurement_line, nest_line, trial_of
 from gnnperf.tuning.search import SearchBudget, default_starts, search
 from gnnperf.tuning.trials import Bench, Trial
+from gnnperf.tuning.workers import Send, each
+
+GIVE_UP = 3.0
+"""Times slower than the best so far: enough to know that a recipe does not suit a nest."""
+PORTFOLIO_SHARE = 2 / 3
+"""of the foreign recipes are the same for all nests; the rest suited nests like the one they are for."""
+
+Work = Callable[["Collector", Entry, UnitCase, ProgramGraph], None]
 
 
 @dataclass
 class Collector:
-    """Runs the two passes. `advance(steps, doing)` reports progress, `warn(text)` what was left out."""
+    """Runs the passes. `advance(steps, doing)` reports progress, `warn(text)` what was left out."""
 
     config: CollectConfig
     log: CorpusLog
@@ -38,42 +51,67 @@ class Collector:
     runner: Runner
     advance: Callable[[int, str], None] = lambda _steps, _doing: None
     warn: Callable[[str], None] = lambda _: None
+    portfolio: Sequence[Recipe] = ()
 
     def __post_init__(self) -> None:
         self.device: DeviceSpec = probe()
 
-    def run(self) -> None:
-        """Both passes over all entries, in an order that visits all families early."""
-        entries = _spread(self.config.entries)
-        for entry in entries:
-            self.advance(0, f"{entry}")
-            self._once(f"search {entry.key}", entry, self._search)
-            self.advance(1, "")
-        for entry in entries:
-            self.advance(0, f"cross {entry}")
-            self._once(f"cross {entry.key}", entry, self._cross)
-            self.advance(1, "")
-
     @property
     def steps(self) -> int:
-        return 2 * len(self.config.entries)
+        return 3 * len(self.config.entries)
 
-    def _once(self, key: str, entry: Entry, work: Callable[[Entry, UnitCase, ProgramGraph], None]) -> None:
-        if key in self.log.done:
-            return
-        try:
-            for case, graph in self._cases(entry):
-                work(entry, case, graph)
-        except CorpusError:
-            raise
-        except Exception as error:  # one entry must not end hours of measuring; DaCe raises anything
-            self.warn(f"{entry}: {type(error).__name__}: {error}")
-            return  # not done: what went wrong may be the machine, so the next start tries again
-        self.log.mark_done(key)
+    def run(self) -> None:
+        """All passes over all entries, in an order that visits all families early."""
+        settings = self.config
+        budget = (settings.recipes_per_nest, settings.patience, settings.budget_s_per_nest)
+        self._pass("search", Collector._search, lambda e: (f"search {e.key}", _key("converge", e, *budget)))
+        self.portfolio = self._portfolio()
+        shared = [r.id for r in (*DEFAULTS, *self.portfolio)]
+        self._pass(
+            "cross", Collector._cross, lambda e: (_key("cross", e, settings.foreign_per_nest, shared),)
+        )
+        self._pass("converge", Collector._search, lambda e: (_key("converge", e, *budget),))
+
+    def _pass(self, name: str, work: Work, keys: Callable[[Entry], Sequence[str]]) -> None:
+        """`work` on the entries of which the log does not hold the first of `keys`, then all of them."""
+        entries = _spread(self.config.entries)
+        todo = [entry for entry in entries if keys(entry)[0] not in self.log.done]
+        self.advance(len(entries) - len(todo), name)
+
+        def receive(message: tuple[str, Any]) -> None:
+            what, content = message
+            if what == "warning":
+                self.warn(content)
+            else:
+                self.log.add(what, content)
+
+        with closing(each(todo, lambda entry, send: self._task(entry, work, send), receive)) as ended:
+            for entry, code in ended:
+                if code == 0:
+                    for key in keys(entry):
+                        self.log.mark_done(key)
+                elif code != 1:  # 1: it said so itself
+                    self.warn(f"{entry}: its process ended with {code}")
+                self.advance(1, f"{name} {entry}")
+
+    def _task(self, entry: Entry, work: Work, send: Send) -> None:
+        """In a process of its own. What fails is not done: it may be the machine, so the next start tries
+        again."""
+        folder = self.compiler.folder / hashlib.sha256(entry.key.encode()).hexdigest()[:16]
+        with Compiler(folder) as compiler, Runner(self.runner.threads) as runner:
+            here = replace(
+                self, log=self.log.relayed(send), compiler=compiler, runner=runner,
+                warn=lambda text: send(("warning", text)),
+            )  # fmt: skip
+            try:
+                for case, graph in here._cases(entry):
+                    work(here, entry, case, graph)
+            except Exception as error:  # one entry must not end hours of measuring; DaCe raises anything
+                here.warn(f"{entry}: {type(error).__name__}: {error}")
+                raise SystemExit(1) from None
 
     def _cases(self, entry: Entry) -> Iterator[tuple[UnitCase, ProgramGraph]]:
-        inputs = self.config.path(entry.inputs) if entry.inputs else None
-        kernel = load_kernel(self.config.path(entry.kernel), entry.symbols, inputs, self.config.seed)
+        kernel = load_kernel(*self._sources(entry), self.config.seed)
         capture_inputs(kernel, self.compiler, self.runner)
         failed = []
         for skipped in kernel.skipped:
@@ -97,126 +135,87 @@ class Collector:
         if failed:
             raise MeasureError("; ".join(failed))
 
+    def _sources(self, entry: Entry) -> tuple[str, Mapping[str, float], str | None]:
+        """What `load_kernel` needs."""
+        if entry.random is not None:
+            file = random_nests.write(entry.random, Path(self.compiler.folder))
+            return f"{file}:{entry.kernel}", entry.symbols, f"{file}:inputs"
+        inputs = self.config.path(entry.inputs) if entry.inputs else None
+        return self.config.path(entry.kernel), entry.symbols, inputs
+
     def _search(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
-        digest = graph.digest
+        digest, settings = graph.digest, self.config
         self._add_nest(entry, case, graph)
-        budget = SearchBudget(self.config.recipes_per_nest, self.config.budget_s_per_nest)
-        known = [_trial(line) for line in self.log.measurements.get(digest, {}).values()]
-        seed = int(hashlib.sha256(f"{self.config.seed} {digest}".encode()).hexdigest()[:8], 16)
-        search(
-            self._bench(case), default_starts(), budget, Random(seed), lambda t: self._add(digest, t), known
+        known = self._known(digest)
+        foreign = sum(trial.origin == "foreign" for trial in known)
+        budget = SearchBudget(
+            settings.recipes_per_nest + foreign, settings.budget_s_per_nest, patience=settings.patience
+        )
+        seed = int(hashlib.sha256(f"{settings.seed} {digest}".encode()).hexdigest()[:8], 16)
+        found = search(
+            self._bench(case, known), default_starts(), budget, Random(seed),
+            lambda trial: self._add(digest, trial), known,
+        )  # fmt: skip
+        key = f"nest {digest}"
+        spent_s = self.log.done.get(key, {}).get("search_s", 0.0) + found.seconds
+        self.log.mark_done(
+            key, trials=len(found.trials), search_s=round(spent_s, 1), ended=found.ended,
+            budget={"trials": budget.trials, "patience": budget.patience, "seconds": budget.seconds},
         )  # fmt: skip
 
     def _cross(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
         digest = graph.digest
-        known = self.log.measurements.get(digest, {})
-        starts = [r for r, _ in default_starts() if r.id not in known]  # new since the search was run
-        tried = {*known, *(r.id for r in starts)}
-        foreign = [r for r in self._foreign(digest) if r.id not in tried][: self.config.foreign_per_nest]
-        bench = self._bench(case)
-        for recipes, origin in ((starts, "default"), (foreign, "foreign")):
-            for trial in bench.run(recipes, origin):
+        self._add_nest(entry, case, graph)
+        known = self._known(digest)
+        tried = {trial.recipe.id for trial in known}
+        # What it was given before an interruption is given again: foreign recipes are not excluded.
+        own = {trial.recipe.id for trial in known if trial.origin != "foreign"}
+        shared = [*self.portfolio]
+        like = of_like_nests(
+            digest, self.log.nests, self.log.measurements, own | {r.id for r in shared},
+            max(0, self.config.foreign_per_nest - len(shared)),
+        )  # fmt: skip
+        bench = self._bench(case, known)
+        for recipes, origin in ((DEFAULTS, "default"), ([*shared, *like], "foreign")):
+            new = [r for r in dict.fromkeys(recipes) if r.id not in tried]
+            tried |= {r.id for r in new}
+            for trial in bench.run(new, origin):
                 self._add(digest, trial)
 
-    def _foreign(self, digest: str) -> list[Recipe]:
-        """Best recipes of other nests: in turn one of a like nest (same loops by kind and depth) and
-        one drawn at random, so that near and far pairs are both measured."""
-        own = _signature(self.log.nests[digest]["graph"])
-        others = []
-        for other, measured in self.log.measurements.items():
-            best = _best(measured.values())
-            if other != digest and best is not None and other in self.log.nests:
-                others.append((_signature(self.log.nests[other]["graph"]), other, best))
-        seed = int(hashlib.sha256(f"{self.config.seed} foreign {digest}".encode()).hexdigest()[:8], 16)
-        Random(seed).shuffle(others)
-        like = sorted(others, key=lambda item: sum(abs(own[k] - item[0][k]) for k in range(len(own))))
-        mixed = [item for pair in zip(like, others, strict=True) for item in pair]
-        return list(dict.fromkeys(Recipe.from_dict(best["schedule"]) for _, _, best in mixed))
+    def _portfolio(self) -> list[Recipe]:
+        """The portfolio that the log holds for these settings, or a new one that extends the last."""
+        count = round(PORTFOLIO_SHARE * self.config.foreign_per_nest)
+        earlier = [line["recipes"] for key, line in self.log.done.items() if key.startswith("portfolio ")]
+        key = f"portfolio {count}"
+        if key not in self.log.done:
+            start = [Recipe.from_dict(r) for r in max(earlier, key=len, default=[])[:count]]
+            chosen = portfolio(self.log.nests, self.log.measurements, count, start)
+            self.log.mark_done(key, recipes=[recipe.to_dict() for recipe in chosen])
+        return [Recipe.from_dict(r) for r in self.log.done[key]["recipes"]]
 
-    def _bench(self, case: UnitCase) -> Bench:
-        return Bench(case.case, self.compiler, self.runner, case.limits)
+    def _known(self, digest: str) -> list[Trial]:
+        return [trial_of(line) for line in self.log.measurements.get(digest, {}).values()]
+
+    def _bench(self, case: UnitCase, known: Sequence[Trial]) -> Bench:
+        bench = Bench(case.case, self.compiler, self.runner, case.limits, GIVE_UP)
+        bench.remember(known)
+        return bench
 
     def _add_nest(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
-        if graph.digest in self.log.nests:
-            return
-        self.log.add_nest(
-            {
-                "digest": graph.digest,
-                "kernel": entry.kernel.rpartition(":")[2],
-                "family": entry.family,
-                "frontend": "dace",
-                "symbols": dict(entry.symbols),
-                "graph": json.loads(graph.to_json()),
-                "baseline": case.baseline_name,
-                "baseline_s": case.baseline_s,
-                "profile": self._profile(case, graph),
-                "device": {"fingerprint": self.device.fingerprint, "name": self.device.name},
-                "threads": self.runner.threads,
-                "compiler": self.compiler.version,
-                "collected": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            }
-        )
-
-    def _profile(self, case: UnitCase, graph: ProgramGraph) -> dict[str, Any] | None:
-        c = case.case
-        dtypes = {b.dtype for b in c.nest.buffers.values() if b.dtype.startswith("float")}
-        baseline = Case(
-            c.baseline, c.data, tuple(c.outputs), tuple(c.inouts),
-            _value(graph, "total_flops"), _value(graph, "distinct_bytes"),
-            "float32" if dtypes == {"float32"} else "float64",
-        )  # fmt: skip
-        try:
-            return profile(self.runner, baseline, self.device, case.limits).to_dict()
-        except MeasureError:
-            return None
+        if graph.digest not in self.log.nests:
+            line = nest_line(entry, case, graph, self.device, self.runner, self.compiler.version)
+            self.log.add("nests", line)
 
     def _add(self, digest: str, trial: Trial) -> None:
-        m = trial.measurement
-        self.log.add_measurement(
-            {
-                "digest": digest,
-                "schedule_id": trial.recipe.id,
-                "schedule": trial.recipe.to_dict(),
-                "status": m.status,
-                "runtime_s": m.runtime_s,
-                "interval_s": m.interval_s,
-                "samples": m.samples,
-                "baseline_s": m.baseline_s or self.log.nests[digest]["baseline_s"],
-                "baseline_interval_s": m.baseline_interval_s or [self.log.nests[digest]["baseline_s"]] * 2,
-                "speedup": m.speedup,
-                "speedup_interval": m.speedup_interval,
-                "device": self.device.fingerprint,
-                "origin": trial.origin,
-                "detail": m.detail,
-            }
-        )
+        baseline_s = self.log.nests[digest]["baseline_s"]
+        line = measurement_line(digest, trial, baseline_s, self.device.fingerprint)
+        self.log.add("measurements", line)
 
 
-def _value(graph: ProgramGraph, name: str) -> float:
-    """A graph-level number; absent where it is zero."""
-    value = graph.values.get(name, 0.0)
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
-def _trial(line: Mapping[str, Any]) -> Trial:
-    """A trial of an earlier run."""
-    m = Measurement(line["status"], line["runtime_s"], speedup=line["speedup"], detail=line["detail"])
-    return Trial(Recipe.from_dict(line["schedule"]), m, line["origin"])
-
-
-def _best(measured: Any) -> Mapping[str, Any] | None:
-    good = [m for m in measured if m["status"] == "ok"]
-    return max(good, key=lambda m: m["speedup"], default=None)
-
-
-def _signature(graph: Mapping[str, Any]) -> tuple[float, ...]:
-    """Counts of node kinds and loop kinds: a coarse likeness that needs no model."""
-    nodes = graph["nodes"]
-    kinds = ["loop", "buffer", "access", "compute"]
-    loop_kinds = ["spatial", "reduction", "sequential", "data-dependent"]
-    counts = [float(sum(n.get("kind") == kind for n in nodes)) for kind in kinds]
-    text = json.dumps(nodes)
-    return (*counts, *(2.0 * text.count(f'"{kind}"') for kind in loop_kinds))
+def _key(work: str, entry: Entry, *settings: Any) -> str:
+    """Names work on an entry with these settings: with others it is other work."""
+    digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
+    return f"{work} {entry.key} {digest}"
 
 
 def _spread(entries: Sequence[Entry]) -> list[Entry]:

@@ -11,16 +11,24 @@ from typing import Any
 import yaml
 
 from gnnperf.errors import InputError
+from gnnperf.tuning.random_nests import generate
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One kernel at one size. `kernel` and `inputs` are file:name, relative to the configuration."""
+    """One kernel at one size. `kernel` and `inputs` are file:name, relative to the configuration; where
+    `random` is the number of a random nest, `kernel` is its name."""
 
     kernel: str
     family: str
     symbols: Mapping[str, float]
     inputs: str | None = None
+    random: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.kernel.rpartition(":")[2]
 
     @property
     def key(self) -> str:
@@ -35,16 +43,20 @@ class Entry:
 class CollectConfig:
     """A corpus configuration.
 
-    recipes_per_nest: measured by search. foreign_per_nest: best ones of other nests, measured after
-    that. budget_s_per_nest: wall time of one search.
+    recipes_per_nest: measured by search at most. patience: mutations without progress that end a search
+    earlier (0: never). budget_s_per_nest: wall time of one search. foreign_per_nest: recipes that were good
+    on other nests, measured after that. random_nests: entries, after those listed, that are random nests
+    with the numbers 0, 1, ...: more of them leave those before as they are.
     """
 
     name: str
     folder: Path
     entries: tuple[Entry, ...]
-    recipes_per_nest: int = 32
-    foreign_per_nest: int = 12
+    recipes_per_nest: int = 40
+    patience: int = 12
     budget_s_per_nest: float = 20.0
+    foreign_per_nest: int = 24
+    random_nests: int = 0
     seed: int = 0
 
     @staticmethod
@@ -64,8 +76,10 @@ class CollectConfig:
         if unknown := sorted(str(key) for key in set(raw) - known):
             raise InputError(f"{path}: unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
         settings = {k: _number(path, k, raw[k], *bounds) for k, bounds in _SETTINGS.items() if k in raw}
-        entries = tuple(_entry(path, number, item) for number, item in enumerate(raw["entries"], start=1))
-        return CollectConfig(str(raw["name"]), path.parent, entries, **settings)
+        entries = [_entry(path, number, item) for number, item in enumerate(raw["entries"], start=1)]
+        nests = map(generate, range(settings.get("random_nests", 0)))
+        entries += [Entry(n.name, n.family, n.symbols, random=n.number) for n in nests]
+        return CollectConfig(str(raw["name"]), path.parent, tuple(entries), **settings)
 
     def path(self, spec: str) -> str:
         """A `file:name` of an entry, seen from the current folder."""
@@ -74,8 +88,10 @@ class CollectConfig:
 
 _SETTINGS: Mapping[str, tuple[type, float]] = {
     "recipes_per_nest": (int, 1),
-    "foreign_per_nest": (int, 0),
+    "patience": (int, 0),
     "budget_s_per_nest": (float, 0),
+    "foreign_per_nest": (int, 0),
+    "random_nests": (int, 0),
     "seed": (int, 0),
 }
 """Type and least value of each optional setting."""

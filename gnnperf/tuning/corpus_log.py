@@ -1,16 +1,18 @@
 """The append-only log that `gnnperf collect` writes: interrupt it, start it again, it goes on.
 
-A corpus folder holds `nests.jsonl` and `measurements.jsonl`. A line is written whole and flushed; what a
-killed run left behind of its last line is cut off when the log is opened again. `seal` compresses the
-lines into `.jsonl.zst` (one more frame), the form that is committed. One process at a time collects.
+A corpus folder holds `nests.jsonl`, `measurements.jsonl` and `done.jsonl`. A line is written whole and
+flushed; what a killed run left behind of its last line is cut off when the log is opened again. `seal`
+compresses the lines into `.jsonl.zst` (one more frame), the form that is committed. One process at a time
+writes.
 """
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +21,7 @@ import zstandard
 from gnnperf.errors import CorpusError
 
 FILES = ("nests", "measurements", "done")
-"""`done` marks the entries of the configuration that need no further work."""
+"""`done` says what needs no further work, and how it ended."""
 
 
 class CorpusLog:
@@ -27,7 +29,7 @@ class CorpusLog:
 
     Attributes:
         nests: digest -> nest line. measurements: digest -> schedule id -> measurement line.
-        done: keys of finished work.
+        done: key of finished work -> its line.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,7 +37,7 @@ class CorpusLog:
         self._files: dict[str, IO[bytes]] = {}
         self.nests: dict[str, dict[str, Any]] = {}
         self.measurements: dict[str, dict[str, dict[str, Any]]] = {}
-        self.done: set[str] = set()
+        self.done: dict[str, dict[str, Any]] = {}
         try:
             self._open()
             self._read()
@@ -61,24 +63,36 @@ class CorpusLog:
             ) from None
 
     def _read(self) -> None:
-        self.nests |= {line["digest"]: line for line in _lines(self.folder, "nests")}
-        for line in _lines(self.folder, "measurements"):
+        for name in FILES:
+            for line in _lines(self.folder, name):
+                self._know(name, line)
+
+    def _know(self, name: str, line: dict[str, Any]) -> None:
+        if name == "nests":
+            self.nests[line["digest"]] = line
+        elif name == "measurements":
             self.measurements.setdefault(line["digest"], {})[line["schedule_id"]] = line
-        self.done |= {line["key"] for line in _lines(self.folder, "done")}
+        else:
+            self.done[line["key"]] = line
 
-    def add_nest(self, line: Mapping[str, Any]) -> None:
-        """Add a nest, once."""
-        if line["digest"] not in self.nests:
-            self.nests[line["digest"]] = dict(line)
-            self._append("nests", line)
+    def add(self, name: str, line: Mapping[str, Any]) -> None:
+        """Add a line to one of FILES; a nest that is known already is not added again."""
+        if name != "nests" or line["digest"] not in self.nests:
+            self._know(name, dict(line))
+            self._append(name, line)
 
-    def add_measurement(self, line: Mapping[str, Any]) -> None:
-        self.measurements.setdefault(line["digest"], {})[line["schedule_id"]] = dict(line)
-        self._append("measurements", line)
+    def mark_done(self, key: str, **details: Any) -> None:
+        """Say that work is finished, and how it ended."""
+        self.add("done", {"key": key, **details})
 
-    def mark_done(self, key: str) -> None:
-        self.done.add(key)
-        self._append("done", {"key": key})
+    def relayed(self, send: Callable[[tuple[str, Mapping[str, Any]]], None]) -> CorpusLog:
+        """A copy for a process that does not hold the files: what is added to it is sent, as the arguments
+        of `add`, to the one that does."""
+        log = copy.copy(self)
+        log.nests, log.done = dict(self.nests), dict(self.done)
+        log.measurements = {digest: dict(of_nest) for digest, of_nest in self.measurements.items()}
+        log._append = lambda name, line: send((name, line))  # type: ignore[method-assign]
+        return log
 
     def close(self) -> None:
         for file in self._files.values():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import Literal
 
 from gnnperf.nests import LoopNest
 from gnnperf.schedules import DEFAULTS, Recipe, mutate, random_recipe
@@ -16,16 +17,32 @@ BATCH = 8
 """Recipes compiled together: enough to fill two compilers, few enough to learn from soon."""
 
 
+IMPROVEMENT = 0.02
+"""What is less than this faster than the best is no progress."""
+
+Ending = Literal["converged", "exhausted", "trials", "seconds"]
+
+
 @dataclass(frozen=True)
 class SearchBudget:
     """When to stop. trials: recipes measured at most; seconds: wall time; random_share: part of the
     trials, after the starts, that is drawn at random before mutation begins; patience: stop after
-    that many trials without an improvement of 2% (0: never)."""
+    that many mutations without an improvement of 2% (0: never)."""
 
     trials: int = 32
     seconds: float = 20.0
     random_share: float = 0.3
     patience: int = 0
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Trials in the order they were run, those known before first; what ended the search ("exhausted":
+    nothing new to try); the wall time it took."""
+
+    trials: list[Trial]
+    ended: Ending
+    seconds: float
 
 
 def search(
@@ -35,28 +52,38 @@ def search(
     rng: Random,
     on_trial: Callable[[Trial], None] = lambda _: None,
     known: Sequence[Trial] = (),
-) -> list[Trial]:
-    """Trials in the order they were run. `starts` are (recipe, origin), tried first.
+) -> SearchResult:
+    """Try `starts`, (recipe, origin) each, then random recipes, then mutations of the best.
 
-    known: trials of an earlier search that was interrupted. They count as if they had been run just
-    now, and come first in the result.
+    known: trials of an earlier search, perhaps one that was interrupted. They count as if they had been
+    run just now.
     """
-    deadline = time.monotonic() + budget.seconds
+    started_s = time.monotonic()
     nest = bench.case.nest
-    trials: list[Trial] = list(known)
-    seen: set[Recipe] = {t.recipe for t in trials}
-    best_at, best_s = 0, min((t.runtime_s for t in trials), default=float("inf"))
+    trials: list[Trial] = []
+    seen: set[Recipe] = {t.recipe for t in known}
+    best_s, stale = float("inf"), 0  # stale: mutations since the best was found
+
+    def count(trial: Trial) -> None:
+        nonlocal best_s, stale
+        trials.append(trial)
+        if trial.runtime_s < (1 - IMPROVEMENT) * best_s:
+            best_s, stale = trial.runtime_s, 0
+        else:
+            stale += trial.origin == "mutation"
 
     def out_of_time() -> bool:
-        return time.monotonic() > deadline
+        return time.monotonic() > started_s + budget.seconds
+
+    def converged() -> bool:
+        return 0 < budget.patience <= stale
 
     def run(recipes: Sequence[Recipe], origin: str) -> None:
-        nonlocal best_at, best_s
-        for trial in bench.run(recipes, origin, stop=out_of_time):
-            trials.append(trial)
+        for trial in bench.run(recipes, origin):
+            count(trial)
             on_trial(trial)
-            if trial.runtime_s < 0.98 * best_s:
-                best_at, best_s = len(trials), trial.runtime_s
+            if out_of_time() or (origin == "mutation" and converged()):
+                return
 
     def fresh(propose: Callable[[], Recipe], count: int) -> list[Recipe]:
         found: list[Recipe] = []
@@ -69,6 +96,11 @@ def search(
                 break
         return found
 
+    def result(ended: Ending) -> SearchResult:
+        return SearchResult(trials, ended, time.monotonic() - started_s)
+
+    for trial in known:
+        count(trial)
     by_origin: dict[str, list[Recipe]] = {}
     for recipe, origin in starts:
         if recipe not in seen:
@@ -78,21 +110,23 @@ def search(
         run(recipes[: max(0, budget.trials - len(trials))], origin)
     begun = len({recipe for recipe, _ in starts})
     explore_until = begun + int(budget.random_share * (budget.trials - begun))
-    while len(trials) < budget.trials and not out_of_time():
-        if budget.patience and len(trials) - best_at >= budget.patience and len(trials) > explore_until:
-            break
-        good = sorted((t for t in trials if t.measurement.status == "ok"), key=lambda t: t.runtime_s)
+    while len(trials) < budget.trials:
+        if out_of_time():
+            return result("seconds")
         exploring = len(trials) < explore_until
-        count = min(BATCH, (explore_until if exploring else budget.trials) - len(trials))
+        if converged() and not exploring:
+            return result("converged")
+        good = sorted((t for t in trials if t.measurement.status == "ok"), key=lambda t: t.runtime_s)
+        wanted = min(BATCH, (explore_until if exploring else budget.trials) - len(trials))
         if exploring or not good:
-            recipes, origin = fresh(partial(random_recipe, nest, rng), count), "random"
+            recipes, origin = fresh(partial(random_recipe, nest, rng), wanted), "random"
         else:
             parents = [t.recipe for t in good[:4]]
-            recipes, origin = fresh(partial(_mutant, parents, nest, rng), count), "mutation"
+            recipes, origin = fresh(partial(_mutant, parents, nest, rng), wanted), "mutation"
         if not recipes:
-            break
+            return result("exhausted")
         run(recipes, origin)
-    return trials
+    return result("converged" if converged() else "trials")
 
 
 def _mutant(parents: Sequence[Recipe], nest: LoopNest, rng: Random) -> Recipe:

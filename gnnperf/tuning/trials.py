@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -59,23 +60,30 @@ class Timer(Protocol):
 
 
 class Bench:
-    """Measures recipes on one nest. Recipes that lower to the same code share one measurement."""
+    """Measures recipes on one nest. Recipes that lower to the same code share one measurement.
 
-    def __init__(self, case: NestCase, compiler: Builder, runner: Timer, limits: Limits) -> None:
+    give_up: a candidate this many times slower than the best so far is not timed any further.
+    """
+
+    def __init__(
+        self, case: NestCase, compiler: Builder, runner: Timer, limits: Limits, give_up: float = math.inf
+    ) -> None:
         self.case, self.compiler, self.runner, self.limits = case, compiler, runner, limits
+        self._give_up = give_up
+        self._best_speedup = 0.0
         self._measured: dict[str, Measurement] = {}
 
-    def run(
-        self, recipes: Sequence[Recipe], origin: str, stop: Callable[[], bool] = lambda: False
-    ) -> list[Trial]:
-        """One trial per recipe, in order; ends early, after a whole trial, once `stop()` holds."""
+    def remember(self, trials: Iterable[Trial]) -> None:
+        """Take over what was measured before: recipes that lower to the same code need not be measured."""
+        for trial in trials:
+            source = self.prepare(trial.recipe)
+            if isinstance(source, Source):
+                self._keep(source, trial.measurement)
+
+    def run(self, recipes: Sequence[Recipe], origin: str) -> Iterator[Trial]:
+        """One trial per recipe, in order: all are compiled now, each is measured when it is asked for."""
         measurements = self.measure([self.prepare(recipe) for recipe in recipes])
-        trials: list[Trial] = []
-        for recipe in recipes:
-            if stop():
-                break
-            trials.append(Trial(recipe, next(measurements), origin))
-        return trials
+        return (Trial(r, m, origin) for r, m in zip(recipes, measurements, strict=True))
 
     def prepare(self, recipe: Recipe) -> Source | Measurement:
         """The candidate's source, or the measurement that says why there is none."""
@@ -95,14 +103,23 @@ class Bench:
         if key not in self._measured:
             library = libraries[source.text]
             if isinstance(library, BuildError):
-                self._measured[key] = Measurement("build_error", detail=str(library))
+                self._keep(source, Measurement("build_error", detail=str(library)))
             else:
-                case = self.case
-                self._measured[key] = self.runner.measure(
-                    case.baseline, library, case.data, case.outputs, case.inouts, case.reference, self.limits,
-                    reduction_length=case.reduction_length,
-                )  # fmt: skip
+                self._keep(source, self._time(library))
         return self._measured[key]
+
+    def _time(self, library: Library) -> Measurement:
+        case, limits = self.case, self.limits
+        if self._best_speedup > 0:
+            limits = replace(limits, cutoff=min(limits.cutoff, self._give_up / self._best_speedup))
+        return self.runner.measure(
+            case.baseline, library, case.data, case.outputs, case.inouts, case.reference, limits,
+            reduction_length=case.reduction_length,
+        )  # fmt: skip
+
+    def _keep(self, source: Source, measured: Measurement) -> None:
+        self._measured[digest_of(source)] = measured
+        self._best_speedup = max(self._best_speedup, measured.speedup or 0.0)
 
 
 SYMBOL = "gnnperf_nest"

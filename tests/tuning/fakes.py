@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,13 +19,15 @@ class Workshop:
     """Both sides of a bench. `runtime_s(text)` says what a source's runtime is; None: it is wrong.
 
     Attributes:
-        built, timed: texts of the sources, in order. refuse: texts that do not compile.
+        built, timed: texts of the sources, in order. limits: those of each timing. refuse: texts that do
+            not compile.
     """
 
     def __init__(self, runtime_s: Callable[[str], float | None] | None = None) -> None:
         self.runtime_s = runtime_s or pseudo_random_runtime_s
         self.built: list[str] = []
         self.timed: list[str] = []
+        self.limits: list[Limits] = []
         self.refuse: Callable[[str], bool] = lambda _: False
 
     def build_all(self, sources: Iterable[Source]) -> list[Any]:
@@ -40,6 +43,7 @@ class Workshop:
         self, baseline: Library | None, candidate: Library, *args: Any, **options: Any
     ) -> Measurement:
         self.timed.append(candidate.key)
+        self.limits.append(args[-1])
         runtime_s = self.runtime_s(candidate.key)
         if runtime_s is None:
             return Measurement("wrong_result", detail="elements differ")
@@ -51,7 +55,7 @@ def pseudo_random_runtime_s(text: str) -> float:
     return (1 + hashlib.sha256(text.encode()).digest()[0]) / 256
 
 
-def bench(workshop: Workshop, nest: LoopNest | None = None) -> Bench:
+def bench(workshop: Workshop, nest: LoopNest | None = None, give_up: float = math.inf) -> Bench:
     nest = nest or gemm()
     case = NestCase(nest, {}, nest.outputs, nest.outputs, 1, {}, Library("", "baseline", ()))
-    return Bench(case, workshop, workshop, Limits())
+    return Bench(case, workshop, workshop, Limits(), give_up)

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -22,10 +24,10 @@ GRAPHS = [nest_like([size, size]) for size in (8, 16, 32)]
 def fill(log: CorpusLog, number: int, schedules: int = 3) -> None:
     """One nest with some measurements."""
     graph = GRAPHS[number]
-    log.add_nest(nest(graph, "family"))
+    log.add("nests", nest(graph, "family"))
     for schedule in range(schedules):
-        log.add_measurement(measurement(graph.digest, f"s{schedule}", 0.5 + schedule))
-    log.mark_done(f"work {number}")
+        log.add("measurements", measurement(graph.digest, f"s{schedule}", 0.5 + schedule))
+    log.mark_done(f"work {number}", ended="converged")
 
 
 def lines(path: Path) -> list[str]:
@@ -37,7 +39,11 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     fill(log, 0)
     log.close()
     again = CorpusLog(tmp_path)
-    assert (again.nests, again.measurements, again.done) == (log.nests, log.measurements, {"work 0"})
+    assert (again.nests, again.measurements, again.done) == (
+        log.nests,
+        log.measurements,
+        {"work 0": {"key": "work 0", "ended": "converged"}},
+    )
     again.close()
     corpus = load_corpus(tmp_path)
     assert (len(corpus.nests), corpus.measurement_count) == (1, 3)
@@ -47,7 +53,7 @@ def test_a_nest_is_written_once_and_the_last_measurement_counts(tmp_path: Path) 
     log = CorpusLog(tmp_path)
     fill(log, 0)
     fill(log, 0)
-    log.add_measurement(measurement(GRAPHS[0].digest, "s0", 9.0))
+    log.add("measurements", measurement(GRAPHS[0].digest, "s0", 9.0))
     log.close()
     assert len(lines(tmp_path / "nests.jsonl")) == 1
     again = CorpusLog(tmp_path)
@@ -64,7 +70,7 @@ def test_a_torn_last_line_is_cut_off(cut: int, tmp_path: Path) -> None:
     os.truncate(path, path.stat().st_size - cut)
     again = CorpusLog(tmp_path)
     assert set(again.measurements[GRAPHS[0].digest]) == {"s0", "s1"}
-    again.add_measurement(measurement(GRAPHS[0].digest, "s2", 1.0))
+    again.add("measurements", measurement(GRAPHS[0].digest, "s2", 1.0))
     again.close()
     assert all(json.loads(line) for line in lines(path))
     assert len(lines(path)) == 3
@@ -73,14 +79,14 @@ def test_a_torn_last_line_is_cut_off(cut: int, tmp_path: Path) -> None:
 def test_sealed_and_resumed_and_sealed_again(tmp_path: Path) -> None:
     for number in range(3):
         log = CorpusLog(tmp_path)
-        assert log.done == {f"work {n}" for n in range(number)}
+        assert set(log.done) == {f"work {n}" for n in range(number)}
         fill(log, number)
         log.seal()
         assert sorted(p.name for p in tmp_path.iterdir()) == [
             "done.jsonl.zst", "measurements.jsonl.zst", "nests.jsonl.zst",
         ]  # fmt: skip
     log = CorpusLog(tmp_path)
-    log.add_measurement(measurement(GRAPHS[0].digest, "after", 1.0))
+    log.add("measurements", measurement(GRAPHS[0].digest, "after", 1.0))
     assert sum(map(len, log.measurements.values())) == 10
     log.close()
     corpus = load_corpus(tmp_path)  # what trains a model reads both parts
@@ -111,9 +117,9 @@ from synthetic import measurement, nest, nest_like
 from gnnperf.tuning import CorpusLog
 
 log, graph = CorpusLog(Path(sys.argv[1])), nest_like([8, 8])
-log.add_nest(nest(graph, "family"))
+log.add("nests", nest(graph, "family"))
 for number in range(10**9):
-    log.add_measurement(measurement(graph.digest, f"s{number}", 1.0))
+    log.add("measurements", measurement(graph.digest, f"s{number}", 1.0))
     print(number, flush=True)
 """
 
@@ -131,6 +137,18 @@ def test_kill_9_of_the_writer_loses_nothing_that_it_reported(tmp_path: Path) -> 
     log = CorpusLog(tmp_path)
     assert len(log.measurements[GRAPHS[0].digest]) in (reported, reported + 1)
     log.close()
+
+
+def test_what_a_fork_adds_is_sent_to_who_holds_the_files(tmp_path: Path) -> None:
+    log = CorpusLog(tmp_path)
+    sent: list[tuple[str, Mapping[str, Any]]] = []
+    fill(log.relayed(sent.append), 0)
+    assert not (tmp_path / "measurements.jsonl").read_bytes()
+    assert [name for name, _ in sent] == ["nests", "measurements", "measurements", "measurements", "done"]
+    for name, line in sent:
+        log.add(name, line)
+    log.close()
+    assert load_corpus(tmp_path).measurement_count == 3
 
 
 def test_two_collections_do_not_share_a_folder(tmp_path: Path) -> None:
@@ -157,13 +175,13 @@ from gnnperf.errors import CorpusError
 from gnnperf.tuning import CorpusLog
 
 log, graph = CorpusLog(Path(sys.argv[1])), nest_like([8, 8])
-log.add_nest(nest(graph, "family"))
+log.add("nests", nest(graph, "family"))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
 written = 0
 try:
     for number in range(1000):
-        log.add_measurement(measurement(graph.digest, f"s{number}", 1.0))
+        log.add("measurements", measurement(graph.digest, f"s{number}", 1.0))
         written += 1
 except CorpusError as error:
     log.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 
@@ -12,9 +13,20 @@ from nests.examples import EXAMPLES
 from tuning.fakes import Workshop, bench
 
 from gnnperf.schedules import DEFAULTS, Recipe
-from gnnperf.tuning import SearchBudget, Trial, default_starts, search
+from gnnperf.tuning import SearchBudget, SearchResult, Trial, default_starts, search
 
 LONG = 3600.0
+
+
+def result(
+    budget: SearchBudget,
+    workshop: Workshop | None = None,
+    starts: list[tuple[Recipe, str]] | None = None,
+    seed: int = 0,
+    example: str = "gemm",
+) -> SearchResult:
+    starts = default_starts() if starts is None else starts
+    return search(bench(workshop or Workshop(), EXAMPLES[example]()), starts, budget, Random(seed))
 
 
 def run(
@@ -24,8 +36,7 @@ def run(
     seed: int = 0,
     example: str = "gemm",
 ) -> list[Trial]:
-    starts = default_starts() if starts is None else starts
-    return search(bench(workshop or Workshop(), EXAMPLES[example]()), starts, budget, Random(seed))
+    return result(budget, workshop, starts, seed, example).trials
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -83,12 +94,33 @@ def test_when_everything_fails_it_keeps_drawing() -> None:
 
 
 def test_patience_ends_a_search_that_gains_nothing() -> None:
-    """The first is the best: 10 trials later it stops, but not before the random part is done."""
+    """The first is the best: ten mutations later it stops, after the random part."""
     budget = SearchBudget(trials=200, seconds=LONG, random_share=0.0, patience=10)
-    trials = run(budget, Workshop(lambda _: 0.5), starts=[(Recipe(order="row"), "default")])
-    assert 11 <= len(trials) <= 11 + 8
+    found = result(budget, Workshop(lambda _: 0.5), starts=[(Recipe(order="row"), "default")])
+    assert (len(found.trials), found.ended) == (11, "converged")
     explored = SearchBudget(trials=200, seconds=LONG, random_share=0.2, patience=10)
-    assert len(run(explored, Workshop(lambda _: 0.5), starts=[])) >= 40
+    found = result(explored, Workshop(lambda _: 0.5), starts=[])
+    assert Counter(t.origin for t in found.trials) == {"random": 40, "mutation": 10}
+
+
+def test_patience_begins_anew_with_every_improvement_of_two_percent() -> None:
+    """Every candidate is faster than the one before, by a tenth or by a thousandth."""
+    for step, ended in ((0.9, "trials"), (0.999, "converged")):
+        workshop = Workshop()
+        workshop.runtime_s = lambda _, w=workshop, step=step: step ** len(w.timed)  # type: ignore[misc]
+        budget = SearchBudget(trials=40, seconds=LONG, random_share=0.0, patience=10)
+        found = result(budget, workshop, starts=[(Recipe(order="row"), "default")])
+        assert found.ended == ended
+
+
+def test_a_converged_search_goes_on_with_more_patience_only() -> None:
+    budget = SearchBudget(trials=200, seconds=LONG, random_share=0.0, patience=10)
+    known = run(budget, Workshop(lambda _: 0.5))
+    nest = bench(Workshop(lambda _: 0.5))
+    again = search(nest, default_starts(), budget, Random(0), known=known)
+    assert (again.trials, again.ended) == (known, "converged")
+    more = search(nest, default_starts(), replace(budget, patience=20), Random(0), known=known)
+    assert (len(more.trials), more.ended) == (len(known) + 10, "converged")
 
 
 def test_no_patience_is_endless_patience() -> None:
@@ -100,17 +132,18 @@ def test_out_of_time_stops_after_the_trial(monkeypatch: pytest.MonkeyPatch) -> N
     workshop = Workshop()
     clock = SimpleNamespace(monotonic=lambda: float(len(workshop.timed)))
     monkeypatch.setattr(sys.modules[search.__module__], "time", clock)
-    trials = run(SearchBudget(trials=100, seconds=4.5), workshop)
+    found = result(SearchBudget(trials=100, seconds=4.5), workshop)
     assert len(workshop.timed) == 5
-    assert len(trials) >= 5  # recipes of equal code cost no time
+    assert len(found.trials) >= 5  # recipes of equal code cost no time
+    assert (found.ended, found.seconds) == ("seconds", 5.0)
 
 
 def test_every_trial_is_reported_as_it_happens() -> None:
     reported: list[Trial] = []
-    trials = search(
+    found = search(
         bench(Workshop()), default_starts(), SearchBudget(20, LONG), Random(0), on_trial=reported.append
     )
-    assert reported == trials
+    assert reported == found.trials
 
 
 def test_an_interrupted_search_goes_on() -> None:
@@ -119,9 +152,10 @@ def test_an_interrupted_search_goes_on() -> None:
     workshop = Workshop()
     for done in (3, len(DEFAULTS) + 5, 30, 40):
         fresh: list[Trial] = []
-        trials = search(
+        found = search(
             bench(workshop), default_starts(), budget, Random(0), on_trial=fresh.append, known=whole[:done]
         )
+        trials = found.trials
         assert trials[:done] == whole[:done]
         assert trials[done:] == fresh
         assert len(trials) == len({t.recipe for t in trials}) == 40
@@ -132,5 +166,6 @@ def test_more_known_than_wanted() -> None:
     known = run(SearchBudget(trials=20, seconds=LONG))
     workshop = Workshop()
     budget = SearchBudget(trials=10, seconds=LONG)
-    assert search(bench(workshop), default_starts(), budget, Random(0), known=known) == known
+    found = search(bench(workshop), default_starts(), budget, Random(0), known=known)
+    assert (found.trials, found.ended) == (known, "trials")
     assert not workshop.timed

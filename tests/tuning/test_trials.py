@@ -9,7 +9,7 @@ from nests.examples import gemm
 from tuning.fakes import Workshop, bench
 
 from gnnperf.errors import NotApplicable
-from gnnperf.measure import Measurement, Source
+from gnnperf.measure import Limits, Measurement, Source
 from gnnperf.nests import LoopNest
 from gnnperf.schedules import DEFAULTS, Recipe
 from gnnperf.tuning import source_of, trials
@@ -21,7 +21,7 @@ ROW_TOO = replace(ROW, prefetch=8)
 
 def test_trials_come_back_in_order() -> None:
     workshop = Workshop()
-    trials = bench(workshop).run([BLOCKED, ROW], "random")
+    trials = list(bench(workshop).run([BLOCKED, ROW], "random"))
     assert [t.recipe for t in trials] == [BLOCKED, ROW]
     assert {t.origin for t in trials} == {"random"}
     assert all(t.measurement.status == "ok" and t.runtime_s == t.measurement.runtime_s for t in trials)
@@ -31,15 +31,15 @@ def test_equal_code_is_built_and_measured_once() -> None:
     assert source_of(ROW, gemm()) == source_of(ROW_TOO, gemm())
     workshop = Workshop()
     one = bench(workshop)
-    trials = one.run([ROW, ROW_TOO, BLOCKED, ROW], "random") + one.run([ROW_TOO, BLOCKED], "mutation")
+    trials = [*one.run([ROW, ROW_TOO, BLOCKED, ROW], "random"), *one.run([ROW_TOO, BLOCKED], "mutation")]
     assert len(workshop.built) == len(workshop.timed) == 2
     assert len({t.measurement.runtime_s for t in trials if t.recipe != BLOCKED}) == 1
 
 
 def test_benches_share_nothing() -> None:
     workshop = Workshop()
-    bench(workshop).run([ROW], "default")
-    bench(workshop).run([ROW], "default")
+    list(bench(workshop).run([ROW], "default"))
+    list(bench(workshop).run([ROW], "default"))
     assert len(workshop.timed) == 2
 
 
@@ -53,7 +53,7 @@ def test_what_does_not_compile_is_not_run() -> None:
     assert blocked.runtime_s == float("inf")
     assert row.measurement.status == "ok"
     assert bad not in workshop.timed
-    one.run([BLOCKED], "random")
+    list(one.run([BLOCKED], "random"))
     assert workshop.built.count(bad) == 1
 
 
@@ -77,10 +77,32 @@ def test_a_wrong_result_has_no_runtime() -> None:
     assert trial.runtime_s == float("inf")
 
 
-def test_run_stops_between_trials() -> None:
+def test_trials_are_measured_as_they_are_asked_for() -> None:
     workshop = Workshop()
-    trials = bench(workshop).run(DEFAULTS, "default", stop=lambda: len(workshop.timed) >= 2)
-    assert len(trials) == len(workshop.timed) == 2
+    trials = bench(workshop).run(DEFAULTS, "default")
+    assert len(workshop.built) > 2
+    next(trials), next(trials)
+    assert len(workshop.timed) == 2
+
+
+def test_what_was_measured_before_is_not_measured_again() -> None:
+    (known,) = bench(Workshop()).run([ROW], "random")
+    workshop = Workshop()
+    one = bench(workshop)
+    one.remember([known])
+    again, blocked = one.run([ROW_TOO, BLOCKED], "foreign")
+    assert (again.measurement, again.origin) == (known.measurement, "foreign")
+    assert workshop.timed == [source_of(BLOCKED, gemm()).text]
+    assert blocked.measurement.status == "ok"
+
+
+def test_what_is_far_slower_than_the_best_is_given_up() -> None:
+    """The first is 10 times as fast as its baseline: from then on, 3/10 of the baseline is hopeless."""
+    workshop = Workshop(lambda _: 0.1)
+    one = bench(workshop, give_up=3.0)
+    list(one.run([ROW, BLOCKED], "random"))
+    first, second = (limits.cutoff for limits in workshop.limits)
+    assert (first, second) == (Limits().cutoff, pytest.approx(0.3))
 
 
 def test_prepare_says_what_would_be_built() -> None:

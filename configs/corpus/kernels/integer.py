@@ -56,6 +56,26 @@ def hamming_distances(A: i32[M, K], B: i32[N, K], S: i32[M, N]):
 
 
 @dace.program
+def sum_rows_int(A: i32[M, N], s: i64[M]):
+    """Sums of rows, in a wider type."""
+    for i, j in dace.map[0:M, 0:N]:
+        s[i] += A[i, j]
+
+
+@dace.program
+def max_columns_int(A: i32[M, N], m: i32[N]):
+    """Largest value of every column."""
+    m[:] = np.max(A, axis=0)
+
+
+@dace.program
+def saturate(A: i32[M, N], B: i32[M, N], C: i32[M, N]):
+    """Addition that stops at the ends of a range, as audio and image code has it."""
+    for i, j in dace.map[0:M, 0:N]:
+        C[i, j] = min(max(A[i, j] + B[i, j], -100), 100)
+
+
+@dace.program
 def rgb_to_grey(image: f32[M, N, 3], grey: f32[M, N]):
     """Weighted sum of three interleaved channels."""
     grey[:] = 0.299 * image[:, :, 0] + 0.587 * image[:, :, 1] + 0.114 * image[:, :, 2]
@@ -95,3 +115,13 @@ def inputs_hamming_distances(M: int, N: int, K: int) -> dict[str, np.ndarray]:
         "B": rng.integers(0, 4, (N, K), np.int32),
         "S": np.zeros((M, N), np.int32),
     }
+
+
+def inputs_int_matrix(M: int, N: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {"A": rng.integers(-128, 128, (M, N), np.int32)}
+
+
+def inputs_saturate(M: int, N: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {name: rng.integers(-128, 128, (M, N), np.int32) for name in "AB"}

@@ -110,6 +110,16 @@ def power_law_matrix(M: int, N: int, NNZ: int, seed: int = 0) -> Csr:
     return _csr(rows, columns, (M, N), NNZ, seed)
 
 
+def block_matrix(M: int, N: int, NNZ: int, seed: int = 0) -> Csr:
+    """Dense blocks of 8 x 8 anywhere, as finite elements with several unknowns per node have."""
+    rng = np.random.default_rng(seed)
+    blocks = -(-NNZ // 64) * 11 // 10
+    inside = np.arange(64)
+    rows = 8 * rng.integers(0, M // 8, blocks)[:, None] + inside // 8
+    columns = 8 * rng.integers(0, N // 8, blocks)[:, None] + inside % 8
+    return _csr(rows.ravel(), columns.ravel(), (M, N), NNZ, seed)
+
+
 # --------------------------------------------------------------------------- inputs
 
 
@@ -136,6 +146,8 @@ inputs_banded = _products(banded_matrix, np.float64)
 inputs_banded_f32 = _products(banded_matrix, np.float32)
 inputs_power_law = _products(power_law_matrix, np.float64)
 inputs_power_law_f32 = _products(power_law_matrix, np.float32)
+inputs_block = _products(block_matrix, np.float64)
+inputs_block_f32 = _products(block_matrix, np.float32)
 
 
 def inputs_neighbours(M: int, N: int, NNZ: int, F: int) -> dict[str, np.ndarray]:
