@@ -46,20 +46,19 @@ class UnitCase:
 
     @staticmethod
     def prepare(unit: Unit, wanted: BaselineName, compiler: Compiler, runner: Runner) -> UnitCase:
-        """Compile the unit's DaCe code, unscheduled (the truth) and as the baseline, and run both.
+        """Compile the unit's DaCe code, unscheduled and as the baseline, and run both.
 
         Raises MeasureError or BuildError where the unit cannot run alone.
         """
         cutout = unit.cutout()
         inouts = tuple(unit.inouts)
-        truth = compiler.build(dace_source(cutout, f"{unit.name}_truth"))
-        reference = runner.reference(truth, unit.data, unit.outputs, inouts)
+        length = unit.reduction_length
         baseline = build_baseline(
-            cutout, unit.name, wanted, compiler, runner, unit.data, reference, inouts, unit.reduction_length
+            cutout, unit.name, wanted, compiler, runner, unit.data, unit.outputs, inouts, length
         )
         baseline_s = _seconds(runner, baseline.library, unit.data, unit.outputs, inouts)
         case = NestCase(
-            unit.nest, unit.data, unit.outputs, inouts, unit.reduction_length, reference, baseline.library
+            unit.nest, unit.data, unit.outputs, inouts, length, baseline.reference, baseline.library
         )
         limits = Limits(timeout_s=max(2.0, SLOWEST * baseline_s))
         return UnitCase(case, f"dace-{baseline.name}", baseline.reason or "", baseline_s, limits)
@@ -83,18 +82,16 @@ class WholeKernel:
         inouts = tuple(kernel.inouts)
         limits = Limits(timeout_s=300.0)
         try:
-            truth = compiler.build(dace_source(kernel.simplified, f"{kernel.name}_truth"))
-            reference = runner.reference(truth, kernel.data, kernel.outputs, inouts, limits)
+            baseline = build_baseline(
+                kernel.simplified, kernel.name, wanted, compiler, runner, kernel.data, kernel.outputs, inouts,
+                reduction_length(kernel), limits,
+            )  # fmt: skip
         except BuildError as error:
             raise BuildError(f"what DaCe makes of the kernel does not compile: {error}") from None
         except MeasureError as error:
             raise MeasureError(
                 f"the kernel fails before anything is tuned ({error}); check its subscripts, inputs and sizes"
             ) from None
-        length = reduction_length(kernel)
-        baseline = build_baseline(
-            kernel.simplified, kernel.name, wanted, compiler, runner, kernel.data, reference, inouts, length
-        )
         timed = runner.measure(
             None, baseline.library, kernel.data, kernel.outputs, inouts, None, replace(limits, budget_s=0.3)
         )
@@ -103,7 +100,7 @@ class WholeKernel:
         return WholeKernel(
             kernel,
             baseline.library,
-            reference,
+            baseline.reference,
             f"dace-{baseline.name}",
             baseline.reason or "",
             timed.runtime_s,

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from frontends.kit import load, run
+from frontends.kit import load
 
-from gnnperf.frontends.dace import build_baseline
-from gnnperf.measure import Compiler, Runner
+from gnnperf.frontends.dace import Baseline, BaselineName, auto_source, build_baseline
+from gnnperf.measure import Compiler, Runner, Source
 
 
 @pytest.fixture(scope="module")
-def tools() -> Iterator[tuple[Compiler, Runner]]:
-    with Compiler() as compiler, Runner(threads=1) as runner:
-        yield compiler, runner
+def baseline_of(compiler: Compiler) -> Iterator[Callable[[str, BaselineName], Baseline]]:
+    """`baseline_of(name, wanted)`: of a kernel of these tests."""
+
+    def build(name: str, wanted: BaselineName) -> Baseline:
+        kernel = load(name)
+        program, inouts = kernel.simplified, tuple(kernel.inouts)
+        return build_baseline(program, name, wanted, compiler, runner, kernel.data, kernel.outputs, inouts)
+
+    with Runner(threads=1) as runner:
+        yield build
 
 
-def test_auto_and_simplify_agree(tools: tuple[Compiler, Runner]) -> None:
-    compiler, runner = tools
-    kernel = load("softmax")
-    simplify = build_baseline(kernel.simplified, kernel.name, "simplify", compiler)
-    reference = run(runner, kernel, simplify.library)
-    auto = build_baseline(
-        kernel.simplified, kernel.name, "auto", compiler, runner, kernel.data, reference, tuple(kernel.inouts)
-    )
+BaselineOf = Callable[[str, BaselineName], Baseline]
+
+
+def test_auto_and_simplify_agree(baseline_of: BaselineOf) -> None:
+    simplify, auto = baseline_of("softmax", "simplify"), baseline_of("softmax", "auto")
     assert (simplify.name, simplify.reason) == ("simplify", None)
     assert (auto.name, auto.reason) == ("auto", None)
+    assert simplify.library.path != auto.library.path
+    for name, expected in simplify.reference.items():
+        np.testing.assert_array_equal(auto.reference[name], expected)
 
 
 def failing(*_: Any, **__: Any) -> None:
@@ -42,35 +50,39 @@ def wrong(sdfg: Any, *_: Any, **__: Any) -> None:
             return
 
 
-def test_auto_falls_back_with_the_reason(
-    tools: tuple[Compiler, Runner], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiler, _ = tools
+def test_auto_falls_back_with_the_reason(baseline_of: BaselineOf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dace.transformation.auto.auto_optimize.auto_optimize", failing)
-    baseline = build_baseline(load("relu").simplified, "relu", "auto", compiler)
-    assert baseline.name == "simplify"
-    assert baseline.reason == "auto_optimize failed: cannot do this"
+    baseline = baseline_of("relu", "auto")
+    assert (baseline.name, baseline.reason) == ("simplify", "auto_optimize failed: cannot do this")
 
 
 def test_auto_with_wrong_results_is_no_baseline(
-    tools: tuple[Compiler, Runner], monkeypatch: pytest.MonkeyPatch
+    baseline_of: BaselineOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiler, runner = tools
-    kernel = load("functions")
-    simplify = build_baseline(kernel.simplified, "functions", "simplify", compiler)
-    reference = run(runner, kernel, simplify.library)
-    assert all(np.isfinite(v).all() for v in reference.values())
     monkeypatch.setattr("dace.transformation.auto.auto_optimize.auto_optimize", wrong)
-    baseline = build_baseline(
-        kernel.simplified,
-        "functions_wrong",
-        "auto",
-        compiler,
-        runner,
-        kernel.data,
-        reference,
-        tuple(kernel.inouts),
-    )
+    baseline = baseline_of("functions", "auto")
+    assert all(np.isfinite(v).all() for v in baseline.reference.values())
     assert baseline.name == "simplify"
     assert baseline.reason is not None
     assert "changes the results" in baseline.reason
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("this is no C++;", "error:"),
+        ("static struct Crash { Crash() { __builtin_trap(); } } crash;", "failed: run_error, killed by SIG"),
+    ],
+)
+def test_auto_that_does_not_compile_or_run_is_no_baseline(
+    code: str, reason: str, baseline_of: BaselineOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoiled(sdfg: Any, name: str) -> Source:
+        source = auto_source(sdfg, name)
+        return replace(source, text=f"{source.text}\n{code}\n")
+
+    monkeypatch.setattr("gnnperf.frontends.dace.baselines.auto_source", spoiled)
+    baseline = baseline_of("relu", "auto")
+    assert baseline.name == "simplify"
+    assert baseline.reason is not None
+    assert reason in baseline.reason

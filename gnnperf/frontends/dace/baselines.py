@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,18 +13,20 @@ from numpy.typing import NDArray
 from gnnperf.errors import BuildError, MeasureError
 from gnnperf.frontends.dace.codegen import dace_source, first_line
 from gnnperf.frontends.dace.quiet import quiet_dace
-from gnnperf.measure import Compiler, Library, Runner, Source, verify
+from gnnperf.measure import Compiler, Library, Limits, Runner, Source, verify
 
 BaselineName = Literal["auto", "simplify"]
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """`name` is what was built; `reason` says why it is not what was asked for."""
+    """`name` is what was built, `reason` why it is not what was asked for, `reference` what the plain
+    program computes: the outputs that are right."""
 
     library: Library
     name: BaselineName
-    reason: str | None = None
+    reason: str | None
+    reference: Mapping[str, NDArray[Any]]
 
 
 def auto_source(sdfg: Any, name: str) -> Source:
@@ -53,38 +55,41 @@ def build_baseline(
     name: str,
     wanted: BaselineName,
     compiler: Compiler,
-    runner: Runner | None = None,
-    data: Mapping[str, Any] | None = None,
-    reference: Mapping[str, NDArray[Any]] | None = None,
+    runner: Runner,
+    data: Mapping[str, Any],
+    outputs: Collection[str],
     inouts: tuple[str, ...] = (),
     reduction_length: int = 1,
+    limits: Limits = Limits(timeout_s=60.0),  # noqa: B008  (immutable)
 ) -> Baseline:
     """The baseline of a kernel (`kernel.simplified`) or of a unit (`unit.cutout()`).
 
-    "auto" becomes "simplify", with the reason, where DaCe cannot optimise or compile it, or, when
-    `runner`, `data` and a `reference` (outputs of "simplify") are given, where its results are wrong.
+    "auto" becomes "simplify", with the reason, where DaCe cannot optimise or compile it, or where its
+    results are wrong. Raises BuildError or MeasureError where the plain program does not compile or run.
     """
-    reason = None
+    sources, reason = [dace_source(sdfg, f"{name}_simplify")], None
     if wanted == "auto":
         try:
-            library = compiler.build(auto_source(sdfg, f"{name}_auto"))
-            if runner is not None and data is not None and reference is not None:
-                _check(library, runner, data, reference, inouts, reduction_length)
-            return Baseline(library, "auto")
+            sources.append(auto_source(sdfg, f"{name}_auto"))
+        except BuildError as error:
+            reason = str(error)
+    plain, *optimised = compiler.build_all(sources)
+    if isinstance(plain, BuildError):
+        raise plain
+
+    def run(library: Library) -> dict[str, NDArray[Any]]:
+        return runner.reference(library, data, outputs, inouts, limits)
+
+    reference = run(plain)
+    for library in optimised:
+        try:
+            if isinstance(library, BuildError):
+                raise library
+            wrong = verify(reference, run(library), reduction_length)
         except (BuildError, MeasureError) as error:
             reason = str(error)
-    return Baseline(compiler.build(dace_source(sdfg, f"{name}_simplify")), "simplify", reason)
-
-
-def _check(
-    library: Library,
-    runner: Runner,
-    data: Mapping[str, Any],
-    reference: Mapping[str, NDArray[Any]],
-    inouts: tuple[str, ...],
-    reduction_length: int,
-) -> None:
-    found = runner.reference(library, data, tuple(reference), inouts)
-    wrong = verify(reference, found, reduction_length)
-    if wrong is not None:
-        raise BuildError(f"auto_optimize changes the results: {wrong}")
+        else:
+            if wrong is None:
+                return Baseline(library, "auto", None, reference)
+            reason = f"auto_optimize changes the results: {wrong}"
+    return Baseline(plain, "simplify", reason, reference)
