@@ -11,6 +11,7 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _ARENA_BYTES = 128 << 20  # address space that malloc reserves for one more thread
+_BLAS_BYTES = 32 << 20  # a buffer of OpenBLAS: one for every thread that calls it, and one more
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -18,7 +19,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def thread_environment(threads: int) -> dict[str, str]:
     """Environment that pins `threads` OpenMP threads to distinct processors, as far apart as possible.
 
-    Libraries with threads of their own (a BLAS that a schedule calls) get the same number.
+    OpenBLAS gets none of its own: emitted code calls it on OpenMP threads, and its own would all be
+    pinned to the processor of the thread that opens it.
     """
     n = str(threads)
     return {
@@ -27,7 +29,7 @@ def thread_environment(threads: int) -> dict[str, str]:
         "OMP_PROC_BIND": "spread",
         "OMP_PLACES": "threads",
         "MKL_NUM_THREADS": n,
-        "OPENBLAS_NUM_THREADS": n,
+        "OPENBLAS_NUM_THREADS": "1",
     }
 
 
@@ -66,16 +68,16 @@ def limit_memory(allowance_bytes: int, threads: int) -> int:
     """Let this process allocate `allowance_bytes` more than now, or 80% of what the machine has free.
 
     Returns the bytes allowed. A limit on data catches what is written to; one on address space what
-    is not counted as data (shared mappings). Both leave room for the threads' stacks and arenas.
+    is not counted as data (shared mappings). Both leave room for what threads and libraries map.
     """
     page = resource.getpagesize()
     sizes = [int(field) * page for field in Path("/proc/self/statm").read_text().split()]
     allowed = min(allowance_bytes, int(0.8 * _memory_available_bytes()))
     stack, _ = resource.getrlimit(resource.RLIMIT_STACK)  # what a new thread reserves
     stacks = 2 * threads * (8 << 20 if stack == resource.RLIM_INFINITY else stack)
-    data = sizes[5] + allowed + stacks
+    data = sizes[5] + allowed + stacks + (threads + 1) * _BLAS_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (data, data))
-    space = sizes[0] + allowed + stacks + (threads + 2) * _ARENA_BYTES + (256 << 20)  # 256 MiB: libraries
+    space = data - sizes[5] + sizes[0] + (threads + 2) * _ARENA_BYTES + (256 << 20)  # 256 MiB: libraries
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
     return allowed
 

@@ -106,7 +106,8 @@ class Annotation:
     kind: "parallel" (OpenMP threads), "vectorized" (explicit vectors; constant extent),
     "simd" (left to the compiler's vectoriser), "unrolled" (constant extent: fully; otherwise by
     `factor`). omp_schedule "balanced" gives every thread the same share of the inner
-    data-dependent iterations. `prefetch`: fetch indirect loads that many iterations ahead.
+    data-dependent iterations. `prefetch`: fetch indirect loads that many iterations ahead. `library`:
+    the loop and all it holds become one call of that library, on all threads where kind is "parallel".
     """
 
     kind: Literal["parallel", "vectorized", "simd", "unrolled", "none"] = "none"
@@ -115,6 +116,7 @@ class Annotation:
     collapse: int = 1
     factor: int = 0
     prefetch: int = 0
+    library: Literal["", "blas"] = ""
 
 
 @dataclass(frozen=True, slots=True)

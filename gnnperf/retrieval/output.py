@@ -4,6 +4,7 @@ DIR/kernel.sdfgz     the tuned SDFG, or the baseline's where that was kept
 DIR/libkernel.so     the same, compiled for this machine
 DIR/run.py           loads the library; `call(**arrays)` for other programs, `python run.py` to try it
 DIR/report.json      the document of `--json`
+DIR/libscipy_openblas.so   where a nest became calls of BLAS: the library that they open
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.frontends.dace import DaceKernel, auto_optimised, dace_source
 from gnnperf.measure import Compiler, Library
+from gnnperf.schedules.library_calls import libraries
 
 SDFG, LIBRARY, SCRIPT, REPORT = "kernel.sdfgz", "libkernel.so", "run.py", "report.json"
 
@@ -44,15 +46,18 @@ def write_output(folder: Path, kernel: DaceKernel, sdfg: Any, report: str, compi
 
     sdfg: the kernel as it is to run. report: text of report.json. Raises GnnperfError.
     """
-    library = compiler.build(dace_source(sdfg, f"{kernel.name}_out"))
+    source = dace_source(sdfg, f"{kernel.name}_out")
+    library, opened = compiler.build(source), libraries(source.text)
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".gnnperf-") as scratch:
             new = Path(scratch)
             sdfg.save(str(new / SDFG), compress=True)
             shutil.copyfile(library.path, new / LIBRARY)
+            for path in opened:
+                shutil.copyfile(path, new / path.name)
             (new / SCRIPT).write_text(_script(kernel, library))
             (new / REPORT).write_text(report + "\n")
-            for name in (SDFG, LIBRARY, SCRIPT, REPORT):
+            for name in (SDFG, LIBRARY, SCRIPT, REPORT, *(path.name for path in opened)):
                 (new / name).replace(folder / name)
     except OSError as error:
         raise GnnperfError(

@@ -26,6 +26,7 @@ from gnnperf.nests.ir import (
 )  # fmt: skip
 from gnnperf.schedules.combine import combine
 from gnnperf.schedules.initial_values import explicit_init, place_initial_values
+from gnnperf.schedules.library_calls import library_calls
 from gnnperf.schedules.lower import BandLowering
 from gnnperf.schedules.names import Names, unambiguous
 from gnnperf.schedules.recipe import Recipe
@@ -53,7 +54,8 @@ class Unit:
 
 
 def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
-    """The scheduled nest: annotated loops, local and packed buffers added, no `Statement.init` left.
+    """The scheduled nest: annotated loops, local and packed buffers added, no `Statement.init` left but
+    in calls of libraries.
 
     Raises NotApplicable (with a reason) where the recipe does not fit the nest.
     """
@@ -69,7 +71,10 @@ def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
         body = tuple(part for node in nest.body for part in _lower(node, unit, recipe.parallel != "none"))
     used = {a.load.buffer for n in body for a in accesses(n)}
     kept = {k: b for k, b in buffers.items() if k in used}
-    return legal_threads(LoopNest(nest.name, kept, body, nest.parameters))
+    scheduled = LoopNest(nest.name, kept, body, nest.parameters)
+    if recipe.library and not any(lp.annotation and lp.annotation.library for lp in scheduled.loops()):
+        raise NotApplicable("no part of the nest is a BLAS routine")
+    return legal_threads(scheduled)
 
 
 def streaming(recipe: Recipe) -> Recipe:
@@ -96,6 +101,10 @@ def _lower(node: Node, unit: Unit, parallel: bool) -> tuple[Node, ...]:
         before = tuple(part for n in initial for part in _lower(n, plain, parallel))
         return (*before, *_lower(node, unit, parallel))
     assert isinstance(node, Loop)
+    if unit.recipe.library and (found := library_calls(node, unit.recipe, unit.buffers, parallel)):
+        starts, calls = found
+        plain = replace(unit, recipe=streaming(unit.recipe))
+        return (*(part for n in starts for part in _lower(n, plain, parallel)), *calls)
     nest, recipe = band(node), unit.recipe
     if nest.is_perfect:
         if unit.streams and not assign_roles(nest, unit.buffers, own).is_contraction:

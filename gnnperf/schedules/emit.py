@@ -41,6 +41,7 @@ from gnnperf.schedules.expressions import (
     index_text,
     iterator_name,
 )  # fmt: skip
+from gnnperf.schedules.library_calls import emit_call, prelude
 from gnnperf.schedules.prefetching import prefetched
 from gnnperf.schedules.shared_loops import share_loop
 from gnnperf.schedules.storage import Path, Storage
@@ -64,9 +65,10 @@ class CppFunction:
 
 
 def emit(nest: LoopNest, symbol: str) -> CppFunction:
-    """C++ of a nest that has no `Statement.init` left (see `apply`).
+    """C++ of a nest that has no `Statement.init` left but in calls of libraries (see `apply`).
 
-    Raises NotApplicable where a buffer has a type that C++ does not (float16).
+    Raises NotApplicable where a buffer has a type that C++ does not (float16), and where a library that
+    the nest calls is not installed.
     """
     for buffer in nest.buffers.values():
         if buffer.dtype not in CTYPES:
@@ -80,7 +82,7 @@ def emit(nest: LoopNest, symbol: str) -> CppFunction:
         + [f"int64_t {iterator_name(p)}" for p in parameters]
     )
     parts, body = "".join(emitter.parts), "".join(emitter.lines)
-    text = f'{PRELUDE}\n{parts}extern "C" void {symbol}({signature}) {{\n{body}}}\n'
+    text = f'{PRELUDE}\n{prelude(nest)}{parts}extern "C" void {symbol}({signature}) {{\n{body}}}\n'
     return CppFunction(symbol, text, arguments, parameters)
 
 
@@ -152,7 +154,9 @@ class Emitter:
             return
         kind = node.annotation.kind if node.annotation else "none"
         size = extent(node)
-        if kind == "vectorized" and size is not None:
+        if node.annotation and node.annotation.library:
+            emit_call(self, node)
+        elif kind == "vectorized" and size is not None:
             self.vectorized(node, size, path)
         elif kind == "unrolled" and size is not None and not (node.annotation and node.annotation.factor):
             self.unrolled(node, size, path)

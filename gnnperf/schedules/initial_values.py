@@ -35,7 +35,7 @@ def place_initial_values(node: Node, own: frozenset[str] = frozenset()) -> tuple
             return inner
         if _owns(nest, inner) if nest.is_perfect else separates(inner.target, node):
             return inner
-        ahead.append(_initial_nest(inner, around))
+        ahead.append(initial_nest(inner, around))
         return replace(inner, init=None)
 
     rest = visit(node, ())
@@ -52,7 +52,8 @@ def _owns(nest: Band, statement: Statement) -> bool:
     )
 
 
-def _initial_nest(statement: Statement, around: tuple[Loop, ...]) -> Node:
+def initial_nest(statement: Statement, around: tuple[Loop, ...]) -> Node:
+    """Loops that write the initial value of a reduction, ahead of the loops around it."""
     assert statement.init is not None
     loops = [replace(lp, independent=True) for lp in around if varies(statement.target, lp.iterator)]
     left_out = {lp.iterator for lp in around} - {lp.iterator for lp in loops}

@@ -57,7 +57,8 @@ class Recipe:
     invariant in q, "p": those invariant in p). unroll: factor of the innermost reduction loop.
     combine: run pointwise nests of a unit as one (see `combine.py`).
     prefetch: distance for indirect loads. fuse: 0 keeps the nests of a unit apart, n shares their
-    outermost loop in tiles of n iterations.
+    outermost loop in tiles of n iterations. library: bands that are routines of that library become calls
+    of it; the other fields say what happens to the rest.
     """
 
     order: str = "blocked"
@@ -80,6 +81,7 @@ class Recipe:
     prefetch: int = 0
     fuse: int = 0
     combine: Literal["", "merge", "inline"] = ""
+    library: Literal["", "blas"] = ""
 
     def tile(self, role: str) -> int:
         return int(getattr(self, f"tile_{role}"))
@@ -128,6 +130,8 @@ class Recipe:
     def describe(self) -> str:
         """The schedule in words, for reports."""
         words = [f"{self.order} order"]
+        if self.library:
+            words.append("calls of BLAS where it has a routine")
         if self.combine:
             words.append(
                 {"merge": "merge pointwise nests", "inline": "recompute instead of storing"}[self.combine]

@@ -9,6 +9,7 @@ from typing import Any
 
 from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read
 from gnnperf.nests.ir import Loop, LoopNest, loads, walk
+from gnnperf.schedules.blas import has_match
 from gnnperf.schedules.recipe import ORDERS, Recipe
 
 CHOICES: Mapping[str, tuple[Any, ...]] = {
@@ -32,6 +33,7 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "prefetch": (0, 0, 4, 8, 12, 16),
     "fuse": (0, 1, 4, 16, 64),
     "combine": ("", "merge", "merge", "inline"),
+    "library": (*("",) * 7, "blas"),
 }
 """Values per field; a repeated value is more likely."""
 
@@ -55,6 +57,7 @@ DEFAULTS = (
     Recipe(order="tile2d", tile_q=32, tile_p=32, register_q=8, register_p=1),
     Recipe(order="strip", tile_p=1024, register_p=4),
     Recipe(order="row", register_p=8, prefetch=8, omp_schedule="balanced"),
+    Recipe(order="row", register_p=4, register_r=4, library="blas"),
 )
 """Starting points of every search: one for each way nests are usually made fast."""
 
@@ -81,6 +84,7 @@ def relevant_fields(nest: LoopNest) -> list[str]:
     names += ["pack"] if spatial >= 2 and len({r for n in nest.body for r in read(n)}) >= 1 else []
     names += ["prefetch"] if dependent or indirect else []
     names += ["fuse", "combine"] if len(nest.body) > 1 else []
+    names += ["library"] if any(has_match(n, nest.buffers) for n in nest.body) else []
     return names
 
 

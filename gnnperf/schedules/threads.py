@@ -54,7 +54,7 @@ def legal_threads(nest: LoopNest) -> LoopNest:
     around = access_counts(nest.body)
 
     def visit(node: Node) -> Node:
-        if not isinstance(node, Loop):
+        if not isinstance(node, Loop) or (node.annotation is not None and node.annotation.library):
             return node
         if node.annotation is None or node.annotation.kind != "parallel":
             return replace(node, body=tuple(map(visit, node.body)))

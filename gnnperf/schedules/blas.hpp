@@ -1,0 +1,139 @@
+// BLAS for emitted code: kernels of OpenBLAS, threads of OpenMP.
+#ifndef GNNPERF_BLAS
+#define GNNPERF_BLAS
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <dlfcn.h>
+#include <omp.h>
+namespace {
+// The library is opened at the first call: where it lies beside the code that calls it, else where it
+// was when that code was written, else wherever the loader finds one. No options of the linker, so
+// whatever compiles the code can do so alone.
+inline void* gp_open_openblas() {
+  const char* const installed = OPENBLAS_PATH;
+  const std::string name = std::string(installed).substr(std::string(installed).rfind('/') + 1);
+  std::string beside = name;
+  Dl_info self;
+  if (dladdr((const void*)&gp_open_openblas, &self) && self.dli_fname) {
+    const std::string code = self.dli_fname;
+    beside = code.substr(0, code.rfind('/') + 1) + name;
+  }
+  for (const std::string& path : {beside, std::string(installed), name}) {
+    if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+      // Its own threads stay idle: they run on the processors of the thread that opened the library,
+      // a single one where OpenMP threads are pinned, and would compete with those of the caller.
+      if (auto set = (void (*)(int))dlsym(library, "scipy_openblas_set_num_threads")) set(1);
+      return library;
+    }
+  }
+  std::fprintf(stderr, "gnnperf: no OpenBLAS at %s: pip install scipy-openblas32, or put %s beside this "
+               "library (%s)\n", installed, name.c_str(), dlerror());
+  std::abort();
+}
+
+template <class F> inline F gp_blas(const char* routine, bool single) {
+  static void* const library = gp_open_openblas();
+  const std::string name = std::string("scipy_cblas_") + (single ? "s" : "d") + routine;
+  if (void* found = dlsym(library, name.c_str())) return (F)found;
+  std::fprintf(stderr, "gnnperf: OpenBLAS has no %s\n", name.c_str());
+  std::abort();
+}
+
+enum { GP_ROWS = 101, GP_AS_IS = 111, GP_TRANSPOSED = 112 };  // of CBLAS
+
+// Threads that a call may use: one inside a parallel region, and none that would get less than `grain`.
+inline int64_t gp_blas_threads(bool share, int64_t work, int64_t grain) {
+  if (!share || omp_in_parallel()) return 1;
+  return std::max<int64_t>(1, std::min<int64_t>(omp_get_max_threads(), work / grain));
+}
+
+// The i-th of n nearly equal pieces of [0, size), in multiples of 8.
+struct gp_piece {
+  int64_t begin, size;
+  gp_piece(int64_t size_, int64_t i, int64_t n) {
+    const int64_t width = ((size_ + n - 1) / n + 7) / 8 * 8;
+    begin = std::min(size_, i * width);
+    size = std::min(size_, begin + width) - begin;
+  }
+};
+
+// C[m, n] = beta C + alpha A[m, k] B[k, n], all by rows; A and B may be stored transposed.
+template <class T>
+void gp_gemm(bool share, bool at, bool bt, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
+             const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
+  static const auto gemm = gp_blas<void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T,
+                                            T*, int)>("gemm", sizeof(T) == 4);
+  if (m <= 0 || n <= 0) return;
+  k = std::max<int64_t>(k, 0);
+  const int64_t threads = gp_blas_threads(share, m * n * k, 1 << 17);
+  // A grid of blocks, as square as the number allows: each block packs its part of A and of B.
+  int64_t rows = threads;
+  for (int64_t r = 1; r <= threads; ++r)
+    if (threads % r == 0 && r * n + threads / r * m < rows * n + threads / rows * m) rows = r;
+  const int64_t columns = threads / rows;
+  #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+  for (int64_t block = 0; block < threads; ++block) {
+    const gp_piece i(m, block / columns, rows), j(n, block % columns, columns);
+    if (i.size > 0 && j.size > 0)
+      gemm(GP_ROWS, at ? GP_TRANSPOSED : GP_AS_IS, bt ? GP_TRANSPOSED : GP_AS_IS, i.size, j.size, k, alpha,
+           a + i.begin * (at ? 1 : lda), lda, b + j.begin * (bt ? ldb : 1), ldb, beta,
+           c + i.begin * ldc + j.begin, ldc);
+  }
+}
+
+// y[m] += alpha A[m, k] x[k], after y = 0 where `clear`. A is by rows, or stored transposed.
+template <class T>
+void gp_gemv(bool share, bool at, int64_t m, int64_t k, T alpha, const T* a, int64_t lda, const T* x,
+             int64_t incx, bool clear, T* y, int64_t incy) {
+  static const auto gemv = gp_blas<void (*)(int, int, int, int, T, const T*, int, const T*, int, T, T*, int)>(
+      "gemv", sizeof(T) == 4);
+  if (m <= 0) return;
+  const int64_t threads = gp_blas_threads(share, m * std::max<int64_t>(k, 0), 1 << 14);
+  #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+  for (int64_t part = 0; part < threads; ++part) {
+    const gp_piece i(m, part, threads);
+    T* const mine = y + i.begin * incy;
+    if (clear)
+      for (int64_t at_ = 0; at_ < i.size; ++at_) mine[at_ * incy] = T(0);
+    if (i.size <= 0 || k <= 0) continue;
+    if (at)
+      gemv(GP_ROWS, GP_TRANSPOSED, k, i.size, alpha, a + i.begin, lda, x, incx, T(1), mine, incy);
+    else
+      gemv(GP_ROWS, GP_AS_IS, i.size, k, alpha, a + i.begin * lda, lda, x, incx, T(1), mine, incy);
+  }
+}
+
+// A[m, n] += alpha x[m] y[n], by rows.
+template <class T>
+void gp_ger(bool share, int64_t m, int64_t n, T alpha, const T* x, int64_t incx, const T* y, int64_t incy, T* a,
+            int64_t lda) {
+  static const auto ger = gp_blas<void (*)(int, int, int, T, const T*, int, const T*, int, T*, int)>(
+      "ger", sizeof(T) == 4);
+  if (m <= 0 || n <= 0) return;
+  const int64_t threads = gp_blas_threads(share, m * n, 1 << 14);
+  #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+  for (int64_t part = 0; part < threads; ++part) {
+    const gp_piece i(m, part, threads);
+    if (i.size > 0) ger(GP_ROWS, i.size, n, alpha, x + i.begin * incx, incx, y, incy, a + i.begin * lda, lda);
+  }
+}
+
+// The sum of x[k] y[k].
+template <class T>
+T gp_dot(bool share, int64_t k, const T* x, int64_t incx, const T* y, int64_t incy) {
+  static const auto dot = gp_blas<T (*)(int, const T*, int, const T*, int)>("dot", sizeof(T) == 4);
+  if (k <= 0) return T(0);
+  const int64_t threads = gp_blas_threads(share, k, 1 << 15);
+  T total = 0;
+  #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1) reduction(+ : total)
+  for (int64_t part = 0; part < threads; ++part) {
+    const gp_piece i(k, part, threads);
+    if (i.size > 0) total += dot(i.size, x + i.begin * incx, incx, y + i.begin * incy, incy);
+  }
+  return total;
+}
+}  // namespace
+#endif
