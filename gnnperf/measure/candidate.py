@@ -97,19 +97,19 @@ def _argument(values: Mapping[str, NDArray[Any]], name: str, ctype: str) -> Any:
 def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | None, report: Report) -> None:
     """Do a job and report stages as {"stage": name} and, at the end, {"status": ...}.
 
-    Stages: "load", "wait" (for the machine), "baseline", "candidate", "verify", "time"
+    Stages: "wait" (for the machine), "load", "baseline", "candidate", "verify", "time"
     (repeated for as long as the timing goes on).
     """
     os.environ.update(thread_environment(job["threads"]))
+    lock = MachineLock(job["lock"])
+    report({"stage": "wait"})
+    lock.acquire()  # first of all: what runs before others must not run beside what is being timed
     prefer_this_process()  # threads inherit it, so before there are any
     report({"stage": "load"})
     arrays = Arrays(job, blobs)
     limit_files(1 << 16)
     limit_memory(job["memory_bytes"], job["threads"])
     gc.disable()
-    lock = MachineLock(job["lock"])
-    report({"stage": "wait"})
-    lock.acquire()
     calls: list[Call] = []
     first_s: list[float] = []
     if job["baseline"]:
