@@ -64,6 +64,12 @@ def prefer_this_process(priority: int = MEASURED) -> None:
             os.setpriority(os.PRIO_PROCESS, 0, -20)
 
 
+def prefer_others() -> None:
+    """Undo `prefer_this_process`: what is not being timed must not hold up what is."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
 def limit_memory(allowance_bytes: int, threads: int) -> int:
     """Let this process allocate `allowance_bytes` more than now, or 80% of what the machine has free.
 

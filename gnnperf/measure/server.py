@@ -24,7 +24,7 @@ import numpy as np
 
 from gnnperf.measure import candidate
 from gnnperf.measure.arrays import Bytes, Layout
-from gnnperf.measure.confine import WATCHER, die_with_parent, prefer_this_process
+from gnnperf.measure.confine import WATCHER, die_with_parent, prefer_others, prefer_this_process
 from gnnperf.measure.protocol import receive, send
 
 
@@ -40,7 +40,6 @@ class Server:
 
     def serve(self) -> None:
         """Answer requests until the client is gone."""
-        prefer_this_process(WATCHER)
         while True:
             try:
                 job, blobs = receive(self.client)
@@ -68,9 +67,11 @@ class Server:
         os.close(writer)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.setpgid(pid, pid)  # here and in the child: whichever runs first
+        prefer_this_process(WATCHER)  # not before: what it receives must not hold up what others time
         try:
             result = self._watch(pid, reader, job["limits"])
         finally:
+            prefer_others()
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
             _, ended = os.waitpid(pid, 0)
