@@ -19,11 +19,11 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_everything_is_read(config: Path) -> None:
-    numbers = "recipes_per_nest: 5\nforeign_per_nest: 2\nbudget_s_per_nest: 3\nseed: 7\n"
+    numbers = "recipes_per_nest: 5\npatience: 4\nforeign_per_nest: 2\nbudget_s_per_nest: 3\nseed: 7\n"
     config.write_text(f"name: mine\n{numbers}entries: [{ENTRY}]")
     loaded = CollectConfig.load(config)
     assert (loaded.name, loaded.recipes_per_nest, loaded.foreign_per_nest) == ("mine", 5, 2)
-    assert (loaded.budget_s_per_nest, loaded.seed) == (3.0, 7)
+    assert (loaded.patience, loaded.budget_s_per_nest, loaded.seed) == (4, 3.0, 7)
     (entry,) = loaded.entries
     assert (entry.kernel, entry.family, entry.inputs) == ("kernels.py:f", "g", "kernels.py:make")
     assert entry.symbols == {"N": 4, "alpha": 1.5}
@@ -50,6 +50,16 @@ def test_keys_tell_entries_apart(config: Path) -> None:
     assert len({entry.key for entry in CollectConfig.load(config).entries}) == 4
 
 
+def test_random_nests_follow_the_entries(config: Path) -> None:
+    for count in (0, 3, 5):
+        config.write_text(f"name: mine\nrandom_nests: {count}\nentries: [{ENTRY}]")
+        first, *others = CollectConfig.load(config).entries
+        assert (first.name, first.random) == ("f", None)
+        assert [entry.random for entry in others] == list(range(count))
+        assert [entry.name for entry in others] == [f"random_{number}" for number in range(count)]
+        assert all(entry.family.startswith("random_") and entry.symbols for entry in others)
+
+
 MISTAKES = [
     ("name: [", "cannot read the configuration"),
     ("\udcff", "cannot read the configuration"),
@@ -66,6 +76,8 @@ MISTAKEN_SETTINGS = [
     ("recipes_per_nest: 1.5", "recipes_per_nest: expected an integer of at least 1, got 1.5"),
     ("budget_s_per_nest: -1", "budget_s_per_nest: expected a number of at least 0, got -1"),
     ("budget_s_per_nest: .nan", "budget_s_per_nest: expected a number of at least 0, got nan"),
+    ("patience: -1", "patience: expected an integer of at least 0, got -1"),
+    ("random_nests: 2.5", "random_nests: expected an integer of at least 0, got 2.5"),
     ("seed: true", "seed: expected an integer of at least 0, got True"),
 ]
 MISTAKEN_ENTRIES = [
