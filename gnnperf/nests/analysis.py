@@ -11,6 +11,7 @@ from gnnperf.nests.ir import (
     Expr,
     Load,
     Loop,
+    LoopNest,
     Node,
     Op,
     Statement,
@@ -55,6 +56,12 @@ def read(node: Node) -> set[str]:
         if isinstance(inner, Statement) and inner.reduce and inner.init is None:
             names.add(inner.target.buffer)
     return names
+
+
+def write_only(nest: LoopNest) -> frozenset[str]:
+    """Arguments that the nest writes and whose contents it never needs."""
+    needed = {name for node in nest.body for name in read(node)}
+    return frozenset(nest.outputs) - needed
 
 
 def stride(load: Load, iterator: str, buffers: Mapping[str, Buffer]) -> int | None:

@@ -106,7 +106,8 @@ class Annotation:
     kind: "parallel" (OpenMP threads), "vectorized" (explicit vectors; constant extent),
     "simd" (left to the compiler's vectoriser), "unrolled" (constant extent: fully; otherwise by
     `factor`). omp_schedule "balanced" gives every thread the same share of the inner
-    data-dependent iterations. `prefetch`: fetch indirect loads that many iterations ahead. `library`:
+    data-dependent iterations. `prefetch`: fetch indirect loads that many iterations ahead. `nontemporal`:
+    what a "vectorized" loop stores goes past the caches where nothing in the nest reads it. `library`:
     the loop and all it holds become one call of that library, on all threads where kind is "parallel".
     """
 
@@ -117,6 +118,7 @@ class Annotation:
     factor: int = 0
     prefetch: int = 0
     library: Literal["", "blas"] = ""
+    nontemporal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from itertools import product
 
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import DTYPE_BYTES, extent, stride, varies
+from gnnperf.nests.analysis import DTYPE_BYTES, extent, stride, varies, write_only
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -43,7 +43,7 @@ from gnnperf.schedules.expressions import (
 )  # fmt: skip
 from gnnperf.schedules.library_calls import emit_call, prelude
 from gnnperf.schedules.prefetching import prefetched
-from gnnperf.schedules.shared_loops import share_loop
+from gnnperf.schedules.shared_loops import share_loop, stores_past_caches
 from gnnperf.schedules.storage import Path, Storage
 from gnnperf.schedules.threads import access_counts, span_elements
 from gnnperf.schedules.vectors import VECTOR_BYTES
@@ -77,6 +77,8 @@ def emit(nest: LoopNest, symbol: str) -> CppFunction:
     parameters = tuple(sorted(nest.parameters))
     emitter = Emitter(nest, symbol)
     emitter.block(nest.body, ())
+    if stores_past_caches(nest.body):
+        emitter.line("stream_fence();")
     signature = ", ".join(
         [f"{CTYPES[nest.buffers[b].dtype]}* __restrict__ {ident(b)}" for b in arguments]
         + [f"int64_t {iterator_name(p)}" for p in parameters]
@@ -103,6 +105,10 @@ class Emitter:
     @cached_property
     def access_counts(self) -> Mapping[str, int]:
         return access_counts(self.nest.body)
+
+    @cached_property
+    def write_only(self) -> frozenset[str]:
+        return write_only(self.nest)
 
     @cached_property
     def registers(self) -> Registers:
@@ -260,15 +266,18 @@ class Emitter:
             base = simplify(Op("add", (loop.start, Const(start))))
             with self.braces(bool(own)):
                 for name in own:
-                    ctype = CTYPES[self.buffers[name].dtype]
-                    self.line(f"{ctype if lanes == 1 else Vector.ctype(ctype, lanes)} {ident(name)};")
+                    if lanes == 1:
+                        self.declare(name)
+                    else:
+                        self.line(f"{Vector.ctype(CTYPES[self.buffers[name].dtype], lanes)} {ident(name)};")
                 for statement in statements:
                     if lanes == 1:
                         scalar = substitute_node(statement, {loop.iterator: base})
                         assert isinstance(scalar, Statement)
                         self.statement(scalar)
                     else:
-                        self.vector_statement(statement, loop.iterator, base, lanes, frozenset(own))
+                        past = loop.annotation is not None and loop.annotation.nontemporal
+                        self.vector_statement(statement, loop.iterator, base, lanes, frozenset(own), past)
 
     # ------------------------------------------------------------------ statements
 
@@ -286,7 +295,13 @@ class Emitter:
         self.line(f"{guard}{target} = {value};")
 
     def vector_statement(
-        self, statement: Statement, iterator: str, base: Expr, lanes: int, lane_locals: frozenset[str]
+        self,
+        statement: Statement,
+        iterator: str,
+        base: Expr,
+        lanes: int,
+        lane_locals: frozenset[str],
+        past_caches: bool,
     ) -> None:
         dtype = self.buffers[statement.target.buffer].dtype
         vector = Vector(dtype, self.buffers, self.registers, iterator, base, lanes, lane_locals)
@@ -299,7 +314,8 @@ class Emitter:
             return
         if statement.reduce:
             value = Vector.REDUCE[statement.reduce].format(a=vector.text(statement.target), b=value)
-        self.line(vector.store(statement.target, value))
+        past_caches = past_caches and statement.target.buffer in self.write_only
+        self.line(vector.store(statement.target, value, past_caches))
 
 
 def _last(buffer: Buffer) -> int:

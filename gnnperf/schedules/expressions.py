@@ -11,7 +11,7 @@ from typing import ClassVar
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import affine, evaluate, from_affine, simplify
 from gnnperf.nests.analysis import stride, varies
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol, substitute
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol, map_expr, substitute
 
 CTYPES: Mapping[str, str] = {
     "float64": "double", "float32": "float", "int64": "int64_t", "int32": "int32_t", "int16": "int16_t",
@@ -132,7 +132,13 @@ class Scalar:
         total: Expr = Const(buffer.offset)
         for index, step in zip(load.indices, buffer.strides, strict=True):
             total = Op("add", (total, Op("mul", (Const(step) if isinstance(step, int) else step, index))))
-        return Scalar("int64", self.buffers, self.registers).text(from_affine(affine(total)))
+        wide = map_expr(from_affine(affine(total)), self._widened)
+        return Scalar("int64", self.buffers, self.registers).text(wide)
+
+    def _widened(self, expr: Expr) -> Expr:
+        """Subscripts from arrays of narrow integers, as large as addresses are."""
+        narrow = isinstance(expr, Load) and self.buffers[expr.buffer].dtype != "int64"
+        return Op("cast:int64", (expr,)) if narrow else expr
 
     def register(self, load: Load) -> str:
         lanes, length = self.registers[load.buffer]
@@ -242,10 +248,11 @@ class Vector:
             raise NotApplicable(f"subscript of register array {load.buffer} is not constant")
         return "_".join([ident(load.buffer), *map(str, cell[:-1]), f"v{cell[-1]}"])
 
-    def store(self, target: Load, value: str) -> str:
+    def store(self, target: Load, value: str, past_caches: bool = False) -> str:
         if self.is_lane_local(target):
             return f"{ident(target.buffer)} = {value};"
         if target.buffer in self.registers:
             return f"{self.register(target)} = {value};"
         address = self.scalar.address(self.at_base(target))
-        return f"store({ident(target.buffer)} + {address}, ({self.type})({value}));"
+        function = "stream" if past_caches else "store"
+        return f"{function}({ident(target.buffer)} + {address}, ({self.type})({value}));"

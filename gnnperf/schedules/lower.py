@@ -121,7 +121,7 @@ class BandLowering(BandPlan):
         start = whole.lo
         left = whole.size
         most = whole.limit if whole.limit is not None else longest(whole.lo, whole.hi)
-        for size in self._cascade(token):
+        for size in self._cascade(token, left):
             if left == 0:
                 break
             pieces = None if left is None else left // size
@@ -153,15 +153,19 @@ class BandLowering(BandPlan):
             left = None if left is None else left - (pieces or 0) * size
         return tuple(nodes)
 
-    def _cascade(self, token: Token) -> list[int]:
+    def _cascade(self, token: Token, size: int | None) -> list[int]:
+        """Sizes of the pieces to try, in falling order; `size`: iterations, where their number is constant.
+
+        What is left of the contiguous loop behind its whole tiles is a tile too (of full vectors, then
+        narrower ones): every piece of it walks through the reductions once more."""
         if token.role == "q":
             return [self.recipe.register_q, 1]
-        vectors = self.recipe.register_p if token.role == "p" else max(1, self.recipe.register_r)
-        return (
-            sorted({vectors * self.lanes, self.lanes, 1}, reverse=True)
-            if token.role == "p"
-            else [vectors * self.lanes, 1]
-        )
+        if token.role == "r":
+            return [max(1, self.recipe.register_r) * self.lanes, 1]
+        tile = self.recipe.register_p * self.lanes
+        if size is not None and (rest := size % tile) > 1:
+            return [tile, rest]
+        return sorted({tile, self.lanes, 1}, reverse=True)
 
     def _point_loop(
         self, position: int, ranges: Mapping[str, Range], statements: list[Statement]
@@ -179,7 +183,7 @@ class BandLowering(BandPlan):
 
     def _point_annotation(self, token: Token, whole: Range) -> Annotation | None:
         if whole.fixed:
-            return Annotation("vectorized" if token.iterator == self.vector else "unrolled")
+            return self._written_out(token.iterator)
         if token.role == "p":
             return Annotation("simd") if self.tokens[-1] == token else None
         if token.role == "r":
@@ -188,6 +192,11 @@ class BandLowering(BandPlan):
                 return Annotation("unrolled", factor=self.recipe.unroll, prefetch=prefetch)
             return Annotation("none", prefetch=prefetch) if prefetch else None
         return None
+
+    def _written_out(self, iterator: str) -> Annotation:
+        if iterator == self.vector:
+            return Annotation("vectorized", nontemporal=self.recipe.nontemporal)
+        return Annotation("unrolled")
 
     def _parallel_annotation(self, position: int) -> Annotation | None:
         if position != self.parallel_at:
@@ -219,7 +228,7 @@ class BandLowering(BandPlan):
                 continue
             annotation = None
             if whole.fixed:
-                annotation = Annotation("vectorized" if name == self.vector else "unrolled")
+                annotation = self._written_out(name)
             elif name in self.roles.by_role["p"]:
                 annotation = Annotation("simd")
             body = (Loop(name, whole.lo, whole.hi, body, annotation=annotation),)

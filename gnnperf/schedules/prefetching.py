@@ -9,8 +9,8 @@ from gnnperf.nests.analysis import DTYPE_BYTES, extent, mentions, varies
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Op, Statement, Symbol, loads, substitute, walk
 
 CACHE_LINE_BYTES = 64
-MAX_LINES = 8
-"""Lines fetched per load: the hardware continues longer runs by itself."""
+MAX_LINES = 16
+"""Lines fetched per load: as many as a register tile can hold."""
 
 
 def prefetched(loop: Loop, distance: int, buffers: Mapping[str, Buffer]) -> Iterator[tuple[Load, int]]:

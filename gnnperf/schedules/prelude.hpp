@@ -36,6 +36,24 @@ template <class A, class B> inline common<A, B> gp_mod(A x, B y) {
   }
 }
 
+// The first row of a thread, when every thread gets the same share of rows plus inner iterations, found by
+// binary search in the row starts. Where these do not ascend, the shares are uneven, but still a partition.
+template <class Start, class Stop>
+inline int64_t balanced_row(Start start, Stop stop, int64_t first, int64_t last, int64_t thread, int64_t threads) {
+  if (thread >= threads) return last;
+  const int64_t work = last > first ? stop(last - 1) - start(first) + last - first : 0;
+  int64_t row = first;
+  for (int64_t t = 1; t <= thread; ++t) {
+    int64_t lo = first, hi = last;
+    while (lo < hi) {
+      const int64_t mid = lo + (hi - lo) / 2;
+      if (start(mid) - start(first) + mid - first < t * work / threads) lo = mid + 1; else hi = mid;
+    }
+    row = lo > row ? lo : row;
+  }
+  return row;
+}
+
 // Vectors: GCC extensions, loaded and stored without alignment.
 template <class T, int N> struct vec_of { typedef T type __attribute__((vector_size(N * sizeof(T)))); };
 template <class T, int N> using vec = typename vec_of<T, N>::type;
@@ -53,6 +71,27 @@ template <int N, class T> inline vec<T, N> gather(const T* p, int64_t stride) {
   return gather_lanes(p, stride, std::make_integer_sequence<int, N>());
 }
 template <class T, class V> inline void store(T* p, V v) { std::memcpy(p, &v, sizeof v); }
+
+// A store that goes past the caches, where the machine has one and the address is aligned for it.
+typedef long long gp_line __attribute__((vector_size(64), may_alias));
+template <class T, class V> inline void stream(T* p, V v) {
+#ifdef __AVX512F__
+  if constexpr (sizeof v == 64) {
+    if (reinterpret_cast<uintptr_t>(p) % 64 == 0) {
+      __builtin_ia32_movntdq512(reinterpret_cast<gp_line*>(p), (gp_line)v);
+      return;
+    }
+  }
+#endif
+  store(p, v);
+}
+// Such stores are ordered by nothing else.
+inline void stream_fence() {
+#ifdef __SSE__
+  __builtin_ia32_sfence();
+#endif
+}
+
 template <class V, class T> inline V splat(T x) { return V{} + x; }
 template <class V> inline V vec_min(V a, V b) { return b < a ? b : a; }
 template <class V> inline V vec_max(V a, V b) { return b > a ? b : a; }

@@ -35,6 +35,8 @@ ORDERS: Mapping[str, tuple[str, ...]] = {
     "column": ("P2", "p2", "q2", "R2", "r2", "P0", "p1", "q1", "R0", "r1", "r0", "q0", "p0"),
     # row by row: update a whole row for every reduction step
     "row": ("P2", "q2", "p2", "P0", "q1", "q0", "R2", "r2", "R0", "r1", "r0", "p1", "p0"),
+    # register tiles of a row, each through all its reductions (rows of a sparse matrix)
+    "rowtile": ("P2", "q2", "p2", "P0", "q1", "q0", "p1", "R2", "r2", "R0", "r1", "r0", "p0"),
     # dot products: reductions innermost, vectors along them
     "dot": ("P2", "q2", "p2", "P0", "q1", "p1", "p0", "R2", "r2", "R0", "r1", "q0", "r0"),
     # reductions outermost: stream through the inputs once
@@ -56,7 +58,8 @@ class Recipe:
     results in registers or on the stack. pack: copy tiles of operands that are reused ("q": those
     invariant in q, "p": those invariant in p). unroll: factor of the innermost reduction loop.
     combine: run pointwise nests of a unit as one (see `combine.py`).
-    prefetch: distance for indirect loads. fuse: 0 keeps the nests of a unit apart, n shares their
+    prefetch: distance for indirect loads. nontemporal: results that the nest does not read go past the
+    caches. fuse: 0 keeps the nests of a unit apart, n shares their
     outermost loop in tiles of n iterations. library: bands that are routines of that library become calls
     of it; the other fields say what happens to the rest.
     """
@@ -82,6 +85,7 @@ class Recipe:
     fuse: int = 0
     combine: Literal["", "merge", "inline"] = ""
     library: Literal["", "blas"] = ""
+    nontemporal: bool = False
 
     def tile(self, role: str) -> int:
         return int(getattr(self, f"tile_{role}"))
@@ -160,6 +164,8 @@ class Recipe:
             words.append(f"unroll {self.unroll}")
         if self.prefetch:
             words.append(f"prefetch {self.prefetch} ahead")
+        if self.nontemporal:
+            words.append("non-temporal stores")
         return ", ".join(words)
 
 

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING
 
 from gnnperf.nests.analysis import accesses, is_data_dependent
 from gnnperf.nests.ir import (
-    Const,
     Expr,
     Loop,
     Node,
-    Op,
     expressions_of,
-    substitute,
     symbols,
     walk,
 )  # fmt: skip
@@ -24,28 +21,12 @@ if TYPE_CHECKING:
     from gnnperf.schedules.emit import Emitter
 
 BALANCED_ROWS = """\
-auto row_start = [&](int64_t {row}) -> int64_t {{ return {start}; }};
-const int64_t first = {first}, last = {last};
-const int64_t work = last > first ? {end} - row_start(first) + last - first : 0;
-auto search = [&](int64_t t, int64_t n) -> int64_t {{
-  int64_t lo = first, hi = last;
-  while (lo < hi) {{
-    const int64_t mid = lo + (hi - lo) / 2;
-    if (row_start(mid) - row_start(first) + mid - first < t * work / n) lo = mid + 1; else hi = mid;
-  }}
-  return lo;
-}};
-auto boundary = [&](int64_t t, int64_t n) -> int64_t {{
-  if (t >= n) return last;
-  int64_t row = first;
-  for (int64_t u = 1; u <= t; ++u) {{ const int64_t at = search(u, n); row = at > row ? at : row; }}
-  return row;
-}};
-const int64_t mine = boundary(omp_get_thread_num(), omp_get_num_threads());
-const int64_t next = boundary(omp_get_thread_num() + 1, omp_get_num_threads());
+const auto row_start = [=](int64_t {row}) -> int64_t {{ return {start}; }};
+const auto row_stop = [=](int64_t {row}) -> int64_t {{ return {stop}; }};
+const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
+const int64_t mine = balanced_row(row_start, row_stop, {first}, {last}, thread, threads);
+const int64_t next = balanced_row(row_start, row_stop, {first}, {last}, thread + 1, threads);
 for (int64_t {row} = mine; {row} < next; ++{row}) {{"""
-"""Every thread gets the same share of rows plus inner iterations, by binary search in the row starts.
-Where these do not ascend, the shares are uneven, but still a partition."""
 
 
 def share_loop(emitter: Emitter, loop: Loop, path: tuple[int, ...]) -> None:
@@ -58,11 +39,13 @@ def share_loop(emitter: Emitter, loop: Loop, path: tuple[int, ...]) -> None:
     kind = "static" if annotation.omp_schedule == "balanced" else annotation.omp_schedule
     chunk = f", {annotation.chunk}" if annotation.chunk else ""
     collapse = f" collapse({annotation.collapse})" if annotation.collapse > 1 else ""
-    if not private and rows is None:
-        emitter.line(f"#pragma omp parallel for schedule({kind}{chunk}){collapse}")
+    fence = stores_past_caches(loop.body)
+    copies = _private_copies(emitter, loop)
+    if not private and rows is None and not fence:
+        emitter.line(f"#pragma omp parallel for schedule({kind}{chunk}){collapse}{copies}")
         _shared(emitter, loop, path)
         return
-    emitter.line("#pragma omp parallel")
+    emitter.line(f"#pragma omp parallel{copies}")
     with emitter.braces():
         for name, (reduction, count) in private.items():
             _declare_private(emitter, name, reduction, count)
@@ -71,11 +54,26 @@ def share_loop(emitter: Emitter, loop: Loop, path: tuple[int, ...]) -> None:
         else:
             emitter.line(f"#pragma omp for schedule({kind}{chunk}){collapse} nowait")
             _shared(emitter, loop, path)
+        if fence:
+            emitter.line("stream_fence();")
         for name, (reduction, count) in private.items():
             own, total = f"{ident(name)}_own", f"{ident(name)}_shared"
             emitter.line("#pragma omp critical")
             combine = REDUCE[reduction].format(a=f"{total}[k]", b=f"{own}[k]")
             emitter.line(f"for (int64_t k = 0; k < {count}; ++k) {total}[k] = {combine};")
+
+
+def stores_past_caches(body: tuple[Node, ...]) -> bool:
+    loops = (n for n in walk(body) if isinstance(n, Loop))
+    return any(lp.annotation is not None and lp.annotation.nontemporal for lp in loops)
+
+
+def _private_copies(emitter: Emitter, loop: Loop) -> str:
+    """Pointers to arguments, copied by every thread: where they are shared, they are read from memory
+    again after every store."""
+    arguments = set(emitter.nest.arguments)
+    names = sorted({a.load.buffer for a in accesses(loop)} & arguments)
+    return f" firstprivate({', '.join(map(ident, names))})" if names else ""
 
 
 def _declare_private(emitter: Emitter, name: str, reduction: str, count: int) -> None:
@@ -138,13 +136,12 @@ def _row_bounds(loop: Loop) -> tuple[Expr, Expr] | None:
 
 
 def _balanced(emitter: Emitter, loop: Loop, rows: tuple[Expr, Expr], path: tuple[int, ...]) -> None:
-    last_row = {loop.iterator: Op("sub", (loop.stop, Const(1)))}
     text = BALANCED_ROWS.format(
         row=iterator_name(loop.iterator),
         first=emitter.index(loop.start),
         last=emitter.index(loop.stop),
         start=emitter.index(rows[0]),
-        end=emitter.index(substitute(rows[1], last_row)),
+        stop=emitter.index(rows[1]),
     )
     for line in text.split("\n"):
         emitter.line(line)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read
+from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read, write_only
 from gnnperf.nests.ir import Loop, LoopNest, loads, walk
 from gnnperf.schedules.blas import has_match
 from gnnperf.schedules.recipe import ORDERS, Recipe
@@ -20,7 +20,7 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "tile_R": (0, 0, 0, 8, 16, 32, 64),
     "tile_r": (0, 0, 32, 64, 128, 256, 512, 1024),
     "register_q": (0, 2, 4, 6, 8, 12),
-    "register_p": (0, 1, 2, 3, 4, 8),
+    "register_p": (0, 1, 2, 3, 4, 8, 16),
     "register_r": (1, 2, 4, 8),
     "vector": ("auto", "auto", "p", "r", "none"),
     "parallel": ("spatial", "spatial", "spatial", "reduction", "none"),
@@ -30,7 +30,8 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "accumulate": (True, True, False),
     "pack": ("", "", "q", "p", "qp"),
     "unroll": (0, 0, 2, 4, 8),
-    "prefetch": (0, 0, 4, 8, 12, 16),
+    "prefetch": (0, 0, 4, 12, 32, 64, 96),
+    "nontemporal": (False, False, False, True),
     "fuse": (0, 1, 4, 16, 64),
     "combine": ("", "merge", "merge", "inline"),
     "library": (*("",) * 7, "blas"),
@@ -57,6 +58,10 @@ DEFAULTS = (
     Recipe(order="tile2d", tile_q=32, tile_p=32, register_q=8, register_p=1),
     Recipe(order="strip", tile_p=1024, register_p=4),
     Recipe(order="row", register_p=8, prefetch=8, omp_schedule="balanced"),
+    Recipe(order="rowtile", register_p=16, omp_schedule="balanced"),
+    Recipe(order="rowtile", register_p=16, prefetch=12, omp_schedule="balanced"),
+    Recipe(order="rowtile", register_p=16, prefetch=64, omp_schedule="balanced"),
+    Recipe(order="rowtile", register_p=16, prefetch=64, omp_schedule="balanced", nontemporal=True),
     Recipe(order="row", register_p=4, register_r=4, library="blas"),
 )
 """Starting points of every search: one for each way nests are usually made fast."""
@@ -79,6 +84,7 @@ def relevant_fields(nest: LoopNest) -> list[str]:
     names = ["order", "tile_p", "register_p", "vector", "parallel", "omp_schedule", "chunk"]
     names += ["tile_q", "register_q", "collapse"] if spatial >= 2 else []
     names += ["tile_P"] if spatial >= 3 else []
+    names += ["nontemporal"] if write_only(nest) else []
     names += ["tile_r", "register_r", "accumulate", "unroll"] if reduction else []
     names += ["tile_R"] if reductions >= 2 else []
     names += ["pack"] if spatial >= 2 and len({r for n in nest.body for r in read(n)}) >= 1 else []
