@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from jaxtyping import Float32
+
 from gnnperf.store.schema import Nest, Record
 
 
@@ -18,6 +21,21 @@ class Neighbour:
 
     nest: Nest
     distance: float
+    records: tuple[Record, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """All that a store knows of one nest.
+
+    graph_json: the program graph.
+    embedding: f32[d] of norm 1, by the encoder that was asked for; None where it has not embedded the nest.
+    records: of all devices; "ok" ones by falling speedup, then the failures.
+    """
+
+    nest: Nest
+    graph_json: str
+    embedding: Float32[np.ndarray, " d"] | None
     records: tuple[Record, ...]
 
 

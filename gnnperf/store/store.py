@@ -16,7 +16,7 @@ from jaxtyping import Float32
 from gnnperf.errors import InputError
 from gnnperf.store.exchange import Batch, read_export, write_export
 from gnnperf.store.pruning import prunable_embeddings, prunable_records
-from gnnperf.store.results import Changed, Neighbour, StoreInfo
+from gnnperf.store.results import Changed, Entry, Neighbour, StoreInfo
 from gnnperf.store.rows import Unseen, without
 from gnnperf.store.schema import (
     NESTS,
@@ -32,7 +32,7 @@ from gnnperf.store.schema import (
 from gnnperf.store.snapshot import NEST_COLUMNS, NestIndex, RecordIndex, Snapshot
 from gnnperf.store.tables import Table, is_local, open_tables
 
-_REEMBED_BATCH = 256
+_BATCH = 256
 
 
 class Store:
@@ -112,6 +112,18 @@ class Store:
         """The program graph of a nest. Raises InputError if the store does not know the nest."""
         return self._graphs([digest])[digest]
 
+    def entries(self, encoder_id: str) -> Iterator[Entry]:
+        """Every nest with its graph, its records and its embedding by one encoder, in no order."""
+        snapshot = self._snapshot()
+        digests = snapshot.nests.digests()
+        embedded = snapshot.nests.by_encoder.get(encoder_id)
+        vectors = dict(zip(embedded.digests.to_pylist(), embedded.matrix, strict=True)) if embedded else {}
+        for start in range(0, len(digests), _BATCH):
+            batch = digests[start : start + _BATCH]
+            graphs = self._graphs(batch)
+            for nest, records in zip(snapshot.nests.nests(batch), snapshot.records.of(batch), strict=True):
+                yield Entry(nest, graphs[nest.digest], vectors.get(nest.digest), records)
+
     def stale(self, encoder_id: str) -> list[str]:
         """Digests of the nests this encoder has not embedded: `nearest` cannot find them."""
         index = self._snapshot().nests
@@ -179,8 +191,8 @@ class Store:
         """
         stale = self.stale(encoder_id)
         index = self._snapshot().nests
-        for start in range(0, len(stale), _REEMBED_BATCH):
-            digests = stale[start : start + _REEMBED_BATCH]
+        for start in range(0, len(stale), _BATCH):
+            digests = stale[start : start + _BATCH]
             graphs = self._graphs(digests)
             texts = [graphs[digest] for digest in digests]
             self.add_nests(index.nests(digests), texts, embed(texts), encoder_id)

@@ -110,6 +110,29 @@ def test_records_come_back_as_they_were_added(store: Store, tmp_path: Path) -> N
     assert [reopened.records(record.nest_digest) for record in added] == [(added[0],), (added[1],)]
 
 
+def test_entries_are_all_that_is_known(store: Store) -> None:
+    fill(store, range(300))
+    store.add_records([make_record(7, status="timeout"), make_record(7, speedup=9.0)])
+    store.add_nest(make_nest(5), make_graph(5), make_embedding(5, width=4), "encoder-2")
+    store.add_nest(make_nest(1000), make_graph(1000), make_embedding(1000, width=4), "encoder-2")
+    entries = {entry.nest.digest: entry for entry in store.entries(ENCODER)}
+    assert len(entries) == 301
+    for number in (5, 7, 299):
+        entry = entries[make_nest(number).digest]
+        assert entry.nest == make_nest(number)
+        assert entry.graph_json == make_graph(number) == store.graph_json(entry.nest.digest)
+        assert entry.records == store.records(entry.nest.digest)
+        unit = make_embedding(number) / np.linalg.norm(make_embedding(number))
+        np.testing.assert_allclose(entry.embedding, unit, rtol=1e-6)
+    assert [r.speedup for r in entries[make_nest(7).digest].records] == [9.0, 2.0, None]
+    unknown = entries[make_nest(1000).digest]
+    assert (unknown.embedding, unknown.records) == (None, ())
+    assert [e.nest for e in store.entries("encoder-2") if e.embedding is not None] == [
+        make_nest(5),
+        make_nest(1000),
+    ]
+
+
 def test_embeddings_belong_to_their_encoder(store: Store) -> None:
     fill(store, range(3))
     assert store.stale("encoder-2") == [make_nest(i).digest for i in range(3)]
