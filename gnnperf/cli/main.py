@@ -22,7 +22,7 @@ from gnnperf import __version__
 from gnnperf.cli.lazy import LazyGroup
 from gnnperf.errors import GnnperfError, Interrupted
 
-VERBS = ("retrieve", "embed", "collect", "train", "eval", "store", "devices")
+VERBS = ("retrieve", "embed", "collect", "train", "eval", "explore", "store", "devices")
 """In the order of `gnnperf --help`."""
 
 

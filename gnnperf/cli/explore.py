@@ -1,0 +1,94 @@
+"""`gnnperf explore`: the embedding space as a page."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from gnnperf.cli.options import checkpoint_option
+from gnnperf.cli.output import Report, Verb, progress
+
+
+@click.command(cls=Verb)
+@click.option(
+    "--store", "locations", metavar="STORE", multiple=True,
+    help="Map this schedule store, a folder or a URI; give several for one map of all."
+    "  [default: that of the checkpoint]",
+)  # fmt: skip
+@checkpoint_option
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path), default=Path("map.html"), show_default=True,
+    metavar="FILE.html", help="Where to write the page.",
+)  # fmt: skip
+def explore(locations: tuple[str, ...], checkpoint: Path, output: Path) -> Report:
+    """Write a map of all loop nests in a store: one HTML page that needs nothing else.
+
+    Every mark is a nest; near ones are those that the same schedules speed up. Colours show the family, the
+    best schedule or the speedup; a nest shows its loops, its best schedule and its nearest neighbours. The
+    encoder is the checkpoint's; nests that it has not embedded yet are embedded for the page alone.
+    """
+    import numpy as np
+    from rich.text import Text
+
+    from gnnperf.errors import InputError
+    from gnnperf.evaluation.explore import gather, make_page, project
+    from gnnperf.nn import load_bundle
+    from gnnperf.store import Store
+
+    _check(output)
+    bundle = load_bundle(checkpoint)
+    stores = [Store.open(location) for location in locations or (str(checkpoint / "store"),)]
+    total = sum(store.info().nests for store in stores)
+    if not total:
+        searched = ", ".join(store.location for store in stores)
+        raise InputError(
+            f"expected a schedule store with nests, got none in {searched}; fill it with `gnnperf retrieve`"
+        )
+    with progress("reading nests", total) as advance:
+        nests = gather(stores, bundle, advance)
+    click.echo(f"gnnperf: placing {len(nests):,} nests on the plane", err=True)
+    places = project(np.stack([nest.embedding for nest in nests]))
+    page = make_page(nests, places, bundle.encoder_id)
+    size_bytes = _write(output, page.html)
+    document = {
+        "path": output,
+        "nests": page.nests,
+        "families": page.families,
+        "measurements": page.measurements,
+        "bytes": size_bytes,
+        "encoder_id": bundle.encoder_id,
+        "devices": page.devices,
+        "stores": [store.location for store in stores],
+    }
+    words = f"{page.nests:,} nests of {page.families} families, {size_bytes / 1e6:.1f} MB"
+    return Report(document, Text(f"{output}: {words}; open it in a browser"))
+
+
+def _check(output: Path) -> None:
+    """Raises InputError where no page can be written, before any work is done for it."""
+    from gnnperf.errors import InputError
+
+    if output.is_dir():
+        raise InputError(f"--output: expected a file to write, got the folder {output}; name a file in it")
+    try:
+        with tempfile.NamedTemporaryFile(dir=output.parent):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"--output: expected a file that can be written, got {output}: {error.strerror}"
+        ) from None
+
+
+def _write(output: Path, html: str) -> int:
+    """Size in bytes. An interrupted run leaves an older page as it was."""
+    part = output.with_name(f"{output.name}.part")
+    try:
+        size_bytes = part.write_bytes(html.encode())
+        part.replace(output)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+    return size_bytes
