@@ -6,8 +6,7 @@ import itertools
 import os
 import re
 import tempfile
-import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -71,27 +70,13 @@ class Compiler:
             raise result
         return result
 
-    def build_all(
-        self, sources: Iterable[Source], progress: Callable[[int], None] | None = None
-    ) -> list[Library | BuildError]:
+    def build_all(self, sources: Iterable[Source]) -> list[Library | BuildError]:
         """Build every source; result i is its library, or why it did not compile.
 
-        `progress(n)` is called, from one thread at a time, whenever n more sources are settled.
         Raises MeasureError when the build folder is full or cannot be written.
         """
         wanted = list(sources)
         todo = [s for s in dict.fromkeys(wanted) if s not in self._built]
-        if progress and len(todo) < len(wanted):
-            progress(len(wanted) - len(todo))
-        guard = threading.Lock()
-
-        def settle(batch: list[Source]) -> None:
-            results = self._build_batch(batch)
-            with guard:
-                self._built.update(zip(batch, results, strict=True))
-                if progress:
-                    progress(len(batch))
-
         self._tools.resume()
         for protocol in {s.protocol for s in todo} - set(self._headers):
             self._headers[protocol] = include_options(
@@ -99,8 +84,9 @@ class Compiler:
             )
         pool = ThreadPoolExecutor(self.jobs)
         try:
-            for future in [pool.submit(settle, batch) for batch in self._batches(todo)]:
-                future.result()
+            batches = self._batches(todo)
+            for batch, results in zip(batches, pool.map(self._build_batch, batches), strict=True):
+                self._built.update(zip(batch, results, strict=True))
         except BaseException:  # Ctrl-C too: do not wait for compilers that nobody waits for
             self._tools.stop()
             raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gnnperf.errors import BuildError, MeasureError
@@ -31,9 +31,7 @@ class Replay:
         """From the measurement lines of a corpus; a later line replaces an earlier one of its key."""
         return cls({f"{line['digest']}/{line['schedule_id']}": _measurement(line) for line in lines})
 
-    def build_all(
-        self, sources: Iterable[Source], progress: Callable[[int], None] | None = None
-    ) -> list[Library | BuildError]:
+    def build_all(self, sources: Iterable[Source]) -> list[Library | BuildError]:
         """What `Compiler.build_all` returned when the sources were built."""
         results: list[Library | BuildError] = []
         for source in sources:
@@ -45,8 +43,6 @@ class Replay:
                     "", source.symbol, source.arguments, source.protocol, source.init, key=source.key
                 )
             )
-            if progress:
-                progress(1)
         return results
 
     def build(self, source: Source) -> Library:

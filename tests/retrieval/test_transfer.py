@@ -192,9 +192,9 @@ def test_candidates_are_compiled_together(make_transfer: Callable[..., Transfer]
     batches: list[list[Source]] = []
 
     class Watched(Compiler):
-        def build_all(self, sources: Iterable[Source], *rest: Any) -> list[Any]:
+        def build_all(self, sources: Iterable[Source]) -> list[Any]:
             batches.append(list(sources))
-            return super().build_all(batches[-1], *rest)
+            return super().build_all(batches[-1])
 
     with Watched() as compiler:
         make_transfer([FAST, recipe(1), recipe(2), recipe(3)], k=3).run(compiler, runner)
