@@ -110,7 +110,6 @@ def test_every_nest_is_drawn_and_its_family_hides_it(opened: Open) -> None:
     assert not colours(page).any()
     expect(page.locator("#shown")).to_have_text("0 of 24 nests shown")
     page.locator("#legend li button", has_text="family_2").click()
-    page.mouse.move(0, 0)  # off the legend, which lets a family stand out
     assert np.flatnonzero(colours(page)[:, 3]).tolist() == [2, 8, 14, 20]
     assert page.evaluate("i => gnnperf.nestAt(...gnnperf.positionOf(i))", 3) == -1
     page.get_by_text("Show all").click()
@@ -206,7 +205,14 @@ def test_the_keyboard_does_what_the_mouse_does(opened: Open) -> None:
     (x, _), (other_x, _) = at(page, KERNELS.index(first)), at(page, KERNELS.index(second))
     assert other_x > x
     page.keyboard.press("Enter")
-    assert page.locator("#panel h2 span").inner_text() == second
+    expect(page.locator("#panel h2 span")).to_have_text(second)
+    expect(page.locator("#spoken")).to_contain_text(f"Nearest to {second}: ")
+    page.locator(".neighbours button").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel h2 span")).not_to_have_text(second)
+    assert page.evaluate("document.activeElement.className") == "close", "the focus stays in the panel"
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.id") == "overlay"
     before = at(page, 0)
     page.keyboard.press("+")
     assert at(page, 0) != before

@@ -13,6 +13,7 @@ class Controls {
     canvas.addEventListener("pointerup", (event) => this.up(event));
     canvas.addEventListener("pointercancel", (event) => this.pointers.delete(event.pointerId));
     canvas.addEventListener("pointerleave", () => handlers.hover(-1));
+    canvas.addEventListener("blur", () => handlers.hover(-1));
     canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     canvas.addEventListener("keydown", (event) => this.key(event));
   }

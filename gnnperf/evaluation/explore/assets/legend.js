@@ -7,14 +7,11 @@ class Legend {
     this.changed = changed;
     this.emphasise = emphasise;
     this.hidden = { family: new Set(), recipe: new Set() };
+    this.refresh = () => {}; // says again what is hidden
   }
 
   shows(i) {
     return !this.hidden.family.has(columns.family[i]) && !this.hidden.recipe.has(columns.group[i]);
-  }
-
-  get hidesAny() {
-    return this.hidden.family.size + this.hidden.recipe.size > 0;
   }
 
   showAll() {
@@ -26,60 +23,58 @@ class Legend {
   draw(colourBy, styles, colours) {
     const heading = { family: "Families", recipe: "Best schedules", speedup: "Best speedup" }[colourBy];
     this.place.replaceChildren(element("h2", {}, heading));
+    this.refresh = () => {};
     if (colourBy === "speedup") this.drawScale(colours);
     else this.drawEntries(colourBy, styles);
   }
 
   drawEntries(colourBy, styles) {
     const [names, of] = colourBy === "family" ? [data.families, columns.family] : [data.groups, columns.group];
-    const hidden = this.hidden[colourBy];
     const counts = tally(of, names.length);
-    const entries = names.map((name, index) => {
+    const hidden = this.hidden[colourBy];
+    const everything = () => names.forEach((_, index) => hidden.add(index));
+    const buttons = names.map((name, index) => {
+      const look = () => this.emphasise(hidden.has(index) ? null : (i) => of[i] === index);
+      const lookAway = () => this.emphasise(null);
       const toggle = () => {
-        if (hidden.has(index)) hidden.delete(index);
-        else hidden.add(index);
+        if (!hidden.delete(index)) hidden.add(index);
         this.changed();
-        this.place.querySelectorAll("li button")[index].focus();
+        look();
       };
       const only = () => {
-        names.forEach((_, other) => (other === index ? hidden.delete(other) : hidden.add(other)));
-        this.changed();
+        everything();
+        toggle();
       };
-      const look = () => this.emphasise((i) => of[i] === index);
-      const look_away = () => this.emphasise(null);
-      const button = element(
+      return element(
         "button",
         {
           type: "button",
-          "aria-pressed": String(!hidden.has(index)),
           title: "Click to hide or show; double click for this one alone",
           onclick: toggle,
           ondblclick: only,
           onpointerenter: look,
-          onpointerleave: look_away,
+          onpointerleave: lookAway,
           onfocus: look,
-          onblur: look_away,
+          onblur: lookAway,
         },
         markIcon(styles[index]),
         element("span", { class: "name" }, name),
         element("span", { class: "count" }, counts[index].toLocaleString("en")),
       );
-      return element("li", {}, button);
     });
-    this.place.append(element("ul", {}, ...entries));
-    const all = () => this.showAll();
-    const none = () => {
-      names.forEach((_, index) => hidden.add(index));
+    this.refresh = () => {
+      buttons.forEach((button, index) => button.setAttribute("aria-pressed", String(!hidden.has(index))));
+    };
+    const hideAll = () => {
+      everything();
       this.changed();
     };
+    const act = (words, action) => element("button", { type: "button", onclick: action }, words);
     this.place.append(
-      element(
-        "p",
-        { class: "all" },
-        element("button", { type: "button", onclick: all }, "Show all"),
-        element("button", { type: "button", onclick: none }, "Hide all"),
-      ),
+      element("ul", {}, ...buttons.map((button) => element("li", {}, button))),
+      element("p", { class: "all" }, act("Show all", () => this.showAll()), act("Hide all", hideAll)),
     );
+    this.refresh();
   }
 
   /* The colours from 1x to the top, with how many nests stand where. */
@@ -116,6 +111,7 @@ class Legend {
       element("p", {}, `Over the baseline, on a logarithmic scale; at its right end, ${times(highest)} and more.`),
       element("p", {}, `Median ${median}, largest ${fastest}.`),
     );
-    if (unmeasured) this.place.append(element("p", {}, `Hollow: ${counted(unmeasured, "nest", "nests")} without a measurement.`));
+    const hollow = `Hollow: ${counted(unmeasured, "nest", "nests")} without a measurement.`;
+    if (unmeasured) this.place.append(element("p", {}, hollow));
   }
 }

@@ -2,7 +2,7 @@
 
 const byId = (id) => document.getElementById(id);
 let colourBy = "family";
-let current = null;
+let current = null; // marks of the styles, and the style of each nest
 let matches = null; // of the search
 let looked = null; // the nests an entry of the legend stands for
 
@@ -10,20 +10,22 @@ const map = new NestMap(byId("points"), byId("overlay"));
 const card = new Card(byId("card"), map);
 const styleOf = (i) => current.styles[current.of[i]];
 const panel = new Panel(byId("panel"), choose, (i) => hover(i));
-const legend = new Legend(byId("legend"), recolour, (accepts) => {
+const legend = new Legend(byId("legend"), filter, (accepts) => {
   looked = accepts && Uint8Array.from(nests, (_, i) => (accepts(i) ? 1 : 0));
   emphasise();
 });
-const search = new Search(byId("search"), byId("results"), (mask) => {
+const matched = (mask) => {
   matches = mask;
   emphasise();
-}, choose, styleOf);
+};
+new Search(byId("search"), byId("results"), matched, choose, styleOf);
 new Controls(byId("overlay"), map, { hover, choose, moved });
 
 const labels = data.families.map((text, family) => {
   const members = nests.filter((nest) => columns.family[nest.index] === family).map((nest) => nest.index);
   const [x, y] = heart(members);
-  const shown = () => !legend.hidden.family.has(family) && (!map.emphasised || members.some((i) => map.emphasised[i]));
+  const standsOut = () => !map.emphasised || members.some((i) => map.emphasised[i]);
+  const shown = () => !legend.hidden.family.has(family) && standsOut();
   return { text, x, y, shown, size: members.length };
 });
 labels.sort((a, b) => b.size - a.size);
@@ -40,13 +42,19 @@ function heart(members) {
 function recolour() {
   const colours = readColours();
   current = styling(colourBy, colours);
-  for (let i = 0; i < count; i += 1) map.visible[i] = legend.shows(i) ? 1 : 0;
-  const shown = map.visible.reduce((sum, one) => sum + one, 0);
-  byId("shown").textContent = shown < count ? `${shown.toLocaleString("en")} of ${counted(count, "nest", "nests")} shown` : "";
   legend.draw(colourBy, current.styles, colours);
   map.style(colours, current, colourBy === "family" ? labels : []);
   card.hide();
-  if (map.selected >= 0) panel.show(map.selected, styleOf);
+  if (map.selected >= 0) tell(map.selected);
+}
+
+function filter() {
+  for (let i = 0; i < count; i += 1) map.visible[i] = legend.shows(i) ? 1 : 0;
+  const shown = map.visible.reduce((sum, one) => sum + one, 0);
+  const all = counted(count, "nest", "nests");
+  byId("shown").textContent = shown < count ? `${shown.toLocaleString("en")} of ${all} shown` : "";
+  legend.refresh();
+  map.redraw();
 }
 
 function emphasise() {
@@ -59,13 +67,16 @@ function hover(i, spoken = false) {
     map.hovered = i;
     map.redrawOverlay();
   }
-  if (i < 0) card.hide();
-  else card.show(i, styleOf(i));
-  const nest = nests[i];
-  if (spoken) byId("spoken").textContent = `${nest.kernel}, ${nest.family}, ${nest.sizes}, ${times(nest.speedup)}, ${nest.words}`;
+  if (i < 0) {
+    card.hide();
+    return;
+  }
+  card.show(i, styleOf(i));
+  const { kernel, family, sizes, speedup, words } = nests[i];
+  if (spoken) byId("spoken").textContent = [kernel, family, sizes, times(speedup), words].join(", ");
 }
 
-async function choose(i) {
+function choose(i) {
   map.selected = i;
   map.neighbours = [];
   document.body.classList.toggle("chosen", i >= 0);
@@ -76,11 +87,17 @@ async function choose(i) {
   }
   if (!map.view.shows(i, 12)) map.view.centreOn(i);
   map.redraw();
-  const { neighbours } = await details(i);
+  tell(i);
+}
+
+async function tell(i) {
+  const more = await details(i);
   if (map.selected !== i) return; // another one was chosen meanwhile
-  map.neighbours = neighbours.map(([neighbour]) => neighbour);
+  map.neighbours = more.neighbours.map(([neighbour]) => neighbour);
   map.redrawOverlay();
-  await panel.show(i, styleOf);
+  panel.show(i, more, styleOf);
+  const near = map.neighbours.map((neighbour) => nests[neighbour].kernel).join(", ");
+  byId("spoken").textContent = `Nearest to ${nests[i].kernel}: ${near || "nothing"}`;
 }
 
 function moved() {
@@ -88,9 +105,14 @@ function moved() {
   card.move();
 }
 
-for (const [id, act] of [["zoom-in", () => map.view.zoom(1.5)], ["zoom-out", () => map.view.zoom(1 / 1.5)], ["zoom-fit", () => map.view.fit()]]) {
+const zooms = {
+  "zoom-in": () => map.view.zoom(1.5),
+  "zoom-out": () => map.view.zoom(1 / 1.5),
+  "zoom-fit": () => map.view.fit(),
+};
+for (const [id, zoom] of Object.entries(zooms)) {
   byId(id).addEventListener("click", () => {
-    act();
+    zoom();
     moved();
   });
 }
@@ -123,6 +145,9 @@ byId("summary").textContent = [
 ].join(" · ");
 byId("overlay").setAttribute("aria-label", `Map of ${counted(count, "loop nest", "loop nests")}`);
 panel.introduce();
+if (!("DecompressionStream" in window)) {
+  byId("shown").textContent = "This browser is too old to show details: it has no DecompressionStream.";
+}
 setTheme(dark.matches);
 map.resize();
 

@@ -81,13 +81,14 @@ class NestMap {
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, context.canvas.width, context.canvas.height);
     const half = this.spriteSize / 2;
+    const { width, height } = context.canvas;
     const draw = (wanted) => {
       for (const i of this.order) {
         if (!this.visible[i] || (this.emphasised && this.emphasised[i] !== wanted)) continue;
-        if (!view.shows(i, -half)) continue;
-        const [x, y] = this.position(i);
-        const sprite = this.sprites[this.styleOf[i]];
-        context.drawImage(sprite, Math.round(x * this.density - half), Math.round(y * this.density - half));
+        const left = view.screenX(columns.x[i]) * this.density - half;
+        const top = view.screenY(columns.y[i]) * this.density - half;
+        if (left < -2 * half || top < -2 * half || left > width || top > height) continue;
+        context.drawImage(this.sprites[this.styleOf[i]], Math.round(left), Math.round(top));
       }
     };
     if (this.emphasised) {

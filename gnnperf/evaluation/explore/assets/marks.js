@@ -53,8 +53,7 @@ function ranks(sizes) {
   return rank;
 }
 
-const lowest = 1;
-const highest = Math.max(2, quantile(columns.speedup.filter((s) => s !== null), 0.98));
+const highest = Math.max(2, quantile(columns.speedup.filter((s) => s !== null), 0.98)); // a few may be far above
 
 function quantile(values, share) {
   const sorted = [...values].sort((a, b) => a - b);
@@ -63,7 +62,7 @@ function quantile(values, share) {
 
 /* Where a speedup stands on the scale, from 0 to 1: logarithmic, 1x and less at 0. */
 function scalePosition(speedup) {
-  return Math.min(1, Math.max(0, Math.log(speedup / lowest) / Math.log(highest / lowest)));
+  return Math.min(1, Math.max(0, Math.log(speedup) / Math.log(highest)));
 }
 
 const scaleStep = (speedup) => Math.round(scalePosition(speedup) * (SCALE_STEPS - 1));
@@ -95,7 +94,8 @@ function styling(colourBy, colours) {
   }
   const styles = data.groups.map((_, index) => {
     const rest = index - data.recipe_groups; // the groups after these are no kind of schedule
-    return rest < 0 ? mark(index, colours) : { path: SHAPES[2 * (rest >> 1)], hollow: rest % 2 === 1, colour: colours.faint };
+    if (rest < 0) return mark(index, colours);
+    return { path: SHAPES[2 * (rest >> 1)], hollow: rest % 2 === 1, colour: colours.faint };
   });
   return { styles, of: columns.group };
 }

@@ -7,7 +7,7 @@ function bestOf(nest) {
 
 const subtitle = (nest, dtype) => [nest.family, nest.sizes, dtype].filter((part) => part).join(" · ");
 
-/* The card of the nest under the pointer. `at` is its place on the map. */
+/* The card of the nest under the pointer. */
 class Card {
   constructor(place, map) {
     this.place = place;
@@ -60,15 +60,16 @@ class Panel {
 
   introduce() {
     const line = (...children) => element("p", {}, ...children);
+    const hadFocus = this.hasFocus;
     this.place.replaceChildren(
       element("h2", {}, "How to read this map"),
       line(
-        "Every mark is a loop nest. Two are near when the encoder, which learned from measured speedups, expects the " +
-          "same schedules to speed both up.",
+        "Every mark is a loop nest. Two are near when the encoder, which learned from measured speedups, " +
+          "expects the same schedules to speed both up.",
       ),
       line(
-        `The space has ${data.dimensions} dimensions. The map keeps neighbours together; how far apart groups are means ` +
-          "little. Choose a nest for its nearest neighbours in the space itself.",
+        `The space has ${data.dimensions} dimensions. The map keeps neighbours together; how far apart groups ` +
+          "are means little. Choose a nest for its nearest neighbours in the space itself.",
       ),
       element("h2", {}, "The picture of a nest"),
       pictureKey(),
@@ -87,12 +88,19 @@ class Panel {
       ),
       element("p", { class: "subtitle" }, [`Encoder ${data.encoder}`, ...data.devices].join(" · ")),
     );
+    if (hadFocus) document.getElementById("overlay").focus();
   }
 
-  async show(i, styleOf) {
+  get hasFocus() {
+    return this.place.contains(document.activeElement);
+  }
+
+  /* more: the details of nest i. */
+  show(i, more, styleOf) {
     const nest = nests[i];
-    const more = await details(i);
-    const close = element("button", { type: "button", class: "close", "aria-label": "Let go of this nest", onclick: () => this.choose(-1) }, "×");
+    const letGo = { "aria-label": "Let go of this nest", onclick: () => this.choose(-1) };
+    const close = element("button", { type: "button", class: "close", ...letGo }, "×");
+    const hadFocus = this.hasFocus;
     this.place.replaceChildren(
       element("h2", { class: "nest" }, markIcon(styleOf(i)), element("span", {}, nest.kernel), close),
       element("p", { class: "subtitle" }, subtitle(nest, more.dtype)),
@@ -107,6 +115,7 @@ class Panel {
       element("p", { class: "subtitle" }, "Digest ", element("code", {}, more.digest)),
     );
     this.place.scrollTop = 0;
+    if (hadFocus) close.focus(); // what had it is gone
   }
 
   measured({ best, measurements }) {
@@ -114,8 +123,9 @@ class Panel {
     if (!best) return `${tried}, none of them successful.`;
     const [low, high] = best.interval_s.map(duration);
     return (
-      `${duration(best.runtime_s)} [${low}, ${high}] instead of ${duration(best.baseline_s)} with ${best.baseline}, ` +
-      `the best of ${tried}, on ${best.device}.${best.gains ? "" : " That is not faster beyond noise."}`
+      `${duration(best.runtime_s)} [${low}, ${high}] instead of ${duration(best.baseline_s)} with ` +
+      `${best.baseline}, the best of ${tried}, on ${best.device}.` +
+      (best.gains ? "" : " That is not faster beyond noise.")
     );
   }
 

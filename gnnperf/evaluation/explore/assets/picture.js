@@ -1,5 +1,5 @@
-/* The picture of a nest. Every loop is a bar beside what it contains; a symbol on the bar says what an access does
-   from one iteration of that loop to the next. */
+/* The picture of a nest. Every loop is a bar beside what it contains; a symbol on the bar says what an access
+   does from one iteration of that loop to the next. */
 
 const [LOOP, STATEMENT, ACCESS] = [0, 1, 2];
 const ROW = 17; // pixels: height of a row
@@ -102,10 +102,9 @@ function wrapped(text, room) {
 
 /* What the picture says to those who cannot see it. */
 function inWords(rows) {
-  return rows
-    .filter(([type]) => type !== ACCESS)
-    .map(([type, , text, extent, , kind]) => (type === LOOP ? `${kind} loop ${text} of ${extent ?? "unknown"}` : text))
-    .join("; ");
+  const told = ([type, , text, extent, , kind]) =>
+    type === LOOP ? `${kind} loop ${text} of ${extent ?? "unknown"}` : text;
+  return rows.filter(([type]) => type !== ACCESS).map(told).join("; ");
 }
 
 function extentText(extent) {

@@ -22,7 +22,7 @@ class Grid {
     return Math.min(this.side - 1, Math.max(0, Math.floor((coordinate / (EXTENT + 1)) * this.side)));
   }
 
-  /* The nearest nest within a radius for which `accepts` holds, or -1. Of two as near, the later one: it is drawn on top. */
+  /* The nearest nest within a radius for which `accepts` holds, or -1; of two as near, the later one. */
   nearest(x, y, radius, accepts) {
     let [best, bestSquared] = [-1, radius * radius];
     const [left, right] = [this.cellOf(x - radius), this.cellOf(x + radius)];
