@@ -25,12 +25,13 @@ from gnnperf.nests.ir import (
     substitute_node,
 )  # fmt: skip
 from gnnperf.schedules.combine import combine
-from gnnperf.schedules.initial_values import explicit_init, place_initial_values
+from gnnperf.schedules.initial_values import explicit_init, initial_nest, place_initial_values
 from gnnperf.schedules.library_calls import library_calls
 from gnnperf.schedules.lower import BandLowering
 from gnnperf.schedules.names import Names, unambiguous
 from gnnperf.schedules.recipe import Recipe
 from gnnperf.schedules.roles import assign_roles
+from gnnperf.schedules.staircase import staircase
 from gnnperf.schedules.threads import access_counts, legal_threads
 
 
@@ -101,10 +102,8 @@ def _lower(node: Node, unit: Unit, parallel: bool) -> tuple[Node, ...]:
         before = tuple(part for n in initial for part in _lower(n, plain, parallel))
         return (*before, *_lower(node, unit, parallel))
     assert isinstance(node, Loop)
-    if unit.recipe.library and (found := library_calls(node, unit.recipe, unit.buffers, parallel)):
-        starts, calls = found
-        plain = replace(unit, recipe=streaming(unit.recipe))
-        return (*(part for n in starts for part in _lower(n, plain, parallel)), *calls)
+    if unit.recipe.library and (replaced := _library(node, unit, parallel)):
+        return replaced
     nest, recipe = band(node), unit.recipe
     if nest.is_perfect:
         if unit.streams and not assign_roles(nest, unit.buffers, own).is_contraction:
@@ -112,6 +111,20 @@ def _lower(node: Node, unit: Unit, parallel: bool) -> tuple[Node, ...]:
         return BandLowering(nest, recipe, unit.buffers, own, parallel, unit.names).lower()
     # Imperfect: threads take the first loop that allows it; the bands inside are scheduled one by one.
     return (_imperfect(node, unit, parallel),)
+
+
+def _library(node: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
+    """The node as calls of the recipe's library; () where it has no routine for it."""
+    found = library_calls(node, unit.recipe, unit.buffers, parallel)
+    if found is None and (steps := staircase(node, unit.buffers)):
+        uneven = replace(unit, recipe=replace(unit.recipe, omp_schedule="dynamic", chunk=1))
+        initial = [initial_nest(s, band(node).loops) for s in band(node).statements if s.init is not None]
+        found = initial, [_imperfect(steps, uneven, parallel)]
+    if found is None:
+        return ()
+    initial, nodes = found
+    plain = replace(unit, recipe=streaming(unit.recipe))
+    return (*(part for n in initial for part in _lower(n, plain, parallel)), *nodes)
 
 
 def _imperfect(loop: Loop, unit: Unit, parallel: bool) -> Loop:

@@ -20,9 +20,9 @@ from math import prod
 from typing import Literal
 
 from gnnperf.nests.affine import affine, simplify
-from gnnperf.nests.analysis import Band, band, bound_dependences, extent, is_data_dependent, mentions, stride
+from gnnperf.nests.analysis import Band, bound_dependences, extent, is_data_dependent, mentions, stride
 from gnnperf.nests.dtypes import INTEGER, REAL, value_dtype
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Node, Op, Statement, loads
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Op, Statement, loads
 from gnnperf.nests.ranges import longest
 
 Routine = Literal["gemm", "gemv", "ger", "dot"]
@@ -131,16 +131,6 @@ def match(nest: Band, buffers: Buffers) -> tuple[Call, ...]:
         return ()
     found = tuple(call for call in calls if call is not None)
     return found if len(found) == len(calls) else ()
-
-
-def has_match(node: Node, buffers: Buffers) -> bool:
-    """Is some band of the node, however deep inside imperfect loops, a BLAS routine?"""
-    if not isinstance(node, Loop):
-        return False
-    nest = band(node)
-    if nest.is_perfect:
-        return bool(match(nest, buffers))
-    return any(has_match(child, buffers) for child in nest.body)
 
 
 # --------------------------------------------------------------------------- the statement

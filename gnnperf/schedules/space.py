@@ -9,8 +9,8 @@ from typing import Any
 
 from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read, write_only
 from gnnperf.nests.ir import Loop, LoopNest, loads, walk
-from gnnperf.schedules.blas import has_match
 from gnnperf.schedules.recipe import ORDERS, Recipe
+from gnnperf.schedules.staircase import has_match
 
 CHOICES: Mapping[str, tuple[Any, ...]] = {
     "order": tuple(ORDERS),
