@@ -13,6 +13,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -20,7 +21,7 @@ import click
 
 from gnnperf import __version__
 from gnnperf.cli.lazy import LazyGroup
-from gnnperf.errors import GnnperfError, Interrupted
+from gnnperf.errors import GnnperfError, InputError, Interrupted
 
 VERBS = ("retrieve", "embed", "collect", "train", "eval", "explore", "store", "devices")
 """In the order of `gnnperf --help`."""
@@ -46,11 +47,21 @@ def main() -> NoReturn:
     if not sys.warnoptions:
         # Warnings of libraries are addressed to their callers, not to the person at the terminal.
         warnings.simplefilter("ignore")
+    _open_closed_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _Interrupt())
     exit_code = run(sys.argv[1:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said and done
     sys.exit(exit_code)
+
+
+def _open_closed_streams() -> None:
+    """A standard stream that the caller closed (`>&-`) goes nowhere. Left closed, its number would be given
+    to the next file that is opened, and what is printed would end up in there."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            setattr(sys, name, os.fdopen(number, mode))
 
 
 class _Interrupt:
@@ -69,6 +80,7 @@ class _Interrupt:
 def run(args: Sequence[str]) -> int:
     """Run one command line; the exit code. Anything that goes wrong is one line on standard error."""
     try:
+        _check_folder()
         # Not click's own main(): it would print an empty line of its own on Ctrl-C.
         with gnnperf.make_context("gnnperf", list(args)) as ctx:
             gnnperf.invoke(ctx)
@@ -87,6 +99,14 @@ def run(args: Sequence[str]) -> int:
         return _fail(Interrupted("interrupted; nothing was reported"))
     except Exception as error:
         return _fail(error)
+
+
+def _check_folder() -> None:
+    """Libraries end the process with messages of their own where the current folder was deleted."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise InputError("the current folder does not exist any more; change to another") from None
 
 
 def _fail(error: Exception) -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
 
+import gnnperf as package
 from gnnperf import __version__
 from gnnperf.cli import main as cli
 from gnnperf.cli.output import Report, Verb
@@ -184,6 +187,27 @@ def test_a_reader_that_left_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 141
+
+
+def test_what_is_printed_into_a_closed_stream_does_not_end_up_in_a_file(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    code = VERB_IN_A_PROCESS.format(
+        body=f"sys.kept = open({str(kept)!r}, 'w'); print('progress'); return Report({{}}, 'the answer')"
+    )
+    closed = ["sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', sys.executable, "-c", code, "probe"]
+    assert subprocess.run(closed, check=False).returncode == 0
+    assert kept.read_text() == ""
+
+
+def test_a_folder_that_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    command = [sys.executable, "-m", "gnnperf", "devices", "list"]
+    gone = ["sh", "-c", 'rmdir "$PWD" && exec "$0" "$@"', *command]
+    environment = {**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1])}
+    done = subprocess.run(gone, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "gnnperf: the current folder does not exist any more; change to another\n"
 
 
 def test_report_is_what_people_see(
