@@ -35,7 +35,13 @@ def _symbols(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...])
 def kernel_options(command: F) -> F:
     """`--set`, `--inputs`, `--seed`, as `symbols: dict[str, float]`, `inputs: str | None`, `seed: int`."""
     for option in (
-        click.option("--seed", default=0, show_default=True, help="Seed of the generated inputs."),
+        click.option(
+            "--seed",
+            default=0,
+            show_default=True,
+            type=click.IntRange(0),
+            help="Seed of the generated inputs.",
+        ),
         click.option(
             "--inputs",
             metavar="FILE.py:FUNCTION",

@@ -8,6 +8,7 @@ import dataclasses
 import json
 import math
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -146,9 +147,10 @@ def _console(*, stderr: bool) -> Console:
     """A console that prints what it is given: no markup or emoji codes, so `A[i]` stays `A[i]`."""
     from rich.console import Console
 
+    # A pipe has no width; rich would assume 80 columns and cut tables that a file has room for, and take a
+    # COLUMNS of 0 at its word.
+    width = None if stderr else shutil.get_terminal_size((120, 24)).columns
     stream = sys.stderr if stderr else sys.stdout
-    # A pipe has no width; rich would assume 80 columns and cut tables that a file has room for.
-    width = None if stream.isatty() or "COLUMNS" in os.environ else 120
     return Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
 
 

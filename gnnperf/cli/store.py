@@ -62,7 +62,7 @@ def merge(location: str, others: tuple[str, ...]) -> Report:
     "--failures-older-than",
     "failure_days",
     metavar="DAYS",
-    type=click.FloatRange(min=0),
+    type=click.IntRange(0, 100_000),
     help="Remove older records of schedules that failed.",
 )
 @click.option(
@@ -71,7 +71,7 @@ def merge(location: str, others: tuple[str, ...]) -> Report:
     metavar="ID",
     help="Remove the embeddings by other encoders of nests that this one has embedded.",
 )
-def prune(location: str, keep_best: int | None, failure_days: float | None, encoder_id: str | None) -> Report:
+def prune(location: str, keep_best: int | None, failure_days: int | None, encoder_id: str | None) -> Report:
     """Remove what is not wanted any more, and compact the files.
 
     Without options only what was superseded is removed.

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnnperf.cli import output
-from gnnperf.cli.output import progress, stdout_to_stderr, to_json
+from gnnperf.cli.output import Report, progress, stdout_to_stderr, to_json, write
 
 
 def test_everything_printed_during_the_work_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
@@ -88,6 +88,17 @@ def test_to_json_is_strict(value: object) -> None:
     text = to_json({"value": value})
     assert "\n" not in text
     json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(None, 1), ("0", 1), ("wide", 1), ("60", 2)])
+def test_a_report_in_a_file_is_120_columns_wide_unless_told_otherwise(
+    columns: str | None, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    write(Report({}, "word " * 23), as_json=False)
+    assert capsys.readouterr().out.count("\n") == lines
 
 
 def test_progress_in_a_log_is_a_line_now_and_then(

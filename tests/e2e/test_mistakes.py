@@ -115,6 +115,7 @@ MISTAKES = {
     f"{GOOD} --budget nan": "expected a number of seconds above 0, got nan",
     f"{GOOD} --baseline best": "'best' is not one of 'auto', 'simplify'",
     f"{GOOD} --seed x": "Invalid value for '--seed'",
+    f"{GOOD} --seed -1": "-1 is not in the range x>=0",
     f"{GOOD} --checkpoint nowhere": "'nowhere' does not exist",
     f"{GOOD} --checkpoint .": "expected a bundle folder with metadata.json and weights.pt",
     f"{GOOD} --store notes.txt": "expected a folder or a URI, got the file notes.txt",

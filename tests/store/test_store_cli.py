@@ -79,6 +79,12 @@ def test_export_import_merge_prune(gnnperf: Gnnperf, location: str, tmp_path: Pa
         (["merge", "{tmp}/new", "{tmp}/none"], 2, "expected a schedule store at {tmp}/none, got nothing"),
         (["merge", "{tmp}/new"], 2, "Missing argument 'OTHER...'"),
         (["prune", "{tmp}/store", "--keep-best", "0"], 2, "Invalid value for '--keep-best'"),
+        (
+            ["prune", "{tmp}/store", "--failures-older-than", "nan"],
+            2,
+            "Invalid value for '--failures-older-than'",
+        ),
+        (["prune", "{tmp}/store", "--failures-older-than", "1000000"], 2, "Invalid value for '--failures-ol"),
         (["info", "{tmp}/torn"], 1, "the schedule store {tmp}/torn is corrupt"),
     ],
 )
