@@ -126,8 +126,6 @@ def _stores(checkpoint: Path, location: str | None, no_store: bool) -> tuple[Sto
     if no_store:
         return released, None
     chosen = location or os.environ.get("GNNPERF_STORE") or str(user_store())
-    if Path(chosen).is_file():
-        raise InputError(f"--store: expected a folder or a URI, got the file {chosen}")
     try:
         return released, Store.open(chosen, create=True)
     except StoreError as error:

@@ -137,17 +137,14 @@ class Table:
 def open_tables(location: str, create: bool) -> tuple[Table, Table]:
     """The tables `nests` and `records` at a folder or URI.
 
-    Raises InputError where there is no store, unless `create`.
+    Raises InputError where there is no store, unless `create`, and where a file is in its place.
 
     `records` is created first: a store whose creation was interrupted has an empty `records` and no
     `nests`, and is completed.
     """
-    if is_local(location) and not create and not Path(location).is_dir():
-        found = "a file" if Path(location).exists() else "nothing"
-        raise InputError(
-            f"expected a schedule store at {location}, got {found}; "
-            "name one, or make one with `gnnperf store import`"
-        )
+    if is_local(location):
+        with _errors(location, writing=create):
+            _check_folder(Path(location), create)
     database = _connect(location, writing=create)
     with _errors(location, writing=False):
         present = {name for name in ("records", "nests") if name in _names(database)}
@@ -160,6 +157,16 @@ def open_tables(location: str, create: bool) -> tuple[Table, Table]:
     if "nests" not in present and records.count():
         raise StoreError(_corrupt(location, "the table `nests` is missing"))
     return _open(database, location, "nests", NESTS, create=True), records
+
+
+def _check_folder(folder: Path, create: bool) -> None:
+    if file := next((path for path in (folder, *folder.parents) if path.is_file()), None):
+        raise InputError(f"expected a folder for a schedule store, got the file {file}; name another place")
+    if not create and not folder.is_dir():
+        raise InputError(
+            f"expected a schedule store at {folder}, got nothing; "
+            "name one, or make one with `gnnperf store import`"
+        )
 
 
 def is_local(location: str) -> bool:
@@ -248,8 +255,6 @@ def _explain(location: str, error: Exception, writing: bool) -> str:
     if not is_local(location):
         advice = "check the URI, the network and the credentials"
         return f"cannot {verb} the schedule store {location}: {reason}; {advice}"
-    if isinstance(error, FileExistsError | NotADirectoryError):
-        return f"expected a folder for the schedule store, got the file {location}; name another place"
     if writing:
         return f"cannot write the schedule store {location}: {reason}; what it holds is safe"
     return _corrupt(location, reason)
@@ -264,6 +269,8 @@ def _corrupt(location: str, reason: str) -> str:
 
 def _reason(error: Exception) -> str:
     """The first line, without LanceDB's prefixes and source positions."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     line = (str(error).splitlines() or [type(error).__name__])[0]
     line = re.sub(r",?\s*/\S+\.rs:\d+:\d+", "", line)
     line = re.sub(r"^(lance error: )?(LanceError\(\w+\): )?", "", line).strip()

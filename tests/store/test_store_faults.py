@@ -98,10 +98,10 @@ def test_no_store_is_bad_input(tmp_path: Path) -> None:
         Store.open(tmp_path)
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(InputError, match="got a file"):
-        Store.open(file)
-    with pytest.raises(StoreError, match="expected a folder for the schedule store, got the file"):
-        Store.open(file, create=True)
+    for place in (file, file / "below"):
+        for create in (False, True):
+            with pytest.raises(InputError, match=rf"expected a folder .*, got the file {file}; name another"):
+                Store.open(place, create)
 
 
 def test_a_server_or_bucket_that_cannot_be_reached_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
