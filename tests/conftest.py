@@ -66,11 +66,13 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of an encoder with random weights: nests are at points of their own, whatever was learned."""
     import torch
 
-    from gnnperf.nn import Encoder, EncoderConfig, save_bundle
+    from gnnperf.nn import Encoder, EncoderConfig, RetrievalHead, save_bundle
+    from gnnperf.schedules import recipe_fields
 
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("checkpoint")
-    save_bundle(folder, Encoder(EncoderConfig()))
+    head = RetrievalHead(EncoderConfig().width, len(recipe_fields()))
+    save_bundle(folder, Encoder(EncoderConfig()), head)
     return folder
 
 

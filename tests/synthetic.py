@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from gnnperf.graph import Edge, Node, ProgramGraph
 
@@ -45,7 +46,7 @@ def measurement(digest: str, schedule: str, runtime_s: float | None, **changes: 
     ok = runtime_s is not None
     line: dict[str, Any] = {
         "digest": digest,
-        "schedule": {"kind": "recipe", "version": 1, "name": schedule},
+        "schedule": {"kind": "recipe", "version": 1, "order": "row", "tile_p": crc32(schedule.encode())},
         "schedule_id": schedule,
         "status": "ok" if ok else "wrong_result",
         "runtime_s": runtime_s,

@@ -1,4 +1,4 @@
-"""A released encoder: a folder with `weights.pt` and `metadata.json`, checked when it is loaded."""
+"""A released model: a folder with `weights.pt` and `metadata.json`, checked when it is loaded."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ import gnnperf
 from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph, collate, encode, schema_digest
 from gnnperf.nn.encoder import Encoder, EncoderConfig
+from gnnperf.nn.head import HeadConfig, RetrievalHead
 from gnnperf.nn.profile import PROFILE_FIELDS, profile_row
+from gnnperf.schedules import Recipe, recipe_features, recipe_fields
 
-BUNDLE_VERSION = 1
+BUNDLE_VERSION = 2
 WEIGHTS, METADATA = "weights.pt", "metadata.json"
 
 
@@ -29,10 +31,11 @@ class BundleMetadata:
     """What a bundle says of itself. Everything that decides whether it may be used is checked at load.
 
     Attributes:
-        encoder_id: hash of the weights; embeddings of different encoders never meet in a search.
+        encoder_id: hash of the encoder's weights; embeddings of different encoders never meet in a search.
         schema_digest: digest of the graph's field registry that the encoder was trained on.
         profile_fields: the values of a dynamic profile that it reads.
-        encoder: hyperparameters (`EncoderConfig`).
+        schedule_fields: the values of a recipe that the head reads.
+        encoder, head: hyperparameters.
         corpus: digest and sizes of the training corpus, families held out.
         figures: metrics on held-out families, by name.
         seed: of the training run.
@@ -41,8 +44,10 @@ class BundleMetadata:
 
     encoder_id: str
     encoder: EncoderConfig
+    head: HeadConfig
     schema_digest: str
     profile_fields: tuple[str, ...] = PROFILE_FIELDS
+    schedule_fields: tuple[str, ...] = field(default_factory=recipe_fields)
     corpus: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, float] = field(default_factory=dict)
     seed: int | None = None
@@ -52,9 +57,10 @@ class BundleMetadata:
 
 @dataclass(frozen=True)
 class Bundle:
-    """An encoder ready to embed, with its metadata."""
+    """An encoder ready to embed, the head that ranks schedules with it, and their metadata."""
 
     encoder: Encoder
+    head: RetrievalHead
     metadata: BundleMetadata
 
     @property
@@ -82,6 +88,27 @@ class Bundle:
             embedding = self.encoder.embed(collate([encode(g) for g in graphs]), profile)
         return embedding.numpy()
 
+    def score(
+        self, graphs: Sequence[ProgramGraph], recipes: Sequence[Recipe], *, with_profiles: bool = False
+    ) -> NDArray[np.float32]:
+        """Predict ln(best runtime known / runtime) of s recipes on b graphs, each at least one.
+
+        Args:
+            graphs, with_profiles: as of `embed`.
+            recipes: schedules to rank.
+
+        Returns:
+            f32[b, s]; the highest first is the order to try them in.
+        """
+        profile = torch.stack([profile_row(g.profile) for g in graphs]) if with_profiles else None
+        names = self.metadata.schedule_fields
+        schedules = torch.from_numpy(np.stack([recipe_features(recipe, names) for recipe in recipes]))
+        pairs = torch.cartesian_prod(torch.arange(len(graphs)), torch.arange(len(recipes)))
+        with torch.inference_mode(), _one_thread():
+            states = self.encoder.fingerprint(*collate([encode(g) for g in graphs]), profile)
+            scores = self.head(states, schedules, pairs[:, 0], pairs[:, 1])
+        return scores.view(len(graphs), len(recipes)).numpy()
+
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
@@ -107,12 +134,13 @@ def encoder_id(encoder: Encoder) -> str:
 def save_bundle(
     folder: Path | str,
     encoder: Encoder,
+    head: RetrievalHead,
     *,
     corpus: Mapping[str, Any] | None = None,
     figures: Mapping[str, float] | None = None,
     seed: int | None = None,
 ) -> Bundle:
-    """Write an encoder and its metadata; what was in the folder's two files is replaced.
+    """Write an encoder, its head and their metadata; what was in the folder's two files is replaced.
 
     Raises:
         InputError: the folder cannot be written.
@@ -121,6 +149,7 @@ def save_bundle(
     metadata = BundleMetadata(
         encoder_id=encoder_id(encoder),
         encoder=encoder.config,
+        head=head.config,
         schema_digest=schema_digest(),
         corpus=dict(corpus or {}),
         figures=dict(figures or {}),
@@ -129,13 +158,13 @@ def save_bundle(
     )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        torch.save(encoder.state_dict(), folder / WEIGHTS)
+        torch.save({"encoder": encoder.state_dict(), "head": head.state_dict()}, folder / WEIGHTS)
         (folder / METADATA).write_text(json.dumps(asdict(metadata), indent=2) + "\n")
     except OSError as error:
         raise InputError(
             f"cannot write the bundle {folder}: {error.strerror}; choose another folder"
         ) from error
-    return Bundle(encoder.eval(), metadata)
+    return Bundle(encoder.eval(), head.eval(), metadata)
 
 
 def load_bundle(folder: Path | str) -> Bundle:
@@ -147,15 +176,18 @@ def load_bundle(folder: Path | str) -> Bundle:
     folder = Path(folder)
     metadata = _read_metadata(folder)
     encoder = Encoder(metadata.encoder)
+    head = RetrievalHead(metadata.encoder.width, len(metadata.schedule_fields), metadata.head)
     try:
-        encoder.load_state_dict(torch.load(folder / WEIGHTS, weights_only=True, map_location="cpu"))
+        weights = torch.load(folder / WEIGHTS, weights_only=True, map_location="cpu")
+        encoder.load_state_dict(weights["encoder"])
+        head.load_state_dict(weights["head"])
     except Exception as error:  # torch.load raises a dozen types for a damaged file
         reason = str(error).strip().splitlines()[0]
         raise InputError(
             f"cannot read {folder / WEIGHTS}: {reason}; restore or retrain the bundle"
         ) from error
     _expect(folder, "encoder_id", encoder_id(encoder), metadata.encoder_id)
-    return Bundle(encoder.eval(), metadata)
+    return Bundle(encoder.eval(), head.eval(), metadata)
 
 
 def _read_metadata(folder: Path) -> BundleMetadata:
@@ -169,9 +201,12 @@ def _read_metadata(folder: Path) -> BundleMetadata:
     _expect(folder, "bundle_version", raw.get("bundle_version"), BUNDLE_VERSION)
     _expect(folder, "schema_digest", raw.get("schema_digest"), schema_digest())
     _expect(folder, "profile_fields", tuple(raw.get("profile_fields", ())), PROFILE_FIELDS)
+    known = set(recipe_fields())  # those added since then are not read; recipes without them are as ever
+    _expect(folder, "unknown schedule fields", sorted(set(raw.get("schedule_fields", ())) - known), [])
     try:
-        raw["encoder"] = EncoderConfig(**raw["encoder"])
+        raw["encoder"], raw["head"] = EncoderConfig(**raw["encoder"]), HeadConfig(**raw["head"])
         raw["profile_fields"] = tuple(raw["profile_fields"])
+        raw["schedule_fields"] = tuple(raw["schedule_fields"])
         return BundleMetadata(**raw)
     except (InputError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"damaged {folder / METADATA}: {error}; restore or retrain the bundle") from error

@@ -1,27 +1,39 @@
-"""Which schedules to try on a nest, in which order, from what its neighbours measured.
+"""Which schedules to try on a nest, in which order.
 
-Every schedule that a neighbour measured gets a score: the average, over the neighbours that know it,
-of ln(its speed on the neighbour / the best speed on the neighbour), weighted by likeness. A schedule
-unknown to a neighbour is worth `UNKNOWN` there, so one lucky measurement far away does not win. This is
-kernel regression of log-efficiency (Nadaraya-Watson) in the embedding space.
+Candidates are the schedules that the neighbours measured. Two voices say what each is worth. The evidence:
+the average, over the neighbours, of ln(its speed there / the best speed there), weighted by likeness, where
+a schedule unknown to a neighbour is worth `UNKNOWN`, so that one lucky measurement far away does not win
+(kernel regression, Nadaraya-Watson, in the embedding space). And the retrieval head's prediction from the
+nest's own graph. Both together order the candidates, as a portfolio: the best of the first few counts.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from gnnperf.schedules import Recipe
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.retrieval.portfolio import portfolio
+from gnnperf.schedules import Recipe, recipe_features
 from gnnperf.store import Neighbour, Record
 
-BANDWIDTH = 0.05
+BANDWIDTH = 0.02
 """Distance at which a neighbour's weight has fallen to 1/e (cosine distance)."""
 UNKNOWN = math.log(0.5)
 """ln efficiency assumed where a neighbour did not measure a schedule."""
 FAILURE = math.log(0.05)
 """ln efficiency of a schedule that failed on a neighbour."""
+HEAD_SHARE = 0.7
+"""Weight of the head's prediction; the evidence of the neighbours has the rest."""
+SHORTLIST = 64
+"""Candidates with the highest scores, of which a portfolio is made."""
+
+Predict = Callable[[Sequence[Recipe]], NDArray[np.float32]]
+"""s recipes -> f32[s], predicted ln efficiencies on the query."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +55,36 @@ class _Evidence:
     first: tuple[Neighbour, float | None] | None = None
 
 
-def rank(neighbours: Sequence[Neighbour], limit: int) -> list[Candidate]:
-    """The `limit` schedules with the highest scores, best first. `neighbours` nearest first."""
-    if not neighbours:
+def rank(
+    neighbours: Sequence[Neighbour],
+    limit: int,
+    predict: Predict | None = None,
+    possible: Callable[[Recipe], bool] = lambda _: True,
+) -> list[Candidate]:
+    """The `limit` schedules to try, in the order to try them. `neighbours` nearest first.
+
+    predict: the retrieval head on the query; None: the neighbours alone decide.
+    possible: which schedules can be tried at all; in a replay, those whose outcome is known.
+    """
+    candidates = [c for c in _evidence(neighbours) if possible(c.schedule)]
+    if not candidates:
         return []
-    nearest = neighbours[0].distance
+    if predict is not None:
+        predicted = predict([c.schedule for c in candidates])
+        candidates = [
+            replace(c, score=HEAD_SHARE * float(p) + (1.0 - HEAD_SHARE) * c.score)
+            for c, p in zip(candidates, predicted, strict=True)
+        ]
+    best = sorted(candidates, key=lambda c: (-c.score, c.distance, c.schedule.id))
+    shortlist, rest = best[:SHORTLIST], best[SHORTLIST:]
+    features = np.stack([recipe_features(c.schedule) for c in shortlist])
+    order = portfolio(np.array([c.score for c in shortlist]), features, limit)
+    return [*(shortlist[i] for i in order), *rest][:limit]
+
+
+def _evidence(neighbours: Sequence[Neighbour]) -> list[Candidate]:
+    """Every schedule that worked on a neighbour, scored by what the neighbours measured."""
+    nearest = min((n.distance for n in neighbours), default=0.0)
     weights = [math.exp(-(n.distance - nearest) / BANDWIDTH) for n in neighbours]
     total = sum(weights)
     evidence: dict[str, _Evidence] = {}
@@ -58,23 +95,18 @@ def rank(neighbours: Sequence[Neighbour], limit: int) -> list[Candidate]:
             found.weight += weight
             if found.first is None and speedup is not None:
                 found.first = (neighbour, speedup)
-    candidates = []
-    for schedule, found in evidence.items():
-        if found.first is None:  # it failed wherever it was tried
-            continue
-        neighbour, speedup = found.first
-        score = (found.weighted + (total - found.weight) * UNKNOWN) / total
-        candidates.append(
-            Candidate(
-                Recipe.from_dict(json.loads(schedule)),
-                score,
-                neighbour.nest.digest,
-                neighbour.nest.kernel,
-                neighbour.distance,
-                speedup,
-            )
+    return [
+        Candidate(
+            Recipe.from_dict(json.loads(schedule)),
+            (found.weighted + (total - found.weight) * UNKNOWN) / total,
+            found.first[0].nest.digest,
+            found.first[0].nest.kernel,
+            found.first[0].distance,
+            found.first[1],
         )
-    return sorted(candidates, key=lambda c: (-c.score, c.distance, c.schedule.id))[:limit]
+        for schedule, found in evidence.items()
+        if found.first is not None  # the others failed wherever they were tried
+    ]
 
 
 def log_efficiencies(records: Iterable[Record]) -> dict[str, tuple[float, float | None]]:

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from gnnperf.retrieval.neighbours import CALIBRATION, Calibration
 from gnnperf.retrieval.ranking import UNKNOWN, log_efficiencies, rank
 from gnnperf.schedules import Recipe
 from gnnperf.store import Neighbour, Nest, Record, Store
-from gnnperf.training import Corpus, CorpusMeasurement
+from gnnperf.training import Corpus, CorpusMeasurement, CorpusNest
 
 GOOD_EFFICIENCY = 0.6
 """A transfer is good when the best of k candidates reaches this share of the best speed known. Trials are
@@ -88,7 +89,7 @@ def replay(
     bundle: Bundle,
     held_out: Collection[str],
     k: int,
-    neighbours: int = 8,
+    neighbours: int = 24,
     reference: Collection[str] | None = None,
 ) -> list[Replayed]:
     """Retrieve for the nests of held-out families from those of `reference` (None: all other families),
@@ -102,10 +103,20 @@ def replay(
         if nest.family not in held_out or not records.get(nest.digest):
             continue
         near = _nearest(corpus, vectors, records, i, known, neighbours)
-        order = [_text(c.schedule) for c in rank(near, limit=10**6)]
+        measured = {r.schedule for r in records[nest.digest] if r.status != "not_applicable"}
+        candidates = rank(near, 10**6, partial(_predict, bundle, nest), partial(_among, measured))
+        order = [_text(c.schedule) for c in candidates]
         efficiency = _efficiency(records[nest.digest], order, k)
         results.append(Replayed(nest.digest, nest.family, near[0].distance, efficiency))
     return results
+
+
+def _predict(bundle: Bundle, nest: CorpusNest, recipes: Sequence[Recipe]) -> NDArray[np.float32]:
+    return bundle.score([nest.graph], recipes)[0]
+
+
+def _among(schedules: Collection[str], recipe: Recipe) -> bool:
+    return _text(recipe) in schedules
 
 
 def fixed_order(corpus: Corpus, held_out: Collection[str], k: int, reference: Collection[str]) -> list[float]:

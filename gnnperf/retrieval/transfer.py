@@ -10,7 +10,11 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import GnnperfError
@@ -22,6 +26,7 @@ from gnnperf.retrieval.assemble import Assembly, assemble
 from gnnperf.retrieval.neighbours import Calibration, nearest
 from gnnperf.retrieval.ranking import Candidate, rank
 from gnnperf.retrieval.report import NestReport, Retrieval, Timing, Tried
+from gnnperf.schedules import Recipe
 from gnnperf.store import Neighbour, Store
 from gnnperf.tuning import Bench
 from gnnperf.tuning.cases import UnitCase, WholeKernel, capture_for_graphs, unit_graph
@@ -42,7 +47,7 @@ class Options:
     candidates, or None. model_only: rank, measure nothing."""
 
     k: int = 3
-    neighbours: int = 8
+    neighbours: int = 24
     baseline: BaselineName = "auto"
     budget_s: float | None = None
     model_only: bool = False
@@ -118,11 +123,15 @@ class Transfer:
                 query.neighbours = nearest(
                     self.stores, vector, self.options.neighbours, self.bundle.encoder_id, fingerprint
                 )
-                query.candidates = rank(query.neighbours, POOL)
+                query.candidates = rank(query.neighbours, POOL, partial(self._predict, query.graph))
                 query.reason = self._doubt(query)
 
         self._timed("search", search)
         return queries
+
+    def _predict(self, graph: ProgramGraph, recipes: Sequence[Recipe]) -> NDArray[np.float32]:
+        """What the retrieval head expects of recipes on a nest, f32[s]."""
+        return self.bundle.score([graph], recipes)[0]
 
     def _doubt(self, query: Query) -> str:
         if not query.candidates:

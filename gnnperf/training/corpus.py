@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import zstandard
@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 
 from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph
+
+if TYPE_CHECKING:
+    from gnnperf.training.efficiency import EfficiencyTable
 
 STATUSES = frozenset({"ok", "wrong_result", "not_applicable", "build_error", "run_error", "timeout"})
 
@@ -88,6 +91,13 @@ class Corpus:
         from gnnperf.training.regret import regret_matrix
 
         return regret_matrix([self.measurements[nest.digest] for nest in self.nests])
+
+    @cached_property
+    def efficiency(self) -> EfficiencyTable:
+        """Of every recipe on every nest."""
+        from gnnperf.training.efficiency import efficiency_table
+
+        return efficiency_table([self.measurements[nest.digest] for nest in self.nests])
 
 
 def load_corpus(path: Path | str, device: str | None = None) -> Corpus:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import lightning
@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader
 from gnnperf.errors import InputError
 from gnnperf.graph import EncodedGraph, GraphBatch, collate, encode
 from gnnperf.nn import profile_row
+from gnnperf.schedules import recipe_features, recipe_fields
 from gnnperf.training.corpus import Corpus, load_corpus
 from gnnperf.training.mining import PairBatchSampler
 
@@ -26,12 +27,14 @@ class NestBatch(NamedTuple):
     graphs: the b program graphs, collated.
     profile: f32[b, P], NaN where absent.
     regret: f32[b, b], NaN where unmeasured.
+    log_efficiency: f32[b, s] of the s recipes of the corpus, NaN where unmeasured.
     """
 
     position: Tensor
     graphs: GraphBatch
     profile: Tensor
     regret: Tensor
+    log_efficiency: Tensor
 
 
 class CorpusDataModule(lightning.LightningDataModule):
@@ -48,17 +51,22 @@ class CorpusDataModule(lightning.LightningDataModule):
         batch_size: nests per batch; a corpus that fits in one batch is one batch.
         device: fingerprint of the device to learn from, where the corpus holds several.
         seed: of the order of batches.
+
+    Attributes:
+        splits: positions of the nests of each split: train, validation, test.
+        schedules: f32[s, R], features of the recipes of the corpus.
     """
 
     corpus: Corpus
-    regret: NDArray[np.float32]
+    splits: Mapping[str, Sequence[int]]
+    schedules: Tensor
 
     def __init__(
         self,
         corpus: str,
         validation_families: Sequence[str],
         test_families: Sequence[str] = (),
-        batch_size: int = 256,
+        batch_size: int = 64,
         device: str | None = None,
         seed: int = 0,
     ) -> None:
@@ -78,13 +86,28 @@ class CorpusDataModule(lightning.LightningDataModule):
         """
         if self._ready:
             return
-        self.corpus = load_corpus(self.folder, self.device)
-        self.splits = split_by_family(
-            [nest.family for nest in self.corpus.nests], self.held_out["validation"], self.held_out["test"]
-        )
-        self.regret = self.corpus.regret
-        self.encoded: list[EncodedGraph] = [encode(nest.graph) for nest in self.corpus.nests]
-        self.profiles = torch.stack([profile_row(nest.graph.profile) for nest in self.corpus.nests])
+        corpus = load_corpus(self.folder, self.device)
+        families = [nest.family for nest in corpus.nests]
+        self._use(corpus, split_by_family(families, self.held_out["validation"], self.held_out["test"]))
+
+    @classmethod
+    def of(
+        cls, corpus: Corpus, splits: Mapping[str, Sequence[int]], batch_size: int = 64, seed: int = 0
+    ) -> CorpusDataModule:
+        """The nests of a corpus that is already read, split by position: train, validation, test."""
+        data = cls("", [], batch_size=batch_size, seed=seed)
+        data._use(corpus, splits)
+        return data
+
+    def _use(self, corpus: Corpus, splits: Mapping[str, Sequence[int]]) -> None:
+        self.corpus, self.splits = corpus, splits
+        self.regret: NDArray[np.float32] = corpus.regret
+        self.encoded: list[EncodedGraph] = [encode(nest.graph) for nest in corpus.nests]
+        self.profiles = torch.stack([profile_row(nest.graph.profile) for nest in corpus.nests])
+        table = corpus.efficiency
+        self.log_efficiency = torch.from_numpy(table.log_efficiency)
+        rows = [recipe_features(recipe) for recipe in table.recipes.values()]
+        self.schedules = torch.from_numpy(np.stack(rows)) if rows else torch.zeros(0, len(recipe_fields()))
         self._ready = True
 
     def batch(self, index: Sequence[int]) -> NestBatch:
@@ -92,7 +115,7 @@ class CorpusDataModule(lightning.LightningDataModule):
         chosen = torch.tensor(index, dtype=torch.int64)
         regret = torch.from_numpy(self.regret[np.ix_(index, index)])
         graphs = collate([self.encoded[i] for i in index])
-        return NestBatch(chosen, graphs, self.profiles[chosen], regret)
+        return NestBatch(chosen, graphs, self.profiles[chosen], regret, self.log_efficiency[chosen])
 
     def train_dataloader(self) -> DataLoader[NestBatch]:
         train = self.splits["train"]

@@ -42,3 +42,18 @@ def random_regret(regret: NDArray[np.float32]) -> float:
 def oracle_regret(regret: NDArray[np.float32]) -> float:
     """Transfer regret@1 of the best reference there is: what no embedding can beat."""
     return transfer_regret(-np.nan_to_num(regret, nan=np.inf), regret, 1)
+
+
+def best_of_k(score: NDArray[np.float32], log_efficiency: NDArray[np.float32], k: int) -> NDArray[np.float32]:
+    """Efficiency of the best of the k recipes with the highest scores, among those measured.
+
+    Args:
+        score: f32[q, s] of s recipes for q nests.
+        log_efficiency: f32[q, s], NaN where unmeasured.
+        k: recipes tried.
+
+    Returns:
+        f32[m] in (0, 1], one value for each of the nests on which something was measured.
+    """
+    regrets = transfer_regrets(score, -log_efficiency, k)
+    return np.exp(-regrets)

@@ -17,6 +17,7 @@ from lightning.pytorch.cli import LightningCLI
 
 from gnnperf.errors import InputError
 from gnnperf.nn import Bundle, save_bundle
+from gnnperf.training.curves import draw_curves
 from gnnperf.training.data import CorpusDataModule
 from gnnperf.training.loggers import close_wandb
 from gnnperf.training.module import RetrievalModule
@@ -31,7 +32,7 @@ class TrainingRun:
 
     Attributes:
         subcommand: fit, validate or test.
-        folder: of the run: config.yaml, metrics.csv, checkpoints, bundle.
+        folder: of the run: config.yaml, metrics.csv, curves.png, checkpoints, bundle.
         bundle_folder: of the encoder with the best validation figures; None unless `fit`.
         encoder_id: of that encoder.
         figures: metrics by name, without those that could not be computed.
@@ -93,6 +94,7 @@ class TrainCLI(LightningCLI):
             self.model.load_state_dict(checkpoint["state_dict"])
         figures = self.trainer.validate(self.model, datamodule=self.datamodule, verbose=False)[0]
         self.figures = _finite(figures)
+        draw_curves(self.folder)
         seed = self._get(self.config, "seed_everything")
         self.bundle = export_bundle(self.model, self.datamodule, self.folder / "bundle", self.figures, seed)
 
@@ -119,7 +121,7 @@ def export_bundle(
         "training_nests": len(data.splits["train"]),
         "held_out_families": data.held_out,
     }
-    return save_bundle(folder, model.encoder, corpus=corpus, figures=figures, seed=seed)
+    return save_bundle(folder, model.encoder, model.head, corpus=corpus, figures=figures, seed=seed)
 
 
 def train(args: Sequence[str]) -> TrainingRun:

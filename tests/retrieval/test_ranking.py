@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from math import exp, log
 
+import numpy as np
 import pytest
 from retrieval.records import make_record, neighbour, recipe
 
 from gnnperf.retrieval import rank
-from gnnperf.retrieval.ranking import BANDWIDTH, FAILURE, UNKNOWN, log_efficiencies
+from gnnperf.retrieval.ranking import BANDWIDTH, FAILURE, HEAD_SHARE, UNKNOWN, log_efficiencies
 from gnnperf.store import Neighbour
 
 
@@ -119,3 +120,21 @@ def test_schedules_of_other_kinds_are_passed_over() -> None:
     )
     near = Neighbour(neighbour("a", 0.1, {}).nest, 0.1, (trace, make_record("a", recipe(2), 2.0)))
     assert ranked([near]) == pytest.approx({2: 0.0})
+
+
+def test_the_head_and_the_neighbours_both_count() -> None:
+    near = neighbour("near", 0.0, {1: 4.0, 2: 2.0})
+    opinions = {1: -1.0, 2: 0.0}
+    found = rank([near], 5, lambda recipes: np.array([opinions[r.tile_p // 32] for r in recipes]))
+    assert [c.schedule.tile_p // 32 for c in found] == [2, 1]
+    evidence = {1: 0.0, 2: log(2 / 4)}
+    for c in found:
+        number = c.schedule.tile_p // 32
+        expected = HEAD_SHARE * opinions[number] + (1 - HEAD_SHARE) * evidence[number]
+        assert c.score == pytest.approx(expected)
+
+
+def test_only_what_can_be_tried_is_ranked() -> None:
+    near = neighbour("near", 0.0, {1: 4.0, 2: 2.0, 3: 1.0})
+    found = rank([near], 5, possible=lambda recipe: recipe.tile_p // 32 != 1)
+    assert [c.schedule.tile_p // 32 for c in found] == [2, 3]

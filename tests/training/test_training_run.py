@@ -16,7 +16,7 @@ from synthetic import measurement, nest, nest_like, two_worlds, write_corpus
 
 from gnnperf.cli.train import train as train_verb
 from gnnperf.errors import InputError
-from gnnperf.nn import EncoderConfig, load_bundle
+from gnnperf.nn import EncoderConfig, HeadConfig, load_bundle
 from gnnperf.training import CorpusDataModule, RetrievalModule, TrainingRun, split_by_family, train
 
 CONFIG = Path(__file__).parents[2] / "configs/models/first.yaml"
@@ -63,6 +63,7 @@ def test_fit_leaves_a_bundle_and_logs(tmp_path: Path) -> None:
     assert len(losses) == run.epochs == 8
     assert losses[-1] < losses[0]
     assert (run.folder / "config.yaml").is_file()
+    assert (run.folder / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert list((tmp_path / "runs/first/wandb").glob("offline-run-*/run-*.wandb"))
 
 
@@ -164,16 +165,20 @@ def test_a_handful_of_nests_is_memorised(tmp_path: Path) -> None:
     data = CorpusDataModule(str(corpus), ["f7"])
     data.setup()
     torch.manual_seed(0)
-    module = RetrievalModule(EncoderConfig(width=32, layers=2, dropout=0.0))
+    module = RetrievalModule(EncoderConfig(width=32, layers=2, dropout=0.0), HeadConfig(dropout=0.0))
     batch = data.batch(range(8))
     module.encoder.fit_scales(batch.graphs, batch.profile)
     optimiser = torch.optim.AdamW(module.parameters(), lr=3e-3)
+    module.head.scale.fit(data.schedules)
     for _ in range(400):
-        embedding = module(batch)
-        loss = module.loss(embedding @ embedding.T, batch.regret)
+        states = module(batch)
+        contrastive, efficiency = module.losses(states, data.schedules, batch)
         optimiser.zero_grad()
-        loss.backward()
+        (contrastive + efficiency).backward()
         optimiser.step()
-    assert loss.item() - module.loss.entropy(batch.regret).item() < 0.02
+    assert contrastive.item() - module.contrastive.entropy(batch.regret).item() < 0.02
+    embedding = torch.nn.functional.normalize(module.encoder.project(states), dim=1)
     similarity = (embedding @ embedding.T).detach().numpy() - 2 * np.eye(8)
     assert [group[j] for j in similarity.argmax(1)] == group
+    scores = module.scores(states, data.schedules, torch.ones(8, 2, dtype=torch.bool))
+    assert scores.argmax(1).tolist() == group  # schedules s0 and s1
