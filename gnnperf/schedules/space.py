@@ -58,9 +58,9 @@ DEFAULTS = (
     Recipe(order="tile2d", tile_q=32, tile_p=32, register_q=8, register_p=1),
     Recipe(order="strip", tile_p=1024, register_p=4),
     Recipe(order="row", register_p=8, prefetch=8, omp_schedule="balanced"),
-    Recipe(order="rowtile", register_p=16, omp_schedule="balanced"),
+    Recipe(order="rowtile", register_p=16, unroll=4, omp_schedule="balanced"),
     Recipe(order="rowtile", register_p=16, prefetch=12, omp_schedule="balanced"),
-    Recipe(order="rowtile", register_p=16, prefetch=64, omp_schedule="balanced"),
+    Recipe(order="rowtile", register_p=16, prefetch=32, omp_schedule="balanced"),
     Recipe(order="rowtile", register_p=16, prefetch=64, omp_schedule="balanced", nontemporal=True),
     Recipe(order="row", register_p=4, register_r=4, library="blas"),
 )
