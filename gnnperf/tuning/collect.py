@@ -1,9 +1,11 @@
 """`gnnperf collect`: measure nests x recipes of a corpus configuration into an append-only log.
 
-Three passes over the entries. "search" has a first look at every nest, so that the second knows all of
-them. "cross" measures on each nest recipes that were good on others: these pairs say which nests like the
-same schedules, which is what the encoder learns. "converge" goes on with searches that were done with a
-smaller budget. Each skips what the log says is done with the same settings, and never measures again.
+Passes over the entries. "search" has a first look at every nest, so that a portfolio of recipes can be chosen
+that does well on all of them. "cross" measures on each nest the portfolio and recipes that were good on like
+nests: these pairs say which nests like the same schedules, which is what the encoder learns. "converge" goes
+on with the searches until they find nothing better. Each pass skips what the log says is done with the same
+settings, and nothing is measured again. With a portfolio from an earlier start, new entries are searched as
+they are crossed.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from gnnperf.tuning.search import SearchBudget, default_starts, search
 from gnnperf.tuning.trials import Bench, Trial
 from gnnperf.tuning.workers import Send, each
 
+FIRST_LOOK = 6
+"""Random recipes, beside DEFAULTS, that a nest's first search tries."""
 GIVE_UP = 3.0
 """Times slower than the best so far: enough to know that a recipe does not suit a nest."""
 PORTFOLIO_SHARE = 2 / 3
@@ -58,24 +62,23 @@ class Collector:
 
     @property
     def steps(self) -> int:
-        return 3 * len(self.config.entries)
+        return (2 if self._portfolio_key in self.log.done else 3) * len(self.config.entries)
 
     def run(self) -> None:
         """All passes over all entries, in an order that visits all families early."""
         settings = self.config
-        budget = (settings.recipes_per_nest, settings.patience, settings.budget_s_per_nest)
-        self._pass("search", Collector._search, lambda e: (f"search {e.key}", _key("converge", e, *budget)))
+        if self._portfolio_key not in self.log.done:
+            self._pass("search", Collector._first_look, lambda e: f"search {e.key}")
         self.portfolio = self._portfolio()
         shared = [r.id for r in (*DEFAULTS, *self.portfolio)]
-        self._pass(
-            "cross", Collector._cross, lambda e: (_key("cross", e, settings.foreign_per_nest, shared),)
-        )
-        self._pass("converge", Collector._search, lambda e: (_key("converge", e, *budget),))
+        self._pass("cross", Collector._cross, lambda e: _key("cross", e, settings.foreign_per_nest, shared))
+        budget = (settings.recipes_per_nest, settings.patience, settings.budget_s_per_nest)
+        self._pass("converge", Collector._converge, lambda e: _key("converge", e, *budget))
 
-    def _pass(self, name: str, work: Work, keys: Callable[[Entry], Sequence[str]]) -> None:
-        """`work` on the entries of which the log does not hold the first of `keys`, then all of them."""
+    def _pass(self, name: str, work: Work, key: Callable[[Entry], str]) -> None:
+        """`work` on the entries whose `key` is not done."""
         entries = _spread(self.config.entries)
-        todo = [entry for entry in entries if keys(entry)[0] not in self.log.done]
+        todo = [entry for entry in entries if key(entry) not in self.log.done]
         self.advance(len(entries) - len(todo), name)
 
         def receive(message: tuple[str, Any]) -> None:
@@ -88,8 +91,7 @@ class Collector:
         with closing(each(todo, lambda entry, send: self._task(entry, work, send), receive)) as ended:
             for entry, code in ended:
                 if code == 0:
-                    for key in keys(entry):
-                        self.log.mark_done(key)
+                    self.log.mark_done(key(entry))
                 elif code != 1:  # 1: it said so itself
                     self.warn(f"{entry}: its process ended with {code}")
                 self.advance(1, f"{name} {entry}")
@@ -143,29 +145,39 @@ class Collector:
         inputs = self.config.path(entry.inputs) if entry.inputs else None
         return self.config.path(entry.kernel), entry.symbols, inputs
 
-    def _search(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
-        digest, settings = graph.digest, self.config
+    def _first_look(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
+        trials = min(self.config.recipes_per_nest, len(DEFAULTS) + FIRST_LOOK)
+        self._search(
+            entry, case, graph, SearchBudget(trials, self.config.budget_s_per_nest, random_share=1.0)
+        )
+
+    def _converge(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
+        trials, seconds = self.config.recipes_per_nest, self.config.budget_s_per_nest
+        self._search(entry, case, graph, SearchBudget(trials, seconds, patience=self.config.patience))
+
+    def _search(self, entry: Entry, case: UnitCase, graph: ProgramGraph, budget: SearchBudget) -> None:
+        """Search within a budget of trials to which foreign recipes do not count."""
+        digest = graph.digest
         self._add_nest(entry, case, graph)
         known = self._known(digest)
         foreign = sum(trial.origin == "foreign" for trial in known)
-        budget = SearchBudget(
-            settings.recipes_per_nest + foreign, settings.budget_s_per_nest, patience=settings.patience
-        )
-        seed = int(hashlib.sha256(f"{settings.seed} {digest}".encode()).hexdigest()[:8], 16)
+        seed = int(hashlib.sha256(f"{self.config.seed} {digest}".encode()).hexdigest()[:8], 16)
         found = search(
-            self._bench(case, known), default_starts(), budget, Random(seed),
-            lambda trial: self._add(digest, trial), known,
+            self._bench(case, known), default_starts(), replace(budget, trials=budget.trials + foreign),
+            Random(seed), lambda trial: self._add(digest, trial), known,
         )  # fmt: skip
         key = f"nest {digest}"
         spent_s = self.log.done.get(key, {}).get("search_s", 0.0) + found.seconds
         self.log.mark_done(
-            key, trials=len(found.trials), search_s=round(spent_s, 1), ended=found.ended,
+            key, trials=len(found.trials) - foreign, search_s=round(spent_s, 1), ended=found.ended,
             budget={"trials": budget.trials, "patience": budget.patience, "seconds": budget.seconds},
         )  # fmt: skip
 
     def _cross(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
         digest = graph.digest
         self._add_nest(entry, case, graph)
+        if len(self._known(digest)) <= len(DEFAULTS):  # new since the portfolio was chosen
+            self._first_look(entry, case, graph)
         known = self._known(digest)
         tried = {trial.recipe.id for trial in known}
         # What it was given before an interruption is given again: foreign recipes are not excluded.
@@ -182,12 +194,15 @@ class Collector:
             for trial in bench.run(new, origin):
                 self._add(digest, trial)
 
+    @property
+    def _portfolio_key(self) -> str:
+        return f"portfolio {round(PORTFOLIO_SHARE * self.config.foreign_per_nest)}"
+
     def _portfolio(self) -> list[Recipe]:
         """The portfolio that the log holds for these settings, or a new one that extends the last."""
-        count = round(PORTFOLIO_SHARE * self.config.foreign_per_nest)
-        earlier = [line["recipes"] for key, line in self.log.done.items() if key.startswith("portfolio ")]
-        key = f"portfolio {count}"
+        key, count = self._portfolio_key, round(PORTFOLIO_SHARE * self.config.foreign_per_nest)
         if key not in self.log.done:
+            earlier = [line["recipes"] for k, line in self.log.done.items() if k.startswith("portfolio ")]
             start = [Recipe.from_dict(r) for r in max(earlier, key=len, default=[])[:count]]
             chosen = portfolio(self.log.nests, self.log.measurements, count, start)
             self.log.mark_done(key, recipes=[recipe.to_dict() for recipe in chosen])
