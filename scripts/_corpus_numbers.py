@@ -6,7 +6,7 @@ import json
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,12 @@ def read(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines() if line.strip()]
 
 
-def passes(folder: Path) -> dict[str, int]:
-    """Kernels that each pass has finished; empty where the log of finished work was not kept."""
+def finished(folder: Path) -> Lines:
+    """What the log says is done; nothing where it was not kept."""
     try:
-        return dict(Counter(line["key"].partition(" ")[0] for line in read(folder, "done")))
+        return read(folder, "done")
     except InputError:
-        return {}
+        return []
 
 
 # --------------------------------------------------------------------------- numbers
@@ -48,6 +48,7 @@ def passes(folder: Path) -> dict[str, int]:
 
 def numbers(folder: Path, model: Path) -> dict[str, Any]:
     """Everything the card says."""
+    done = finished(folder)
     # As the collector and the trainer read it: the first line of a nest, the last of a measurement.
     nests = {line["digest"]: line for line in reversed(read(folder, "nests"))}
     lines = {(m["digest"], m["schedule_id"]): m for m in read(folder, "measurements") if m["digest"] in nests}
@@ -73,7 +74,13 @@ def numbers(folder: Path, model: Path) -> dict[str, Any]:
         "frontends": _counts(n["frontend"] for n in ordered),
         "statuses": _counts(m["status"] for m in lines.values()),
         "origins": _counts(m["origin"] for m in lines.values()),
-        "passes": passes(folder),
+        "passes": _passes(done),
+        "searches": _searches(done, set(measured)),
+        "foreign_per_nest": _percentiles(
+            [sum(m["origin"] == "foreign" for m in of) for of in measured.values()]
+        ),
+        "portfolio": max((len(line["recipes"]) for line in done if "recipes" in line), default=0),
+        "traits": _traits(ordered),
         "families": _families(ordered, measured, best, _splits(model)),
         "best_speedup": _distribution(best.values()),
         "noise": _noise(ok),
@@ -120,6 +127,63 @@ def _families(
         }
         for family, digests in grouped.items()
     }
+
+
+def _passes(done: Lines) -> dict[str, int]:
+    """Kernels that each pass has finished with the settings it last had."""
+    finished: dict[str, set[str]] = {}
+    last: dict[str, str] = {}
+    for line in done:
+        work, _, rest = line["key"].partition(" ")
+        if rest.startswith("["):  # the entry of the configuration, then a digest of settings
+            last[work] = f"{work} {rest.rpartition(']')[2]}"
+            finished.setdefault(last[work], set()).add(rest)
+    return {work: len(finished[settings]) for work, settings in last.items()}
+
+
+def _searches(done: Lines, digests: Collection[str]) -> dict[str, Any] | None:
+    """Budgets of the searches, what ended them, and what they took; None where it was not recorded."""
+    last = {line["key"]: line for line in done if line["key"].startswith("nest ")}
+    lines = [line for key, line in last.items() if key.partition(" ")[2] in digests]
+    if not lines:
+        return None
+    return {
+        "recorded": len(lines),
+        "budgets": _counts(
+            f"({b['trials']} trials, patience {b['patience'] or 'endless'}, {b['seconds']:g} s)"
+            for b in (line["budget"] for line in lines)
+        ),
+        "ended": _counts(line["ended"] for line in lines),
+        "trials": _percentiles([line["trials"] for line in lines]),
+        "seconds": _percentiles([line["search_s"] for line in lines]),
+    }
+
+
+MIB = 1 << 20
+
+
+def _traits(nests: Lines) -> dict[str, int]:
+    """In how many nests something occurs, from their graphs."""
+    found: Counter[str] = Counter()
+    for nest in nests:
+        nodes = [(node["kind"], node.get("features", {})) for node in nest["graph"]["nodes"]]
+        loops = [f for kind, f in nodes if kind == "loop"]
+        values = nest["graph"].get("values", {})
+        size = values.get("distinct_bytes", 0)
+        occurs = {f"computes in {f['dtype']}" for kind, f in nodes if kind == "compute" and "dtype" in f}
+        occurs |= {f"a {f['loop_kind']} loop" for f in loops if f.get("loop_kind") not in (None, "spatial")}
+        limits = {MIB: "up to 1 MiB of data", 32 * MIB: "1 to 32 MiB of data"}
+        occurs.add(
+            next((text for limit, text in limits.items() if size <= limit), "more than 32 MiB of data")
+        )
+        if any(f.get("extent_varies") and f.get("loop_kind") != "data-dependent" for f in loops):
+            occurs.add("a triangular loop")
+        if any(f.get("indirect") for _, f in nodes):
+            occurs.add("an indirect access")
+        if values.get("statements", 1) > 1:
+            occurs.add("several statements")
+        found.update(occurs)
+    return dict(sorted(found.items()))
 
 
 def _distribution(best: Iterable[float]) -> dict[str, float]:

@@ -28,17 +28,25 @@ MODEL = REPO / "configs" / "models" / "first.yaml"
 
 METHOD = """
 `gnnperf collect` cut every kernel into normalised loop nests, each with the inputs it has in a run of its
-kernel, and made two passes. The search pass measured the default schedules, random ones, and mutations of the
-best. The cross pass measured on each nest schedules that were best for other nests (origin `foreign`). Each
-candidate was compiled to a library and run in a process of its own, with limits of time and memory. Its
-outputs were compared with those of DaCe's unoptimised code on the same inputs, and only what agreed was
-timed: interleaved with the nest's baseline in one process, after a warm-up, until the intervals were narrow
-or the time was used up. Only one process at a time timed anything. Medians with 95% intervals are kept.
-`speedup` is the baseline's median over the candidate's, from the same process. Whatever failed is kept with
-its status and without times.
+kernel. A first look at each nest measured the default schedules and random ones. The cross pass measured on
+each nest schedules that were good on others (origin `foreign`): {portfolio} that are the same for all nests,
+chosen greedily so that together they do best over the families, and the best of the nests most like it. The
+converge pass went on with mutations of the best until they found nothing better. Each candidate was compiled
+to a library and run in a process of its own, with limits of time and memory. Its outputs were compared with
+those of DaCe's unoptimised code on the same inputs, and only what agreed was timed: interleaved with the
+nest's baseline in one process, after a warm-up, until the intervals were narrow or the time was used up; what
+was three times slower than the nest's best, or ten times slower than its baseline, was given up after the
+warm-up. Only one process at a time timed anything, before all others on the machine, where other work went on
+meanwhile. Medians with 95% intervals are kept. `speedup` is the baseline's median over the candidate's, from
+the same process. Schedules that lower to code that was measured share its measurement. Whatever failed is
+kept with its status and without times.
+"""
+RANDOM = """
+Families whose names begin with `random_` are random nests (`gnnperf/tuning/random_nests.py`), which cover the
+space between the kernels that people name.
 """
 SPREAD = """
-Without the {given_up} measurements that were given up after the first runs, being hopelessly slow. The
+Without the {given_up} measurements that were given up after the first runs. The
 baseline of a nest is timed again beside every candidate, each time in another process. The spread is (90th -
 10th percentile) / median of its medians, over the {repeated_baselines} nests that have at least five: what to
 expect of the same code measured twice. It holds the drift of the machine, of which speedups, measured
@@ -53,7 +61,7 @@ JSON lines, compressed with zstd; `gnnperf.training.load_corpus` reads them.
 |---|---|
 | `nests` | a nest: program graph, digest, kernel, family, symbols, baseline, dynamic profile, device |
 | `measurements` | a schedule on a nest: status, median, interval, samples, the same of the baseline |
-| `done` | a kernel that one of the two passes has finished: what makes the collection resumable |
+| `done` | what is finished: a kernel by a pass, the search of a nest with its budget, the portfolio |
 """
 LICENCE = """
 Measured by the gnnperf project, on kernels and inputs of its own (`configs/corpus`). It holds no data of
@@ -75,7 +83,9 @@ def card(name: str, n: Mapping[str, Any]) -> str:
         _paragraph(what),
         "## How it was measured\n",
         _table(("what", "value"), _measured(n).items()),
-        _paragraph(METHOD),
+        _paragraph(METHOD.format(portfolio=n["portfolio"])),
+        _traits(n["traits"]),
+        _searches(n["searches"], n["foreign_per_nest"]),
         _families(n["families"]),
         _speedups(n["best_speedup"], n["nests"]),
         _noise(n["noise"]),
@@ -101,6 +111,30 @@ def _measured(n: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def _traits(traits: Mapping[str, int]) -> str:
+    return "\n".join(
+        ("## What occurs in the nests\n", _table(("trait", "nests"), traits.items(), numbers_from=1))
+    )
+
+
+def _searches(searches: Mapping[str, Any] | None, foreign: Mapping[str, float]) -> str:
+    """How long nests were searched, so that "best found" can be judged."""
+    text = f"Schedules of other nests measured on a nest: {foreign['p50']:.0f} in the median. "
+    if searches is None:
+        return "\n".join(("## Searches\n", _paragraph(text + "Budgets were not recorded.")))
+    text += (
+        f"Budgets of the last search of a nest, recorded for {searches['recorded']} nests: "
+        f"{_listed(searches['budgets'])}. What ended it: {_listed(searches['ended'])}; `converged` means "
+        "that its patience ended, mutations of the best without an improvement of 2%."
+    )
+    rows = (
+        (what, *(f"{value:.0f}" for value in searches[key].values()))
+        for what, key in (("schedules tried", "trials"), ("wall time in s", "seconds"))
+    )
+    table = _table(("figure", "median", "p95", "maximum"), rows, numbers_from=1)
+    return "\n".join(("## Searches\n", _paragraph(text), table))
+
+
 def _families(families: Mapping[str, Mapping[str, Any]]) -> str:
     splits = Counter(family["split"] for family in families.values())
     counts = ", ".join(f"{splits[split]} {split}" for split in ("training", "validation", "test"))
@@ -113,6 +147,8 @@ def _families(families: Mapping[str, Mapping[str, Any]]) -> str:
         "the best found, where the baseline counts as 1."
     )
     heads = ("family", "split", "nests", "measurements", "failed", "best speedup")
+    if any(name.startswith("random_") for name in families):
+        text += RANDOM
     return "\n".join(("## Families\n", _paragraph(text), _table(heads, rows, numbers_from=2)))
 
 

@@ -60,8 +60,25 @@ def test_card_numbers(tmp_path: Path) -> None:
 
 def test_card_is_written_and_always_the_same(tmp_path: Path) -> None:
     corpus = two_worlds(tmp_path / "worlds")
-    keys = ('search ["a"]', 'search ["b"]', 'cross ["a"]')
-    (corpus / "done.jsonl").write_text("".join(json.dumps({"key": key}) + "\n" for key in keys))
+    digest = json.loads((corpus / "nests.jsonl").read_text().partition("\n")[0])["digest"]
+    budget = {"trials": 40, "patience": 12, "seconds": 60.0}
+    lines = [
+        *(
+            {"key": key}
+            for key in (
+                'search ["a"]',
+                'search ["b"]',
+                'cross ["a"] 0',
+                'cross ["b"] 0',
+                'cross ["a"] 1',
+                "nest x",
+            )
+        ),
+        {"key": f"nest {digest}", "trials": 25, "search_s": 1.0, "ended": "trials", "budget": budget},
+        {"key": f"nest {digest}", "trials": 31, "search_s": 2.5, "ended": "converged", "budget": budget},
+        {"key": "portfolio 2", "recipes": [{}, {}]},
+    ]
+    (corpus / "done.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     printed = run("corpus_card.py", str(corpus))
     assert printed.returncode == 0, printed.stderr
     assert run("corpus_card.py", str(corpus), "--write").stdout == ""
@@ -70,6 +87,9 @@ def test_card_is_written_and_always_the_same(tmp_path: Path) -> None:
     assert card.startswith("# Corpus `worlds`\n")
     assert "24 loop nests" in card
     assert "| search 2, cross 1 |" in card
+    assert "(40 trials, patience 12, 60 s). What ended it: converged;" in card
+    assert "| schedules tried | 31 | 31 | 31 |" in card
+    assert "(origin `foreign`): 2 that are the same for all nests" in " ".join(card.split())
     assert "\n## Licence\n" in card
 
 
