@@ -105,6 +105,21 @@ def test_interrupted_anywhere_nothing_is_measured_twice(collection: Collection) 
     assert (len(corpus.nests), corpus.measurement_count) == (2, len(done))
 
 
+def test_a_larger_budget_goes_on_from_what_is_known(collection: Collection) -> None:
+    log = collection.run()
+    portfolio = {key: line for key, line in log.done.items() if key.startswith("portfolio ")}
+    before = list(collection.measured)
+    text = collection.config.read_text()
+    collection.config.write_text(text.replace(f"per_nest: {RECIPES}", "per_nest: 24\npatience: 2"))
+    log = collection.run()
+    assert len(collection.measured) == len(set(collection.measured)) > len(before)
+    assert collection.measured[: len(before)] == before
+    searches = [line for key, line in log.done.items() if key.startswith("nest ")]
+    assert [line["budget"]["trials"] for line in searches] == [24, 24]
+    assert all(line["ended"] in ("converged", "trials") and line["search_s"] > 0 for line in searches)
+    assert {key: line for key, line in log.done.items() if key.startswith("portfolio ")} == portfolio
+
+
 def test_an_entry_that_fails_is_left_out_and_tried_again(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
