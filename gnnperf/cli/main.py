@@ -123,7 +123,9 @@ def _describe(error: Exception) -> tuple[str, int]:
         return str(error), error.exit_code
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "gnnperf"
-        return f"{error.format_message()} See '{command} --help'.", 2
+        message = error.format_message()
+        stop = "" if message.endswith((".", "?", "!")) else "."
+        return f"{message}{stop} See '{command} --help'.", 2
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
     if isinstance(error, OSError) and error.strerror:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -134,7 +135,8 @@ def train(args: Sequence[str]) -> TrainingRun:
         with quiet_libraries():
             cli = TrainCLI(args)
     except ArgumentError as error:
-        raise InputError(f"{_first_line(error)}; see `gnnperf train fit --help`") from error
+        said = textwrap.shorten(str(error), 300, placeholder=" ...")
+        raise InputError(f"{said}; see `gnnperf train {args[0]} --help`") from error
     finally:
         close_wandb()
     bundle = cli.bundle
@@ -167,7 +169,3 @@ def quiet_libraries() -> Iterator[None]:
 def _finite(figures: Mapping[str, Any]) -> dict[str, float]:
     numbers = {name: float(value) for name, value in figures.items()}
     return {name: value for name, value in numbers.items() if value == value}
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

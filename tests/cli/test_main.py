@@ -77,6 +77,10 @@ def test_version() -> None:
     [
         (["nonsense"], "gnnperf: No such command 'nonsense'. See 'gnnperf --help'.\n"),
         (["--nonsense"], "gnnperf: No such option '--nonsense'. See 'gnnperf --help'.\n"),
+        (
+            ["devices", "list", "all"],
+            "gnnperf: Got unexpected extra argument (all). See 'gnnperf devices list --help'.\n",
+        ),
         (["embed"], "gnnperf: Missing argument 'KERNEL...'. See 'gnnperf embed --help'.\n"),
         (
             ["embed", "kernel.py:f", "--set", "N=many"],

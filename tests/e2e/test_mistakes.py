@@ -137,6 +137,7 @@ MISTAKES = {
     "kernels.py:good --set N=-8": "extents must be positive",
     "kernels.py:good --set N=999999999999": "choose smaller sizes",
     f"{GOOD} --set M=8": "the kernel has no symbol or scalar M; it has N",
+    f"{GOOD} --set x=8": "the kernel has no symbol or scalar x; it has N",
     # kernels
     "kernels.py": "expected path/to/file.py:name",
     "kernels.py:": "expected path/to/file.py:name",

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import dace
 import numpy as np
 
 from gnnperf.errors import GnnperfError, InputError
@@ -78,9 +79,14 @@ def load_kernel(
         sdfg = load_sdfg(Path(spec))
     else:
         sdfg, closure = parse_program(load_program(spec), given)
-    own = {*map(str, sdfg.free_symbols), *sdfg.arrays}
+    own = {*map(str, sdfg.free_symbols), *_scalars(sdfg)}
     symbols = {k: v for k, v in symbols.items() if k in own or k not in settled}
     return kernel_of(sdfg, symbols, {**closure, **given}, seed, _kernel_name(spec))
+
+
+def _scalars(sdfg: Any) -> set[str]:
+    """Scalar arguments."""
+    return {n for n, d in sdfg.arrays.items() if isinstance(d, dace.data.Scalar) and not d.transient}
 
 
 def _kernel_name(spec: str) -> str:
@@ -101,11 +107,12 @@ def kernel_of(
     symbols, given = dict(symbols or {}), dict(given or {})
     bound = copy.deepcopy(sdfg)
     values = resolve_symbols(bound, symbols, given)
-    unknown = sorted(k for k in symbols if k not in values and k not in bound.arrays)
+    known = values.keys() | _scalars(bound)
+    unknown = sorted(symbols.keys() - known)
     if unknown:
         raise InputError(
             f"--set: the kernel has no symbol or scalar {', '.join(unknown)}; "
-            f"it has {', '.join(sorted(values)) or 'none'}"
+            f"it has {', '.join(sorted(known)) or 'none'}"
         )
     bound.name = name = name or bound.name
     bind(bound, values)
