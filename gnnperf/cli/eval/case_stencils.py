@@ -1,0 +1,24 @@
+"""`gnnperf eval case-stencils`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gnnperf.cli.eval.cases import case_options, run_suite
+from gnnperf.cli.output import Report, Verb
+
+
+@click.command("case-stencils", cls=Verb)
+@case_options
+def case_stencils(**options: Any) -> Report:
+    """Weather-like stencils beside auto_optimize, NumPy and Numba.
+
+    Horizontal and vertical diffusion, advection, shallow water, chains of stencils and column solves; each is
+    tuned as `gnnperf retrieve -k K --no-store` does, and everything is verified and timed in turn, in one
+    run. Speedups are those of ours over each, with 95% intervals. Numba compiles with parallel and fastmath;
+    it is an optional extra (pip install 'gnnperf[numba]'), and without it its column is empty. Where auto_optimize fails, plain DaCe code
+    stands in for it, and a note says so.
+    """
+    return run_suite("stencils", **options)

@@ -1,0 +1,120 @@
+"""What `gnnperf eval case-stencils`, `case-dnn` and `case-linalg` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.options import checkpoint_option
+from gnnperf.cli.output import Report, progress, to_json
+
+if TYPE_CHECKING:
+    from gnnperf.evaluation import BenchmarkResult
+    from gnnperf.evaluation.cases import CaseResult, Suite
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+QUICK_KERNELS = 3
+
+
+def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in (value or "").split(","))))
+
+
+def case_options(command: F) -> F:
+    """`--kernels`, `--quick`, `-k`, `--output`, `--checkpoint`."""
+    for option in (
+        checkpoint_option,
+        click.option(
+            "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+            help="Write the plot (PNG and SVG), the document of --json, and what retrieve said.",
+        ),
+        click.option(
+            "-k", default=5, show_default=True, type=click.IntRange(1, 100),
+            help="Candidates measured per nest.",
+        ),
+        click.option(
+            "--quick", is_flag=True, help=f"The first {QUICK_KERNELS} kernels, timed briefly: a first look."
+        ),
+        click.option(
+            "--kernels", metavar="NAME,...", callback=_names, help="These kernels only.  [default: all]"
+        ),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def run_suite(
+    name: str, kernels: tuple[str, ...], quick: bool, k: int, output: Path | None, checkpoint: Path
+) -> Report:
+    """Run a suite, kernel by kernel. What went wrong is in the table, and makes the exit code 1."""
+    from gnnperf.errors import GnnperfError
+    from gnnperf.evaluation.cases import SUITES, Effort, Released, run_case, summarise
+    from gnnperf.retrieval.output import check_output
+
+    suite = SUITES[name]
+    cases = suite.cases(kernels)
+    if quick and not kernels:
+        cases = cases[:QUICK_KERNELS]
+    if output is not None:
+        check_output(output)
+    effort = Effort(processes=1, budget_s=1.0) if quick else Effort()
+    released = Released.load(checkpoint)
+    results: list[CaseResult] = []
+    with progress(f"case-{name}", len(cases)) as advance:
+        for case in cases:
+            advance(0, case.name)
+            results.append(run_case(case, released, k, effort, lambda text: advance(0, text)))
+            if output is not None and results[-1].retrieval is not None:
+                said = to_json(results[-1].retrieval.to_dict())
+                (output / f"{case.name}.json").write_text(said + "\n", encoding="utf-8")
+            advance(1)
+    result = summarise(suite, results, {"k": k, "quick": quick, "checkpoint": checkpoint, "effort": effort})
+    if output is not None:
+        _write(output, suite, result)
+    wrong = [line for found in results for line in found.wrong]
+    report = replace(benchmark_report(result), view=_view(suite, result))
+    return replace(report, failure=GnnperfError("; ".join(wrong))) if wrong else report
+
+
+def _write(output: Path, suite: Suite, result: BenchmarkResult) -> None:
+    from gnnperf.evaluation.cases.plot import plot
+
+    (output / f"{result.benchmark}.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
+    for suffix in (".png", ".svg"):
+        title = f"gnnperf, {result.settings['threads']} threads, {result.settings['name']}"
+        plot(
+            result.rows, ("auto_optimize", *suite.competitors), title, output / f"{result.benchmark}{suffix}"
+        )
+
+
+# --------------------------------------------------------------------------- for people
+
+
+def _view(suite: Suite, result: BenchmarkResult) -> Any:
+    from rich.console import Group
+    from rich.text import Text
+
+    competitors = ("auto_optimize", *suite.competitors)
+    shown = [_shown(row, competitors) for row in result.rows]
+    notes = [Text(f"{row['kernel']}: {row['note']}") for row in result.rows if row["note"]]
+    return Group(benchmark_report(replace(result, rows=shown)).view, *([Text(), *notes] if notes else []))
+
+
+def _shown(row: Mapping[str, Any], competitors: tuple[str, ...]) -> dict[str, Any]:
+    """A row short enough for a terminal: the schedules are in the documents."""
+    cells = {"kernel": row["kernel"], "ours": None}
+    if row["ours_s"] is not None:
+        runtime, lo, hi = (f"{t * 1e3:#.3g}".rstrip(".") for t in (row["ours_s"], *row["ours_interval_s"]))
+        cells["ours"] = f"{runtime} [{lo}, {hi}] ms"
+    for name in competitors:
+        speedup, interval = row[f"vs_{name}"], row[f"vs_{name}_interval"]
+        cells[f"vs {name}"] = interval and f"{speedup:.2f}x [{interval[0]:.2f}, {interval[1]:.2f}]"
+    kept = row["kept"] and row["kept"].partition(":")[0]
+    return {**cells, "candidates": row["candidates_measured"], "kept": kept}
+

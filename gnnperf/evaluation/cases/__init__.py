@@ -1,0 +1,24 @@
+"""Case studies: kernels of one kind, tuned and timed side by side with what their users would use instead."""
+
+from gnnperf.evaluation.cases.side_by_side import (
+    Effort,
+    Problem,
+    PythonFunction,
+    measure_side_by_side,
+)
+from gnnperf.evaluation.cases.study import CaseResult, Released, run_case, summarise
+from gnnperf.evaluation.cases.suites import SUITES, Case, Suite
+
+__all__ = [
+    "SUITES",
+    "Case",
+    "CaseResult",
+    "Effort",
+    "Problem",
+    "PythonFunction",
+    "Released",
+    "Suite",
+    "measure_side_by_side",
+    "run_case",
+    "summarise",
+]
