@@ -18,7 +18,7 @@ def case_stencils(**options: Any) -> Report:
     Horizontal and vertical diffusion, advection, shallow water, chains of stencils and column solves; each is
     tuned as `gnnperf retrieve -k K --no-store` does, and everything is verified and timed in turn, in one
     run. Speedups are those of ours over each, with 95% intervals. Numba compiles with parallel and fastmath;
-    it is an optional extra (pip install 'gnnperf[numba]'), and without it its column is empty. Where auto_optimize fails, plain DaCe code
-    stands in for it, and a note says so.
+    it is an optional extra (pip install 'gnnperf[numba]'), and without it its column is empty. Where
+    auto_optimize fails, plain DaCe code stands in for it, and a note says so.
     """
     return run_suite("stencils", **options)
