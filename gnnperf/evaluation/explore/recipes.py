@@ -33,11 +33,13 @@ def in_words(record: Record) -> str:
 
 
 def traits(record: Record) -> str:
-    """The choices that tell kinds of recipes apart: loop order, threads, fusion, packing."""
+    """The choices that tell kinds of recipes apart: loop order, library calls, fusion, packing, threads."""
     recipe = _recipe(record)
     if recipe is None:
         return record.schedule_kind
     words = [f"{recipe.order} order"]
+    if recipe.library:
+        words.append("library calls")
     if recipe.fuse or recipe.combine:
         words.append("fused")
     if recipe.pack:

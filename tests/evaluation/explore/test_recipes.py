@@ -25,6 +25,7 @@ from gnnperf.schedules.recipe import ORDERS
     ("recipe", "words"),
     [
         (Recipe(order="row", tile_p=64), "row order"),
+        (Recipe(order="panel", library="blas"), "panel order, library calls"),
         (Recipe(order="panel", pack="qp", register_q=6), "panel order, packed"),
         (Recipe(order="row", fuse=4, parallel="none"), "row order, fused, one thread"),
         (Recipe(order="dot", parallel="reduction"), "dot order, parallel reduction"),
