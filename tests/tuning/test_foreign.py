@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -20,10 +21,11 @@ class Corpus:
         self.nests: dict[str, Any] = {}
         self.measured: dict[str, dict[str, dict[str, Any]]] = {}
 
-    def add(self, family: str, loops: list[int], speedups: dict[Recipe, float | None]) -> str:
+    def add(self, family: str, loops: list[int], speedups: Mapping[Recipe, float | None]) -> str:
         graph = nest_like(loops)
-        self.nests[graph.digest] = nest(graph, family)
-        self.measured[graph.digest] = {
+        digest: str = graph.digest
+        self.nests[digest] = nest(graph, family)
+        self.measured[digest] = {
             recipe.id: {
                 "schedule_id": recipe.id,
                 "schedule": recipe.to_dict(),
@@ -32,7 +34,7 @@ class Corpus:
             }
             for recipe, speedup in speedups.items()
         }
-        return graph.digest
+        return digest
 
     def portfolio(self, count: int, start: tuple[Recipe, ...] = ()) -> list[Recipe]:
         return portfolio(self.nests, self.measured, count, start)

@@ -107,7 +107,7 @@ def test_patience_begins_anew_with_every_improvement_of_two_percent() -> None:
     """Every candidate is faster than the one before, by a tenth or by a thousandth."""
     for step, ended in ((0.9, "trials"), (0.999, "converged")):
         workshop = Workshop()
-        workshop.runtime_s = lambda _, w=workshop, step=step: step ** len(w.timed)  # type: ignore[misc]
+        workshop.runtime_s = lambda _, w=workshop, step=step: step ** len(w.timed)
         budget = SearchBudget(trials=40, seconds=LONG, random_share=0.0, patience=10)
         found = result(budget, workshop, starts=[(Recipe(order="row"), "default")])
         assert found.ended == ended
