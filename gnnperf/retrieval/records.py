@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from gnnperf.devices import DeviceSpec
 from gnnperf.nn import Bundle
-from gnnperf.retrieval.transfer import Query
+from gnnperf.retrieval.query import Query
 from gnnperf.store import Nest, Record, Store
 
 

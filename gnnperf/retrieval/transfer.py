@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,22 +18,23 @@ from numpy.typing import NDArray
 
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import GnnperfError
-from gnnperf.frontends.dace import BaselineName, DaceKernel, Unit, capture_inputs
+from gnnperf.frontends.dace import BaselineName, DaceKernel, capture_inputs
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Measurement, Runner, Source
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.assemble import Assembly, assemble
 from gnnperf.retrieval.neighbours import Calibration, nearest
+from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import Candidate, rank
-from gnnperf.retrieval.report import NestReport, Retrieval, Timing, Tried
+from gnnperf.retrieval.report import Retrieval, Timing
 from gnnperf.schedules import Recipe
-from gnnperf.store import Neighbour, Store
+from gnnperf.store import Store
 from gnnperf.tuning import Bench
 from gnnperf.tuning.cases import UnitCase, WholeKernel, capture_for_graphs, unit_graph
 
 POOL = 24
-"""Candidates ranked per nest; those that do not fit or lower to the same code give way to the next."""
-_AS_FAST = "no faster alone, but the whole kernel is fastest with it"
+"""Candidates ranked per nest, at least; those that do not fit or lower to the same code give way to the
+next."""
 WORTHLESS_SHARE = 0.005
 """A nest below this share of the kernel is not worth measuring."""
 
@@ -51,23 +52,6 @@ class Options:
     baseline: BaselineName = "auto"
     budget_s: float | None = None
     model_only: bool = False
-
-
-@dataclass
-class Query:
-    """One nest on its way through retrieval."""
-
-    unit: Unit
-    graph: ProgramGraph
-    neighbours: list[Neighbour] = field(default_factory=list)
-    candidates: list[Candidate] = field(default_factory=list)
-    reason: str = ""
-    """Why it is abstained from; empty where it is not."""
-    case: UnitCase | None = None
-    share: float | None = None
-    """Of the kernel's runtime that it takes, once it was measured."""
-    tried: list[tuple[Candidate, Measurement]] = field(default_factory=list)
-    winner: tuple[Candidate, Measurement] | None = None
 
 
 @dataclass
@@ -116,14 +100,14 @@ class Transfer:
         if not queries:
             return []
         vectors = self._timed("embedding", lambda: self.bundle.embed([q.graph for q in queries]))
-        fingerprint = self.device.fingerprint
+        fingerprint, pool = self.device.fingerprint, max(POOL, 2 * self.options.k)
 
         def search() -> None:
             for query, vector in zip(queries, vectors, strict=True):
                 query.neighbours = nearest(
                     self.stores, vector, self.options.neighbours, self.bundle.encoder_id, fingerprint
                 )
-                query.candidates = rank(query.neighbours, POOL, partial(self._predict, query.graph))
+                query.candidates = rank(query.neighbours, pool, partial(self._predict, query.graph))
                 query.reason = self._doubt(query)
 
         self._timed("search", search)
@@ -197,7 +181,9 @@ class Transfer:
         timing = baseline
         speedup: float | None = None if whole is None else 1.0
         interval: tuple[float, float] | None = None
+        tuned_by: Mapping[int, Recipe] = {}
         if assembly is not None:
+            tuned_by = assembly.schedules
             tuned = assembly.measurement
             assert tuned.runtime_s is not None and tuned.interval_s is not None
             assert tuned.baseline_s is not None and tuned.baseline_interval_s is not None
@@ -221,7 +207,7 @@ class Transfer:
             note=note,
             candidates_measured=sum(m.status != "not_applicable" for q in queries for _, m in q.tried),
             wall_s=time.monotonic() - self.started,
-            nests=[nest_report(q, self.options.k, assembly) for q in queries],
+            nests=[q.report(self.options.k, tuned_by.get(q.unit.index)) for q in queries],
             skipped=[
                 *({"part": part.label, "reason": part.reason} for part in self.kernel.skipped),
                 *({"part": u.name, "reason": u.skipped} for u in self.kernel.units if u.skipped is not None),
@@ -262,58 +248,3 @@ def _why_kept(queries: Sequence[Query]) -> str:
     if not any(q.tried for q in queries):
         return "nothing was tried; the baseline is kept"
     return "no schedule was faster than the baseline beyond noise; the baseline is kept"
-
-
-def nest_report(query: Query, k: int, assembly: Assembly | None) -> NestReport:
-    """What is said of one nest."""
-    baseline_s = query.case.baseline_s if query.case else None
-    best_s = query.winner[1].runtime_s if query.winner else baseline_s
-    schedule = assembly.schedules.get(query.unit.index) if assembly else None
-    tried = [_tried(rank_, c, m) for rank_, (c, m) in enumerate(query.tried, start=1)]
-    if not tried:
-        pending = [(c, None) for c in query.candidates[:k]]
-        tried = [_tried(rank_, c, m) for rank_, (c, m) in enumerate(pending, start=1)]
-    return NestReport(
-        name=query.unit.nest.name,
-        digest=query.graph.digest,
-        baseline_s=baseline_s,
-        best_s=best_s,
-        abstained=bool(query.reason) and not query.tried,
-        reason=_AS_FAST if schedule and not query.winner else query.reason,
-        accepted=schedule.to_dict() if schedule else None,
-        accepted_words=schedule.describe() if schedule else "",
-        share=query.share,
-        candidates=tried,
-        neighbours=[
-            {
-                "digest": n.nest.digest,
-                "kernel": n.nest.kernel,
-                "family": n.nest.family,
-                "distance": n.distance,
-            }
-            for n in query.neighbours
-        ],
-    )
-
-
-def _tried(rank_: int, candidate: Candidate, measurement: Measurement | None) -> Tried:
-    tried = Tried(
-        rank=rank_,
-        neighbour=candidate.neighbour,
-        neighbour_kernel=candidate.neighbour_kernel,
-        distance=candidate.distance,
-        score=candidate.score,
-        schedule=candidate.schedule.to_dict(),
-        words=candidate.schedule.describe(),
-        status="not_measured",
-    )
-    if measurement is None:
-        return tried
-    return replace(
-        tried,
-        status=measurement.status,
-        speedup=measurement.speedup,
-        speedup_interval=measurement.speedup_interval,
-        runtime_s=measurement.runtime_s,
-        detail=measurement.detail,
-    )

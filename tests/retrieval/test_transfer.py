@@ -18,11 +18,13 @@ from gnnperf.frontends.dace import DaceKernel, load_kernel
 from gnnperf.measure import Compiler, Measurement, Runner, Source
 from gnnperf.nests import LoopNest
 from gnnperf.nn import Bundle
-from gnnperf.retrieval import Calibration, Retrieval, assemble, transfer
+from gnnperf.retrieval import Calibration, Candidate, Retrieval, assemble, rank, transfer
+from gnnperf.retrieval.query import Query
+from gnnperf.retrieval.ranking import Predict
 from gnnperf.retrieval.records import remember
-from gnnperf.retrieval.transfer import Options, Query, Transfer
+from gnnperf.retrieval.transfer import Options, Transfer
 from gnnperf.schedules import Recipe
-from gnnperf.store import Store
+from gnnperf.store import Neighbour, Store
 from gnnperf.tuning import Bench, source_of, trials
 from gnnperf.tuning.cases import unit_graph
 
@@ -69,8 +71,11 @@ FAST = Recipe(order="row", register_p=4)
 
 
 @pytest.fixture
-def make_transfer(kernel: DaceKernel, bundle: Bundle, tmp_path: Path) -> Callable[..., Transfer]:
-    """`make_transfer(schedules, ...)`: of a kernel whose one nest is known to like them, in that order."""
+def make_transfer(
+    kernel: DaceKernel, bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Transfer]:
+    """`make_transfer(schedules, ...)`: of a kernel whose one nest is known to like them; they are tried in
+    that order."""
 
     def make(schedules: list[Recipe], max_distance: float = 2.0, **options: Any) -> Transfer:
         graph = unit_graph(kernel.units[0])
@@ -83,6 +88,12 @@ def make_transfer(kernel: DaceKernel, bundle: Bundle, tmp_path: Path) -> Callabl
             speedups = range(len(schedules) + 1, 1, -1)
             records = [make_record("known", s, float(x)) for s, x in zip(schedules, speedups, strict=True)]
             store.add_records([replace(record, nest_digest=graph.digest) for record in records])
+
+        def in_that_order(neighbours: list[Neighbour], limit: int, predict: Predict) -> list[Candidate]:
+            ranked = rank(neighbours, limit, predict)
+            return sorted(ranked, key=lambda candidate: schedules.index(candidate.schedule))
+
+        monkeypatch.setattr(transfer, "rank", in_that_order)
         chosen = Options(**{"k": len(schedules) or 3, **options})
         return Transfer(kernel, bundle, [store], device, Calibration(max_distance), chosen)
 
