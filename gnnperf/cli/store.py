@@ -103,7 +103,7 @@ def import_(location: str, file: Path) -> Report:
     from gnnperf.store import Store
 
     if not file.is_file():  # before STORE is made
-        raise InputError(f"expected a file made by `gnnperf store export`, got {file}, which is not there")
+        raise InputError(f"expected a file made by `gnnperf store export`, got {file}, which is no file")
     added = Store.open(location, create=True).import_(file)
     return _report(location, "added", added.nests, added.records)
 

@@ -9,9 +9,14 @@ import resource
 import signal
 from pathlib import Path
 
+from gnnperf.errors import InputError
+
 _PR_SET_PDEATHSIG = 1
 _ARENA_BYTES = 128 << 20  # address space that malloc reserves for one more thread
 _BLAS_BYTES = 32 << 20  # a buffer of OpenBLAS: one for every thread that calls it, and one more
+
+MAX_THREADS = 1024
+"""Far beyond it, libgomp ends the process, and the kernel would seem to have crashed."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -34,9 +39,18 @@ def thread_environment(threads: int) -> dict[str, str]:
 
 
 def available_threads() -> int:
-    """OMP_NUM_THREADS where the user set it, else the processors this process may run on."""
+    """OMP_NUM_THREADS where the user set it, else the processors this process may run on.
+
+    Raises InputError for more threads than a process can start.
+    """
     wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    return int(wanted) if wanted.isdecimal() and int(wanted) > 0 else len(os.sched_getaffinity(0))
+    if not wanted.isdecimal() or int(wanted) == 0:
+        return len(os.sched_getaffinity(0))
+    if int(wanted) > MAX_THREADS:
+        raise InputError(
+            f"OMP_NUM_THREADS: expected at most {MAX_THREADS} threads, got {wanted}; choose fewer"
+        )
+    return int(wanted)
 
 
 def die_with_parent(parent: int) -> None:

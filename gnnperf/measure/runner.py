@@ -208,11 +208,11 @@ class _Server:
         path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
         with theirs:
             self.process = subprocess.Popen(
+                # -P: a file in the user's folder must not stand in for a module of ours.
                 [sys.executable, "-P", "-m", "gnnperf.measure.server", str(theirs.fileno())],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                # -P: a file in the user's folder must not stand in for a module of ours.
                 start_new_session=True,  # Ctrl-C in the terminal reaches the client alone
                 # numpy's own BLAS would start threads here, and threads do not survive a fork.
                 env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gnnperf.devices import MachineLock
-from gnnperf.errors import MeasureError
+from gnnperf.errors import InputError, MeasureError
 from gnnperf.measure import Argument, Compiler, Library, Limits, Runner, Source
 from gnnperf.measure.candidate import sample
 
@@ -189,6 +189,21 @@ def test_waiting_for_the_machine_is_not_counted(baseline: Library, runner: Runne
         assert thread.is_alive()
     thread.join(20)
     assert done == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "threads"),
+    [("3", 3), ("3,2", 3), *((bad, len(os.sched_getaffinity(0))) for bad in ("", "0", "-1", "many"))],
+)
+def test_threads_are_those_of_openmp(wanted: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", wanted)
+    assert Runner().threads == threads
+
+
+def test_more_threads_than_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "100000")
+    with pytest.raises(InputError, match="OMP_NUM_THREADS: expected at most 1024 threads, got 100000"):
+        Runner()
 
 
 def test_one_runner_for_several_threads(baseline: Library, runner: Runner) -> None:

@@ -117,4 +117,3 @@ def _shown(row: Mapping[str, Any], competitors: tuple[str, ...]) -> dict[str, An
         cells[f"vs {name}"] = interval and f"{speedup:.2f}x [{interval[0]:.2f}, {interval[1]:.2f}]"
     kept = row["kept"] and row["kept"].partition(":")[0]
     return {**cells, "candidates": row["candidates_measured"], "kept": kept}
-
