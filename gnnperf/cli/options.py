@@ -61,11 +61,26 @@ def kernel_options(command: F) -> F:
     return command
 
 
-def released_checkpoint() -> Path:
-    """The bundle that comes with gnnperf: inside an installed package, beside it in a checkout."""
+def _released(folder: str) -> Path:
+    """A folder that comes with gnnperf: inside an installed package, beside it in a checkout."""
     package = Path(gnnperf.__file__).parent
-    installed, checkout = (root / "checkpoints" / RELEASED for root in (package, package.parent))
+    installed, checkout = (root / "checkpoints" / folder for root in (package, package.parent))
     return installed if installed.is_dir() else checkout
+
+
+def released_checkpoint() -> Path:
+    """The bundle that comes with gnnperf."""
+    return _released(RELEASED)
+
+
+def released_corpus() -> Path:
+    """The corpus that comes with gnnperf, which the released bundle was trained on."""
+    return _released("corpus/first")
+
+
+def released_trials() -> Path:
+    """Long searches of some nests of that corpus."""
+    return _released("corpus/random_search")
 
 
 checkpoint_option = click.option(

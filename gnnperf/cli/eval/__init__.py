@@ -8,7 +8,7 @@ from gnnperf.cli.lazy import LazyGroup
 
 __all__ = ["BENCHMARKS", "eval"]
 
-BENCHMARKS: tuple[str, ...] = ()
+BENCHMARKS: tuple[str, ...] = ("transfer", "search", "case-stencils", "case-dnn", "case-linalg")
 """In the order of `gnnperf eval --help`."""
 
 

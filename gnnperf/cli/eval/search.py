@@ -1,0 +1,44 @@
+"""`gnnperf eval search`: how much searching do a few transferred candidates save?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gnnperf.cli.eval.replaying import replay_options, replay_settings
+from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.options import released_trials
+from gnnperf.cli.output import Report, Verb, progress
+
+
+@click.command(cls=Verb)
+@replay_options
+@click.option(
+    "--trials", type=click.Path(path_type=Path, file_okay=False), default=released_trials, metavar="DIR",
+    show_default="the released ones", help="Long searches of some nests (scripts/random_search.py).",
+)  # fmt: skip
+@click.option("--no-trials", is_flag=True, help="Use the searches that are in the corpus itself.")
+def search(corpus: Path, trials: Path, no_trials: bool, **options: Any) -> Report:
+    """Count the trials that searches need to match the first 1, 3 and 5 transferred candidates.
+
+    Replayed, nothing is measured. Random search tries recorded random schedules in every order: the number
+    of trials is the mean over all orders. Evolutionary search is the recorded one. A tie is a match. Where a
+    search never matched in what was recorded, the number recorded is the least it can be, and is counted.
+    """
+    from gnnperf.errors import InputError
+    from gnnperf.evaluation.replay import Folders
+    from gnnperf.evaluation.search import evaluate_search
+
+    if not no_trials and not trials.is_dir():
+        raise InputError(
+            f"expected a folder of searches, got {trials}; measure them with scripts/random_search.py, "
+            "or give --no-trials"
+        )
+    settings = replay_settings(options, policies=["ours"])
+    folders = Folders(corpus, trials=None if no_trials else trials)
+    read = folders.load()
+    with progress("replaying", len(settings.tasks(read))) as advance:
+        result = evaluate_search(folders, read, settings, advance)
+    return benchmark_report(result)

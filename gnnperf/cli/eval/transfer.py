@@ -1,0 +1,43 @@
+"""`gnnperf eval transfer`: does what was measured on other nests help this one?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gnnperf.cli.eval.replaying import replay_options, replay_settings
+from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.output import Report, Verb, progress
+
+
+@click.command(cls=Verb)
+@replay_options
+@click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this; may be repeated.")
+@click.option("--families", is_flag=True, help="Show every family, and how ours depends on confidence.")
+def transfer(corpus: Path, policies: tuple[str, ...], families: bool, **options: Any) -> Report:
+    """Compare ways to choose schedules for a nest from what is known of others.
+
+    Replayed from a corpus, nothing is measured. Every nest is asked for once, of policies that know no nest
+    of its fold; its first k candidates are those that the corpus has measured on it. Efficiency is the best
+    known runtime over the best one reached, the baseline included: the geometric mean over families.
+    """
+    from gnnperf.evaluation.replay import Folders
+    from gnnperf.evaluation.scores import ALL
+    from gnnperf.evaluation.transfer import evaluate_transfer
+
+    settings = replay_settings(options, policies)
+    folders = Folders(corpus)
+    read = folders.load()
+    with progress("replaying", len(settings.tasks(read))) as advance:
+        result = evaluate_transfer(folders, read, settings, advance)
+    report = benchmark_report(result)
+    if families:
+        return report
+    all_nests = [dict(row) for row in result.rows if row["subset"] == ALL]
+    for row in all_nests:
+        del row["subset"], row["nests"]
+    shown = replace(result, rows=all_nests)
+    return replace(report, view=benchmark_report(shown).view)

@@ -1,0 +1,21 @@
+"""No judgement at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gnnperf.evaluation.policies.policy import Proposal, Ranker
+from gnnperf.evaluation.reference import Reference
+from gnnperf.training import CorpusNest
+
+
+class Chance:
+    """Every order of the pool is equally likely; replay gives the expectation over them."""
+
+    learns = False
+
+    def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
+        def rank(query: CorpusNest, pool: Sequence[str]) -> Proposal:
+            return Proposal(pool, ordered=False)
+
+        return {"random": rank}

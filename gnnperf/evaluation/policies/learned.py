@@ -1,0 +1,80 @@
+"""Ours: the encoder and the head that learned from measured speedups, with and without dynamic profiles."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import lightning
+import numpy as np
+import torch
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+
+from gnnperf.evaluation.policies.policy import Proposal, Ranker
+from gnnperf.evaluation.reference import Reference
+from gnnperf.nn import Bundle, EncoderConfig
+from gnnperf.nn.bundle import BundleMetadata
+from gnnperf.retrieval.ranking import rank
+from gnnperf.retrieval.release import records_of
+from gnnperf.store import Neighbour, Nest, Record
+from gnnperf.training import CorpusDataModule, CorpusNest, RetrievalModule
+from gnnperf.training.run import quiet_libraries
+
+NEIGHBOURS = 24
+
+
+class Learned:
+    """One training; asked without the dynamic profiles of nests, and with them."""
+
+    learns = True
+
+    def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
+        bundle = _train(reference, seed)
+        return {
+            "ours without profile": _Retrieval(reference, bundle, with_profiles=False),
+            "ours": _Retrieval(reference, bundle, with_profiles=True),
+        }
+
+
+class _Retrieval:
+    def __init__(self, reference: Reference, bundle: Bundle, *, with_profiles: bool) -> None:
+        self.bundle, self.with_profiles = bundle, with_profiles
+        self.recipes = reference.recipes
+        self.schedules = {recipe: schedule for schedule, recipe in reference.recipes.items()}
+        self.points = bundle.embed([n.graph for n in reference.nests], with_profiles=with_profiles)
+        records: dict[str, list[Record]] = {}
+        for record in records_of(reference.corpus, "replay"):
+            records.setdefault(record.nest_digest, []).append(record)
+        self.known = [
+            (Nest(n.digest, n.kernel, n.family, n.frontend), tuple(records[n.digest]))
+            for n in reference.nests
+        ]
+
+    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> Proposal:
+        (point,) = self.bundle.embed([query.graph], with_profiles=self.with_profiles)
+        distances = 1.0 - self.points @ point
+        nearest = np.argsort(distances, kind="stable")[:NEIGHBOURS]
+        neighbours = [Neighbour(self.known[i][0], float(distances[i]), self.known[i][1]) for i in nearest]
+        possible = {self.recipes[schedule] for schedule in pool}
+        score = partial(self.bundle.score, [query.graph], with_profiles=self.with_profiles)
+        candidates = rank(neighbours, len(pool), lambda recipes: score(recipes)[0], possible.__contains__)
+        return Proposal([self.schedules[c.schedule] for c in candidates], neighbours[0].distance)
+
+
+def _train(reference: Reference, seed: int) -> Bundle:
+    with quiet_libraries(), tempfile.TemporaryDirectory(prefix="gnnperf-") as folder, torch.random.fork_rng():
+        torch.manual_seed(seed)
+        splits = {"train": range(reference.train), "validation": reference.validation}
+        data = CorpusDataModule.of(reference.corpus, splits, batch_size=128, seed=seed)
+        module = RetrievalModule(EncoderConfig(layers=3))
+        best = ModelCheckpoint(folder, monitor="val/loss", save_weights_only=True)
+        trainer = lightning.Trainer(
+            accelerator="cpu", max_epochs=30, logger=False, gradient_clip_val=1.0, num_sanity_val_steps=0,
+            enable_progress_bar=False, enable_model_summary=False,
+            callbacks=[best, EarlyStopping("val/loss", patience=10)],
+        )  # fmt: skip
+        trainer.fit(module, datamodule=data)
+        module.load_state_dict(torch.load(best.best_model_path, weights_only=True)["state_dict"])
+    metadata = BundleMetadata("", module.encoder.config, module.head.config, "")
+    return Bundle(module.encoder.eval(), module.head.eval(), metadata)

@@ -1,0 +1,43 @@
+"""What every policy is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gnnperf.evaluation.reference import Reference
+from gnnperf.training import CorpusNest
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What to try on a nest.
+
+    schedules: ids, in the order to try them. distance: how far away the evidence is, from policies that can
+    tell: the smaller, the more confident. ordered: False says that all orders are equally likely.
+    """
+
+    schedules: Sequence[str]
+    distance: float | None = None
+    ordered: bool = True
+
+
+class Ranker(Protocol):
+    """Answers queries. All that it sees of one is the nest (its graph, kernel and sizes) and the pool: the
+    known schedules that were measured on it, among which it has to choose."""
+
+    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> Proposal: ...
+
+
+class Policy(Protocol):
+    """A way of choosing schedules, with whatever it learns from the reference nests.
+
+    learns: whether the result depends on the seed.
+    """
+
+    learns: bool
+
+    def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
+        """One ranker per row of the table, by the name of the row."""
+        ...

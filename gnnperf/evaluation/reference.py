@@ -1,0 +1,68 @@
+"""What a policy may know: the nests of a fold's reference set, and nothing of its queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.evaluation.outcomes import Outcomes
+from gnnperf.evaluation.splits import Fold
+from gnnperf.schedules import Recipe
+from gnnperf.training import Corpus, CorpusNest
+from gnnperf.training.efficiency import FAILURE
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A corpus without the queries of a fold: first the `train` nests, then those for validation.
+
+    The measurements of the queries are not in it, so that no policy can look at them by mistake.
+    """
+
+    corpus: Corpus
+    train: int
+
+    @staticmethod
+    def of(corpus: Corpus, fold: Fold) -> Reference:
+        nests = tuple(corpus.nests[i] for i in fold.reference)
+        measurements = {nest.digest: corpus.measurements[nest.digest] for nest in nests}
+        return Reference(Corpus(nests, measurements, corpus.device, corpus.digest), len(fold.train))
+
+    @property
+    def nests(self) -> Sequence[CorpusNest]:
+        return self.corpus.nests
+
+    @property
+    def validation(self) -> range:
+        """Positions of the validation nests."""
+        return range(self.train, len(self.nests))
+
+    @cached_property
+    def outcomes(self) -> Sequence[Outcomes]:
+        """Of each nest."""
+        return [Outcomes(self.corpus.measurements[nest.digest]) for nest in self.nests]
+
+    @property
+    def recipes(self) -> Mapping[str, Recipe]:
+        """What was measured on some nest, by schedule id."""
+        return self.corpus.efficiency.recipes
+
+    @cached_property
+    def schedules(self) -> Sequence[str]:
+        """Ids of the recipes."""
+        return list(self.recipes)
+
+    @property
+    def log_efficiency(self) -> NDArray[np.float32]:
+        """f32[nests, schedules], see `EfficiencyTable`."""
+        return self.corpus.efficiency.log_efficiency
+
+    @cached_property
+    def log_baseline(self) -> NDArray[np.float32]:
+        """f32[nests]: ln(best known runtime / runtime of the baseline), in [FAILURE, 0]."""
+        shares = [outcomes.best.share for outcomes in self.outcomes]
+        return np.maximum(FAILURE, np.log(shares)).astype(np.float32)

@@ -1,0 +1,148 @@
+"""Policies answer the queries of a fold, and the corpus says what came of it. Folds run in parallel."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gnnperf.evaluation.splits import Fold
+    from gnnperf.training.corpus import Corpus, CorpusMeasurement
+    from gnnperf.training.regret import Relative
+
+    Measurements = Mapping[str, Mapping[str, CorpusMeasurement]]
+
+
+@dataclass(frozen=True)
+class Folders:
+    """What is replayed. corpus: its folder. device: see `load_corpus`. trials: folder with more measurements
+    of nests of the corpus, which no policy sees and which say what a query's candidates give, where given.
+    """
+
+    corpus: Path
+    device: str | None = None
+    trials: Path | None = None
+
+    def load(self) -> Corpus:
+        """The corpus. Raises InputError."""
+        from gnnperf.training.corpus import load_corpus
+
+        return load_corpus(self.corpus, self.device)
+
+    def load_trials(self, corpus: Corpus) -> Measurements:
+        """What queries are answered from. Raises InputError."""
+        from gnnperf.training.corpus import load_corpus
+
+        return (
+            corpus.measurements
+            if self.trials is None
+            else load_corpus(self.trials, corpus.device).measurements
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """One policy on one fold: `number` of the fold, and the seed of what is learned."""
+
+    policy: str
+    fold: Fold
+    number: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one policy gave one query.
+
+    Attributes:
+        row: of the table.
+        nest: position of the query in the corpus.
+        fold: number of its fold.
+        seed: of what was learned.
+        tried: runtimes of the candidates that would be measured, in their order; None failed.
+        ordered: False where all orders of them are equally likely.
+        distance: of the nearest evidence, from policies that can tell.
+    """
+
+    row: str
+    nest: int
+    fold: int
+    seed: int
+    tried: tuple[Relative | None, ...]
+    ordered: bool
+    distance: float | None
+
+
+def replay(corpus: Corpus, trials: Measurements, task: Task) -> list[Answer]:
+    """Fit a policy on the reference nests of a fold and let it answer the queries that `trials` are of."""
+    from gnnperf.evaluation.outcomes import Outcomes
+    from gnnperf.evaluation.policies import make_policy
+    from gnnperf.evaluation.reference import Reference
+
+    reference = Reference.of(corpus, task.fold)
+    rankers = make_policy(task.policy, corpus).fit(reference, task.seed)
+    answers = []
+    for position in task.fold.queries:
+        query = corpus.nests[position]
+        if query.digest not in trials:
+            continue
+        outcomes = Outcomes(trials[query.digest])
+        pool = [schedule for schedule in reference.schedules if schedule in outcomes.measured]
+        for row, rank in rankers.items():
+            proposal = rank(query, pool)
+            tried = tuple(outcomes.tried(proposal.schedules))
+            answers.append(
+                Answer(row, position, task.number, task.seed, tried, proposal.ordered, proposal.distance)
+            )
+    return answers
+
+
+def replay_all(
+    folders: Folders, tasks: Sequence[Task], workers: int, advance: Callable[[int, str], None]
+) -> list[Answer]:
+    """The answers of all tasks, in the order of the tasks, from processes of one thread each.
+
+    Args:
+        folders: of the corpora; each process reads them.
+        tasks: what to do.
+        workers: number of processes.
+        advance: called after each task.
+    """
+    # Not forked: a fork of a process with threads, such as torch's, may deadlock.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, context, _start, (folders,))
+    try:
+        futures = {pool.submit(_work, task): at for at, task in enumerate(tasks)}
+        answers: dict[int, list[Answer]] = {}
+        for future in as_completed(futures):
+            answers[futures[future]] = future.result()
+            advance(1, "")
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    pool.shutdown()
+    return [answer for at in sorted(answers) for answer in answers[at]]
+
+
+_corpus: Corpus
+_trials: Measurements
+"""Of a worker process."""
+
+
+def _start(folders: Folders) -> None:
+    """Begin a worker: one thread per process, said before any library reads it, and the corpora."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    global _corpus, _trials
+    _corpus = folders.load()
+    _trials = folders.load_trials(_corpus)
+
+
+def _work(task: Task) -> list[Answer]:
+    return replay(_corpus, _trials, task)

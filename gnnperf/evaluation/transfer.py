@@ -1,0 +1,178 @@
+"""`gnnperf eval transfer`: every policy on held-out nests, replayed from a corpus."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+import gnnperf
+from gnnperf.evaluation.benchmark import BenchmarkResult
+from gnnperf.evaluation.confidence import Trust
+from gnnperf.evaluation.policies import POLICIES, make_policy
+from gnnperf.evaluation.replay import Answer, Folders, Task, replay_all
+from gnnperf.evaluation.scores import ALL, Scores, table_row
+from gnnperf.evaluation.splits import SplitName, make_folds
+from gnnperf.training import Corpus
+
+KS = (1, 3, 5, 10)
+ROWS = (
+    "random",
+    "best single",
+    "fixed order",
+    "portfolio",
+    "exact lookup",
+    "flat features",
+    "boosted trees",
+    "regression encoder",
+    "ours without profile",
+    "ours",
+    "oracle",
+)
+"""Of the table, in their order."""
+OURS = "ours"
+CONFIDENT, NEAREST, FAMILY = "confident", "nearest", "family"
+"""Subsets of the nests: those that ours is confident of, those with the nearest evidence, by family."""
+CONFIDENT_K = 3
+CONFIDENT_WITHIN = 0.10
+WANTED_CONFIDENCE = 0.90
+"""Ours is confident where the best of CONFIDENT_K should come within CONFIDENT_WITHIN of the best known, and
+does so this often."""
+COMPARED_WITH = {
+    "vs_best_single_at_3": "best single",
+    "vs_fixed_order_at_3": "fixed order",
+    "vs_portfolio_at_3": "portfolio",
+    "vs_flat_features_at_3": "flat features",
+    "vs_boosted_trees_at_3": "boosted trees",
+    "vs_regression_encoder_at_3": "regression encoder",
+}
+"""Figure -> the row whose efficiency at 3 ours is divided by."""
+
+
+@dataclass(frozen=True)
+class ReplaySettings:
+    """How to replay. split, folds: see `make_folds`. policies: names out of POLICIES. seed: of the folds,
+    and the first of `seeds` seeds of what is learned. workers: processes."""
+
+    split: SplitName = "family"
+    folds: int = 10
+    policies: Sequence[str] = tuple(POLICIES)
+    seed: int = 0
+    seeds: int = 1
+    workers: int = 2
+
+    def tasks(self, corpus: Corpus) -> list[Task]:
+        """What has to be done, the longest tasks first: the workers then end together. InputError where
+        the corpus cannot be split."""
+        folds = make_folds(corpus.nests, self.split, self.folds, self.seed)
+        tasks = []
+        for policy in sorted(self.policies, key=list(POLICIES).index, reverse=True):
+            seeds = self.seeds if make_policy(policy, corpus).learns else 1
+            for seed in range(self.seed, self.seed + seeds):
+                tasks += [Task(policy, fold, number, seed) for number, fold in enumerate(folds)]
+        return tasks
+
+    def describe(self, folders: Folders, corpus: Corpus) -> dict[str, Any]:
+        """What a result was made with and from."""
+        held_out: dict[int, set[str]] = {}
+        for task in self.tasks(corpus):
+            held_out[task.number] = {self._group(corpus, i) for i in task.fold.queries}
+        return {
+            "corpus": folders.corpus,
+            "corpus_digest": corpus.digest,
+            "measurements": corpus.measurement_count,
+            "device": corpus.device,
+            "split": self.split,
+            "held_out": [sorted(held_out[number]) for number in sorted(held_out)],
+            "seeds": list(range(self.seed, self.seed + self.seeds)),
+            "versions": {"gnnperf": gnnperf.__version__, "torch": torch.__version__},
+        }
+
+    def _group(self, corpus: Corpus, position: int) -> str:
+        nest = corpus.nests[position]
+        if self.split == "family":
+            return nest.family
+        return " ".join([nest.kernel, *(f"{name}={value}" for name, value in nest.symbols.items())])
+
+
+def evaluate_transfer(
+    folders: Folders,
+    corpus: Corpus,
+    settings: ReplaySettings,
+    advance: Callable[[int, str], None] = lambda _steps, _doing: None,
+) -> BenchmarkResult:
+    """Replay every policy on every nest and make the table.
+
+    Args:
+        folders: of the corpus.
+        corpus: the same, read.
+        settings: how to replay.
+        advance: called after each task of `settings.tasks`.
+    """
+    answers = replay_all(folders, settings.tasks(corpus), settings.workers, advance)
+    figures, rows = tabulate(corpus, answers)
+    return BenchmarkResult("transfer", figures, rows, settings.describe(folders, corpus))
+
+
+def tabulate(corpus: Corpus, answers: Sequence[Answer]) -> tuple[dict[str, float], list[dict[str, object]]]:
+    """The headline numbers, and the table: all nests; by confidence in ours; by family.
+
+    Args:
+        corpus: that was replayed.
+        answers: to every nest of it, once per seed, for each row of the table.
+    """
+    by_row = {row: [answer for answer in answers if answer.row == row] for row in ROWS}
+    scores = {(row, k): Scores.of(corpus, of_row, k) for row, of_row in by_row.items() if of_row for k in KS}
+    trust = None
+    if by_row[OURS]:
+        good = scores[OURS, CONFIDENT_K].within[CONFIDENT_WITHIN] > 0
+        trust = Trust.of(by_row[OURS], good, WANTED_CONFIDENCE)
+    rows = [*_rows(scores), *(_by_confidence(scores, trust) if trust else ()), *_by_family(scores)]
+    return dict(_figures(scores, trust)), rows
+
+
+Table = Mapping[tuple[str, int], Scores]
+"""(row, k) -> scores."""
+
+
+def _figures(scores: Table, trust: Trust | None) -> Iterator[tuple[str, float]]:
+    """The headline numbers, of the rows that there are."""
+    efficiency = {key: float(s.over_families().mean()) for key, s in scores.items()}
+    if trust is not None:
+        for k in KS:
+            yield f"efficiency_at_{k}", efficiency[OURS, k]
+        for figure, other in COMPARED_WITH.items():
+            if (other, 3) in efficiency:
+                yield figure, efficiency[OURS, 3] / efficiency[other, 3]
+        sure = trust.good[trust.confident]
+        yield "confident_within_10pct", float(sure.mean()) if sure.size else math.nan
+        yield "confident_share", float(trust.confident.mean())
+    families = next(iter(scores.values())).families
+    yield "nests", len(families)
+    yield "families", len(set(families))
+
+
+def _rows(scores: Table) -> Iterator[dict[str, object]]:
+    for (row, k), of_row in scores.items():
+        yield table_row(row, k, ALL, of_row)
+
+
+def _by_confidence(scores: Table, trust: Trust) -> Iterator[dict[str, object]]:
+    """What ours is confident of, and the curve behind it: the nearest tenth of the nests, two tenths, ..."""
+    ours = scores[OURS, CONFIDENT_K]
+    if trust.confident.any():
+        yield table_row(OURS, CONFIDENT_K, CONFIDENT, ours.select(trust.confident))
+    for tenth in range(1, 11):
+        chosen = ours.select(trust.nearest(tenth / 10))
+        yield table_row(OURS, CONFIDENT_K, f"{NEAREST} {tenth * 10}%", chosen)
+
+
+def _by_family(scores: Table) -> Iterator[dict[str, object]]:
+    for (row, k), of_row in scores.items():
+        for family in sorted(set(of_row.families)):
+            chosen = np.broadcast_to(np.asarray(of_row.families) == family, of_row.regret.shape)
+            yield table_row(row, k, f"{FAMILY} {family}", of_row.select(chosen))

@@ -1,0 +1,97 @@
+"""`gnnperf eval transfer` and `gnnperf eval search` as whole commands, on a small corpus."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from e2e.conftest import Shell
+from e2e.test_interrupts import PATIENCE_S, wait_until
+from evaluation.worlds import GOOD, two_tastes
+
+REQUIRED = (
+    "efficiency_at_1",
+    "efficiency_at_3",
+    "efficiency_at_5",
+    "vs_best_single_at_3",
+    "vs_regression_encoder_at_3",
+    "vs_boosted_trees_at_3",
+    "confident_within_10pct",
+    "nests",
+    "families",
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    own = [("random", 0.9), ("random", GOOD), ("random", 0.8)]
+    return two_tastes(tmp_path_factory.mktemp("corpus"), own)
+
+
+def test_the_whole_table(shell: Shell, corpus: Path) -> None:
+    command = ("eval", "transfer", "--corpus", corpus, "--folds", 3, "--json")
+    done = shell.gnnperf(*command)
+    document = done.document
+    assert document["benchmark"] == "transfer"
+    assert set(REQUIRED) <= document["figures"].keys()
+    assert (document["figures"]["nests"], document["figures"]["families"]) == (16, 8)
+    everything = [row for row in document["rows"] if row["subset"] == "all"]
+    assert len(everything) == 11 * 4
+    assert document["settings"]["split"] == "family"
+    again = shell.gnnperf(*command).document
+    assert again["figures"] == document["figures"]  # the same seed, the same answer
+
+
+def test_for_people(shell: Shell, corpus: Path) -> None:
+    command = ("eval", "transfer", "--corpus", corpus, "--policy", "lookup", "--policy", "oracle")
+    done = shell.gnnperf(*command, "--split", "size")
+    assert done.exit_code == 0, done.stderr
+    assert "exact lookup" in done.stdout
+    assert "map_add" not in done.stdout
+    assert "map_add" in shell.gnnperf(*command, "--split", "size", "--families").stdout
+
+
+def test_searches(shell: Shell, corpus: Path) -> None:
+    done = shell.gnnperf("eval", "search", "--corpus", corpus, "--no-trials", "--folds", 3, "--json")
+    figures = done.document["figures"]
+    assert figures["median_trials_to_match_3"] == figures["max_trials_to_match_3"] == 2.0
+    assert {row["search"] for row in done.document["rows"]} == {"random"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--folds", 99], "expected at least 3 folds and at most 8, the families of the corpus, got 99"),
+        (["--policy", "magic"], "--policy: expected one of random, "),
+        (["--seeds", 0], "--seeds: expected at least 1, got 0"),
+        (["--workers", 0], "--workers: expected at least 1, got 0"),
+        (["--split", "kernel"], "--split"),
+        (["--corpus", "nowhere"], "expected a corpus folder with"),
+    ],
+)
+def test_mistakes_are_one_line(shell: Shell, corpus: Path, options: list[object], message: str) -> None:
+    given = [] if "--corpus" in options else ["--corpus", corpus]
+    done = shell.gnnperf("eval", "transfer", *given, *options)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_no_trials_is_one_line(shell: Shell, corpus: Path, tmp_path: Path) -> None:
+    done = shell.gnnperf("eval", "search", "--corpus", corpus, "--trials", tmp_path / "none")
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "--no-trials" in done.stderr
+
+
+def test_interrupted_it_ends_its_processes(shell: Shell, corpus: Path) -> None:
+    running = shell.start("eval", "transfer", "--corpus", corpus, "--policy", "ours", "--folds", 8)
+    wait_until(lambda: any("spawn_main" in command for command in shell.processes()))
+    os.killpg(running.pid, signal.SIGINT)
+    stdout, stderr = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 130
+    assert stdout == ""
+    assert stderr.splitlines()[-1] == "gnnperf: interrupted; nothing was reported"
+    wait_until(lambda: not shell.processes())
