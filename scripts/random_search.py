@@ -30,8 +30,9 @@ from gnnperf.tuning.collect import Collector
 from gnnperf.tuning.config import Entry
 
 CONFIG = Path(__file__).parents[1] / "configs/corpus/random_search.yaml"
-POPULATION, EVOLVED = 32, 128
-"""Random recipes that an evolutionary search begins with, and all that it tries."""
+POPULATION, EVOLVED = 0.2, 0.8
+"""Random recipes that an evolutionary search begins with, and all that it tries, as shares of the number of
+random recipes."""
 
 
 @dataclass
@@ -58,12 +59,13 @@ class LongSearches(Collector):
         tried = self._known(digest)
         bench = self._bench(case, tried)
         rng = Random(f"{self.config.seed} {digest}")
-        budget = SearchBudget(EVOLVED, float("inf"), POPULATION / EVOLVED)
-        evolution = [trial for trial in tried if trial.origin != "foreign"][:EVOLVED]
+        wanted = self.config.recipes_per_nest
+        budget = SearchBudget(round(EVOLVED * wanted), float("inf"), POPULATION / EVOLVED)
+        evolution = [trial for trial in tried if trial.origin != "foreign"][: budget.trials]
         search(bench, [], budget, rng, lambda trial: self._add(digest, trial), evolution)
         tried = self._known(digest)
         recipes = {trial.recipe for trial in tried}
-        missing = self.config.recipes_per_nest - sum(trial.origin == "random" for trial in tried)
+        missing = wanted - sum(trial.origin == "random" for trial in tried)
         for origin, new in (
             ("random", list(fresh(case.case.nest, rng, recipes, missing))),
             ("foreign", [recipe for recipe in self.known[digest] if recipe not in recipes]),

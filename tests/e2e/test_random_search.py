@@ -1,0 +1,54 @@
+"""scripts/random_search.py: long searches of nests of a corpus, started again, compared with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from e2e.conftest import KERNELS, REPO, Shell
+
+from gnnperf.evaluation.outcomes import Outcomes
+from gnnperf.evaluation.search import evolutionary_trials, random_trials
+from gnnperf.training import load_corpus
+
+CONFIG = f"""
+name: tiny
+recipes_per_nest: {{recipes}}
+foreign_per_nest: 0
+entries:
+  - {{{{kernel: {KERNELS.name}:scores, family: gemm, symbols: {{{{N: 40, M: 48, K: 56}}}}}}}}
+"""
+
+
+def test_searches_of_a_nest_are_recorded_and_go_on(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    (tmp_path / KERNELS.name).write_text(KERNELS.read_text())
+    for name, recipes in (("corpus", 4), ("first", 10)):
+        (tmp_path / f"{name}.yaml").write_text(CONFIG.format(recipes=recipes))
+    assert shell.gnnperf("collect", "corpus.yaml", "--output", "corpus").exit_code == 0
+    corpus = load_corpus(tmp_path / "corpus")
+    (digest,) = corpus.measurements
+    script = REPO / "scripts/random_search.py"
+
+    done = shell.python(script, "-c", "first.yaml", "--corpus", "corpus", "-o", "trials")
+    assert done.exit_code == 0, done.stderr
+    (recorded,) = load_corpus(tmp_path / "trials").measurements.values()
+    origins = Counter(m.origin for m in recorded.values())
+    assert origins["random"] == 10
+    assert origins["mutation"] == 6  # 2 random ones, then 6 mutations, then 8 random ones
+    assert len(evolutionary_trials(recorded)) == 8
+    assert len(random_trials(recorded)) == 10
+    assert set(corpus.measurements[digest]) <= set(recorded)  # timed again beside the others
+    assert Outcomes(recorded).tried(evolutionary_trials(recorded))
+
+    again = shell.python(script, "-c", "first.yaml", "--corpus", "corpus", "-o", "trials")
+    assert again.exit_code == 0, again.stderr
+    (same,) = load_corpus(tmp_path / "trials").measurements.values()
+    assert same == recorded
+
+
+def test_no_corpus_is_one_line(tmp_path: Path) -> None:
+    done = Shell(tmp_path).python(REPO / "scripts/random_search.py", "--corpus", "nowhere", "-o", "trials")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("random_search.py: expected a corpus folder")
+    assert done.stderr.count("\n") == 1
