@@ -45,14 +45,14 @@ class Candidate:
     neighbour: str
     neighbour_kernel: str
     distance: float
-    neighbour_speedup: float | None
 
 
 @dataclass
 class _Evidence:
     weighted: float = 0.0
     weight: float = 0.0
-    first: tuple[Neighbour, float | None] | None = None
+    nearest: Neighbour | None = None
+    """That it worked on."""
 
 
 def rank(
@@ -93,24 +93,23 @@ def _evidence(neighbours: Sequence[Neighbour]) -> list[Candidate]:
             found = evidence.setdefault(schedule, _Evidence())
             found.weighted += weight * efficiency
             found.weight += weight
-            if found.first is None and speedup is not None:
-                found.first = (neighbour, speedup)
+            if found.nearest is None and speedup is not None:
+                found.nearest = neighbour
     return [
         Candidate(
             Recipe.from_dict(json.loads(schedule)),
             (found.weighted + (total - found.weight) * UNKNOWN) / total,
-            found.first[0].nest.digest,
-            found.first[0].nest.kernel,
-            found.first[0].distance,
-            found.first[1],
+            found.nearest.nest.digest,
+            found.nearest.nest.kernel,
+            found.nearest.distance,
         )
         for schedule, found in evidence.items()
-        if found.first is not None  # the others failed wherever they were tried
+        if found.nearest is not None  # the others failed wherever they were tried
     ]
 
 
 def log_efficiencies(records: Iterable[Record]) -> dict[str, tuple[float, float | None]]:
-    """schedule -> (ln(best speedup / its speedup) <= 0, its speedup) of one nest's records.
+    """schedule -> (ln(its speedup / best speedup) <= 0, its speedup) of one nest's records.
 
     Speedups over the interleaved baseline are compared, not runtimes: they do not drift with the
     machine's clock. Of repeated measurements the best counts; failures count as `FAILURE`. Schedules

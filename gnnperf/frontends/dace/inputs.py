@@ -112,7 +112,6 @@ def make_inputs(
     symbols: Mapping[str, float],
     given: Mapping[str, Any],
     seed: int,
-    well_conditioned: bool = False,
 ) -> tuple[dict[str, Any], set[str]]:
     """A value for every argument of a specialised SDFG, arrays 64-byte aligned, and the names of those
     that were generated. `symbols` may also hold scalar arguments.
