@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -68,8 +69,8 @@ def run_suite(
     results: list[CaseResult] = []
     with progress(f"case-{name}", len(cases)) as advance:
         for case in cases:
-            advance(0, case.name)
-            results.append(run_case(case, released, k, effort, lambda text: advance(0, text)))
+            say = partial(_say, advance, case.name)
+            results.append(run_case(case, released, k, effort, say))
             if output is not None and results[-1].retrieval is not None:
                 said = to_json(results[-1].retrieval.to_dict())
                 (output / f"{case.name}.json").write_text(said + "\n", encoding="utf-8")
@@ -80,6 +81,10 @@ def run_suite(
     wrong = [line for found in results for line in found.wrong]
     report = replace(benchmark_report(result), view=_view(suite, result))
     return replace(report, failure=GnnperfError("; ".join(wrong))) if wrong else report
+
+
+def _say(advance: Callable[..., None], kernel: str, text: str) -> None:
+    advance(0, f"{kernel}: {text}")
 
 
 def _write(output: Path, suite: Suite, result: BenchmarkResult) -> None:
