@@ -68,15 +68,15 @@ def element_bytes(dtype: str) -> int:
 OPERATIONS: Mapping[str, str] = {
     name: group
     for group, names in {
-        "additive": "add sub neg abs sign",
+        "additive": "add sub neg abs sign conj real imag",
         "multiply": "mul",
         "divide": "div floordiv mod",
         "compare": "min max lt le gt ge eq ne select",
         "logic": "and or not bitand bitor bitxor shl shr",
         "round": "floor ceil cast",
         "root": "sqrt",
-        "exponential": "exp log pow tanh",
-        "trigonometric": "sin cos",
+        "exponential": "exp log pow tanh sinh cosh",
+        "trigonometric": "sin cos tan asin acos atan atan2",
     }.items()
     for name in names.split()
 }

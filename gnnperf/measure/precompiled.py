@@ -16,7 +16,7 @@ from gnnperf.measure.library import Protocol
 from gnnperf.measure.subprocesses import Tools
 
 _STANDARD = (
-    "algorithm", "cmath", "cstddef", "cstdint", "cstdlib", "cstring", "limits", "memory", "type_traits",
+    "algorithm", "cmath", "complex", "cstddef", "cstdint", "cstdlib", "cstring", "limits", "memory", "type_traits",
     "vector", "omp.h",
 )  # fmt: skip
 _HEADERS: dict[Protocol, str] = {

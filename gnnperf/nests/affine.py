@@ -39,7 +39,7 @@ class Affine:
 
 def affine(expr: Expr) -> Affine:
     """The affine form; total, because what is not affine becomes an atom."""
-    if isinstance(expr, Const) and not isinstance(expr.value, float):
+    if isinstance(expr, Const) and isinstance(expr.value, int):
         return Affine({}, int(expr.value))
     if isinstance(expr, Op):
         if expr.name in ("add", "sub"):

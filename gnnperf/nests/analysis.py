@@ -25,7 +25,7 @@ from gnnperf.nests.ir import (
 
 DTYPE_BYTES: Mapping[str, int] = {
     "float64": 8, "float32": 4, "float16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
-    "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1,
+    "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1, "complex128": 16, "complex64": 8,
 }  # fmt: skip
 
 
@@ -82,6 +82,15 @@ def stride(load: Load, iterator: str, buffers: Mapping[str, Buffer]) -> int | No
 
 def mentions(expr: Expr, name: str) -> bool:
     return any(isinstance(e, Symbol) and e.name == name for e in subexpressions(expr))
+
+
+def conjuncts(guard: Expr | None) -> list[Expr]:
+    """The conditions that a guard joins with `and`."""
+    if guard is None:
+        return []
+    if isinstance(guard, Op) and guard.name == "and":
+        return [c for a in guard.args for c in conjuncts(a)]
+    return [guard]
 
 
 def varies(load: Load, iterator: str) -> bool:

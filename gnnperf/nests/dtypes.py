@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, subexpressions
 
 _LOGICAL = frozenset("lt le gt ge eq ne and or not".split())
-_REAL = frozenset("sqrt exp log tanh sin cos floor ceil pow div".split())
+_REAL = frozenset("sqrt exp log tanh sin cos tan asin acos atan atan2 sinh cosh floor ceil pow div".split())
+_OF_COMPLEX = frozenset("abs real imag".split())
+"""Real results of complex arguments."""
+_INEXACT = ("float", "complex")
 _PROMOTED = frozenset("int8 int16 uint8 uint16 bool".split())
 """C++ computes with these as int."""
+
+REAL_PART: Mapping[str, str] = {"complex128": "float64", "complex64": "float32"}
 
 INTEGER, REAL = "integer literal", "real literal"
 """Literals, iterators and parameters take the type of what they meet."""
@@ -22,6 +27,8 @@ def value_dtype(expr: Expr, buffers: Mapping[str, Buffer]) -> str | None:
     if isinstance(expr, Const):
         if isinstance(expr.value, bool):
             return "bool"
+        if isinstance(expr.value, complex):
+            return None
         return REAL if isinstance(expr.value, float) else INTEGER
     if not isinstance(expr, Op):
         return INTEGER
@@ -34,6 +41,8 @@ def value_dtype(expr: Expr, buffers: Mapping[str, Buffer]) -> str | None:
     if expr.name == "pow" and len(found) > 1 and INTEGER in found:
         return None
     result = _common(found)
+    if expr.name in _OF_COMPLEX and result is not None:
+        result = REAL_PART.get(result, result)
     if expr.name in _REAL and expr.name != "div" and result is not None and "int" in result:
         return "float64"
     return None if result in _PROMOTED and expr.name not in ("select", "min", "max") else result
@@ -46,16 +55,23 @@ def _common(found: set[str | None]) -> str | None:
     if len(strong) > 1:
         return None
     (dtype,) = strong
-    return None if dtype is None or (REAL in found and not dtype.startswith("float")) else dtype
+    return None if dtype is None or (REAL in found and not dtype.startswith(_INEXACT)) else dtype
+
+
+def literal(value: int | float | bool | complex, dtype: str) -> int | float | bool | complex:
+    """The number as a buffer of `dtype` holds it, precision aside."""
+    if dtype.startswith("complex"):
+        return complex(value)
+    kind = bool if dtype == "bool" else float if dtype.startswith("float") else int
+    return kind(value.real)
 
 
 def as_stored(value: Expr, dtype: str, readers: set[str], buffers: Mapping[str, Buffer]) -> Expr:
     """The value as it would be read back from a buffer of `dtype`: rounded or truncated where storing
     would do so. `readers`: dtypes of the statements that will hold the expression."""
     if isinstance(value, Const):
-        kind = bool if dtype == "bool" else float if dtype.startswith("float") else int
-        return Const(kind(value.value))
-    literal = any(isinstance(e, Const) and isinstance(e.value, float) for e in subexpressions(value))
-    if value_dtype(value, buffers) == dtype and not (literal and readers != {dtype}):
+        return Const(literal(value.value, dtype))
+    real = any(isinstance(e, Const) and isinstance(e.value, float) for e in subexpressions(value))
+    if value_dtype(value, buffers) == dtype and not (real and readers != {dtype}):
         return value
     return Op(f"cast:{dtype}", (value,))

@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 class Const:
     """A number."""
 
-    value: int | float | bool
+    value: int | float | bool | complex
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ OPERATIONS = frozenset(
     (
         *("add", "sub", "mul", "div", "floordiv", "mod", "neg", "min", "max", "pow", "abs", "sign"),
         *("sqrt", "exp", "log", "tanh", "sin", "cos", "floor", "ceil"),
+        *("tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "conj", "real", "imag"),
         *("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "select"),
         *("bitand", "bitor", "bitxor", "shl", "shr"),
     )

@@ -33,7 +33,7 @@ def _atom_range(atom: Expr, loops: Loops) -> tuple[float, float]:
         choose = min if atom.name == "min" else max
         return choose(lows), choose(highs)
     if isinstance(atom, Op) and atom.name in ("mod", "floordiv") and isinstance(atom.args[1], Const):
-        divisor = int(atom.args[1].value)
+        divisor = int(atom.args[1].value.real)
         if divisor > 0 and atom.name == "mod":
             return 0, divisor - 1
         if divisor > 0:

@@ -128,7 +128,7 @@ _NUMPY: Mapping[str, Callable[..., Any]] = {
 def _evaluate(expr: Expr, values: Values, data: Values | None) -> Array:
     """An integer expression at every sample; midpoints may lie between integers."""
     if isinstance(expr, Const):
-        return np.asarray(float(expr.value))
+        return np.asarray(float(expr.value.real))
     if isinstance(expr, Symbol):
         if expr.name in values:
             return values[expr.name]

@@ -28,7 +28,7 @@ def identity(reduction: str, dtype: str) -> Const:
     """The neutral element of a reduction."""
     if reduction in ("add", "mul"):
         value = 0 if reduction == "add" else 1
-        return Const(float(value) if dtype.startswith("float") else value)
+        return Const(float(value) if dtype.startswith(("float", "complex")) else value)
     if dtype.startswith("float"):
         return Const(_FLOAT_LIMIT[dtype] * (1 if reduction == "min" else -1))
     if dtype == "bool":

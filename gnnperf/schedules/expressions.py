@@ -16,7 +16,7 @@ from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol, map_expr, su
 CTYPES: Mapping[str, str] = {
     "float64": "double", "float32": "float", "int64": "int64_t", "int32": "int32_t", "int16": "int16_t",
     "int8": "int8_t", "uint64": "uint64_t", "uint32": "uint32_t", "uint16": "uint16_t", "uint8": "uint8_t",
-    "bool": "bool",
+    "bool": "bool", "complex128": "std::complex<double>", "complex64": "std::complex<float>",
 }  # fmt: skip
 
 REDUCE: Mapping[str, str] = {
@@ -33,11 +33,15 @@ _INFIX = {
 _CALLS = {
     "min": "gp_min", "max": "gp_max", "floordiv": "gp_floordiv", "mod": "gp_mod", "sign": "gp_sign",
     "abs": "gp_abs", "pow": "std::pow", "sqrt": "std::sqrt", "exp": "std::exp", "log": "std::log",
-    "tanh": "std::tanh", "sin": "std::sin", "cos": "std::cos", "floor": "std::floor", "ceil": "std::ceil",
+    "floor": "std::floor", "ceil": "std::ceil", "conj": "gp_conj", "real": "gp_real", "imag": "gp_imag",
+    **{f: f"std::{f}" for f in "tanh sinh cosh sin cos tan asin acos atan atan2".split()},
 }  # fmt: skip
 _LANEWISE = frozenset("sqrt exp log abs tanh sin cos".split())
 
-PRELUDE = Path(__file__).with_name("prelude.hpp").read_text(encoding="utf-8")
+PRELUDE = "".join(
+    Path(__file__).with_name(name).read_text(encoding="utf-8")
+    for name in ("prelude.hpp", "functions.hpp", "complex.hpp")
+)
 """What emitted code includes and calls."""
 
 
@@ -90,7 +94,7 @@ class Scalar:
             return self.element(expr)
         if expr.name.startswith("cast:"):
             dtype = expr.name.removeprefix("cast:")
-            inner = replace(self, dtype=dtype) if dtype.startswith("float") else self
+            inner = replace(self, dtype=dtype) if dtype.startswith(("float", "complex")) else self
             return f"({CTYPES[dtype]})({inner.text(expr.args[0])})"
         args = [self.text(a) for a in expr.args]
         if expr.name in _INFIX and len(args) == 2:
@@ -103,9 +107,12 @@ class Scalar:
             return f"({args[0]} ? {args[1]} : {args[2]})"
         return f"{_CALLS[expr.name]}({', '.join(args)})"
 
-    def literal(self, value: int | float | bool) -> str:
+    def literal(self, value: int | float | bool | complex) -> str:
         if isinstance(value, bool):
             return "true" if value else "false"
+        if isinstance(value, complex):
+            ctype = CTYPES["complex64" if self.dtype == "complex64" else "complex128"]
+            return f"{ctype}({self.literal(value.real)}, {self.literal(value.imag)})"
         if isinstance(value, int):
             if value == -(2**63):
                 return "INT64_MIN"
@@ -116,7 +123,7 @@ class Scalar:
             return "NAN"
         if value in (float("inf"), float("-inf")):
             return "INFINITY" if value > 0 else "(-INFINITY)"
-        return f"{value!r}f" if self.dtype == "float32" else repr(value)
+        return f"{value!r}f" if self.dtype in ("float32", "complex64") else repr(value)
 
     def element(self, load: Load) -> str:
         if load.buffer in self.registers:
@@ -200,6 +207,8 @@ class Vector:
             return f"(-{args[0]})"
         if expr.name == "select":
             return f"({args[0]} ? {args[1]} : {args[2]})"
+        if expr.name == "exp" and self.dtype in ("float32", "float64"):
+            return f"vec_exp<{CTYPES[self.dtype]}, {self.lanes}>({args[0]})"
         lanewise = f"lanewise<{CTYPES[self.dtype]}, {self.lanes}>"
         if expr.name in _LANEWISE:
             return f"{lanewise}({args[0]}, [](auto x) {{ return {_CALLS[expr.name]}(x); }})"

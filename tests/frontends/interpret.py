@@ -20,7 +20,9 @@ _OPERATIONS: dict[str, Any] = {
     "ge": lambda a, b: a >= b, "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
     "not": lambda a: not a, "bitand": lambda a, b: a & b, "bitor": lambda a, b: a | b,
     "bitxor": lambda a, b: a ^ b, "shl": lambda a, b: a << b, "shr": lambda a, b: a >> b,
-    "floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b,
+    "floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b, "conj": np.conj, "real": np.real,
+    "imag": np.imag, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh,
 }  # fmt: skip
 _COMBINE = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "min": min, "max": max}
 
@@ -52,7 +54,7 @@ class Interpreter:
 
     def _fresh(self, buffer: Buffer) -> Any:
         dtype = np.dtype(buffer.dtype)
-        return np.full(self._shape(buffer), np.nan if dtype.kind == "f" else 77, dtype)
+        return np.full(self._shape(buffer), np.nan if dtype.kind in "fc" else 77, dtype)
 
     def _node(self, node: Node) -> None:
         if isinstance(node, Loop):

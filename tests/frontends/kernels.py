@@ -12,6 +12,7 @@ import numpy as np
 
 N, M, K, F, NNZ = (dace.symbol(s, dtype=dace.int64) for s in ("N", "M", "K", "F", "NNZ"))
 f4, f8, i4, i8 = dace.float32, dace.float64, dace.int32, dace.int64
+c8, c16 = dace.complex64, dace.complex128
 
 SCALE = 0.25
 WEIGHTS = np.arange(1.0, 4.0)
@@ -581,6 +582,81 @@ def local_array(A: f8[N, M], B: f8[N, M]):
             B[i, j] = tmp[M - 1 - j] + tmp[j]
 
 
+# --------------------------------------------------------------------------- complex numbers
+
+
+@dace.program
+def spectrum(x: c16[N], X: c16[N]):
+    for k in range(N):
+        X[k] = 0.0
+        for n in range(N):
+            X[k] += x[n] * np.exp(-2j * np.pi * k * n)
+
+
+@dace.program
+def complex_parts(z: c16[N], w: c8[N], x: f8[N], y: f8[N], out: c16[N]):
+    out[:] = 2j * z + np.conj(z) * x - z**2 / (z + 3.0)
+    w[:] = w * w + np.conj(w) * w
+    for i in range(N):
+        y[i] = np.real(z[i]) - np.imag(z[i]) * np.abs(z[i])
+        out[i] += z[i] ** (2 - i) + np.sqrt(z[i])
+
+
+@dace.program
+def contour(H: c16[K, N, N], z: c16[M], Y: c16[N, M], P: c16[N, M]):
+    for e in range(M):
+        T = np.zeros((N, N), dtype=np.complex128)
+        for k in range(K):
+            T += z[e] ** (K / 2 - k) * H[k]
+        P += T @ Y
+
+
+@dace.program
+def escape_times(C: c16[N, M], steps: i8[N, M]):
+    Z = np.zeros((N, M), dtype=np.complex128)
+    for n in range(K):
+        for i, j in dace.map[0:N, 0:M]:
+            if np.abs(Z[i, j]) < 2.0:
+                steps[i, j] = n
+                Z[i, j] = Z[i, j] * Z[i, j] + C[i, j]
+
+
+# --------------------------------------------------------------------------- arithmetic as DaCe does it
+
+
+@dace.program
+def signed_division(a: i8[N], b: i8[N], x: f8[N], q: i8[N], r: i8[N], s: i8[N], y: f8[N]):
+    q[:] = a // 3 + a // b
+    r[:] = a % 3 - a % b
+    s[:] = np.mod(a, b) + np.floor_divide(a, b)
+    y[:] = x // 0.3
+    for i in range(N):
+        q[i] += i // 2 + (i - 5) // 2
+
+
+@dace.program
+def angles(x: f8[N], y: f8[N], z: f8[N]):
+    z[:] = np.arctan2(x, y) + np.arcsin(x / 2) * np.arccos(y / 2) + np.arctan(x) + np.sinh(x) * np.cosh(y)
+    z += np.tan(x)
+
+
+@dace.program
+def inverse_combinations(x: f8[N, M], total: f8[N], ratio: f8[N], every: dace.bool_[N], some: dace.bool_[N]):
+    for i, j in dace.map[0:N, 0:M]:
+        total[i] -= x[i, j]
+        ratio[i] /= x[i, j]
+    every[:] = np.logical_and.reduce(x > 0.2, axis=1)
+    some[:] = np.logical_or.reduce(x > 0.9, axis=1)
+
+
+@dace.program
+def flipped(r: f8[N], y: f8[N]):
+    y[0] = -r[0]
+    for k in range(1, N):
+        y[k] = r[k] + np.dot(np.flip(r[:k]), y[:k])
+        y[:k] += 0.1 * np.flip(y[:k])
+
+
 # --------------------------------------------------------------------------- inputs
 
 
@@ -606,6 +682,11 @@ def make_counts(N: int, M: int) -> dict[str, Any]:
 
 def make_flags(N: int, M: int) -> dict[str, Any]:
     return {"flag": np.arange(N, dtype=np.int32) % (M + 1)}
+
+
+def make_signed(N: int) -> dict[str, Any]:
+    generator = np.random.default_rng(3)
+    return {"a": generator.integers(-20, 20, N), "b": generator.choice([-7, -2, 3, 5], N)}
 
 
 def make_definite(N: int) -> dict[str, Any]:
@@ -679,8 +760,17 @@ CASES: dict[str, dict[str, Any]] = {
     "nbody": dict(N=6),
     "several_steps": dict(N=5, M=6),
     "local_array": dict(N=4, M=5),
+    "spectrum": dict(N=7),
+    "complex_parts": dict(N=6),
+    "contour": dict(N=4, M=3, K=4),
+    "escape_times": dict(N=4, M=5, K=6),
+    "signed_division": dict(N=12),
+    "angles": dict(N=7),
+    "inverse_combinations": dict(N=4, M=5),
+    "flipped": dict(N=6),
 }
 INPUTS = {
     "spmm": "make_csr", "spmv": "make_unsigned_csr", "spmv_map": "make_csr", "data_loop": "make_counts",
     "guarded_loop": "make_flags", "cholesky": "make_definite", "lu": "make_definite",
+    "signed_division": "make_signed",
 }  # fmt: skip

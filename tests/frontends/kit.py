@@ -49,7 +49,7 @@ def interpret_program(kernel: DaceKernel, reverse: bool = False) -> dict[str, An
             if name not in memory:
                 buffer = unit.nest.buffers[name]
                 kind = np.dtype(buffer.dtype)
-                memory[name] = np.full(buffer.shape, np.nan if kind.kind == "f" else 77, kind)
+                memory[name] = np.full(buffer.shape, np.nan if kind.kind in "fc" else 77, kind)
         Interpreter(unit.nest, memory, reverse).run()
     return {n: memory[n] for n in kernel.outputs}
 

@@ -24,14 +24,14 @@ from gnnperf.nests.ir import (
     Symbol,
 )
 
-Operand = Expr | int | float | str
+Operand = Expr | int | float | complex | str
 
 
 def expr(value: Operand) -> Expr:
     """A name is a symbol, a number a constant."""
     if isinstance(value, str):
         return Symbol(value)
-    return Const(value) if isinstance(value, int | float) else value
+    return Const(value) if isinstance(value, int | float | complex) else value
 
 
 def op(name: str, *args: Operand) -> Op:

@@ -6,6 +6,7 @@ Every access is checked against the shape of its buffer. Scratch memory starts a
 
 from __future__ import annotations
 
+import cmath
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +41,9 @@ def random_memory(nest: LoopNest, rng: np.random.Generator) -> Memory:
         if buffer.transient or buffer.scope == "local":
             continue
         size = span(buffer)
-        if buffer.dtype.startswith("float"):
+        if buffer.dtype.startswith("complex"):
+            memory[name] = (rng.uniform(0.5, 1.5, size) + 1j * rng.uniform(-1, 1, size)).astype(buffer.dtype)
+        elif buffer.dtype.startswith("float"):
             memory[name] = rng.uniform(0.5, 1.5, size).astype(buffer.dtype)
         else:
             memory[name] = rng.integers(1, 4, size).astype(buffer.dtype)
@@ -61,7 +64,8 @@ def _integers(values: Sequence[Any]) -> list[int]:
 
 
 def _garbage(buffer: Buffer) -> np.ndarray:
-    return np.full(span(buffer), math.nan if buffer.dtype.startswith("float") else 101, buffer.dtype)
+    inexact = buffer.dtype.startswith(("float", "complex"))
+    return np.full(span(buffer), math.nan if inexact else 101, buffer.dtype)
 
 
 class _Interpreter:
@@ -182,7 +186,7 @@ class _Interpreter:
 
 def _converted(value: Any, dtype: np.dtype) -> Any:
     """As C++ converts: towards zero, integers modulo their size."""
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return dtype.type(value).item()
     if dtype.kind == "b":
         return bool(value)
@@ -192,9 +196,13 @@ def _converted(value: Any, dtype: np.dtype) -> Any:
 
 def _divide(a: Any, b: Any) -> Any:
     """C++ `/`: integers towards zero."""
-    if isinstance(a, float) or isinstance(b, float):
+    if any(isinstance(x, float | complex) for x in (a, b)):
         return a / b
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def _of_any_number(name: str) -> Callable[[Any], Any]:
+    return lambda a: getattr(cmath if isinstance(a, complex) else math, name)(a)
 
 
 _COMBINE: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -203,8 +211,9 @@ _COMBINE: Mapping[str, Callable[[Any, Any], Any]] = {
 
 _OPERATIONS: Mapping[str, Callable[..., Any]] = _COMBINE | {
     "sub": operator.sub, "div": _divide, "floordiv": operator.floordiv, "mod": operator.mod,
-    "neg": operator.neg, "pow": operator.pow, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
-    "abs": abs, "tanh": math.tanh, "sin": math.sin, "cos": math.cos, "floor": math.floor, "ceil": math.ceil,
+    "neg": operator.neg, "pow": operator.pow, "abs": abs, "floor": math.floor, "ceil": math.ceil,
+    **{f: _of_any_number(f) for f in "sqrt exp log tanh sinh cosh sin cos tan asin acos atan".split()},
+    "atan2": math.atan2, "conj": np.conj, "real": lambda a: a.real, "imag": lambda a: a.imag,
     "sign": lambda a: (a > 0) - (a < 0), "lt": operator.lt, "le": operator.le, "gt": operator.gt,
     "ge": operator.ge, "eq": operator.eq, "ne": operator.ne, "not": operator.not_, "bitand": operator.and_,
     "bitor": operator.or_, "bitxor": operator.xor, "shl": operator.lshift, "shr": operator.rshift,

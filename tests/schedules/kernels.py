@@ -388,6 +388,26 @@ def unsigned(n: int = 37, dtype: str = "uint8") -> LoopNest:
     )
 
 
+def complex_mix(n: int = 37, dtype: str = "complex128") -> LoopNest:
+    """Complex numbers beside real ones, integers and the loop iterator."""
+    z, w, x = load("z", "i"), load("w", "i"), load("x", "i")
+    value = add(mul(op("conj", z), x), mul(op("exp", mul(2j, z)), "i"), op("div", w, 3), op("pow", z, 2))
+    parts = add(op("real", z), mul(op("imag", w), op("abs", z)))
+    buffers = [array("x", n, dtype="float32"), *(array(b, n, dtype=dtype) for b in "zwu"), array("y", n)]
+    return nest(
+        "complex_mix",
+        buffers,
+        loop("i", n, assign(load("u", "i"), value)),
+        loop("i", n, assign(load("y", "i"), parts)),
+    )
+
+
+def angles(n: int = 37) -> LoopNest:
+    x, y = op("div", load("x", "i"), 2.0), load("y", "i")
+    value = add(*(op(name, x) for name in ("tan", "asin", "acos", "atan", "sinh", "cosh")), op("atan2", y, x))
+    return nest("angles", [array(b, n) for b in "xyz"], loop("i", n, assign(load("z", "i"), value)))
+
+
 def choice(m: int = 9, n: int = 35, uniform: bool = False) -> LoopNest:
     """A choice per element, or one for all elements."""
     x = load("X", "i", "j")
@@ -454,6 +474,7 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "gemm_nt_fp32": Kernel(matrix_product(13, 37, 19, b="jk", dtype="float32")),
         "gemm_tn": Kernel(matrix_product(16, 32, 8, a="ki", init=None)),
         "gemm_tt_int64": Kernel(matrix_product(5, 9, 7, a="ki", b="jk", dtype="int64", init=None)),
+        "gemm_complex": Kernel(matrix_product(9, 13, 7, dtype="complex128")),
         "batched": Kernel(batched_product()),
         "conv2d": Kernel(examples.conv2d(2, 5, 3, 18, 3)),
         "contraction_9_deep": Kernel(examples.contraction(2)),
@@ -469,6 +490,8 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
     "reductions": {
         **{f"{by}_{axis or 'all'}": Kernel(reduce_axis(axis, by))
            for by in ("add", "min", "max", "mul") for axis in ("i", "j", "k", "")},
+        "add_complex": Kernel(reduce_axis("j", "add", dtype="complex128")),
+        "add_complex_fp32": Kernel(reduce_axis("", "add", dtype="complex64")),
         "max_int32": Kernel(reduce_axis("k", "max", dtype="int32")),
         "min_uint8": Kernel(reduce_axis("k", "min", dtype="uint8")),
         "max_bool": Kernel(reduce_axis("j", "max", dtype="bool")),
@@ -516,6 +539,9 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "unsigned": Kernel(unsigned()),
         "choice": Kernel(choice()),
         "choice_for_all": Kernel(choice(uniform=True)),
+        "complex": Kernel(complex_mix()),
+        "complex_fp32": Kernel(complex_mix(dtype="complex64")),
+        "angles": Kernel(angles()),
         "padded": Kernel(padded()),
         "far_choice": Kernel(far_choice()),
         "mask": Kernel(mask()),

@@ -62,7 +62,7 @@ def _guard(dtype: np.dtype) -> Any:
 
 def has_single(nest: LoopNest) -> bool:
     """Do fp32 values go into the results, so that the order of a sum shows?"""
-    return any(b.dtype == "float32" for b in nest.buffers.values())
+    return any(b.dtype in ("float32", "complex64") for b in nest.buffers.values())
 
 
 def differences(
@@ -72,8 +72,9 @@ def differences(
     lines = []
     for name, want in expected.items():
         have = got[name]
-        if want.dtype.kind == "f":
-            tolerance = 1e-9 if want.dtype == np.float64 and not single else 2e-4
+        if want.dtype.kind in "fc":
+            double = want.dtype in (np.float64, np.complex128) and not single
+            tolerance = 1e-9 if double else 2e-4
             wrong = ~np.isclose(have, want, rtol=tolerance, atol=tolerance, equal_nan=True)
         else:
             wrong = have != want

@@ -11,7 +11,7 @@ from dace.sdfg import utils as sdutil
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.builder import Builder
 from gnnperf.frontends.dace.scope import Scope
-from gnnperf.frontends.dace.tasklets import reduction
+from gnnperf.frontends.dace.tasklets import combination
 from gnnperf.frontends.dace.views import Indices, Layout, Subset, everything, linear, split
 from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.ir import Const, Expr, Op
@@ -53,7 +53,7 @@ def _copy(builder: Builder, scope: Scope, state: Any, edge: Any, source: str, ta
     apart = source == target and _disjoint(read_subset, write_subset)
     if from_view.buffer == to_view.buffer and not apart:
         raise UnsupportedConstruct(f"a copy of {source} into itself")
-    reduce = reduction(edge.data.wcr)
+    combine = combination(edge.data.wcr, builder.buffers[to_view.buffer].dtype)
     shape = tuple(write_subset.sizes[d] for d in write_subset.dimensions)
     read_shape = tuple(read_subset.sizes[d] for d in read_subset.dimensions)
     same = len(shape) == len(read_shape) and all(
@@ -72,7 +72,7 @@ def _copy(builder: Builder, scope: Scope, state: Any, edge: Any, source: str, ta
             offsets = split(linear(values, packed[: len(shape)]), read_shape, builder.ranges)
         to = to_view.element(write_subset.at(dict(zip(write_subset.dimensions, values, strict=True))))
         fetched = read_subset.at(dict(zip(read_subset.dimensions, offsets, strict=True)))
-        builder.assign(to, from_view.element(fetched), reduce)
+        builder.assign(to, combine.inverse(from_view.element(fetched)), combine.reduce)
 
     builder.loops([f"i{d}" for d in range(len(shape))], shape, body)
 

@@ -8,15 +8,17 @@ import numpy as np
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.nests.analysis import DTYPE_BYTES
+from gnnperf.nests.dtypes import REAL_PART
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol
 
 _BOOLEAN = frozenset("lt le gt ge eq ne and or not".split())
 _ARITHMETIC = frozenset("add sub mul div floordiv mod neg shl shr".split())
-_FLOATING = frozenset("sqrt exp log tanh sin cos pow".split())
+_FLOATING = frozenset("sqrt exp log tanh sin cos tan asin acos atan atan2 sinh cosh pow".split())
+_INEXACT = ("float", "complex")
 
 
 def dtype_name(dtype: object) -> str:
-    """IR name of a DaCe type; complex numbers, structures, vectors and pointers have none."""
+    """IR name of a DaCe type; structures, vectors and pointers have none."""
     try:
         name = str(dtype.to_string())  # type: ignore[attr-defined]
     except AttributeError:  # strings, among others
@@ -36,7 +38,7 @@ def _infer(expr: Expr, buffers: Mapping[str, Buffer]) -> str | None:
         case Const(value=value):
             if isinstance(value, bool):
                 return "bool"
-            return "float64" if isinstance(value, float) else None
+            return {float: "float64", complex: "complex128"}.get(type(value))
         case Symbol():
             return "int64"
         case Load(buffer=name):
@@ -50,9 +52,9 @@ def _infer(expr: Expr, buffers: Mapping[str, Buffer]) -> str | None:
             result = _promote([_infer(a, buffers) for a in operands])
             if result == "bool" and name in _ARITHMETIC:
                 result = "int32"
-            if name in _FLOATING and (result is None or not result.startswith("float")):
+            if name in _FLOATING and (result is None or not result.startswith(_INEXACT)):
                 return "float64"
-            return result
+            return REAL_PART.get(result or "", result) if name in ("abs", "real", "imag") else result
     raise TypeError(expr)
 
 
@@ -60,7 +62,7 @@ def _promote(names: list[str | None]) -> str | None:
     known = [n for n in names if n is not None]
     if not known:
         return None
-    floats = [n for n in known if n.startswith("float")]
+    floats = [n for n in known if n.startswith(_INEXACT)]
     if floats:  # C++ keeps float32 when it meets an integer, where NumPy would widen
         return str(np.result_type(*floats))
     if all(n == "bool" for n in known) and len(known) == len(names):

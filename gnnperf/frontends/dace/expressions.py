@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.nests.affine import simplify
+from gnnperf.nests.analysis import DTYPE_BYTES
+from gnnperf.nests.dtypes import literal
 from gnnperf.nests.ir import Const, Expr, Op
 
 _BINARY: Mapping[type[ast.operator], str] = {
@@ -22,15 +24,19 @@ _COMPARE: Mapping[type[ast.cmpop], str] = {
 _DIRECT: Mapping[str, str] = {
     "sqrt": "sqrt", "exp": "exp", "log": "log", "abs": "abs", "fabs": "abs", "Abs": "abs", "tanh": "tanh",
     "sin": "sin", "cos": "cos", "floor": "floor", "ceil": "ceil", "sign": "sign", "sgn": "sign", "pow": "pow",
-    "power": "pow", "int_floor": "floordiv", "floor_divide": "floordiv", "Mod": "mod", "py_mod": "mod",
+    "power": "pow", "floor_divide": "floordiv", "Mod": "mod", "py_mod": "mod",
     "bitwise_and": "bitand", "bitwise_or": "bitor", "bitwise_xor": "bitxor", "left_shift": "shl",
     "right_shift": "shr", "logical_and": "and", "logical_or": "or", "logical_not": "not", "ifloor": "floor",
-    "And": "and", "Or": "or", "Not": "not", "negative": "neg",
+    "And": "and", "Or": "or", "Not": "not", "negative": "neg", "py_floor": "floordiv", "conj": "conj",
+    "conjugate": "conj", "real": "real", "imag": "imag", "tan": "tan", "sinh": "sinh", "cosh": "cosh",
+    "arctan2": "atan2", "atan2": "atan2",
+    **{f"{arc}{f}": f"a{f}" for arc in ("a", "arc") for f in ("sin", "cos", "tan")},
 }  # fmt: skip
 _ARITY = {
     "pow": 2,
     "floordiv": 2,
     "mod": 2,
+    "atan2": 2,
     "bitand": 2,
     "bitor": 2,
     "bitxor": 2,
@@ -40,17 +46,21 @@ _ARITY = {
     "or": 2,
 }
 
-_CASTS = frozenset("float64 float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8 bool".split())
-_CAST_ALIASES: Mapping[str, str] = {"int": "int64", "float": "float64", "double": "float64", "bool_": "bool"}
+_CASTS = frozenset(DTYPE_BYTES)
+_CAST_ALIASES: Mapping[str, str] = {
+    "int": "int64", "float": "float64", "double": "float64", "bool_": "bool", "complex": "complex128",
+}  # fmt: skip
 _LN2, _LN10 = 0.6931471805599453, 2.302585092994046
 
 
 @dataclass(frozen=True)
 class Names:
-    """How an expression's names are looked up."""
+    """How an expression's names are looked up. truncates: does C++ round the quotient of two expressions
+    towards zero?"""
 
     name: Callable[[str], Expr]
     element: Callable[[str, tuple[Expr, ...]], Expr]
+    truncates: Callable[[Expr, Expr], bool] = lambda left, right: False
 
 
 def parse_expression(text: str, names: Names) -> Expr:
@@ -71,7 +81,7 @@ def integer_expression(value: object, names: Names) -> Expr:
 
 def from_ast(tree: ast.expr, names: Names) -> Expr:
     match tree:
-        case ast.Constant(value=bool() | int() | float() as value):
+        case ast.Constant(value=bool() | int() | float() | complex() as value):
             return Const(value)
         case ast.Name(id=name):
             return {"True": Const(True), "False": Const(False)}.get(name) or names.name(name)
@@ -80,7 +90,7 @@ def from_ast(tree: ast.expr, names: Names) -> Expr:
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             return _power(from_ast(left, names), from_ast(right, names))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            return Op(_BINARY[type(op)], (from_ast(left, names), from_ast(right, names)))
+            return _binary(_BINARY[type(op)], from_ast(left, names), from_ast(right, names), names)
         case ast.UnaryOp(op=op, operand=operand):
             return _unary(op, from_ast(operand, names))
         case ast.BoolOp(op=op, values=values):
@@ -106,6 +116,15 @@ def _attribute(tree: ast.Attribute, names: Names) -> Expr:
     ):
         return Const(constants[tree.attr])
     return names.name(ast.unparse(tree))
+
+
+def _binary(name: str, left: Expr, right: Expr, names: Names) -> Expr:
+    """Where DaCe's C++ divides integers, the quotient is rounded towards zero, and the remainder has the
+    sign of the dividend, unlike in Python."""
+    if name in ("floordiv", "mod") and names.truncates(left, right):
+        quotient = Op("div", (left, right))
+        return quotient if name == "floordiv" else Op("sub", (left, Op("mul", (quotient, right))))
+    return Op(name, (left, right))
 
 
 def _unary(op: ast.unaryop, operand: Expr) -> Expr:
@@ -147,7 +166,7 @@ def _power(base: Expr, exponent: Expr) -> Expr:
         if exponent.value == 1:
             return base
         if exponent.value in (2, 3, 4) and not isinstance(base, Op):
-            return _fold("mul", [base] * int(exponent.value))
+            return _fold("mul", [base] * int(exponent.value.real))
     return Op("pow", (base, exponent))
 
 
@@ -162,6 +181,8 @@ def _call(tree: ast.Call, names: Names) -> Expr:
         return cast(_CAST_ALIASES.get(function, function), args[0])
     if function in ("min", "max", "Min", "Max", "minimum", "maximum", "fmin", "fmax"):
         return _fold("min" if "min" in function.lower() else "max", args)
+    if function == "int_floor" and len(args) == 2:
+        return _binary("floordiv", args[0], args[1], names)
     if function in ("pow", "power", "ipow") and len(args) == 2:
         return _power(*args)
     if function in _DIRECT:
@@ -190,8 +211,6 @@ def _composed(function: str, args: list[Expr]) -> Expr | None:
             return Op("mul", (a, a))
         case "square", [a]:
             return Op("pow", (a, Const(2)))
-        case "tan", [a]:
-            return Op("div", (Op("sin", (a,)), Op("cos", (a,))))
         case "log2", [a]:
             return Op("div", (Op("log", (a,)), Const(_LN2)))
         case "log10", [a]:
@@ -210,10 +229,7 @@ def _composed(function: str, args: list[Expr]) -> Expr | None:
 def cast(dtype: str, value: Expr) -> Expr:
     """`value` converted to `dtype`; literals are converted here."""
     if isinstance(value, Const):
-        if dtype.startswith("float"):
-            return Const(float(value.value))
-        if dtype == "bool":
-            return Const(bool(value.value))
-        if not isinstance(value.value, float) or value.value.is_integer():
-            return Const(int(value.value))
+        inexact = isinstance(value.value, float) and not value.value.is_integer()
+        if not inexact or dtype.startswith(("float", "complex")) or dtype == "bool":
+            return Const(literal(value.value, dtype))
     return Op(f"cast:{dtype}", (value,))

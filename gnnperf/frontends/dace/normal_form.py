@@ -31,10 +31,23 @@ def bind(sdfg: Any, symbols: Mapping[str, int]) -> None:
         for nested in list(sdfg.all_sdfgs_recursive()):
             sdutil.inline_conditional_blocks(nested)
             sdutil.inline_control_flow_regions(nested)
+            _views_of_nothing(nested)
         sdfg.using_experimental_blocks = False
         sdfg.reset_cfg_list()
         specialise(sdfg, symbols)
         expand_libraries(sdfg)
+
+
+def _views_of_nothing(sdfg: Any) -> None:
+    """In place: views that look at no array become arrays. (`np.flip` of a slice gives its result the
+    descriptor of its operand; DaCe then refuses the program.)"""
+    views = {k: d for k, d in sdfg.arrays.items() if isinstance(d, dace.data.View)}
+    for state in sdfg.states():
+        for node in state.data_nodes():
+            if node.data in views and sdutil.get_view_edge(state, node) is not None:
+                del views[node.data]
+    for name, descriptor in views.items():
+        sdfg.arrays[name] = dace.data.Array(descriptor.dtype, descriptor.shape, transient=True)
 
 
 def simplify(sdfg: Any, scalars_as_symbols: bool) -> None:

@@ -93,6 +93,6 @@ def _constant(value: Any, name: str) -> Const:
     if getattr(value, "ndim", 0):
         raise UnsupportedConstruct(f"the constant array {name}")
     value = value.item() if hasattr(value, "item") else value
-    if not isinstance(value, (bool, int, float)):
+    if not isinstance(value, (bool, int, float, complex)):
         raise UnsupportedConstruct(f"the constant {name} of type {type(value).__name__}")
     return Const(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,31 +11,45 @@ import dace
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.builder import Builder
-from gnnperf.frontends.dace.dtypes import dtype_name
+from gnnperf.frontends.dace.dtypes import dtype_name, expression_dtype
 from gnnperf.frontends.dace.expressions import Names, from_ast
 from gnnperf.frontends.dace.scope import Scope
-from gnnperf.frontends.dace.views import Subset, View
+from gnnperf.frontends.dace.views import Subset, View, interval
 from gnnperf.nests.ir import Const, Expr, Load, Op, Reduction, loads
 
+_KINDS = dace.dtypes.ReductionType
 _REDUCTIONS: dict[Any, Reduction] = {
-    dace.dtypes.ReductionType.Sum: "add",
-    dace.dtypes.ReductionType.Product: "mul",
-    dace.dtypes.ReductionType.Min: "min",
-    dace.dtypes.ReductionType.Max: "max",
+    _KINDS.Sum: "add", _KINDS.Product: "mul", _KINDS.Min: "min", _KINDS.Max: "max",
+    _KINDS.Sub: "add", _KINDS.Div: "mul",
+}  # fmt: skip
+_LOGICAL: dict[Any, Reduction] = {_KINDS.Logical_And: "min", _KINDS.Logical_Or: "max"}
+_INVERSES: dict[Any, Callable[[Expr], Expr]] = {
+    _KINDS.Sub: lambda value: Op("neg", (value,)),
+    _KINDS.Div: lambda value: Op("div", (Const(1.0), value)),
 }
 
 
-def reduction(wcr: Any) -> Reduction | None:
-    """The IR's name of a write-conflict resolution."""
+@dataclass(frozen=True)
+class Combination:
+    """How stores into one place combine: `old reduce inverse(new)`, or plainly (no reduction)."""
+
+    reduce: Reduction | None = None
+    inverse: Callable[[Expr], Expr] = lambda value: value
+
+
+def combination(wcr: Any, dtype: str) -> Combination:
+    """What a write-conflict resolution means for elements of `dtype`. Subtracting is adding the
+    negative, dividing is multiplying with the reciprocal, where there is one."""
     if wcr is None:
-        return None
+        return Combination()
     from dace.frontend.operations import detect_reduction_type
 
     text = wcr if isinstance(wcr, str) else ast.unparse(wcr)
-    kind = _REDUCTIONS.get(detect_reduction_type(text))
-    if kind is None:
+    kind = detect_reduction_type(text, openmp=True)
+    reduce = _REDUCTIONS.get(kind) or (_LOGICAL.get(kind) if dtype == "bool" else None)
+    if reduce is None or (kind == _KINDS.Div and not dtype.startswith(("float", "complex"))):
         raise UnsupportedConstruct(f"the conflict resolution `{text}`")
-    return kind
+    return Combination(reduce, _INVERSES.get(kind, Combination.inverse))
 
 
 @dataclass
@@ -45,7 +59,7 @@ class Connector:
     view: View
     subset: Subset
     shape_is_one: list[bool]
-    reduce: Reduction | None = None
+    combine: Combination = Combination()
 
     @property
     def is_scalar(self) -> bool:
@@ -77,7 +91,8 @@ def connector(scope: Scope, memlet: Any) -> Connector:
     view = scope.view(memlet.data)
     descriptor = scope.sdfg.arrays[memlet.data]
     single = [scope.integer(s) == Const(1) for s in descriptor.shape]
-    return Connector(view, scope.subset(memlet.subset), single, reduction(memlet.wcr))
+    combine = combination(memlet.wcr, dtype_name(descriptor.dtype))
+    return Connector(view, scope.subset(memlet.subset), single, combine)
 
 
 class TaskletTranslator:
@@ -94,7 +109,7 @@ class TaskletTranslator:
         self.builder, self.scope, self.inputs, self.outputs = builder, scope, inputs, outputs
         self.types = types
         self.locals: dict[str, Load] = {}
-        self.names = Names(self._name, self._element)
+        self.names = Names(self._name, self._element, self._truncates)
 
     def run(self, node: Any) -> None:
         if node.language != dace.dtypes.Language.Python:
@@ -114,7 +129,7 @@ class TaskletTranslator:
         for statement in body:
             self._statement(statement)
         for name, value in deferred.items():
-            self._store(self.outputs[name].element(), value, self.outputs[name].reduce)
+            self._store(self.outputs[name].element(), value, self.outputs[name].combine)
 
     def _detach_inputs(self) -> None:
         """All inputs are read before anything is written."""
@@ -148,6 +163,12 @@ class TaskletTranslator:
             value = self.inputs[name]
             return value.element() if isinstance(value, Connector) else value
         return self.scope.name(name)
+
+    def _truncates(self, left: Expr, right: Expr) -> bool:
+        """Is the quotient one of integers that may be negative?"""
+        dtype = expression_dtype(Op("div", (left, right)), self.builder.buffers)
+        ranges = (interval(e, self.builder.ranges) for e in (left, right))
+        return dtype.startswith(("int", "uint")) and not all(r is not None and r[0] >= 0 for r in ranges)
 
     def _element(self, name: str, indices: tuple[Expr, ...]) -> Expr:
         value = self.inputs.get(name, self.outputs.get(name))
@@ -192,7 +213,7 @@ class TaskletTranslator:
             self.builder.assign(self.locals[name], value)
         elif name in self.outputs:
             out = self.outputs[name]
-            self._store(out.element(), value, out.reduce)
+            self._store(out.element(), value, out.combine)
         else:
             self.locals[name] = self.builder.local(name, value)
 
@@ -202,10 +223,10 @@ class TaskletTranslator:
         index = target.slice
         elements: Iterable[ast.expr] = index.elts if isinstance(index, ast.Tuple) else [index]
         indices = tuple(from_ast(e, self.names) for e in elements)
-        self._store(self.outputs[name].element(indices), value, self.outputs[name].reduce)
+        self._store(self.outputs[name].element(indices), value, self.outputs[name].combine)
 
-    def _store(self, target: Load, value: Expr, reduce: Reduction | None) -> None:
-        self.builder.assign(target, value, reduce)
+    def _store(self, target: Load, value: Expr, combine: Combination) -> None:
+        self.builder.assign(target, combine.inverse(value), combine.reduce)
 
 
 def _assigned(statement: ast.stmt) -> list[str]:
