@@ -1,6 +1,6 @@
 """The loop-nest IR, its normal form, and the program graph of a nest."""
 
-from gnnperf.nests.fusion import fuse_outermost, partition
+from gnnperf.nests.fusion import fuse_outermost
 from gnnperf.nests.ir import (
     Annotation,
     Buffer,
@@ -15,6 +15,7 @@ from gnnperf.nests.ir import (
     Symbol,
 )  # fmt: skip
 from gnnperf.nests.normalise import normalise
+from gnnperf.nests.partition import partition
 from gnnperf.nests.to_graph import nest_graph
 
 __all__ = [

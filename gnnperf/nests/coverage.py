@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from gnnperf.frontends.dace.tidy.facts import conjuncts
 from gnnperf.nests.affine import affine, constant, from_affine, simplify
-from gnnperf.nests.analysis import mentions, written
+from gnnperf.nests.analysis import conjuncts, mentions, written
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -134,14 +133,21 @@ def _widen_write(box: Box, loop: Loop) -> Box | None:
         return None
     (d,) = varying
     start, stop = (affine(e) for e in box[d])
-    if any(f.coefficient(loop.iterator) != 1 or _hidden(f, loop.iterator) for f in (start, stop)):
+    factors = {f.coefficient(loop.iterator) for f in (start, stop)}
+    if factors not in ({1}, {-1}) or any(_hidden(f, loop.iterator) for f in (start, stop)):
         return None
-    last = simplify(Op("sub", (loop.stop, Const(1))))
+    first, last = _ends(loop, factors.pop())
     ends = (
-        simplify(substitute(from_affine(start), {loop.iterator: loop.start})),
+        simplify(substitute(from_affine(start), {loop.iterator: first})),
         simplify(substitute(from_affine(stop), {loop.iterator: last})),
     )
     return (*box[:d], ends, *box[d + 1 :])
+
+
+def _ends(loop: Loop, factor: int) -> tuple[Expr, Expr]:
+    """The values of the iterator at which `factor * iterator` is least and greatest."""
+    last = simplify(Op("sub", (loop.stop, Const(1))))
+    return (loop.start, last) if factor > 0 else (last, loop.start)
 
 
 def _read_box(load: Load, loops: tuple[Loop, ...]) -> Box | None:
@@ -152,10 +158,10 @@ def _read_box(load: Load, loops: tuple[Loop, ...]) -> Box | None:
         for loop in reversed(loops):
             form = affine(low), affine(high)
             factors = {f.coefficient(loop.iterator) for f in form}
-            if any(_hidden(f, loop.iterator) for f in form) or not factors <= {0, 1}:
+            if any(_hidden(f, loop.iterator) for f in form) or not (factors <= {0, 1} or factors <= {0, -1}):
                 return None
-            last = simplify(Op("sub", (loop.stop, Const(1))))
-            low = simplify(substitute(low, {loop.iterator: loop.start}))
+            first, last = _ends(loop, sum(factors))
+            low = simplify(substitute(low, {loop.iterator: first}))
             high = simplify(substitute(high, {loop.iterator: last}))
         box.append((simplify(low), simplify(Op("add", (high, Const(1))))))
     return tuple(box)

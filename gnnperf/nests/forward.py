@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from gnnperf.nests.affine import affine, simplify
-from gnnperf.nests.analysis import Band, accesses, band, extent, written
+from gnnperf.nests.affine import affine, constant, simplify
+from gnnperf.nests.analysis import Band, accesses, band, extent, mentions, written
+from gnnperf.nests.coverage import flow
 from gnnperf.nests.dtypes import as_stored
 from gnnperf.nests.ir import (
     Buffer,
@@ -35,7 +37,7 @@ def forward_substitute(
     body: tuple[Node, ...], buffers: Mapping[str, Buffer], *, recompute: bool = False
 ) -> tuple[Node, ...]:
     """Replace loads of a transient by the expression that produced it, where that adds no work; with
-    `recompute`, also where it does.
+    `recompute`, also where it does. Inside loops, this treats the transients that only one loop touches.
 
     This undoes what NumPy-style code and fission introduce: one array temporary per operation.
     """
@@ -48,7 +50,19 @@ def forward_substitute(
             position = 0  # what fed only this producer may now be dead or used once
             continue
         position += 1
-    return tuple(nodes)
+    return tuple(
+        _inside(node, nodes[:i] + nodes[i + 1 :], buffers, recompute) for i, node in enumerate(nodes)
+    )
+
+
+def _inside(node: Node, others: list[Node], buffers: Mapping[str, Buffer], recompute: bool) -> Node:
+    """The body of a loop, where nothing but that body touches the transients that are substituted."""
+    if not isinstance(node, Loop):
+        return node
+    shared = {a.load.buffer for n in (*others, replace(node, body=())) for a in accesses(n)}
+    shared |= flow(node.body).exposed  # carried from one iteration to the next
+    private = {k: replace(b, transient=False) if k in shared else b for k, b in buffers.items()}
+    return replace(node, body=forward_substitute(node.body, private, recompute=recompute))
 
 
 def _pointwise_producer(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Band, Statement] | None:
@@ -191,6 +205,17 @@ def _safe_in_place(
             it: Op("sub", (use.indices[d], Const(off))) for d, (it, off) in inverse.items()
         }
         for load in loads(substitute(producer.value, values)):
-            if load.buffer == target.buffer and tuple(map(simplify, load.indices)) != target.indices:
+            same = load.buffer == target.buffer and tuple(map(simplify, load.indices)) == target.indices
+            if load.buffer == target.buffer and not same and not _never_meet(load, target, node):
                 return False
     return all(separates(target, lp) for lp in walk((node,)) if isinstance(lp, Loop))
+
+
+def _never_meet(one: Load, two: Load, node: Node) -> bool:
+    """Do all accesses of `one` lie beside all of `two` while `node` runs: in some dimension at a constant
+    distance, whatever the iteration?"""
+    iterators = [lp.iterator for lp in walk((node,)) if isinstance(lp, Loop)]
+    for a, b in zip(one.indices, two.indices, strict=True):
+        if constant(Op("sub", (a, b))) and not any(mentions(a, name) for name in iterators):
+            return True
+    return False

@@ -7,7 +7,8 @@ schedule is the normal form.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gnnperf.nests.affine import affine
@@ -23,8 +24,10 @@ from gnnperf.nests.analysis import (
     varies,
     written,
 )  # fmt: skip
+from gnnperf.nests.contraction import contract
 from gnnperf.nests.delinearise import delinearise
 from gnnperf.nests.forward import forward_substitute
+from gnnperf.nests.interchange import independent_outside
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -44,14 +47,16 @@ from gnnperf.nests.subscripts import canonical_subscripts
 
 def normalise(nest: LoopNest) -> LoopNest:
     """The normal form: canonical subscripts, maximal fission, forward substitution of scratch arrays,
-    reductions that own their initial value, stride-minimising loop order, no dead code."""
+    independent loops outside of sequential ones, reductions that own their initial value,
+    stride-minimising loop order, no scratch array for one element, no dead code."""
     body = tuple(canonical_subscripts(delinearise(canonical_subscripts(n))) for n in nest.body)
     body = tuple(part for node in body for part in fission(node, nest.buffers))
     body = forward_substitute(body, nest.buffers)
+    body = tuple(independent_outside(n, nest.buffers) for n in body)
     body = merge_initialisations(body, nest.buffers)
-    body = tuple(minimise_strides(n, nest.buffers) for n in body)
+    body, buffers = contract(tuple(minimise_strides(n, nest.buffers) for n in body), nest.buffers)
     used = {a.load.buffer for n in body for a in accesses(n)}
-    return LoopNest(nest.name, {k: b for k, b in nest.buffers.items() if k in used}, body, nest.parameters)
+    return LoopNest(nest.name, {k: b for k, b in buffers.items() if k in used}, body, nest.parameters)
 
 
 # --------------------------------------------------------------------------- fission
@@ -176,8 +181,8 @@ def _image(loops: tuple[Loop, ...], target: Load) -> tuple[object, ...] | None:
 
 
 def minimise_strides(node: Node, buffers: Mapping[str, Buffer]) -> Node:
-    """Order a band so that the smallest strides are innermost, as far as bounds and sequential
-    loops allow. Ties are broken by structure, never by names."""
+    """Order a band so that the smallest strides are innermost, as far as bounds and sequential loops
+    (which nothing passes) allow. Ties are broken by structure, never by names."""
     nest = band(node)
     inner = tuple(minimise_strides(n, buffers) if isinstance(n, Loop) else n for n in nest.body)
     if len(nest.loops) < 2 or not nest.is_perfect:
@@ -193,18 +198,21 @@ def minimise_strides(node: Node, buffers: Mapping[str, Buffer]) -> Node:
         total = sum(abs(s) if s is not None else 1 << 20 for s in steps)
         return (-far, -total, float(reduction), -float(size if size is not None else 0))
 
-    sequential = [i for i, lp in enumerate(nest.loops) if not lp.independent]
-    movable_from = sequential[-1] + 1 if sequential else 0
-    if sequential:  # keep order up to the last sequential loop; the rest may be permuted
-        head, tail = list(nest.loops[:movable_from]), list(nest.loops[movable_from:])
-    else:
-        head, tail = [], list(nest.loops)
     ordered: list[Loop] = []
-    remaining = sorted(tail, key=cost)
-    names = {lp.iterator for lp in tail}
+    for is_free, group in itertools.groupby(nest.loops, key=lambda lp: lp.independent):
+        run = list(group)
+        ordered += _sorted(run, cost) if is_free else run
+    return rebuild(ordered, inner)[0]
+
+
+def _sorted(loops: list[Loop], cost: Callable[[Loop], tuple[float, ...]]) -> list[Loop]:
+    """By cost, but no loop outside of those that its bounds depend on."""
+    ordered: list[Loop] = []
+    remaining = sorted(loops, key=cost)
+    names = {lp.iterator for lp in loops}
     while remaining:
         placed = {lp.iterator for lp in ordered}
         ready = next(lp for lp in remaining if bound_dependences(lp) & names <= placed)
         remaining.remove(ready)
         ordered.append(ready)
-    return rebuild([*head, *ordered], inner)[0]
+    return ordered

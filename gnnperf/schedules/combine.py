@@ -13,38 +13,39 @@ from dataclasses import replace
 from gnnperf.nests import LoopNest
 from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import Band, accesses, band, is_reduction, read, rebuild, written
+from gnnperf.nests.contraction import contract
 from gnnperf.nests.forward import forward_substitute
 from gnnperf.nests.ir import (
     Buffer,
     Expr,
-    Load,
     Loop,
     Node,
-    Statement,
     Symbol,
-    map_node,
     substitute_node,
 )
 
 
 def combine(how: str, nest: LoopNest) -> LoopNest:
-    """The nest with its top-level nests combined; `how` is "", "merge" or "inline"."""
-    if not how or len(nest.body) < 2:
+    """The nest with its top-level nests combined, and those inside sequential loops; `how` is "", "merge"
+    or "inline"."""
+    if not how:
         return nest
     body = forward_substitute(nest.body, nest.buffers, recompute=True) if how == "inline" else nest.body
-    return _merged(replace(nest, body=body))
+    body, buffers = contract(_merged(body, nest.buffers), nest.buffers)
+    return replace(nest, body=body, buffers=buffers)
 
 
-def _merged(nest: LoopNest) -> LoopNest:
+def _merged(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
     groups: list[Node] = []
-    for node in nest.body:
-        place = _place(groups, node, nest.buffers)
+    for node in body:
+        if isinstance(node, Loop) and not node.independent:
+            node = replace(node, body=_merged(node.body, buffers))
+        place = _place(groups, node, buffers)
         if place is None:
             groups.append(node)
         else:
             groups[place] = _joined(groups[place], node)
-    buffers = dict(nest.buffers)
-    return replace(nest, body=tuple(_scalars(n, groups, buffers) for n in groups), buffers=buffers)
+    return tuple(groups)
 
 
 def _place(groups: list[Node], node: Node, buffers: Mapping[str, Buffer]) -> int | None:
@@ -112,36 +113,3 @@ def _renamed(nest: Band, iterators: list[str]) -> tuple[Node, ...]:
 def _joined(first: Node, second: Node) -> Node:
     a, b = band(first), band(second)
     return rebuild(a.loops, (*a.body, *_renamed(b, a.iterators)))[0]
-
-
-def _scalars(node: Node, groups: list[Node], buffers: dict[str, Buffer]) -> Node:
-    """Scratch arrays that only one iteration of this node sees become local scalars."""
-    if not isinstance(node, Loop) or len(band(node).body) < 2:
-        return node
-    elsewhere = {name for other in groups if other is not node for name in _touched(other)}
-    for name in sorted(_touched(node) - elsewhere):
-        buffer = buffers[name]
-        cells = {a.load.indices for a in accesses(node) if a.load.buffer == name}
-        if not buffer.transient or buffer.scope == "local" or len(cells) != 1:
-            continue
-        if not _written_first(node, name) or not _is_injective(next(iter(cells)), band(node).iterators):
-            continue
-        scalar = f"{name}_here"
-        buffers[scalar] = Buffer(scalar, buffer.dtype, (), (), transient=True, scope="local")
-        node = map_node(node, lambda e, n=name, s=scalar: _as_scalar(e, n, s))  # type: ignore[misc]
-    return node
-
-
-def _as_scalar(expr: Expr, name: str, scalar: str) -> Expr:
-    return Load(scalar) if isinstance(expr, Load) and expr.buffer == name else expr
-
-
-def _written_first(node: Node, name: str) -> bool:
-    """Is the value that the iteration reads one that it wrote itself?"""
-    for statement in band(node).body:
-        assert isinstance(statement, Statement)
-        if statement.target.buffer == name:
-            return statement.reduce is None and statement.guard is None
-        if any(a.load.buffer == name for a in accesses(statement)):
-            return False
-    return False

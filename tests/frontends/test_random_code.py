@@ -10,10 +10,10 @@ from frontends.interpret import Interpreter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnnperf.frontends.dace.coverage import flow
 from gnnperf.frontends.dace.independence import mark_independent
 from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.nests import Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol
+from gnnperf.nests.coverage import flow
 
 SIZE = 5
 ARRAYS = ("x", "y")

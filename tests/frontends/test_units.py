@@ -35,6 +35,7 @@ def kernels(tools: tuple[Compiler, Runner]) -> dict[str, DaceKernel]:
     """Kernels whose sequential loops are never part of a unit, with captured inputs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finish, "SMALL_ITERATION", 0)
+        patch.setattr(finish, "CACHED_BYTES", 0)
         loaded = {name: load(name) for name in NAMES}
     for kernel in loaded.values():
         capture_inputs(kernel, *tools)

@@ -68,6 +68,21 @@ def test_softmax_is_one_unit() -> None:
     assert fused is not None and len(fused.body) == 1
 
 
+def test_an_expression_is_not_cut_in_two() -> None:
+    """Part of the second sweep reads the row that the first one has just made, but all of it is one value."""
+    n = 6
+    rows = {"i": n - 2, "j": n}
+    here, below = load("b", add("i", 1), "j"), load("b", add("i", 2), op("sub", n - 1, "j"))
+    items = [
+        loops(rows, assign(here, load("a", "i", "j"))),
+        loops(rows, assign(load("t", "i", "j"), mul(here, 2.0))),
+        loops(rows, assign(load("u", "i", "j"), add(load("t", "i", "j"), below))),
+        loops(rows, assign(load("a", add("i", 1), "j"), load("u", "i", "j"))),
+    ]
+    buffers = [array(x, n, n) for x in "ab"] + [array(x, n, n, transient=True) for x in "tu"]
+    assert partition([(n,) for n in items], {b.name: b for b in buffers}, {"a", "b"}) == [[0], [1, 2, 3]]
+
+
 def test_unrelated_items_are_units_of_their_own() -> None:
     n = 6
     example = nest(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -14,13 +15,21 @@ from gnnperf.frontends.dace.pieces import Nodes, Piece
 from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.frontends.dace.translate import Translator
 from gnnperf.nests.affine import evaluate
-from gnnperf.nests.analysis import accesses
+from gnnperf.nests.analysis import DTYPE_BYTES, accesses
+from gnnperf.nests.interchange import independent_outside
 from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Statement, map_expr, map_node
 
 SMALL_ITERATION = 100_000
 """A sequential loop whose iteration runs fewer statement instances than this becomes part of a unit:
-calling a tuned unit in every iteration would cost more than the iteration itself. Larger ones stay
-loops of the kernel, and units are made of their bodies."""
+calling a tuned unit in every iteration would cost more than the iteration itself."""
+
+CACHED_BYTES = 4 << 20
+"""So does one whose arrays stay in the cores' caches: which core has which part, and so how fast a nest
+runs, depends on the nests before it. Other loops stay loops of the kernel, and units are made of their
+bodies."""
+
+LONGEST_LOOP = 1e9
+"""Statement instances of a whole loop beyond which measuring it takes too long."""
 
 UNKNOWN_TRIPS = 32
 """Assumed trip count of a loop whose bounds depend on data."""
@@ -64,10 +73,22 @@ class Finisher:
 
     def is_worth_absorbing(self, nodes: Nodes) -> bool:
         """May a whole sequential loop be one item of a unit? (Parallel loops always.)"""
+        nodes = tuple(independent_outside(n, self.translator.buffers) for n in nodes)
         loops = [n for n in nodes if isinstance(n, Loop)]
         if any(lp.independent for lp in loops):
             return True
-        return max((self.instances(lp.body) for lp in loops), default=0) < SMALL_ITERATION
+        iteration = max((self.instances(lp.body) for lp in loops), default=0)
+        is_cached = self._touched_bytes(loops) <= CACHED_BYTES and self.instances(loops) <= LONGEST_LOOP
+        return iteration < SMALL_ITERATION or is_cached
+
+    def _touched_bytes(self, nodes: Iterable[Node]) -> int:
+        """Size of the arrays that nodes touch."""
+        total = 0
+        for name in {a.load.buffer for n in nodes for a in accesses(n)}:
+            buffer = self.translator.buffers[name]
+            shape = (s if isinstance(s, int) else self.value(s, {}) or 1 for s in buffer.shape)
+            total += math.prod(shape) * DTYPE_BYTES[buffer.dtype]
+        return total
 
     def instances(self, nodes: Iterable[Node], values: Mapping[str, int] | None = None) -> float:
         """Estimated number of statement executions."""

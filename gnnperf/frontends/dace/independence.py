@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.dace.coverage import flow
 from gnnperf.frontends.dace.views import Ranges, interval
 from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import DTYPE_BYTES, Access, accesses, mentions
+from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Statement, Symbol, walk
 
 Block = tuple[Node, ...]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.control_flow import Block, Element, For, Opaque, Sequence, sub_sequences
-from gnnperf.frontends.dace.coverage import Flow, flow
 from gnnperf.frontends.dace.translate import Translator
+from gnnperf.nests.coverage import Flow, flow
 from gnnperf.nests.ir import Buffer, Expr, Loop, Node, Symbol, loads, walk
 
 Nodes = tuple[Node, ...]

@@ -24,7 +24,6 @@ from gnnperf.frontends.dace.control_flow import (
     sub_sequences,
 )  # fmt: skip
 from gnnperf.frontends.dace.copies import copies_of
-from gnnperf.frontends.dace.coverage import flow
 from gnnperf.frontends.dace.dtypes import dtype_name, expression_dtype
 from gnnperf.frontends.dace.expressions import from_ast, parse_expression
 from gnnperf.frontends.dace.scope import Scope
@@ -32,6 +31,7 @@ from gnnperf.frontends.dace.tasklets import Connector, TaskletTranslator, connec
 from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.frontends.dace.views import Layout, View, everything, narrow, whole
 from gnnperf.nests.affine import constant, simplify
+from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Node, Op, Statement, Symbol, loads
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import dace
 
 from gnnperf.frontends.dace.control_flow import states_of
-from gnnperf.frontends.dace.coverage import flow
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.parts import Chain
 from gnnperf.frontends.dace.pieces import Nodes, Piece, parameter_names
@@ -19,6 +18,7 @@ from gnnperf.frontends.dace.state_graph import names_used, python_expression, su
 from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.nests import LoopNest, normalise, partition
 from gnnperf.nests.analysis import accesses, varies
+from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Loop, Node, Statement, walk
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, conjunction, conjuncts
-from gnnperf.nests.analysis import read, written
+from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, conjunction
+from gnnperf.nests.analysis import conjuncts, read, written
 from gnnperf.nests.ir import Node, Op, Statement, loads, reads
 
 

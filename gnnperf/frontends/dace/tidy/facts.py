@@ -75,15 +75,6 @@ def operations(expr: Expr) -> int:
     return own + sum(operations(c) for c in children(expr))
 
 
-def conjuncts(guard: Expr | None) -> list[Expr]:
-    """The conditions that a guard joins with `and`."""
-    if guard is None:
-        return []
-    if isinstance(guard, Op) and guard.name == "and":
-        return [c for a in guard.args for c in conjuncts(a)]
-    return [guard]
-
-
 def conjunction(terms: list[Expr]) -> Expr | None:
     result: Expr | None = None
     for term in terms:

@@ -11,14 +11,29 @@ from gnnperf.frontends.dace.tidy.facts import (
     Code,
     Counts,
     any_written,
-    conjuncts,
     operations,
     retarget,
 )
-from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Op, Statement, loads, map_node, reads, walk
+from gnnperf.nests.analysis import conjuncts
+from gnnperf.nests.ir import (
+    Const,
+    Expr,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Statement,
+    loads,
+    map_node,
+    reads,
+    subexpressions,
+    walk,
+)
 
-MAX_INDEX_OPERATIONS = 3
-"""Integer arithmetic up to this size is repeated rather than kept in a scalar: it is an address."""
+MAX_REPEATED_OPERATIONS = 3
+"""Arithmetic up to this size may be repeated rather than kept in a scalar."""
+
+_SIMPLE = frozenset("add sub mul neg".split())
 
 
 def split_versions(block: Block, outside: Counts, code: Code) -> Block:
@@ -114,11 +129,16 @@ def _guarded_alike(node: Node, name: str, guard: Expr | None) -> bool:
 
 
 def _is_cheap(producer: Statement, buffers: Buffers) -> bool:
-    """As cheap to repeat as to keep: a load, or integer arithmetic on at most one."""
-    if len(set(loads(producer.value))) > 1:
-        return False
-    is_integer = buffers[producer.target.buffer].dtype.startswith(("int", "uint"))
-    return operations(producer.value) <= (MAX_INDEX_OPERATIONS if is_integer else 0)
+    """As cheap to repeat as to keep: a load; a little integer arithmetic on at most one (an address); a
+    little arithmetic on the kernel's scalars (the compiler moves it out of loops)."""
+    found, count = set(loads(producer.value)), operations(producer.value)
+    if count == 0 or count > MAX_REPEATED_OPERATIONS:
+        return count == 0 and len(found) <= 1
+    if buffers[producer.target.buffer].dtype.startswith(("int", "uint")) and len(found) <= 1:
+        return True
+    scalars = all(not buffers[ld.buffer].shape and buffers[ld.buffer].scope == "global" for ld in found)
+    names = {e.name for e in subexpressions(producer.value) if isinstance(e, Op)}
+    return bool(found) and scalars and names <= _SIMPLE
 
 
 def _converted(value: Expr, dtype: str, buffers: Buffers) -> Expr:

@@ -1,0 +1,155 @@
+"""The split of a straight-line program into units: what is embedded, scheduled and replaced together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gnnperf.nests.analysis import accesses, read, written
+from gnnperf.nests.fusion import fuse_outermost
+from gnnperf.nests.ir import Buffer, LoopNest, Node
+from gnnperf.nests.normalise import normalise
+
+MAX_UNIT_ITEMS = 64
+"""Longer chains are cut: compile time and the search space grow faster than the gain."""
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A straight-line program: what every question about its units needs."""
+
+    items: Sequence[tuple[Node, ...]]
+    buffers: Mapping[str, Buffer]
+    live_out: set[str]
+    parameters: Mapping[str, int]
+    accept: Callable[[LoopNest], bool]
+    """May what items make together, in normal form, be one unit?"""
+
+    def flows(self, earlier: list[int], later: list[int]) -> bool:
+        """Later items touch what earlier ones write."""
+        return not self._names(earlier, written).isdisjoint(self._names(later, _touched))
+
+    def depends(self, earlier: list[int], later: list[int]) -> bool:
+        """Flow, anti or output dependence of later items on earlier ones."""
+        writes = self._names(later, written)
+        touches = writes | self._names(later, read)
+        return not (
+            self._names(earlier, written).isdisjoint(touches)
+            and self._names(earlier, read).isdisjoint(writes)
+        )
+
+    def one_unit(self, members: list[int]) -> bool:
+        """Do the items make something that is accepted, and not too much of it?"""
+        if sum(len(self.items[i]) for i in members) > MAX_UNIT_ITEMS:
+            return False
+        others = [i for i in range(len(self.items)) if i not in members]
+        outside = self.live_out | self._names(others, _touched)
+        scoped = {k: replace(b, transient=b.transient and k not in outside) for k, b in self.buffers.items()}
+        body = tuple(n for i in members for n in self.items[i])
+        return self.accept(normalise(LoopNest("unit", scoped, body, self.parameters)))
+
+    def _names(self, items: list[int], of: Callable[[Node], set[str]]) -> set[str]:
+        return {name for i in items for node in self.items[i] for name in of(node)}
+
+
+def _touched(node: Node) -> set[str]:
+    return {a.load.buffer for a in accesses(node)}
+
+
+def partition(
+    items: Sequence[tuple[Node, ...]],
+    buffers: Mapping[str, Buffer],
+    live_out: set[str],
+    parameters: Mapping[str, int] | None = None,
+) -> list[list[int]]:
+    """Units of a straight-line program: lists of item indices, in execution order.
+
+    Items of one unit need not be adjacent; executing the units in the order returned, and the items
+    of a unit in ascending order, respects every dependence of the original order. Items join when
+    data flows between them and the result is one nest or nests that can share their outermost loop;
+    those that are one nest come first, so that an expression is never cut in two.
+    `live_out`: buffers read after the program (everything that is not transient, at least).
+    """
+    known = parameters or {}
+    nests = _grouped(_Program(items, buffers, live_out, known, _is_one_nest))
+    whole = [tuple(n for i in members for n in items[i]) for members in nests]
+    units = _grouped(_Program(whole, buffers, live_out, known, _shares_a_loop))
+    return [sorted(i for position in unit for i in nests[position]) for unit in units]
+
+
+def _is_one_nest(nest: LoopNest) -> bool:
+    return len(nest.body) == 1
+
+
+def _shares_a_loop(nest: LoopNest) -> bool:
+    return _is_one_nest(nest) or fuse_outermost(nest) is not None
+
+
+def _grouped(program: _Program) -> list[list[int]]:
+    units: list[list[int]] = []
+    for index in range(len(program.items)):
+        home = _home(units, index, program)
+        if home is None:
+            units.append([index])
+        else:
+            units[home].append(index)
+    return _join(units, program)
+
+
+def _join(units: list[list[int]], program: _Program) -> list[list[int]]:
+    """Join units that data flows between: an item that starts a new value (an initial value, say) opens
+    a unit of its own, and what follows must not be cut off from what came before."""
+    joined = True
+    while joined:
+        joined = False
+        for later in range(1, len(units)):
+            for earlier in range(later - 1, -1, -1):
+                place = _joint_place(units, earlier, later, program)
+                members = sorted(units[earlier] + units[later])
+                if place is not None and program.one_unit(members):
+                    units[place] = members
+                    del units[later if place == earlier else earlier]
+                    joined = True
+                    break
+            if joined:
+                break
+    return units
+
+
+def _joint_place(units: list[list[int]], earlier: int, later: int, program: _Program) -> int | None:
+    """Where the two units may run as one: at the place of one of them, past what lies between."""
+    if not program.flows(units[earlier], units[later]):
+        return None
+    between = units[earlier + 1 : later]
+    if not any(program.depends(unit, units[later]) for unit in between):
+        return earlier
+    if not any(program.depends(units[earlier], unit) for unit in between):
+        return later
+    return None
+
+
+def _home(units: list[list[int]], index: int, program: _Program) -> int | None:
+    """The earliest-placed unit that item `index` may join, walking back until a dependence forbids."""
+    for position in range(len(units) - 1, -1, -1):
+        unit = units[position]
+        if program.flows(unit, [index]) and program.one_unit([*unit, index]):
+            return position
+        if program.depends(unit, [index]):
+            # The item cannot move before this unit, but an earlier, independent unit may move after it.
+            return _pull_forward(units, position, index, program)
+    return None
+
+
+def _pull_forward(units: list[list[int]], position: int, index: int, program: _Program) -> int | None:
+    """Let an earlier unit that feeds the item (typically an initial value) move behind the units
+    between, when none of them depends on it."""
+    for earlier in range(position - 1, -1, -1):
+        unit = units[earlier]
+        if not program.flows(unit, [index]):
+            continue
+        if any(program.depends(unit, later) for later in units[earlier + 1 :]):
+            continue
+        if program.one_unit([*unit, index]):
+            units.append(units.pop(earlier))
+            return len(units) - 1
+    return None
