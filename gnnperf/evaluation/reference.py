@@ -18,9 +18,12 @@ from gnnperf.training.efficiency import FAILURE
 
 @dataclass(frozen=True)
 class Reference:
-    """A corpus without the queries of a fold: first the `train` nests, then those for validation.
+    """What would be in a corpus without the queries of a fold: first the `train` nests, then those for
+    validation.
 
-    The measurements of the queries are not in it, so that no policy can look at them by mistake.
+    The measurements of the queries are not in it, so that no policy can look at them by mistake. Nor are
+    schedules that the searches of the queries alone came upon: that they were then tried on other nests, as
+    good foreign ones, would not have happened without the queries.
     """
 
     corpus: Corpus
@@ -29,7 +32,11 @@ class Reference:
     @staticmethod
     def of(corpus: Corpus, fold: Fold) -> Reference:
         nests = tuple(corpus.nests[i] for i in fold.reference)
-        measurements = {nest.digest: corpus.measurements[nest.digest] for nest in nests}
+        recorded = {nest.digest: corpus.measurements[nest.digest] for nest in nests}
+        found = {s for of_nest in recorded.values() for s, m in of_nest.items() if m.origin != "foreign"}
+        measurements = {
+            digest: {s: m for s, m in of_nest.items() if s in found} for digest, of_nest in recorded.items()
+        }
         return Reference(Corpus(nests, measurements, corpus.device, corpus.digest), len(fold.train))
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from evaluation.worlds import OWN, two_tastes
+from evaluation.worlds import OWN, line, two_tastes
 from synthetic import measurement, nest, nest_like, write_corpus
 
 from gnnperf.evaluation.policies import Proposal, make_policy
@@ -47,6 +47,24 @@ def test_a_reference_holds_nothing_of_its_queries(corpus: Corpus) -> None:
         assert len(reference.nests) == len(fold.reference) == len(reference.log_efficiency)
         stopping = [reference.nests[i] for i in reference.validation]
         assert stopping == [corpus.nests[i] for i in fold.validation]
+
+
+def test_what_only_a_query_found_is_not_known_though_others_tried_it(tmp_path: Path) -> None:
+    """ "mine" was found by the search of the query and then measured on all others; "ours" was found by
+    another nest, too."""
+    graphs = {family: nest_like([size]) for family, size in (("a", 8), ("b", 16), ("c", 32))}
+    lines = [
+        line(graph.digest, schedule, 0.5, origin="mutation" if family in found_by else "foreign")
+        for family, graph in graphs.items()
+        for schedule, found_by in (("mine", "a"), ("ours", "ac"))
+    ]
+    nests = [nest(graph, family) for family, graph in graphs.items()]
+    corpus = load_corpus(write_corpus(tmp_path, nests, lines))
+    known = {
+        corpus.nests[fold.queries[0]].family: Reference.of(corpus, fold).schedules
+        for fold in make_folds(corpus.nests, "family", 3, 0)
+    }
+    assert known == {"a": ["ours"], "b": ["mine", "ours"], "c": ["mine", "ours"]}
 
 
 @pytest.mark.parametrize("name", ["random", "constant", "lookup", "flat", "trees"])

@@ -14,9 +14,10 @@ PROFILE = {"runtime_s": 1e-3, "runtime_1_thread_s": 2e-3, "flops_share": 0.1, "b
 
 
 def line(digest: str, schedule: str, runtime_s: float | None, **changes: Any) -> dict[str, Any]:
-    """A measurement that differs in its last digits from all others, as those of other code do."""
+    """A measurement that differs in its last digits from all others, as those of other code do, of a
+    schedule that is a default, if nothing else is said."""
     unlike = None if runtime_s is None else runtime_s * (1 + 1e-6 * sum(map(ord, schedule)))
-    return measurement(digest, schedule, unlike, **changes)
+    return measurement(digest, schedule, unlike, **{"origin": "default", **changes})
 
 
 def two_tastes(folder: Path, own: Sequence[tuple[str, float]] = (), sizes: Sequence[int] = (64, 128)) -> Path:
