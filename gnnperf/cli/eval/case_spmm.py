@@ -1,0 +1,93 @@
+"""`gnnperf eval case-spmm`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.options import checkpoint_option
+from gnnperf.cli.output import Report, Verb, progress, to_json
+
+if TYPE_CHECKING:
+    from gnnperf.evaluation import BenchmarkResult
+
+
+@click.command("case-spmm", cls=Verb)
+@checkpoint_option
+@click.option(
+    "-k", default=3, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per product."
+)
+@click.option("--quick", is_flag=True, help="A tenth of the grid, timed briefly: a first look.")
+@click.option(
+    "--match", metavar="TEXT", help="Only the products whose names contain TEXT, as `banded in_cache`."
+)
+@click.option(
+    "--oracle", is_flag=True,
+    help="Also measure a list of the best known schedules, and show the best on each matrix.",
+)  # fmt: skip
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="Write the plot (PNG and SVG) and the document of --json.",
+)  # fmt: skip
+def case_spmm(
+    checkpoint: Path, k: int, quick: bool, match: str | None, oracle: bool, output: Path | None
+) -> Report:
+    """Sparse (CSR) times dense beside Intel MKL, SciPy and PyTorch.
+
+    Matrices of five structures, in and out of cache, fp32 and fp64, by dense ones of 16 to 256 columns. Ours
+    is what `gnnperf retrieve -k K --no-store` makes of the plain program; MKL is the inspector-executor, as
+    it ships and with its fast code path switched on, which it does not take by itself on CPUs of other
+    vendors. Everything is verified and timed in turn, in one run. MKL is an optional extra:
+    pip install 'gnnperf[mkl]'.
+    """
+    from gnnperf.errors import GnnperfError, InputError
+    from gnnperf.evaluation.cases import Effort, Released
+    from gnnperf.evaluation.spmm import SpmmResult, describe_setup, find_mkl, grid, run_product, summarise
+    from gnnperf.retrieval.output import check_output
+
+    find_mkl()
+    products, results = grid(quick and match is None), list[SpmmResult]()
+    chosen = [product for product in products if (match or "") in product.name]
+    if not chosen:
+        raise InputError(f"--match: expected a part of a name like {products[0].name!r}, got {match!r}")
+    if output is not None:
+        check_output(output)
+    effort = Effort(processes=1, budget_s=1.0) if quick else Effort()
+    released = Released.load(checkpoint)
+    settings = {**describe_setup(), "k": k, "quick": quick, "checkpoint": checkpoint, "effort": effort}
+    with progress("case-spmm", len(chosen)) as advance:
+        for product in chosen:
+            advance(0, product.name)
+            results.append(run_product(product, released, k, effort, oracle, lambda text: advance(0, text)))
+            advance(1)
+    result = summarise(results, settings)
+    if output is not None:
+        _write(output, result)
+    wrong = [line for found in results for line in found.case.wrong]
+    shown = replace(result, rows=[_shown(row) for row in result.rows])
+    report = replace(benchmark_report(result), view=benchmark_report(shown).view)
+    return replace(report, failure=GnnperfError("; ".join(wrong))) if wrong else report
+
+
+def _write(output: Path, result: BenchmarkResult) -> None:
+    from gnnperf.evaluation.spmm.plot import plot
+
+    (output / "case-spmm.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
+    for suffix in (".png", ".svg"):
+        title = f"gnnperf, {result.settings['threads']} threads, {result.settings['name']}"
+        plot(result.rows, title, output / f"case-spmm{suffix}")
+
+
+def _shown(row: dict[str, Any] | Any) -> dict[str, Any]:
+    """A row short enough for a terminal: schedules and intervals are in the document."""
+    cells = {name: row[name] for name in ("structure", "size", "dtype", "features")}
+    cells["ours us"] = row["ours_s"] and 1e6 * row["ours_s"]
+    for name in ("mkl_fastest", "mkl_shipped", "scipy", "torch"):
+        cells[f"vs {name}"] = row[f"vs_{name}"]
+    if row["oracle_s"] is not None:
+        cells["oracle"] = row["oracle_vs_mkl_fastest"]
+    return {**cells, "candidates": row["candidates_measured"], "note": row["note"]}
