@@ -30,6 +30,22 @@ def _spmm(dtype):
 spmm, spmm_f32 = _spmm(f64), _spmm(f32)
 
 
+def _product(dtype):
+    @dace.program
+    def product(indptr: i32[M + 1], indices: i32[NNZ], values: dtype[NNZ], X: dtype[N, F], Y: dtype[M, F]):
+        """Y = A X, A in CSR: nothing is read of Y."""
+        Y[:] = 0
+        for i in dace.map[0:M]:
+            for k in dace.map[indptr[i] : indptr[i + 1]]:
+                for f in dace.map[0:F]:
+                    Y[i, f] += values[k] * X[indices[k], f]
+
+    return product
+
+
+product, product_f32 = _product(f64), _product(f32)
+
+
 @dace.program
 def neighbour_sum(indptr: i32[M + 1], indices: i32[NNZ], X: f32[N, F], Y: f32[M, F]):
     """Sum of the features of all neighbours: SpMM with a pattern and no values, as in GNN layers."""
@@ -120,6 +136,21 @@ def block_matrix(M: int, N: int, NNZ: int, seed: int = 0) -> Csr:
     return _csr(rows.ravel(), columns.ravel(), (M, N), NNZ, seed)
 
 
+def diagonal_matrix(M: int, N: int, NNZ: int, seed: int = 0) -> Csr:
+    """Half of the entries on diagonals, as a stencil on a square grid has them, half anywhere."""
+    rng, width = np.random.default_rng(seed), max(3, round(N**0.5))
+    offsets = np.array([0, 1, -1, width, -width, 2, -2, 2 * width, -2 * width])[: max(1, NNZ // (2 * M))]
+    rows = np.repeat(np.arange(M), len(offsets))
+    columns = rows * N // M + np.tile(offsets, M)
+    inside = (columns >= 0) & (columns < N)
+    anywhere = max(0, NNZ - int(inside.sum()))
+    return _csr(
+        np.append(rows[inside], rng.integers(0, M, anywhere)),
+        np.append(columns[inside], rng.integers(0, N, anywhere)),
+        (M, N), NNZ, seed,
+    )  # fmt: skip
+
+
 # --------------------------------------------------------------------------- inputs
 
 
@@ -148,6 +179,8 @@ inputs_power_law = _products(power_law_matrix, np.float64)
 inputs_power_law_f32 = _products(power_law_matrix, np.float32)
 inputs_block = _products(block_matrix, np.float64)
 inputs_block_f32 = _products(block_matrix, np.float32)
+inputs_diagonal = _products(diagonal_matrix, np.float64)
+inputs_diagonal_f32 = _products(diagonal_matrix, np.float32)
 
 
 def inputs_neighbours(M: int, N: int, NNZ: int, F: int) -> dict[str, np.ndarray]:
