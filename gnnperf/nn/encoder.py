@@ -41,6 +41,9 @@ class EncoderConfig:
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
+        for name in ("width", "layers", "heads", "embedding_width"):
+            if getattr(self, name) < 1:
+                raise InputError(f"expected {name} of at least 1, got {name}={getattr(self, name)}")
         if self.width % self.heads:
             raise InputError(f"expected heads that divide width={self.width}, got heads={self.heads}")
 

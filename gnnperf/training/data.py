@@ -71,6 +71,8 @@ class CorpusDataModule(lightning.LightningDataModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        if batch_size < 1:
+            raise InputError(f"expected a batch_size of at least 1, got {batch_size}")
         self.folder = corpus
         self.held_out = {"validation": list(validation_families), "test": list(test_families)}
         self.batch_size = batch_size

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gnnperf.errors import InputError
 from gnnperf.nn import (
     ContrastiveLoss,
     EfficiencyLoss,
@@ -59,6 +60,14 @@ class RetrievalModule(lightning.LightningModule):
         profile_dropout: float = 0.5,
     ) -> None:
         super().__init__()
+        positive = {
+            "temperature": temperature,
+            "target_temperature": target_temperature,
+            "learning_rate": learning_rate,
+        }
+        for name, value in positive.items():
+            if not value > 0:
+                raise InputError(f"expected a {name} above 0, got {value}")
         self.encoder = Encoder(encoder)
         self.head = RetrievalHead(encoder.width, len(recipe_fields()), head)
         self.contrastive = ContrastiveLoss(temperature, target_temperature)

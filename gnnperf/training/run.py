@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import torch
 from jsonargparse import ArgumentError
-from lightning.pytorch.cli import LightningCLI
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI
 
 from gnnperf.errors import InputError
 from gnnperf.nn import Bundle, save_bundle
@@ -74,12 +76,15 @@ class TrainCLI(LightningCLI):
         """Those of LightningCLI but `predict`: `gnnperf embed` does that."""
         return {name: skip for name, skip in LightningCLI.subcommands().items() if name != "predict"}
 
-    def before_instantiate_classes(self) -> None:
-        """Without a checkpoint, `validate` and `test` would report on an untrained encoder."""
-        checkpoint = self._get(self.config, "ckpt_path")
-        if self.subcommand != "fit" and not checkpoint:
-            raise InputError(f"`{self.subcommand}` needs a trained encoder, got none; give --ckpt_path FILE")
-        if checkpoint and checkpoint not in CHECKPOINT_WORDS and not Path(checkpoint).is_file():
+    def parse_arguments(self, parser: LightningArgumentParser, args: ArgsType) -> None:
+        """Lightning opens the checkpoint next, and would not say which file it stumbles over. Without one,
+        `validate` and `test` would report on an untrained encoder."""
+        super().parse_arguments(parser, args)
+        subcommand = self.config["subcommand"]
+        checkpoint = self.config[subcommand].get("ckpt_path")
+        if subcommand != "fit" and not checkpoint:
+            raise InputError(f"`{subcommand}` needs a trained encoder, got none; give --ckpt_path FILE")
+        if checkpoint and checkpoint not in CHECKPOINT_WORDS and not is_zipfile(checkpoint):
             raise InputError(f"expected a checkpoint file, got {checkpoint}; give one written by `fit`")
 
     @property
@@ -134,8 +139,8 @@ def train(args: Sequence[str]) -> TrainingRun:
     try:
         with quiet_libraries():
             cli = TrainCLI(args)
-    except ArgumentError as error:
-        said = textwrap.shorten(str(error), 300, placeholder=" ...")
+    except (ArgumentError, MisconfigurationException) as error:
+        said = textwrap.shorten(str(error), 300, placeholder=" ...").rstrip(".")
         raise InputError(f"{said}; see `gnnperf train {args[0]} --help`") from error
     finally:
         close_wandb()

@@ -118,6 +118,10 @@ def test_help_of_a_subcommand_is_lightnings(capsys: pytest.CaptureFixture[str]) 
         (["--trainer.max_epochs=many"], "max_epochs.*Given value: many; see `gnnperf train fit --help`"),
         (["--model.depth=3"], "depth"),
         (["--model.encoder.heads=5"], "expected heads that divide width=32, got heads=5"),
+        (["--model.encoder.width=0"], "expected width of at least 1, got width=0"),
+        (["--model.learning_rate=0"], "expected a learning_rate above 0, got 0"),
+        (["--data.batch_size=0"], "expected a batch_size of at least 1, got 0"),
+        (["--trainer.max_epochs=-7"], "max_epochs.*-7; see `gnnperf train fit --help`"),
         (["-c", "missing.yaml"], "missing.yaml"),
     ],
 )
@@ -129,7 +133,11 @@ def test_user_mistakes_are_one_line(tmp_path: Path, args: list[str], message: st
 
 @pytest.mark.parametrize(
     ("more", "message"),
-    [([], "`test` needs a trained encoder"), (["--ckpt_path=none.ckpt"], "expected a checkpoint file")],
+    [
+        ([], "`test` needs a trained encoder"),
+        (["--ckpt_path=none.ckpt"], "expected a checkpoint file"),
+        ([f"--ckpt_path={__file__}"], "expected a checkpoint file"),
+    ],
 )
 def test_an_untrained_encoder_is_not_tested(tmp_path: Path, more: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
