@@ -65,6 +65,18 @@ def content_id(memory: Bytes) -> str:
     return f"{memory.nbytes:x}-{zlib.crc32(memory.data):08x}{zlib.adler32(memory.data):08x}"
 
 
+def describe(arrays: Mapping[str, NDArray[Any]], blobs: dict[str, Bytes]) -> dict[str, list[Any]]:
+    """[content id, dtype, shape, strides in bytes] of each, to send to another process; what the ids stand
+    for is added to `blobs`."""
+    described = {}
+    for name, array in arrays.items():
+        layout, memory = Layout.of(name, array), memory_of(name, array)
+        key = content_id(memory)
+        blobs[key] = memory
+        described[name] = [key, layout.dtype, layout.shape, layout.strides]
+    return described
+
+
 def aligned_empty(nbytes: int) -> Bytes:
     """uint8[nbytes] at a multiple of `ALIGNMENT`, from numpy's allocator (so, like a user's arrays,
     on huge pages when it is large)."""

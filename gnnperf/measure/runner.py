@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import gnnperf
 from gnnperf.devices import MachineLock
 from gnnperf.errors import MeasureError
-from gnnperf.measure.arrays import Bytes, Layout, as_arrays, content_id, memory_of
+from gnnperf.measure.arrays import Bytes, Layout, as_arrays, describe
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.library import CTYPES, Library
 from gnnperf.measure.measurement import Limits, Measurement, pool
@@ -151,18 +151,8 @@ class Runner:
         self, job: dict[str, Any], data: Mapping[str, NDArray[Any]], reference: Mapping[str, NDArray[Any]]
     ) -> tuple[dict[str, Any], list[Bytes]]:
         blobs: dict[str, Bytes] = {}
-
-        def described(arrays: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
-            layouts = {}
-            for name, array in arrays.items():
-                layout, memory = Layout.of(name, array), memory_of(name, array)
-                key = content_id(memory)
-                blobs[key] = memory
-                layouts[name] = [key, layout.dtype, layout.shape, layout.strides]
-            return layouts
-
-        job = {**job, "data": described(data)}
-        job["reference"] = described(reference) if job["verify"] else None
+        job = {**job, "data": describe(data, blobs)}
+        job["reference"] = describe(reference, blobs) if job["verify"] else None
         with self._guard:
             for last_try in (False, True):
                 if self._server is None:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 import gnnperf
 from gnnperf.devices import MachineLock
 from gnnperf.measure import Library, Measurement
-from gnnperf.measure.arrays import Bytes, Layout, as_arrays, content_id, memory_of
+from gnnperf.measure.arrays import Bytes, as_arrays, describe
 from gnnperf.measure.confine import available_threads, thread_environment
 from gnnperf.measure.measurement import pool
 from gnnperf.measure.protocol import receive, send
@@ -247,16 +247,6 @@ class Player:
 def _job(contender: Library | PythonFunction, problem: Problem) -> tuple[dict[str, Any], list[Any]]:
     """The first message to a contender, and the memory of its arrays."""
     blobs: dict[str, Bytes] = {}
-
-    def described(arrays: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
-        layouts = {}
-        for name, array in arrays.items():
-            layout, memory = Layout.of(name, array), memory_of(name, array)
-            key = content_id(memory)
-            blobs[key] = memory
-            layouts[name] = [key, layout.dtype, layout.shape, layout.strides]
-        return layouts
-
     library = contender.to_dict() if isinstance(contender, Library) else None
     function = None
     if isinstance(contender, PythonFunction):
@@ -264,8 +254,8 @@ def _job(contender: Library | PythonFunction, problem: Problem) -> tuple[dict[st
     job = {
         "library": library,
         "function": function,
-        "data": described(as_arrays(problem.data)),
-        "reference": described(problem.reference),
+        "data": describe(as_arrays(problem.data), blobs),
+        "reference": describe(problem.reference, blobs),
         "symbols": dict(problem.symbols),
         "outputs": list(problem.outputs),
         "inouts": list(problem.outputs),
