@@ -8,16 +8,6 @@ f32, f64 = dace.float32, dace.float64
 
 
 @dace.program
-def gemver(
-    A: f64[N, N], u1: f64[N], v1: f64[N], u2: f64[N], v2: f64[N], x: f64[N], y: f64[N], z: f64[N], w: f64[N]
-):
-    """A rank-two update and two products with the result, one of them transposed."""
-    A[:] = A + u1[:, None] * v1 + u2[:, None] * v2
-    x[:] = x + 0.01 * (y @ A) + z
-    w[:] = w + 0.01 * (A @ x)
-
-
-@dace.program
 def mvt(A: f64[N, N], x1: f64[N], x2: f64[N], y1: f64[N], y2: f64[N]):
     """x1 += A y1 and x2 += A^T y2."""
     x1[:] = x1 + A @ y1
@@ -28,26 +18,6 @@ def mvt(A: f64[N, N], x1: f64[N], x2: f64[N], y1: f64[N], y2: f64[N]):
 def three_mm(A: f64[M, K], B: f64[K, N], C: f64[N, P], D: f64[P, R], G: f64[M, R]):
     """G = (A B) (C D)."""
     G[:] = (A @ B) @ (C @ D)
-
-
-@dace.program
-def doitgen(A: f64[M, N, P], C: f64[P, P], out: f64[M, N, P]):
-    """The last axis of a three-dimensional array times a matrix."""
-    for r, q, p, s in dace.map[0:M, 0:N, 0:P, 0:P]:
-        out[r, q, p] += A[r, q, s] * C[s, p]
-
-
-def _mttkrp(dtype):
-    @dace.program
-    def mttkrp(X: dtype[M, N, K], B: dtype[N, R], C: dtype[K, R], A: dtype[M, R]):
-        """Matricised tensor times Khatri-Rao product, the kernel of CP decompositions."""
-        for i, r, j, k in dace.map[0:M, 0:R, 0:N, 0:K]:
-            A[i, r] += X[i, j, k] * B[j, r] * C[k, r]
-
-    return mttkrp
-
-
-mttkrp, mttkrp_f32 = _mttkrp(f64), _mttkrp(f32)
 
 
 @dace.program
@@ -78,14 +48,6 @@ def syr2k_lower(A: f64[M, K], B: f64[M, K], C: f64[M, M]):
 
 
 # --------------------------------------------------------------------------- statistics
-
-
-@dace.program
-def covariance(data: f64[M, N], cov: f64[N, N]):
-    """Covariance of the columns."""
-    centred = data - np.mean(data, axis=0)
-    for i, j, k in dace.map[0:N, 0:N, 0:M]:
-        cov[i, j] += centred[k, i] * centred[k, j] / (M - 1)
 
 
 @dace.program

@@ -9,24 +9,6 @@ f32, f64 = dace.float32, dace.float64
 # --------------------------------------------------------------------------- horizontal chains
 
 
-def _horizontal_diffusion(dtype):
-    @dace.program
-    def horizontal_diffusion(u: dtype[M, N, K], c: dtype[M, N, K], out: dtype[M, N, K]):
-        """Laplacian, limited fluxes, divergence: fourth-order diffusion, levels contiguous."""
-        lap = 4.0 * u[1:-1, 1:-1, :] - (u[2:, 1:-1, :] + u[:-2, 1:-1, :] + u[1:-1, 2:, :] + u[1:-1, :-2, :])
-        fx = lap[1:, 1:-1, :] - lap[:-1, 1:-1, :]
-        fx_limited = np.where(fx * (u[2:-1, 2:-2, :] - u[1:-2, 2:-2, :]) > 0, 0, fx)
-        fy = lap[1:-1, 1:, :] - lap[1:-1, :-1, :]
-        fy_limited = np.where(fy * (u[2:-2, 2:-1, :] - u[2:-2, 1:-2, :]) > 0, 0, fy)
-        flux = fx_limited[1:, :, :] - fx_limited[:-1, :, :] + fy_limited[:, 1:, :] - fy_limited[:, :-1, :]
-        out[2:-2, 2:-2, :] = u[2:-2, 2:-2, :] - c[2:-2, 2:-2, :] * flux
-
-    return horizontal_diffusion
-
-
-horizontal_diffusion, horizontal_diffusion_f32 = _horizontal_diffusion(f64), _horizontal_diffusion(f32)
-
-
 @dace.program
 def laplacian_of_laplacian(u: f64[M, N], lap: f64[M, N], out: f64[M, N]):
     """Two dependent five-point stencils on one level."""

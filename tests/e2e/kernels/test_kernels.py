@@ -65,11 +65,12 @@ def arrays(program: Any, symbols: dict[str, int]) -> Arrays:
 def small(symbols: dict[str, int]) -> dict[str, int]:
     """Distinct small sizes, so that exchanged axes do not go unnoticed."""
     special = {"NNZ": 30, "TSTEPS": 3, "STEPS": 3}
-    return {name: special.get(name, 6 + 2 * i) for i, name in enumerate(symbols)}
+    return {name: special.get(name, 8 + 2 * i) for i, name in enumerate(symbols)}
 
 
 def check_inputs(data: dict[str, Any], expected: Arrays) -> None:
-    assert {k: (v.shape, v.dtype) for k, v in data.items()} == expected
+    """What is given fits; what is left out is generated."""
+    assert {k: (v.shape, v.dtype) for k, v in data.items()} == {k: expected[k] for k in data}
 
 
 def run_as_python(program: Any, data: dict[str, Any], symbols: dict[str, int]) -> None:
@@ -125,4 +126,5 @@ def test_unseen_kernels_are_of_many_kinds() -> None:
     assert len(UNSEEN.UNSEEN) >= 12
     assert len({kind for _, kind, _, _ in UNSEEN.UNSEEN}) >= 9
     seen = {entry["kernel"].split(":")[1] for entry in ENTRIES}
-    assert not seen & {name for name, *_ in UNSEEN.UNSEEN}
+    unseen = {name for name, *_ in UNSEEN.UNSEEN}
+    assert not unseen & {name.removesuffix("_f32") for name in seen}
