@@ -16,8 +16,8 @@ from gnnperf.measure.library import Protocol
 from gnnperf.measure.subprocesses import Tools
 
 _STANDARD = (
-    "algorithm", "cmath", "complex", "cstddef", "cstdint", "cstdlib", "cstring", "limits", "memory", "type_traits",
-    "vector", "omp.h",
+    "algorithm", "cmath", "complex", "cstddef", "cstdint", "cstdlib", "cstring", "limits", "memory",
+    "type_traits", "vector", "omp.h",
 )  # fmt: skip
 _HEADERS: dict[Protocol, str] = {
     "plain": "".join(f"#include <{name}>\n" for name in _STANDARD),

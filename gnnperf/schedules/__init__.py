@@ -6,4 +6,14 @@ from gnnperf.schedules.features import recipe_features, recipe_fields
 from gnnperf.schedules.recipe import Recipe
 from gnnperf.schedules.space import DEFAULTS, mutate, random_recipe
 
-__all__ = ["DEFAULTS", "CppFunction", "Recipe", "apply", "emit", "mutate", "random_recipe", "recipe_features", "recipe_fields"]
+__all__ = [
+    "DEFAULTS",
+    "CppFunction",
+    "Recipe",
+    "apply",
+    "emit",
+    "mutate",
+    "random_recipe",
+    "recipe_features",
+    "recipe_fields",
+]
