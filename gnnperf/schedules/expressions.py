@@ -207,8 +207,6 @@ class Vector:
             return f"(-{args[0]})"
         if expr.name == "select":
             return f"({args[0]} ? {args[1]} : {args[2]})"
-        if expr.name == "exp" and self.dtype in ("float32", "float64"):
-            return f"vec_exp<{CTYPES[self.dtype]}, {self.lanes}>({args[0]})"
         lanewise = f"lanewise<{CTYPES[self.dtype]}, {self.lanes}>"
         if expr.name in _LANEWISE:
             return f"{lanewise}({args[0]}, [](auto x) {{ return {_CALLS[expr.name]}(x); }})"
