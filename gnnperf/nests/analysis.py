@@ -16,6 +16,7 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
+    expressions_of,
     loads,
     reads,
     subexpressions,
@@ -42,7 +43,7 @@ def accesses(node: Node) -> Iterator[Access]:
             yield from (Access(load, False) for load in reads(inner))
             yield Access(inner.target, True)
         else:
-            yield from (Access(load, False) for e in (inner.start, inner.stop) for load in loads(e))
+            yield from (Access(load, False) for e in expressions_of(inner) for load in loads(e))
 
 
 def written(node: Node) -> set[str]:
@@ -101,16 +102,16 @@ def varies(load: Load, iterator: str) -> bool:
 def extent(loop: Loop, parameters: Mapping[str, int] | None = None) -> int | None:
     """Constant trip count of a loop (with parameters bound), else None."""
     length = evaluate(Op("sub", (loop.stop, loop.start)), parameters or {})
-    return None if length is None else max(0, -(-length // loop.step))
+    return None if length is None or loop.condition is not None else max(0, -(-length // loop.step))
 
 
 def bound_dependences(loop: Loop) -> set[str]:
     """Names that the loop's bounds mention: it must stay inside the loops of those iterators."""
-    return {e.name for b in (loop.start, loop.stop) for e in subexpressions(b) if isinstance(e, Symbol)}
+    return {e.name for b in expressions_of(loop) for e in subexpressions(b) if isinstance(e, Symbol)}
 
 
 def is_data_dependent(loop: Loop) -> bool:
-    return any(True for bound in (loop.start, loop.stop) for _ in loads(bound))
+    return any(True for bound in expressions_of(loop) for _ in loads(bound))
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class Band:
 def band(node: Node) -> Band:
     stack: list[Loop] = []
     body: tuple[Node, ...] = (node,)
-    while len(body) == 1 and isinstance(body[0], Loop):
+    while len(body) == 1 and isinstance(body[0], Loop) and body[0].condition is None:
         stack.append(body[0])
         body = body[0].body
     return Band(tuple(stack), body)

@@ -17,6 +17,7 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
+    expressions_of,
     loads,
     reads,
     substitute,
@@ -79,7 +80,7 @@ class _Collector:
             if isinstance(node, Statement):
                 self.statement(node, here)
                 continue
-            self.read([ld for b in (node.start, node.stop) for ld in loads(b)], ())
+            self.read([ld for b in expressions_of(node) for ld in loads(b)], ())
             changed = written(node)
             self.forget(changed)
             for name, stores in self.block(node.body, (node,)).items():
@@ -125,6 +126,8 @@ class _Collector:
 
 def _widen_write(box: Box, loop: Loop) -> Box | None:
     """The union of a box over the loop's iterations, where that is a box."""
+    if loop.condition is not None:
+        return None
     varying = [d for d, ends in enumerate(box) if any(mentions(e, loop.iterator) for e in ends)]
     if not varying:  # written in every iteration: surely, if there is one
         span = constant(Op("sub", (loop.stop, loop.start)))

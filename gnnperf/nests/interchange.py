@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gnnperf.nests.analysis import accesses, band, bound_dependences, is_data_dependent, rebuild, written
 from gnnperf.nests.fusion import alignment, movable_outermost, same_range, share
-from gnnperf.nests.ir import Buffer, Loop, Node, loads
+from gnnperf.nests.ir import Buffer, Loop, Node, expressions_of, loads
 
 
 def independent_outside(node: Node, buffers: Mapping[str, Buffer]) -> Node:
@@ -42,7 +42,7 @@ def _shared_loop(sequential: Loop, buffers: Mapping[str, Buffer]) -> list[Loop] 
         for n in nodes
     ]  # fmt: skip
     stored = {name for n in nodes for name in written(n)}
-    if any(ld.buffer in stored for e in (sequential.start, sequential.stop) for ld in loads(e)):
+    if any(ld.buffer in stored for e in expressions_of(sequential) for ld in loads(e)):
         return None
     for lead in options[0] if options else []:
         chosen: list[Loop] = []

@@ -128,6 +128,8 @@ class Loop:
 
     `independent` is the frontend's promise that iterations may run in any order, apart from
     reductions (statements with `reduce` whose target does not vary with the iterator).
+    `condition` makes it a while loop: it is evaluated ahead of every iteration, and the loop ends
+    where it does not hold. Such a loop is not independent, and `band` does not look into it.
     `tile_level` is 0 for the loop over points and counts outwards for tile loops.
     """
 
@@ -139,6 +141,7 @@ class Loop:
     independent: bool = True
     annotation: Annotation | None = None
     tile_level: int = 0
+    condition: Expr | None = None
 
 
 Node: TypeAlias = Loop | Statement
@@ -174,7 +177,7 @@ class LoopNest:
     def inputs(self) -> list[str]:
         """Global buffers read before anything in the nest has written them, or read at all."""
         names = {load.buffer for s in self.statements() for load in reads(s)}
-        names |= {ld.buffer for lp in self.loops() for e in (lp.start, lp.stop) for ld in loads(e)}
+        names |= {ld.buffer for lp in self.loops() for e in expressions_of(lp) for ld in loads(e)}
         return sorted(n for n in names if self._is_argument(n))
 
     @property
@@ -228,6 +231,8 @@ def expressions_of(node: Node) -> Iterator[Expr]:
     """The expressions of a node itself, not of the nodes inside a loop."""
     if isinstance(node, Loop):
         yield from (node.start, node.stop)
+        if node.condition is not None:
+            yield node.condition
         return
     yield from (e for e in (node.target, node.value, node.init, node.guard) if e is not None)
 
@@ -255,6 +260,7 @@ def map_node(node: Node, f: Callable[[Expr], Expr]) -> Node:
             node,
             start=map_expr(node.start, f),
             stop=map_expr(node.stop, f),
+            condition=None if node.condition is None else map_expr(node.condition, f),
             body=tuple(map_node(n, f) for n in node.body),
         )
     target = map_expr(node.target, f)

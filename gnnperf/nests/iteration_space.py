@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from gnnperf.errors import InputError
 from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import is_data_dependent
-from gnnperf.nests.ir import Buffer, Expr, Loop, Op, Symbol, loads, symbols
+from gnnperf.nests.ir import Buffer, Expr, Loop, Op, Symbol, expressions_of, loads, symbols
 from gnnperf.nests.trip_counts import mean_trips
 
 Range = tuple[float, float]
@@ -59,7 +59,7 @@ def enter(
     by_name = {s.loop.iterator: s for s in around}
     drivers = {by_name[n] for e in (loop.start, loop.stop) for n in symbols(e) if n in by_name}
     data = is_data_dependent(loop)
-    if data or any(s.trips is None for s in drivers):
+    if data or loop.condition is not None or any(s.trips is None for s in drivers):
         trips = measured.get(loop.iterator)
     else:
         trips = mean_trips(loop, [s.loop for s in around], parameters)
@@ -72,7 +72,7 @@ def enter(
     )
     own.counters = {own: loop.step, **dict(_tile_counters(loop, trips, by_name))}
     own.governs = frozenset({own}).union(*(s.governs for s in drivers))
-    bounds = (loop.start, loop.stop)
+    bounds = tuple(expressions_of(loop))
     chosen = {s for e in bounds for s in influences(e, around, buffers)} if data else set()
     own.selects = frozenset(chosen).union(*(s.selects for s in drivers))
     return own

@@ -183,8 +183,12 @@ def _image(loops: tuple[Loop, ...], target: Load) -> tuple[object, ...] | None:
 def minimise_strides(node: Node, buffers: Mapping[str, Buffer]) -> Node:
     """Order a band so that the smallest strides are innermost, as far as bounds and sequential loops
     (which nothing passes) allow. Ties are broken by structure, never by names."""
+    if not isinstance(node, Loop):
+        return node
     nest = band(node)
-    inner = tuple(minimise_strides(n, buffers) if isinstance(n, Loop) else n for n in nest.body)
+    if not nest.loops:  # a while loop
+        return replace(node, body=tuple(minimise_strides(n, buffers) for n in node.body))
+    inner = tuple(minimise_strides(n, buffers) for n in nest.body)
     if len(nest.loops) < 2 or not nest.is_perfect:
         return rebuild(nest.loops, inner)[0]
     local = {k for k, b in buffers.items() if b.scope == "local"}

@@ -14,7 +14,7 @@ from gnnperf.graph.vocabulary import FLOPS, element_bytes
 from gnnperf.nests.access_function import AccessFunction, access_function, sizes
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import is_data_dependent
-from gnnperf.nests.ir import Expr, Load, Loop, LoopNest, Node, Op, Statement
+from gnnperf.nests.ir import Expr, Load, Loop, LoopNest, Node, Op, Statement, expressions_of
 from gnnperf.nests.iteration_space import Space, enter, is_register
 from gnnperf.nests.text import expression_text, statement_text
 from gnnperf.nests.totals import totals
@@ -91,7 +91,7 @@ class _Walk:
         )
         self.contain(index, around)
         place = _Place(around, None, {})
-        for bound in (loop.start, loop.stop):
+        for bound in expressions_of(loop):
             self.read(bound, place, index, role="bound")
         return space
 

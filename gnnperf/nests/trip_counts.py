@@ -23,7 +23,8 @@ MEASURED_SAMPLES = 1 << 20
 def measured_trip_counts(nest: LoopNest, data: Values) -> dict[str, float]:
     """Mean trip counts, by iterator, of the loops whose bounds depend on data.
 
-    data: arrays by buffer name; loops whose bounds read other buffers are left out. Exact up to
+    data: arrays by buffer name; loops whose bounds read other buffers, and while loops, are left out.
+    Exact up to
     about a million executions of a loop, sampled beyond. Loops that share an iterator's name share
     the mean of their means.
     """
@@ -31,6 +32,8 @@ def measured_trip_counts(nest: LoopNest, data: Values) -> dict[str, float]:
     for loop, around in _loops(nest.body, ()):
         chain = [*drivers(loop, around), loop]
         needed = {ld.buffer for lp in chain for e in (lp.start, lp.stop) for ld in loads(e)}
+        if any(lp.condition is not None for lp in chain):
+            continue
         if any(map(is_data_dependent, chain)) and needed <= data.keys():
             mean = mean_trips(loop, around, nest.parameters, data, MEASURED_SAMPLES)
             found.setdefault(loop.iterator, []).append(mean)

@@ -212,7 +212,10 @@ class Emitter:
     def header(self, loop: Loop) -> str:
         name = iterator_name(loop.iterator)
         step = f"++{name}" if loop.step == 1 else f"{name} += {loop.step}"
-        return f"for (int64_t {name} = {self.index(loop.start)}; {name} < {self.index(loop.stop)}; {step}) {{"
+        test = f"{name} < {self.index(loop.stop)}"
+        if loop.condition is not None:
+            test += f" && {self.scalar('int64').text(loop.condition)}"
+        return f"for (int64_t {name} = {self.index(loop.start)}; {test}; {step}) {{"
 
     def plain(self, loop: Loop, path: Path) -> None:
         annotation = loop.annotation

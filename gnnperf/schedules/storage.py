@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from gnnperf.nests.affine import evaluate, simplify
 from gnnperf.nests.analysis import DTYPE_BYTES, accesses, extent, varies
-from gnnperf.nests.ir import Expr, Loop, LoopNest, Node, Statement, loads, reads, substitute
+from gnnperf.nests.ir import Expr, Loop, LoopNest, Node, Statement, expressions_of, loads, reads, substitute
 from gnnperf.schedules.vectors import VECTOR_BYTES
 
 Path: TypeAlias = tuple[int, ...]
@@ -57,7 +57,7 @@ def _blocks(nest: LoopNest) -> dict[str, Path]:
         if isinstance(node, Statement):
             used, defined = {a.load.buffer for a in accesses(node)}, _defines(node)
         else:
-            used, defined = {ld.buffer for b in (node.start, node.stop) for ld in loads(b)}, None
+            used, defined = {ld.buffer for b in expressions_of(node) for ld in loads(b)}, None
         for name in used:
             buffer = nest.buffers[name]
             if buffer.scope == "global" and not buffer.transient:

@@ -7,7 +7,19 @@ from dataclasses import replace
 
 from gnnperf.nests.affine import constant
 from gnnperf.nests.analysis import DTYPE_BYTES, accesses, bound_dependences
-from gnnperf.nests.ir import Buffer, Load, Loop, LoopNest, Node, Reduction, Statement, loads, reads, walk
+from gnnperf.nests.ir import (
+    Buffer,
+    Load,
+    Loop,
+    LoopNest,
+    Node,
+    Reduction,
+    Statement,
+    expressions_of,
+    loads,
+    reads,
+    walk,
+)
 from gnnperf.nests.ranges import separates
 
 MAX_PRIVATE_BYTES = 1 << 28
@@ -115,7 +127,7 @@ def _loads(loop: Loop) -> Iterator[Load]:
         if isinstance(node, Statement):
             yield from reads(node)
         else:
-            yield from (load for bound in (node.start, node.stop) for load in loads(bound))
+            yield from (load for bound in expressions_of(node) for load in loads(bound))
 
 
 def access_counts(body: tuple[Node, ...]) -> dict[str, int]:

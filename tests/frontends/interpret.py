@@ -62,6 +62,8 @@ class Interpreter:
             steps = range(int(self.value(node.start)), int(self.value(node.stop)), node.step)
             for value in reversed(steps) if self.reverse and node.independent else steps:
                 self.symbols[node.iterator] = value
+                if node.condition is not None and not self.value(node.condition):
+                    break
                 for inner in node.body:
                     self._node(inner)
             self.symbols.pop(node.iterator, None)

@@ -362,6 +362,36 @@ def converge(A: f8[N], B: f8[N]):
 
 
 @dace.program
+def newton_root(x: f8[N], y: f8[N], steps: i8[1]):
+    """A while loop whose condition joins a scalar that nests compute and a counter."""
+    error = 1.0
+    turns = 0
+    y[:] = x
+    while error > 1e-9 and turns < 50:
+        z = 0.5 * (y + x / y)
+        error = np.max(np.abs(z - y))
+        y[:] = z
+        turns = turns + 1
+    steps[0] = turns
+
+
+@dace.program
+def collatz(x: i8[N], steps: i8[N]):
+    """A while loop in every iteration of a parallel one, behind a branch."""
+    for i in dace.map[0:N]:
+        value = x[i]
+        count = 0
+        if value > 1:
+            while value != 1:
+                if value % 2 == 0:
+                    value = value // 2
+                else:
+                    value = 3 * value + 1
+                count = count + 1
+        steps[i] = count
+
+
+@dace.program
 def early_exit(A: f8[N, M], B: f8[M]):
     for i in range(N):
         B[:] = B + A[i]
@@ -689,6 +719,10 @@ def make_signed(N: int) -> dict[str, Any]:
     return {"a": generator.integers(-20, 20, N), "b": generator.choice([-7, -2, 3, 5], N)}
 
 
+def make_starts(N: int) -> dict[str, Any]:
+    return {"x": np.arange(N)}
+
+
 def make_definite(N: int) -> dict[str, Any]:
     values = np.random.default_rng(2).random((N, N))
     return {"A": values @ values.T + N * np.eye(N)}
@@ -734,6 +768,8 @@ CASES: dict[str, dict[str, Any]] = {
     "top_branch": dict(N=6, flag=3),
     "where": dict(N=5, M=6),
     "converge": dict(N=7),
+    "newton_root": dict(N=9),
+    "collatz": dict(N=9),
     "early_exit": dict(N=6, M=5),
     "carried": dict(N=4, M=6),
     "cumulative": dict(N=5, M=4),
@@ -772,5 +808,5 @@ CASES: dict[str, dict[str, Any]] = {
 INPUTS = {
     "spmm": "make_csr", "spmv": "make_unsigned_csr", "spmv_map": "make_csr", "data_loop": "make_counts",
     "guarded_loop": "make_flags", "cholesky": "make_definite", "lu": "make_definite",
-    "signed_division": "make_signed",
+    "signed_division": "make_signed", "collatz": "make_starts",
 }  # fmt: skip

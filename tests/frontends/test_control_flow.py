@@ -8,7 +8,16 @@ from typing import Any
 import dace
 import pytest
 
-from gnnperf.frontends.dace.control_flow import Assign, Block, Branch, Element, For, Opaque, control_flow
+from gnnperf.frontends.dace.control_flow import (
+    Assign,
+    Block,
+    Branch,
+    Element,
+    For,
+    Opaque,
+    While,
+    control_flow,
+)
 
 
 def machine(*edges: tuple[str, str, str, dict[str, str]]) -> Any:
@@ -60,9 +69,15 @@ def test_counted_loops(start: str, condition: str, step: str, expected: tuple[st
     ("start", "condition", "step"),
     [("0", "i < 10", "2 * i"), ("0", "i != 10", "i + 1"), ("0", "k < 3", "i + 1")],
 )
-def test_other_loops_are_opaque_but_looked_into(start: str, condition: str, step: str) -> None:
-    opaque = only(control_flow(counted(start, condition, step)), Opaque)
-    assert any(isinstance(e, Block) and e.state.label == "body" for part in opaque.parts for e in part)
+def test_other_loops_are_while_loops(start: str, condition: str, step: str) -> None:
+    sequence = control_flow(counted(start, condition, step))
+    before = [e for e in sequence if isinstance(e, Assign)]
+    assert [e.values for e in before] == [{"i": start}]
+    loop = only(sequence, While)
+    assert ast.unparse(loop.test) == condition
+    stepped = only(loop.body, Assign)
+    assert stepped.values == {"i": step}
+    assert only(loop.body, Block).state.label == "body"
 
 
 def test_a_loop_has_an_entry_and_an_exit_of_its_own() -> None:

@@ -88,12 +88,15 @@ class _Interpreter:
     def loop(self, loop: Loop) -> Callable[[dict[str, int]], None]:
         start, stop = self.value(loop.start), self.value(loop.stop)
         initialise, body = self.initial_values(loop), self.block(loop.body)
+        goes_on = None if loop.condition is None else self.value(loop.condition)
 
         def run(env: dict[str, int]) -> None:
             initialise(env)
             values = range(int(start(env)), int(stop(env)), loop.step)
             for value in reversed(values) if self.backwards and loop.independent else values:
                 env[loop.iterator] = value
+                if goes_on is not None and not goes_on(env):
+                    break
                 body(env)
             env.pop(loop.iterator, None)
 

@@ -12,6 +12,9 @@ from gnnperf.frontends.dace.views import Layout, View, interval, whole
 from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Node, Op, Reduction, Statement, Symbol, loads
 
+MAX_TURNS = 1 << 62
+"""No while loop runs longer."""
+
 
 @dataclass
 class Builder:
@@ -108,6 +111,17 @@ class Builder:
         self.guard = guard
         if nodes:
             self.add(Loop(iterator, start, stop, tuple(nodes), step, independent))
+
+    def turns(self, condition: Expr, body: Callable[[], None]) -> None:
+        """A loop whose nodes `body()` makes, for as long as the condition holds."""
+        guard = self.guard
+        if guard is not None:  # elsewhere, there is no first turn
+            condition, self.guard = Op("and", (guard, condition)), None
+        with self.block() as nodes:
+            body()
+        self.guard = guard
+        turn = self.fresh("turn")
+        self.add(Loop(turn, Const(0), Const(MAX_TURNS), tuple(nodes), independent=False, condition=condition))
 
     def loops(
         self, names: Sequence[str], sizes: Sequence[Expr], body: Callable[[tuple[Expr, ...]], None]

@@ -39,6 +39,15 @@ class For:
 
 
 @dataclass
+class While:
+    """`while test`."""
+
+    test: ast.expr
+    body: Sequence
+    states: list[State]
+
+
+@dataclass
 class Branch:
     """Exclusive arms: (condition, what runs where it holds)."""
 
@@ -48,14 +57,14 @@ class Branch:
 
 @dataclass
 class Opaque:
-    """Control flow without a translation (while, break, several exits); its parts may have one."""
+    """Control flow without a translation (break, return, several exits); its parts may have one."""
 
     reason: str
     parts: list[Sequence]
     states: list[State]
 
 
-Element: TypeAlias = Block | Assign | For | Branch | Opaque
+Element: TypeAlias = Block | Assign | For | While | Branch | Opaque
 Sequence: TypeAlias = list[Element]
 
 
@@ -82,7 +91,7 @@ def states_of(element: Element) -> list[State]:
 
 def sub_sequences(element: Element) -> Iterator[Sequence]:
     """The sequences directly inside an element."""
-    if isinstance(element, For):
+    if isinstance(element, For | While):
         yield element.body
     elif isinstance(element, Branch):
         yield from (body for _, body in element.arms)
@@ -143,11 +152,11 @@ def _loop(graph: StateGraph, entry: State, header: State) -> tuple[Sequence, Sta
         body.insert(0, Assign(dict(into[0].data.assignments)))
     start = dict(sdfg.edges_between(entry, header)[0].data.assignments)
     latch = latches[0].data.assignments
-    try:
-        iterator, step = _increment(start, latch)
-        stop, closed = _bound(into[0].data.condition, iterator, step)
-    except UnsupportedConstruct as reason:
-        return [Opaque(str(reason), [body], states)], after
+    counter = _counter(start, latch, into[0].data.condition)
+    if counter is None:
+        test = python_expression(into[0].data.condition.as_string)
+        return [*([Assign(start)] if start else []), While(test, body, states)], after
+    iterator, step, stop, closed = counter
     if isinstance(body[-1], Assign) and iterator in body[-1].values:  # the loop itself steps it
         body[-1].values.pop(iterator)
         if not body[-1].values:
@@ -157,8 +166,20 @@ def _loop(graph: StateGraph, entry: State, header: State) -> tuple[Sequence, Sta
     return [*others, For(iterator, first, stop, closed, step, body, states)], after
 
 
-def _increment(start: dict[str, str], latch: dict[str, str]) -> tuple[str, int]:
-    """The variable that is initialised before the loop and stepped by a constant."""
+def _counter(
+    start: dict[str, str], latch: dict[str, str], condition: Any
+) -> tuple[str, int, ast.expr, bool] | None:
+    """The variable that counts a loop's iterations, its step, the bound, and whether that belongs to the
+    range: it is initialised before the loop, stepped by a constant, and compared with the bound."""
+    for name, step in _stepped(start, latch):
+        bound = _bound(condition, name, step)
+        if bound is not None:
+            return name, step, *bound
+    return None
+
+
+def _stepped(start: dict[str, str], latch: dict[str, str]) -> Iterator[tuple[str, int]]:
+    """Variables that are initialised before a loop and stepped by a constant, with their steps."""
     for name in start.keys() & latch.keys():
         step: int | None = None
         match python_expression(latch[name]):
@@ -170,8 +191,7 @@ def _increment(start: dict[str, str], latch: dict[str, str]) -> tuple[str, int]:
                 value = _integer(right)
                 step = None if value is None else -value
         if step:
-            return name, step
-    raise UnsupportedConstruct("a while loop, or a loop without a constant step")
+            yield name, step
 
 
 def _integer(tree: ast.expr) -> int | None:
@@ -185,7 +205,7 @@ def _integer(tree: ast.expr) -> int | None:
 _MIRRORED: dict[type, type] = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
 
 
-def _bound(condition: Any, iterator: str, step: int) -> tuple[ast.expr, bool]:
+def _bound(condition: Any, iterator: str, step: int) -> tuple[ast.expr, bool] | None:
     tree = python_expression(condition.as_string)
     if isinstance(tree, ast.Compare) and len(tree.ops) == 1:
         left, op, right = tree.left, type(tree.ops[0]), tree.comparators[0]
@@ -194,7 +214,7 @@ def _bound(condition: Any, iterator: str, step: int) -> tuple[ast.expr, bool]:
         wanted = (ast.Lt, ast.LtE) if step > 0 else (ast.Gt, ast.GtE)
         if isinstance(left, ast.Name) and left.id == iterator and op in wanted:
             return right, op in (ast.LtE, ast.GtE)
-    raise UnsupportedConstruct(f"the loop condition `{ast.unparse(tree)}`")
+    return None
 
 
 def _branch(graph: StateGraph, state: State) -> tuple[Element, State | None]:

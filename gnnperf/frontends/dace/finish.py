@@ -32,7 +32,7 @@ LONGEST_LOOP = 1e9
 """Statement instances of a whole loop beyond which measuring it takes too long."""
 
 UNKNOWN_TRIPS = 32
-"""Assumed trip count of a loop whose bounds depend on data."""
+"""Assumed trip count of a while loop, or of one whose bounds depend on data."""
 
 
 class Finisher:
@@ -105,6 +105,8 @@ class Finisher:
 
     def trips(self, loop: Loop, values: Mapping[str, int]) -> int:
         """Estimated trip count of a loop."""
+        if loop.condition is not None:
+            return UNKNOWN_TRIPS
         start, stop = self.value(loop.start, values), self.value(loop.stop, values)
         if start is None or stop is None:
             return UNKNOWN_TRIPS

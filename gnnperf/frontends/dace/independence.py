@@ -35,6 +35,8 @@ def mark_independent(body: Block, buffers: Mapping[str, Buffer], ranges: Ranges)
 
 
 def _independent(loop: Loop, root: Block, buffers: Mapping[str, Buffer], ranges: Ranges) -> bool:
+    if loop.condition is not None:
+        return False
     inside = list(accesses(loop))
     own = {a.load.buffer for a in inside if buffers[a.load.buffer].scope == "local"}
     if own:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gnnperf.frontends.dace.control_flow import Assign, Block, Branch, For, Opaque
+from gnnperf.frontends.dace.control_flow import Assign, Block, Branch, For, Opaque, While
 from gnnperf.frontends.dace.pieces import Piece, parameter_names
 from gnnperf.frontends.dace.state_graph import names_in, names_used
 from gnnperf.nests.ir import Buffer
@@ -30,7 +30,7 @@ class Liveness:
     def _annotate_inner(self, piece: Piece, after: frozenset[str]) -> None:
         for body in piece.inner:
             match piece.element:
-                case For():
+                case For() | While():
                     self.annotate(body, self._around_loop(piece, after))
                 case Opaque(states=states):
                     self.annotate(body, after | self._touched(states))
@@ -52,6 +52,8 @@ class Liveness:
                 return after | self._touched([state])
             case For(iterator=iterator, start=start):
                 return (self._around_loop(piece, after) - {iterator}) | self._only(names_in(start))
+            case While():
+                return self._around_loop(piece, after)
             case Branch(arms=arms):
                 live = after | self._only(n for test, _ in arms for n in names_in(test))
                 for body in piece.inner:
@@ -63,9 +65,10 @@ class Liveness:
 
     def _around_loop(self, piece: Piece, after: frozenset[str]) -> frozenset[str]:
         """What is live where the loop's condition is tested."""
-        assert isinstance(piece.element, For)
-        bounds = self._only(n for e in (piece.element.start, piece.element.stop) for n in names_in(e))
-        live = after | bounds
+        loop = piece.element
+        assert isinstance(loop, For | While)
+        tests = (loop.start, loop.stop) if isinstance(loop, For) else (loop.test,)
+        live = after | self._only(n for e in tests for n in names_in(e))
         while True:
             new = live | self.annotate(piece.inner[0], live)
             if new == live:

@@ -9,7 +9,7 @@ from typing import Any
 from dace.sdfg import nodes as dn
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.dace.control_flow import Assign, Block, Element, For, Opaque, states_of
+from gnnperf.frontends.dace.control_flow import Assign, Block, Element, For, Opaque, While, states_of
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.pieces import Nodes, Piece, iterators
 from gnnperf.frontends.dace.translate import assigned_symbols
@@ -22,8 +22,8 @@ class Chain:
     pieces: list[Piece]
     nodes: list[Nodes]
     live_after: frozenset[str]
-    enclosing: list[For]
-    """Sequential loops of the kernel around the chain, outermost first."""
+    enclosing: list[Element]
+    """Loops of the kernel around the chain (and control flow that may be one), outermost first."""
     assigned: dict[str, str] = field(default_factory=dict)
     """Symbols set before the chain, with the expressions they were set to last."""
 
@@ -37,7 +37,10 @@ class Skipped:
 
 
 def parts(
-    finisher: Finisher, pieces: list[Piece], enclosing: list[For], assigned: dict[str, str] | None = None
+    finisher: Finisher,
+    pieces: list[Piece],
+    enclosing: list[Element],
+    assigned: dict[str, str] | None = None,
 ) -> Iterator[Chain | Skipped | Any]:
     """What a program consists of, in program order: chains, parts that stay as they are, and nested
     SDFGs to look into."""
@@ -64,7 +67,8 @@ def parts(
             yield nested
         elif piece.reason is not None and isinstance(piece.element, (Block, Opaque)):
             yield Skipped(_label(piece.element), piece.reason)
-        around = [*enclosing, piece.element] if isinstance(piece.element, For) else enclosing
+        is_loop = isinstance(piece.element, For | While | Opaque)
+        around = [*enclosing, piece.element] if is_loop else enclosing
         for body in piece.inner:
             yield from parts(finisher, body, around, known)
     yield from close()
@@ -84,7 +88,7 @@ def _nested(element: Element) -> Any | None:
 def _absorbed(finisher: Finisher, piece: Piece) -> Nodes | None:
     if piece.nodes is None:
         return None
-    if isinstance(piece.element, For):
+    if isinstance(piece.element, For | While):
         set_inside = assigned_symbols([piece.element]) | iterators(piece.element)
         if not set_inside.isdisjoint(piece.live_after):
             return None  # its counter, or another symbol, is read after the loop
@@ -93,7 +97,7 @@ def _absorbed(finisher: Finisher, piece: Piece) -> Nodes | None:
     except UnsupportedConstruct as reason:
         piece.reason = str(reason)
         return None
-    is_loop = isinstance(piece.element, For) or _nested(piece.element) is not None
+    is_loop = isinstance(piece.element, For | While) or _nested(piece.element) is not None
     if is_loop and not finisher.is_worth_absorbing(nodes):
         return None
     return nodes

@@ -6,10 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.dace.control_flow import Block, Element, For, Opaque, Sequence, sub_sequences
+from gnnperf.frontends.dace.control_flow import (
+    Block,
+    Element,
+    For,
+    Opaque,
+    Sequence,
+    While,
+    sub_sequences,
+)
 from gnnperf.frontends.dace.translate import Translator
 from gnnperf.nests.coverage import Flow, flow
-from gnnperf.nests.ir import Buffer, Expr, Loop, Node, Symbol, loads, walk
+from gnnperf.nests.ir import Buffer, Loop, Node, expressions_of, loads, symbols, walk
 
 Nodes = tuple[Node, ...]
 
@@ -38,7 +46,7 @@ def build(translator: Translator, sequence: Sequence) -> list[Piece]:
 
 def _piece(translator: Translator, element: Element) -> Piece:
     piece = Piece(element, inner=[build(translator, s) for s in sub_sequences(element)])
-    if isinstance(element, (Block, For)):
+    if isinstance(element, Block | For | While):
         try:
             piece.nodes = translator.item(element)
             piece.flow = flow(piece.nodes)
@@ -57,25 +65,9 @@ def iterators(element: Element) -> set[str]:
 
 def parameter_names(nodes: Iterable[Node]) -> set[str]:
     """Free symbols: neither iterators of the nodes' own loops nor numbers."""
-    bound: set[str] = set()
-    used: set[str] = set()
-    for top in nodes:
-        for node in walk((top,)):
-            if isinstance(node, Loop):
-                bound.add(node.iterator)
-                expressions: list[Expr | None] = [node.start, node.stop]
-            else:
-                expressions = [node.target, node.value, node.guard, node.init]
-            for expr in expressions:
-                if expr is not None:
-                    used |= _symbol_names(expr)
-    return used - bound
-
-
-def _symbol_names(expr: Expr) -> set[str]:
-    found = {expr.name} if isinstance(expr, Symbol) else set()
-    children = getattr(expr, "args", None) or getattr(expr, "indices", ())
-    return found.union(*(_symbol_names(c) for c in children)) if children else found
+    inner = [n for top in nodes for n in walk((top,))]
+    bound = {n.iterator for n in inner if isinstance(n, Loop)}
+    return {name for n in inner for e in expressions_of(n) for name in symbols(e)} - bound
 
 
 def bounding_arrays(nodes: Iterable[Node], buffers: Mapping[str, Buffer]) -> set[str]:

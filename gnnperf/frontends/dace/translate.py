@@ -3,6 +3,7 @@ as IR nodes."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from gnnperf.frontends.dace.control_flow import (
     For,
     Opaque,
     Sequence,
+    While,
     control_flow,
     sub_sequences,
 )  # fmt: skip
@@ -122,6 +124,8 @@ class _ItemTranslator:
                     self._assign_symbols(scope, values)
                 case For():
                     self._for(scope, element)
+                case While(test=test, body=body):
+                    self._while(scope, test, body)
                 case Branch(arms=arms):
                     self._branch(scope, arms)
                 case Opaque(reason=reason):
@@ -176,6 +180,10 @@ class _ItemTranslator:
         scope.symbols.pop(loop.iterator, None)
         if saved is not None:
             scope.symbols[loop.iterator] = saved
+
+    def _while(self, scope: Scope, test: ast.expr, body: Sequence) -> None:
+        """Symbols that the body assigns have storage (see `symbol_storage`), which the test reads anew."""
+        self.builder.turns(from_ast(test, scope.names), lambda: self.elements(scope, body))
 
     def _branch(self, scope: Scope, arms: list[tuple[Any, Sequence]]) -> None:
         conditions = [from_ast(test, scope.names) for test, _ in arms]

@@ -10,7 +10,7 @@ from typing import Any
 
 import dace
 
-from gnnperf.frontends.dace.control_flow import states_of
+from gnnperf.frontends.dace.control_flow import For, states_of
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.parts import Chain
 from gnnperf.frontends.dace.pieces import Nodes, Piece, parameter_names
@@ -198,7 +198,8 @@ def representative_values(chain: Chain, finisher: Finisher) -> dict[str, int]:
         if found is not None:
             values[name] = found
     for loop in chain.enclosing:
-        values[loop.iterator] = finisher.middle(loop, values)
+        if isinstance(loop, For):
+            values[loop.iterator] = finisher.middle(loop, values)
     return values
 
 

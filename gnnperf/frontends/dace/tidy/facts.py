@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gnnperf.nests.analysis import accesses
-from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Op, children, loads, map_node
+from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Op, children, expressions_of, loads, map_node
 
 Block = tuple[Node, ...]
 
@@ -53,7 +53,7 @@ class Code:
         return counts
 
     def bounds(self, loop: Loop) -> Counts:
-        return Counts(Counter(ld.buffer for b in (loop.start, loop.stop) for ld in loads(b)))
+        return Counts(Counter(ld.buffer for b in expressions_of(loop) for ld in loads(b)))
 
     def total(self, nodes: Iterable[Node]) -> Counts:
         result = Counts()

@@ -23,6 +23,7 @@ from gnnperf.nests.ir import (
     Node,
     Op,
     Statement,
+    expressions_of,
     loads,
     map_node,
     reads,
@@ -119,7 +120,7 @@ def _guarded_alike(node: Node, name: str, guard: Expr | None) -> bool:
         return True
     for inner in walk((node,)):
         if isinstance(inner, Loop):
-            if any(ld.buffer == name for b in (inner.start, inner.stop) for ld in loads(b)):
+            if any(ld.buffer == name for b in expressions_of(inner) for ld in loads(b)):
                 return False
         elif (
             any(ld.buffer == name for ld in reads(inner)) and conjuncts(inner.guard)[: len(wanted)] != wanted
