@@ -38,11 +38,8 @@ class Folders:
         """What queries are answered from. Raises InputError."""
         from gnnperf.training.corpus import load_corpus
 
-        return (
-            corpus.measurements
-            if self.trials is None
-            else load_corpus(self.trials, corpus.device).measurements
-        )
+        judge = corpus if self.trials is None else load_corpus(self.trials, corpus.device)
+        return judge.measurements
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ def replay_all(
     """
     # Not forked: a fork of a process with threads, such as torch's, may deadlock.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, _start, (folders,))
+    pool = ProcessPoolExecutor(workers, context, _start, (folders, os.getpid()))
     try:
         futures = {pool.submit(_work, task): at for at, task in enumerate(tasks)}
         answers: dict[int, list[Answer]] = {}
@@ -136,9 +133,12 @@ _trials: Measurements
 """Of a worker process."""
 
 
-def _start(folders: Folders) -> None:
+def _start(folders: Folders, parent: int) -> None:
     """Begin a worker: one thread per process, said before any library reads it, and the corpora."""
     os.environ["OMP_NUM_THREADS"] = "1"
+    from gnnperf.measure.confine import die_with_parent
+
+    die_with_parent(parent)
     global _corpus, _trials
     _corpus = folders.load()
     _trials = folders.load_trials(_corpus)

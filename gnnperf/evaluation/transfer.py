@@ -13,11 +13,11 @@ import torch
 import gnnperf
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.confidence import Trust
-from gnnperf.evaluation.policies import POLICIES, make_policy
+from gnnperf.evaluation.policies import LEARNING, POLICIES
 from gnnperf.evaluation.replay import Answer, Folders, Task, replay_all
 from gnnperf.evaluation.scores import ALL, Scores, table_row
 from gnnperf.evaluation.splits import SplitName, make_folds
-from gnnperf.training import Corpus
+from gnnperf.training import Corpus, CorpusNest
 
 KS = (1, 3, 5, 10)
 ROWS = (
@@ -71,29 +71,29 @@ class ReplaySettings:
         folds = make_folds(corpus.nests, self.split, self.folds, self.seed)
         tasks = []
         for policy in sorted(self.policies, key=list(POLICIES).index, reverse=True):
-            seeds = self.seeds if make_policy(policy, corpus).learns else 1
-            for seed in range(self.seed, self.seed + seeds):
+            for seed in self._seeds if policy in LEARNING else self._seeds[:1]:
                 tasks += [Task(policy, fold, number, seed) for number, fold in enumerate(folds)]
         return tasks
 
+    @property
+    def _seeds(self) -> range:
+        return range(self.seed, self.seed + self.seeds)
+
     def describe(self, folders: Folders, corpus: Corpus) -> dict[str, Any]:
         """What a result was made with and from."""
-        held_out: dict[int, set[str]] = {}
-        for task in self.tasks(corpus):
-            held_out[task.number] = {self._group(corpus, i) for i in task.fold.queries}
+        folds = make_folds(corpus.nests, self.split, self.folds, self.seed)
         return {
             "corpus": folders.corpus,
             "corpus_digest": corpus.digest,
             "measurements": corpus.measurement_count,
             "device": corpus.device,
             "split": self.split,
-            "held_out": [sorted(held_out[number]) for number in sorted(held_out)],
-            "seeds": list(range(self.seed, self.seed + self.seeds)),
+            "held_out": [sorted({self._group(corpus.nests[i]) for i in fold.queries}) for fold in folds],
+            "seeds": list(self._seeds),
             "versions": {"gnnperf": gnnperf.__version__, "torch": torch.__version__},
         }
 
-    def _group(self, corpus: Corpus, position: int) -> str:
-        nest = corpus.nests[position]
+    def _group(self, nest: CorpusNest) -> str:
         if self.split == "family":
             return nest.family
         return " ".join([nest.kernel, *(f"{name}={value}" for name, value in nest.symbols.items())])

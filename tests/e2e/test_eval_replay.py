@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -86,12 +88,23 @@ def test_no_trials_is_one_line(shell: Shell, corpus: Path, tmp_path: Path) -> No
     assert "--no-trials" in done.stderr
 
 
-def test_interrupted_it_ends_its_processes(shell: Shell, corpus: Path) -> None:
+@pytest.fixture
+def replaying(shell: Shell, corpus: Path) -> Iterator[subprocess.Popen[str]]:
+    """A long replay whose workers have begun."""
     running = shell.start("eval", "transfer", "--corpus", corpus, "--policy", "ours", "--folds", 8)
-    wait_until(lambda: any("spawn_main" in command for command in shell.processes()))
-    os.killpg(running.pid, signal.SIGINT)
-    stdout, stderr = running.communicate(timeout=PATIENCE_S)
-    assert running.returncode == 130
+    wait_until(lambda: sum("spawn_main" in command for command in shell.processes()) == 2)
+    yield running
+    wait_until(lambda: not shell.processes())
+
+
+def test_interrupted_it_ends_its_processes(replaying: subprocess.Popen[str]) -> None:
+    os.killpg(replaying.pid, signal.SIGINT)
+    stdout, stderr = replaying.communicate(timeout=PATIENCE_S)
+    assert replaying.returncode == 130
     assert stdout == ""
     assert stderr.splitlines()[-1] == "gnnperf: interrupted; nothing was reported"
-    wait_until(lambda: not shell.processes())
+
+
+def test_killed_it_leaves_no_process_behind(replaying: subprocess.Popen[str]) -> None:
+    replaying.kill()
+    replaying.communicate(timeout=PATIENCE_S)

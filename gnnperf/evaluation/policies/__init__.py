@@ -11,7 +11,7 @@ from importlib import import_module
 from gnnperf.evaluation.policies.policy import Policy, Proposal, Ranker
 from gnnperf.training import Corpus
 
-__all__ = ["POLICIES", "Policy", "Proposal", "Ranker", "make_policy"]
+__all__ = ["LEARNING", "POLICIES", "Policy", "Proposal", "Ranker", "make_policy"]
 
 POLICIES: Mapping[str, str] = {
     "random": "chance.Chance",
@@ -24,6 +24,8 @@ POLICIES: Mapping[str, str] = {
     "oracle": "oracle.Oracle",
 }
 """In the order of the table: name -> module and class below this package."""
+LEARNING = frozenset({"trees", "regression", "ours"})
+"""Those whose answers depend on a seed."""
 
 
 def make_policy(name: str, corpus: Corpus) -> Policy:

@@ -12,8 +12,6 @@ from gnnperf.training import CorpusNest
 class Chance:
     """Every order of the pool is equally likely; replay gives the expectation over them."""
 
-    learns = False
-
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
         def rank(query: CorpusNest, pool: Sequence[str]) -> Proposal:
             return Proposal(pool, ordered=False)

@@ -20,8 +20,6 @@ class Constant:
     the mean of the best so far, which is what k trials give.
     """
 
-    learns = False
-
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
         column = {schedule: at for at, schedule in enumerate(reference.schedules)}
 

@@ -51,8 +51,6 @@ class Standardised:
 class Flat:
     """Nearest by standardised flat features."""
 
-    learns = False
-
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
         locate = Standardised(reference.nests)
         points = locate(reference.nests)

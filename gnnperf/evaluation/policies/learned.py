@@ -27,8 +27,6 @@ NEIGHBOURS = 24
 class Learned:
     """One training; asked without the dynamic profiles of nests, and with them."""
 
-    learns = True
-
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
         bundle = _train(reference, seed)
         return {

@@ -15,8 +15,6 @@ class Lookup:
     many nodes and edges, the one nearest in size: its schedules, fastest first. Else nothing: the baseline.
     """
 
-    learns = False
-
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
         return {"exact lookup": _Table(reference)}
 

@@ -14,8 +14,6 @@ class Oracle:
     """Knows what every schedule of the pool gives: the bound of all policies. It alone is given the whole
     corpus."""
 
-    learns = False
-
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
 

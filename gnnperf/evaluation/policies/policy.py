@@ -31,12 +31,7 @@ class Ranker(Protocol):
 
 
 class Policy(Protocol):
-    """A way of choosing schedules, with whatever it learns from the reference nests.
-
-    learns: whether the result depends on the seed.
-    """
-
-    learns: bool
+    """A way of choosing schedules, with whatever it learns from the reference nests."""
 
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
         """One ranker per row of the table, by the name of the row."""

@@ -19,8 +19,6 @@ from gnnperf.training.regression import fit_regression
 class Regression:
     """The encoder of `gnnperf.training.regression`, with the same retrieval as the other baselines."""
 
-    learns = True
-
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
         nests = reference.nests
         encoder = fit_regression(nests[: reference.train], nests[reference.train :], seed)

@@ -21,8 +21,6 @@ ROUNDS = 400
 class Trees:
     """Predicts ln efficiency of (nest, recipe); schedules are tried by falling prediction."""
 
-    learns = True
-
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
         table = reference.log_efficiency
         locate = Standardised(reference.nests)
