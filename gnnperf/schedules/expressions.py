@@ -32,7 +32,7 @@ _INFIX = {
 }  # fmt: skip
 _CALLS = {
     "min": "gp_min", "max": "gp_max", "floordiv": "gp_floordiv", "mod": "gp_mod", "sign": "gp_sign",
-    "abs": "gp_abs", "pow": "std::pow", "sqrt": "std::sqrt", "exp": "std::exp", "log": "std::log",
+    "abs": "gp_abs", "pow": "std::pow", "sqrt": "std::sqrt", "exp": "gp_exp", "log": "std::log",
     "floor": "std::floor", "ceil": "std::ceil", "conj": "gp_conj", "real": "gp_real", "imag": "gp_imag",
     **{f: f"std::{f}" for f in "tanh sinh cosh sin cos tan asin acos atan atan2".split()},
 }  # fmt: skip
@@ -40,7 +40,7 @@ _LANEWISE = frozenset("sqrt exp log abs tanh sin cos".split())
 
 PRELUDE = "".join(
     Path(__file__).with_name(name).read_text(encoding="utf-8")
-    for name in ("prelude.hpp", "functions.hpp", "complex.hpp")
+    for name in ("prelude.hpp", "complex.hpp", "functions.hpp")
 )
 """What emitted code includes and calls."""
 

@@ -32,7 +32,7 @@ template <class T, class Bits, int degree> inline T gp_exp_of(T x) {
   // In integers, as -ffast-math may take it that nothing is infinite or NaN.
   constexpr Bits infinity = Bits(2 * limits::max_exponent - 1) << (limits::digits - 1);
   const Bits given = gp_bits<Bits>(x), magnitude = given & std::numeric_limits<Bits>::max();
-  const Bits scaled = gp_bits<Bits>(p) + (Bits(n) << (limits::digits - 1));
+  const Bits scaled = gp_bits<Bits>(p) + Bits(n) * (Bits(1) << (limits::digits - 1));
   const Bits small = x < low ? 0 : scaled, large = x > high ? infinity : small;
   return gp_bits<T>(magnitude > infinity ? given : large);
 }

@@ -67,7 +67,23 @@ template <class T, int... L>
 inline vec<T, sizeof...(L)> gather_lanes(const T* p, int64_t stride, std::integer_sequence<int, L...>) {
   return vec<T, sizeof...(L)>{p[L * stride]...};  // a loop over lanes would go through memory
 }
+template <int bytes> struct index_of_size {};
+template <> struct index_of_size<1> { typedef int8_t type; };
+template <> struct index_of_size<2> { typedef int16_t type; };
+template <> struct index_of_size<4> { typedef int32_t type; };
+template <> struct index_of_size<8> { typedef int64_t type; };
+// Every second element: two loads and a shuffle. The second load ends with the last element that is wanted.
+template <class T, int... L>
+inline vec<T, sizeof...(L)> every_second(const T* p, std::integer_sequence<int, L...>) {
+  constexpr int N = sizeof...(L);
+  using index = typename index_of_size<sizeof(T)>::type;
+  const vec<T, N> low = load<N>(p), high = load<N>(p + N - 1);
+  return __builtin_shuffle(low, high, vec<index, N>{(L < N / 2 ? 2 * L : 2 * L + 1)...});
+}
 template <int N, class T> inline vec<T, N> gather(const T* p, int64_t stride) {
+  if constexpr (N > 1 && std::is_arithmetic<T>::value) {
+    if (stride == 2) return every_second(p, std::make_integer_sequence<int, N>());
+  }
   return gather_lanes(p, stride, std::make_integer_sequence<int, N>());
 }
 template <class T, class V> inline void store(T* p, V v) { std::memcpy(p, &v, sizeof v); }

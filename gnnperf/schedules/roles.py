@@ -9,12 +9,16 @@ from gnnperf.nests.analysis import (
     Band,
     accesses,
     bound_dependences,
+    extent,
     is_data_dependent,
     is_reduction,
     stride,
     varies,
 )
 from gnnperf.nests.ir import Buffer, Loop
+
+LANES = 8
+"""Iterations below which a reduction is too short for vectors along it (of doubles, in 64 bytes)."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Roles:
     pinned: frozenset[str]
     """Iterators that other loops' bounds depend on: they cannot be unrolled and jammed."""
     contiguous: str
-    """The role, p or r, along which more accesses are contiguous."""
+    """The role, p or r, along which fewer accesses are scattered."""
     is_contraction: bool
     """A reduction with spatial reuse (matrix products, convolutions): blocking pays."""
 
@@ -47,6 +51,20 @@ def assign_roles(band: Band, buffers: Mapping[str, Buffer], own: frozenset[str] 
         steps = [(stride(a.load, loop.iterator, buffers), a.is_write) for a in found]
         return sum(1.0 + 0.5 * write for step, write in steps if step == 1)
 
+    def scattered(loop: Loop) -> int:
+        """Accesses that vectors along a loop would gather, in every step of the reduction: those that do not
+        change with it are hoisted."""
+        steps = [
+            stride(a.load, loop.iterator, buffers)
+            for a in found
+            if any(varies(a.load, lp.iterator) for lp in reductions)
+        ]
+        return sum(step not in (0, 1) for step in steps)
+
+    def reused_vectors(loop: Loop) -> int:
+        """Accesses whose vectors along p serve all iterations of a loop."""
+        return sum(varies(a.load, p.iterator) and not varies(a.load, loop.iterator) for a in found)
+
     def reuse(loop: Loop) -> int:
         return sum(1 for a in found if a.load.indices and not varies(a.load, loop.iterator))
 
@@ -62,7 +80,12 @@ def assign_roles(band: Band, buffers: Mapping[str, Buffer], own: frozenset[str] 
     if rest:
         q = max(
             rest,
-            key=lambda lp: (lp.iterator not in pinned, reuse(lp) if reductions else 0, position[lp.iterator]),
+            key=lambda lp: (
+                lp.iterator not in pinned,
+                reused_vectors(lp) if reductions and vectorisable else 0,
+                reuse(lp) if reductions else 0,
+                position[lp.iterator],
+            ),
         )
         by_role["q"] = (q.iterator,)
         by_role["P"] = tuple(lp.iterator for lp in rest if lp is not q)
@@ -70,9 +93,9 @@ def assign_roles(band: Band, buffers: Mapping[str, Buffer], own: frozenset[str] 
         r = max(reductions, key=lambda lp: (is_data_dependent(lp), unit_strides(lp), position[lp.iterator]))
         by_role["r"] = (r.iterator,)
         by_role["R"] = tuple(lp.iterator for lp in reductions if lp is not r)
-    strides = {lp.iterator: unit_strides(lp) for lp in band.loops}
-    across = {role: sum(strides[name] for name in by_role[role]) for role in "pr"}
-    contiguous = "r" if by_role["r"] and (not by_role["p"] or across["r"] > across["p"]) else "p"
+    contiguous = "r" if reductions and not vectorisable else "p"
+    if reductions and vectorisable and (extent(r) or LANES) >= LANES and scattered(r) < scattered(p):
+        contiguous = "r"
     contraction = bool(reductions) and any(
         varies(a.load, reductions[0].iterator) and any(not varies(a.load, lp.iterator) for lp in spatial)
         for a in found

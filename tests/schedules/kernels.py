@@ -459,6 +459,26 @@ def every_other(m: int = 9, n: int = 40) -> LoopNest:
     return nest("strided", [array("A", m, n), array("B", m, n)], loop("i", m, inner, step=2))
 
 
+def every_second(m: int = 7, n: int = 45, dtype: str = "float64") -> LoopNest:
+    """Two elements of every row at a time are added; the rows end with the last that is read."""
+    first, second = load("A", "i", mul(2, "j")), load("A", "i", add(mul(2, "j"), 2))
+    buffers = [array("A", m, 2 * n + 1, dtype=dtype), array("B", m, n, dtype=dtype)]
+    return nest(
+        "decimated", buffers, loops({"i": m, "j": n}, assign(load("B", "i", "j"), add(first, second)))
+    )
+
+
+def strided_convolution(f: int = 6, c: int = 3, h: int = 4, w: int = 21, dtype: str = "float64") -> LoopNest:
+    """3x3 with stride two, channels first."""
+    image = load("X", "c", add(mul(2, "h"), "r"), add(mul(2, "w"), "s"))
+    body = accumulate(load("Y", "f", "h", "w"), mul(image, load("K", "f", "c", "r", "s")))
+    buffers = [
+        array("X", c, 2 * h + 1, 2 * w + 1, dtype=dtype), array("K", f, c, 3, 3, dtype=dtype),
+        array("Y", f, h, w, dtype=dtype),
+    ]  # fmt: skip
+    return nest("conv2d", buffers, loops({"f": f, "h": h, "w": w, "c": c, "r": 3, "s": 3}, body))
+
+
 def permutation(shape: tuple[int, ...], order: tuple[int, ...]) -> LoopNest:
     names = "abcd"[: len(shape)]
     target = load("B", *(names[d] for d in order))
@@ -477,6 +497,8 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "gemm_complex": Kernel(matrix_product(9, 13, 7, dtype="complex128")),
         "batched": Kernel(batched_product()),
         "conv2d": Kernel(examples.conv2d(2, 5, 3, 18, 3)),
+        "conv2d_strided": Kernel(strided_convolution()),
+        "conv2d_strided_fp32": Kernel(strided_convolution(w=37, dtype="float32")),
         "contraction_9_deep": Kernel(examples.contraction(2)),
         "gemv": Kernel(matrix_vector(19, 43)),
         "gemv_transposed": Kernel(matrix_vector(19, 43, transposed=True)),
@@ -546,6 +568,8 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "far_choice": Kernel(far_choice()),
         "mask": Kernel(mask()),
         "every_other": Kernel(every_other()),
+        "every_second": Kernel(every_second()),
+        "every_second_uint8": Kernel(every_second(n=70, dtype="uint8")),
         "transpose": Kernel(permutation((21, 35), (1, 0))),
         "permute_3d": Kernel(permutation((5, 9, 19), (2, 0, 1))),
         "permute_4d": Kernel(permutation((3, 5, 7, 11), (3, 1, 0, 2))),

@@ -23,7 +23,8 @@ NAMES = (
     "reductions-add_all", "reductions-max_bool", "reductions-polynomial", "units-softmax",
     "units-dense_layer", "units-locals", "sparse-spmm", "sparse-spmv", "sparse-histogram",
     "elementwise-stencil2d", "elementwise-integers", "elementwise-far_choice", "dense-strictly_upper",
-    "elementwise-views", "elementwise-permute_3d", "extremes-empty_reduction",
+    "elementwise-views", "elementwise-permute_3d", "extremes-empty_reduction", "dense-conv2d_strided",
+    "elementwise-every_second", "elementwise-every_second_uint8",
 )  # fmt: skip
 RECIPES = 2
 

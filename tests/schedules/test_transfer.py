@@ -19,6 +19,7 @@ from schedules.kernels import (
     product_and_bias,
     reduce_axis,
     softmax,
+    strided_convolution,
     triangular,
 )
 from schedules.running import build, call, differences
@@ -83,6 +84,31 @@ def test_roles_of_a_convolution() -> None:
     assert roles.by_role["p"] == ("f",)
     assert set(roles.by_role["R"] + roles.by_role["r"]) == {"r", "s", "c"}
     assert set(roles.by_role["P"] + roles.by_role["q"]) == {"n", "h", "w"}
+
+
+def test_vectors_of_an_image_are_reused_by_all_filters() -> None:
+    """Channels first: what is contiguous is the image, so the loop over filters is the one with reuse."""
+    roles = roles_of(strided_convolution())
+    assert (roles.by_role["p"], roles.by_role["q"]) == (("w",), ("f",))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "along"),
+    [
+        (matrix_product(64, 96, 80), "p"),  # C += A[i, k] B[k, j]: rows of B
+        (matrix_product(64, 96, 80, b="jk"), "r"),  # dot products of rows
+        (matrix_product(64, 96, 80, a="ki", b="jk"), "p"),  # neither: then no sum across lanes
+        (matrix_vector(19, 43), "r"),
+        (matrix_vector(19, 43, transposed=True), "p"),
+        (reduce_axis("k", "add"), "r"),  # the sums are contiguous, but stay in registers
+        (reduce_axis("k", "add", (5, 40, 3)), "p"),  # too short
+        (reduce_axis("i", "max"), "p"),
+        (examples.spmm(15, 11, 60, 19), "p"),
+        (strided_convolution(), "p"),
+    ],
+)
+def test_vectors_run_along_what_is_contiguous_inside_the_reduction(kernel: LoopNest, along: str) -> None:
+    assert roles_of(kernel).contiguous == along
 
 
 def test_roles_do_not_depend_on_names() -> None:
