@@ -2,6 +2,7 @@
 
 `for k: (for i: ...; for i: ...)`, a sweep along k of columns i that never meet, becomes
 `for i: for k: ...; ...`: one column after the other, or all columns at once on as many threads.
+Products of matrices stay whole: row by row, every row would read the other matrix again.
 """
 
 from __future__ import annotations
@@ -9,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gnnperf.nests.analysis import accesses, band, bound_dependences, is_data_dependent, rebuild, written
+from gnnperf.nests.analysis import (
+    Band,
+    accesses,
+    band,
+    bound_dependences,
+    is_data_dependent,
+    rebuild,
+    varies,
+    written,
+)
 from gnnperf.nests.fusion import alignment, movable_outermost, same_range, share
 from gnnperf.nests.ir import Buffer, Loop, Node, expressions_of, loads
 
@@ -38,6 +48,7 @@ def _shared_loop(sequential: Loop, buffers: Mapping[str, Buffer]) -> list[Loop] 
         [
             lp for lp in movable_outermost(band(n), buffers)
             if bound_dependences(lp).isdisjoint(outer) and not is_data_dependent(lp)
+            and not _shares_matrix(lp, band(n))
         ]
         for n in nodes
     ]  # fmt: skip
@@ -59,6 +70,15 @@ def _shared_loop(sequential: Loop, buffers: Mapping[str, Buffer]) -> list[Loop] 
         if len(chosen) == len(nodes):
             return chosen
     return None
+
+
+def _shares_matrix(loop: Loop, nest: Band) -> bool:
+    """Do all iterations of a loop read one array that two other loops run over?"""
+    others = [lp.iterator for lp in nest.loops if lp is not loop]
+    return any(
+        not varies(a.load, loop.iterator) and sum(varies(a.load, name) for name in others) > 1
+        for s in nest.statements if s.reduce for a in accesses(s)
+    )  # fmt: skip
 
 
 def _places(

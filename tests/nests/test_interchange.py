@@ -12,7 +12,7 @@ from nests.examples import accumulate, add, array, assign, load, loop, mul, nest
 from nests.interpret import interpret, random_memory
 from schedules.running import differences
 
-from gnnperf.nests import Buffer, Expr, Load, Loop, LoopNest, Node, normalise
+from gnnperf.nests import Buffer, Const, Expr, Load, Loop, LoopNest, Node, normalise
 from gnnperf.nests.analysis import band
 from gnnperf.nests.interchange import independent_outside
 
@@ -126,6 +126,18 @@ def test_a_sum_over_columns_keeps_steps_outside() -> None:
         columns(assign(load("a", "k", "i"), mul(load("s", op("sub", "k", 1)), before("a")))),
         buffers=[field("a"), array("s", STEPS)],
     )
+    assert not is_hoisted(example)
+    assert_same_results(example)
+
+
+def test_products_of_matrices_stay_whole() -> None:
+    """Every row of x times the step's weights: row by row, the weights would be read again for each."""
+    n = COLUMNS
+    product = accumulate(load("y", "i", "j"), mul(load("x", "i", "m"), load("w", "k", "m", "j")))
+    clear, back = assign(load("y", "i", "j"), Const(0)), assign(load("x", "i", "j"), load("y", "i", "j"))
+    rows = [loop("i", n, loop("j", n, body)) for body in (clear, back)]
+    rows.insert(1, loop("i", n, loop("j", n, loop("m", n, product))))
+    example = sweep(*rows, buffers=[array("w", STEPS, n, n), array("x", n, n), array("y", n, n)])
     assert not is_hoisted(example)
     assert_same_results(example)
 
