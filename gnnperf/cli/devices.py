@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,10 +27,14 @@ def list_() -> Report:
     from gnnperf.devices import list_devices
 
     known = list_devices()
-    table = Table("device", "name", "fingerprint", "threads", "fp32 GFLOP/s", "GB/s", box=None)
+    table = Table("device", "name", "fingerprint", "cores", box=None)
+    shown = {"peak_gflops_fp32": "fp32 GFLOP/s", "bandwidth_gbps": "GB/s", "board_power_w": "W"}
+    for heading in shown.values():
+        table.add_column(heading, justify="right")
     for key, spec in known.items():
-        row = (spec.name, spec.fingerprint, spec.threads, spec.peak_gflops_fp32, spec.bandwidth_gbps)
-        table.add_row(key, *map(_cell, row))
+        numbers = (_marked(spec, field) for field in shown)
+        table.add_row(key, spec.name, spec.fingerprint, str(spec.cores), *numbers)
+    table.caption = "~ doubtful: gnnperf devices show says why"
     return Report({"devices": [_document(key, spec) for key, spec in known.items()]}, table)
 
 
@@ -64,16 +69,34 @@ def _report(key: str, spec: DeviceSpec) -> Report:
 
     document = _document(key, spec)
     table = Table("field", "value", box=None)
+    if spec.provenance:
+        table.add_column("source")
+        table.add_column("doubtful")
     for field, value in document.items():
-        table.add_row(field, _cell(value))
+        known = spec.provenance.get(field)
+        notes = (known.source or "", known.doubtful or "") if known else ()
+        if field != "provenance":
+            table.add_row(field, _cell(value), *notes)
     return Report(document, table)
 
 
 def _document(key: str, spec: DeviceSpec) -> dict[str, Any]:
-    return {"device": key, "fingerprint": spec.fingerprint, **spec.to_dict()}
+    notes = {field: asdict(known) for field, known in spec.provenance.items()}
+    document = {"device": key, "fingerprint": spec.fingerprint, **spec.to_dict()}
+    return {**document, "provenance": notes} if notes else document
+
+
+def _marked(spec: DeviceSpec, field: str) -> str:
+    """A value for the list, with a tilde where it is doubtful; CPUs are described without their power."""
+    if spec.kind == "cpu" and field == "board_power_w":
+        return ""
+    known = spec.provenance.get(field)
+    return f"~{_cell(getattr(spec, field))}" if known and known.doubtful else _cell(getattr(spec, field))
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return "?"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,21 +1,25 @@
 """The machine and its neighbours: what a device is, what this one can do, one timed job at a time."""
 
 from gnnperf.devices.cache import gnnperf_cache_dir
-from gnnperf.devices.catalog import list_devices, load_device, read_device
+from gnnperf.devices.catalog import find_device, list_devices, load_device, read_device, read_devices
 from gnnperf.devices.host import describe_host
 from gnnperf.devices.lock import MachineLock
 from gnnperf.devices.probe import probe
+from gnnperf.devices.quantity import Provenance
 from gnnperf.devices.spec import DeviceSpec
 from gnnperf.devices.toolchain import find_compiler
 
 __all__ = [
     "DeviceSpec",
     "MachineLock",
+    "Provenance",
     "describe_host",
     "find_compiler",
+    "find_device",
     "gnnperf_cache_dir",
     "list_devices",
     "load_device",
     "probe",
     "read_device",
+    "read_devices",
 ]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from gnnperf.devices.host import describe_host
 from gnnperf.devices.spec import DeviceSpec
@@ -14,13 +17,14 @@ _CATALOG = Path(__file__).parent / "catalog"
 
 def list_devices() -> dict[str, DeviceSpec]:
     """This host (as "host") and every entry of the catalog, by the name `load_device` takes."""
-    entries = {path.stem: read_device(path) for path in sorted(_CATALOG.glob("*.yaml"))}
-    return {HOST: describe_host(), **entries}
+    return {HOST: describe_host(), **_catalog()}
 
 
 def load_device(name: str) -> DeviceSpec:
-    """A device by name ("host" or one of the catalog) or by the path of a YAML file.
+    """A device by name ("host", or one of the catalog), or by the path of a YAML file.
 
+    Names of the catalog are those of its files, of the devices, and their aliases, in either case:
+    "l4", "NVIDIA L4", "Tesla T4", "NVIDIA_A100-PCIE-40GB".
     Raises InputError when there is none, or when the file is not a valid description.
     """
     if name == HOST:
@@ -28,21 +32,83 @@ def load_device(name: str) -> DeviceSpec:
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or path.is_file():
         return read_device(path)
-    if (_CATALOG / f"{name}.yaml").is_file():
-        return read_device(_CATALOG / f"{name}.yaml")
-    known = ", ".join([HOST, *sorted(p.stem for p in _CATALOG.glob("*.yaml"))])
+    key = _names().get(_plain(name))
+    if key is not None:
+        return _catalog()[key]
+    known = ", ".join([HOST, *_catalog()])
     raise InputError(f"no device {name!r}; give one of {known}, or the path of a .yaml file")
 
 
 def read_device(path: Path) -> DeviceSpec:
     """Read and check one YAML description. Raises InputError."""
+    return DeviceSpec.from_dict(_read_yaml(path), str(path))
+
+
+def read_devices(path: Path) -> dict[str, DeviceSpec]:
+    """Read a YAML file of several devices: name -> description, or -> a name or path for `load_device`.
+
+    A list of names, and a file of one description, are taken as well; the keys are then the devices' names.
+    Raises InputError.
+    """
+    values = _read_yaml(path)
+    if isinstance(values, list) and all(isinstance(name, str) for name in values):
+        values = {name: name for name in values}
+    if not isinstance(values, Mapping) or not values:
+        raise InputError(f"{path}: expected a mapping of device names to descriptions, or a list of names")
+    if "kind" in values:
+        device = DeviceSpec.from_dict(values, str(path))
+        return {device.name: device}
+    devices = {}
+    for name, value in values.items():
+        if isinstance(value, str):
+            near = path.parent / value  # as a path, it is one beside this file
+            devices[str(name)] = load_device(str(near) if near.is_file() else value)
+        else:
+            devices[str(name)] = DeviceSpec.from_dict(
+                {"name": str(name), **value} if isinstance(value, Mapping) else value, f"{path}: {name}"
+            )
+    return devices
+
+
+def find_device(name: str, devices: Mapping[str, DeviceSpec]) -> DeviceSpec | None:
+    """The device that goes by `name` among `devices` (by key, name or alias), else in the catalog."""
+    wanted = _plain(name)
+    for key, device in devices.items():
+        if wanted in (_plain(key), _plain(device.name), *map(_plain, device.aliases)):
+            return device
+    key_of = _names().get(wanted)
+    return None if key_of is None else _catalog()[key_of]
+
+
+def _read_yaml(path: Path) -> Any:
     import yaml  # only here: the measuring server imports this package and stays light
 
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except OSError as error:
         raise InputError(f"cannot read device file {path}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         first = str(error).replace("\n", " ")
         raise InputError(f"{path}: expected YAML, got {first}") from None
-    return DeviceSpec.from_dict(values, str(path))
+
+
+@functools.cache
+def _catalog() -> Mapping[str, DeviceSpec]:
+    return {path.stem: read_device(path) for path in sorted(_CATALOG.glob("*.yaml"))}
+
+
+@functools.cache
+def _names() -> Mapping[str, str]:
+    """Every name of a device of the catalog, as `_plain` has it -> the name of its file."""
+    return {
+        _plain(name): key
+        for key, device in _catalog().items()
+        for name in (key, device.name, *device.aliases)
+    }
+
+
+def _plain(name: str) -> str:
+    """Without case and punctuation: "Tesla T4", "tesla_t4" and "tesla-t4" are one name. "NVIDIA " and
+    "AMD " are left out: some tools say them and some do not."""
+    plain = "".join(c for c in name.lower() if c.isalnum())
+    return plain.removeprefix("nvidia").removeprefix("amd")

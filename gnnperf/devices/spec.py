@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from gnnperf.devices.quantity import Provenance, read_quantity
 from gnnperf.errors import InputError
 
 
@@ -15,17 +16,28 @@ from gnnperf.errors import InputError
 class DeviceSpec:
     """One device. Sizes are in bytes, peaks and bandwidths in 10^9 per second; None is unknown.
 
-    kind: "cpu" or "gpu". name: model name. arch: instruction set architecture ("x86_64").
-    isa: its widest vector extension in use ("avx512", "avx2", "neon", ...).
-    cores, threads: physical cores, and hardware threads, that programs may use.
-    l1d_bytes, l2_bytes: per core. l3_bytes: all of it. memory_bytes: main memory.
-    peak_gflops_*: fused multiply-adds counted as two, on all threads and on one.
-    bandwidth_gbps: STREAM triad (24 bytes counted per element), on all threads and on one.
+    kind: "cpu" or "gpu". name: model name. vendor: "NVIDIA", "AMD", ... aliases: other names it goes by.
+    arch: instruction set architecture ("x86_64"), or family of a GPU ("ada", "cdna2").
+    isa: widest vector extension in use ("avx512", "avx2", ...), or target of a GPU ("sm_89", "gfx90a").
+    cores: physical cores that programs may use; of a GPU its multiprocessors (SM, compute unit).
+    threads: hardware threads that programs may use; of a GPU those resident at once on all multiprocessors.
+    l1d_bytes, l2_bytes: per core; l2_bytes of a GPU is all of it. l3_bytes: all of it (AMD: Infinity Cache).
+    memory_bytes: main memory, or the GPU's own.
+    peak_gflops_*: fused multiply-adds counted as two, on all threads and on one, without matrix units;
+    peak_gflops_fp32_matrix: of instructions that multiply fp32 matrices, where there are such (AMD MFMA).
+    bandwidth_gbps: of a CPU the STREAM triad (24 bytes counted per element), on all threads and on one;
+    of a GPU the datasheet's peak.
+    Only of GPUs: boost_mhz: boost clock. board_power_w: power limit of the whole board.
+    fp32_lanes_per_core, registers_per_core (of 32 bits), threads_per_core, shared_bytes_per_core: of one
+    multiprocessor. shared_bytes_per_block: most that one block can have. warp_threads: warp, wavefront.
     source: where the values come from (a datasheet's address, "measured by ...").
+    provenance: by field, the source of single values, and what is doubtful about them.
     """
 
     kind: Literal["cpu", "gpu"]
     name: str
+    vendor: str | None = None
+    aliases: tuple[str, ...] = ()
     arch: str
     isa: str
     cores: int
@@ -38,9 +50,19 @@ class DeviceSpec:
     peak_gflops_fp64: float | None = None
     peak_gflops_fp32_1_thread: float | None = None
     peak_gflops_fp64_1_thread: float | None = None
+    peak_gflops_fp32_matrix: float | None = None
     bandwidth_gbps: float | None = None
     bandwidth_gbps_1_thread: float | None = None
+    boost_mhz: float | None = None
+    board_power_w: float | None = None
+    fp32_lanes_per_core: int | None = None
+    registers_per_core: int | None = None
+    threads_per_core: int | None = None
+    shared_bytes_per_core: int | None = None
+    shared_bytes_per_block: int | None = None
+    warp_threads: int | None = None
     source: str
+    provenance: Mapping[str, Provenance] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def fingerprint(self) -> str:
@@ -48,28 +70,38 @@ class DeviceSpec:
         return f"{self.kind}/{self.arch}/{self.isa}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Known values by field name, in the order of the fields."""
-        return {k: v for k, v in dataclasses.asdict(self).items() if v is not None}
+        """Known values by field name, in the order of the fields, without their provenance."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "provenance"}
+        return {k: list(v) if k == "aliases" else v for k, v in values.items() if v is not None and v != ()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], origin: str) -> DeviceSpec:
         """The inverse of `to_dict`, for values from a file; `origin` names it in messages.
 
-        Raises InputError on an unknown, missing or ill-typed field.
+        A value is plain, in the unit of its field, or {value, unit, source, doubtful}, where the last two
+        are texts and may be left out. A GPU's `threads` follow from `cores` and `threads_per_core`.
+        Raises InputError on an unknown, missing or ill-typed field or unit.
         """
         if not isinstance(values, Mapping):
             raise InputError(f"{origin}: expected a mapping of device fields, got {type(values).__name__}")
         hints = get_type_hints(cls)
-        fields = {f.name: f for f in dataclasses.fields(cls)}
+        fields = {f.name: f for f in dataclasses.fields(cls) if f.name != "provenance"}
         unknown = [str(key) for key in values if key not in fields]
         if unknown:
             raise InputError(f"{origin}: unknown field {unknown[0]!r}; known: {', '.join(fields)}")
-        required = [f.name for f in fields.values() if f.default is dataclasses.MISSING]
-        missing = [name for name in required if name not in values]
+        plain, provenance = dict(values), {}
+        for name, value in values.items():
+            if isinstance(value, Mapping):
+                plain[name], provenance[name] = read_quantity(name, value, f"{origin}: {name}")
+        checked = {name: _checked(hints[name], value, f"{origin}: {name}") for name, value in plain.items()}
+        if checked.get("kind") == "gpu" and checked.get("threads_per_core") and "cores" in checked:
+            checked.setdefault("threads", checked["cores"] * checked["threads_per_core"])
+        needed = (dataclasses.MISSING, dataclasses.MISSING)
+        required = [f.name for f in fields.values() if (f.default, f.default_factory) == needed]
+        missing = [name for name in required if name not in checked]
         if missing:
             raise InputError(f"{origin}: field {missing[0]!r} is missing; required: {', '.join(required)}")
-        checked = {name: _checked(hints[name], value, f"{origin}: {name}") for name, value in values.items()}
-        return cls(**checked)
+        return cls(**checked, provenance=provenance)
 
 
 def _checked(hint: Any, value: Any, where: str) -> Any:
@@ -78,6 +110,10 @@ def _checked(hint: Any, value: Any, where: str) -> Any:
         if value not in get_args(hint):
             raise InputError(f"{where}: expected {' or '.join(map(repr, get_args(hint)))}, got {value!r}")
         return value
+    if get_origin(hint) is tuple:
+        if not isinstance(value, list | tuple) or not all(isinstance(v, str) and v.strip() for v in value):
+            raise InputError(f"{where}: expected a list of texts, got {value!r}")
+        return tuple(v.strip() for v in value)
     (wanted,) = [t for t in get_args(hint) or (hint,) if t is not types.NoneType]
     if value is None and type(None) in get_args(hint):
         return None

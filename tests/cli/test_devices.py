@@ -50,3 +50,16 @@ def test_probe(capfd: pytest.CaptureFixture[str]) -> None:
     assert measured["peak_gflops_fp32"] > 0
     assert run(["devices", "list"]) == 0
     assert "?" not in capfd.readouterr().out.splitlines()[1]
+
+
+def test_gpus_of_the_catalog(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["devices", "list"]) == 0
+    assert "gpu/ada/sm_89" in capfd.readouterr().out
+    assert run(["devices", "show", "Tesla P4"]) == 0
+    shown = capfd.readouterr().out
+    assert "board_power_w" in shown
+    assert "50 W variant" in shown
+    assert run(["devices", "show", "l4", "--json"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["board_power_w"] == 72
+    assert document["provenance"]["board_power_w"]["source"]

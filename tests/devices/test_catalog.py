@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gnnperf.devices import DeviceSpec, find_device, list_devices, load_device, read_devices
+from gnnperf.devices.catalog import _CATALOG
+from gnnperf.errors import InputError
+
+GPUS = {name: spec for name, spec in list_devices().items() if spec.kind == "gpu"}
+DUAL_ISSUE = {"mi300x", "w7800"}  # their peaks count two instructions a cycle
+
+
+def test_there_are_at_least_35_gpus() -> None:
+    assert len(GPUS) >= 35
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_every_number_of_a_gpu_has_a_unit_and_a_source(name: str) -> None:
+    values = yaml.safe_load((_CATALOG / f"{name}.yaml").read_text())
+    texts = {"kind", "name", "vendor", "aliases", "arch", "isa", "source"}
+    numbers = {field: value for field, value in values.items() if field not in texts}
+    assert len(numbers) >= 12
+    for field, value in numbers.items():
+        assert {"value", "unit", "source"} <= value.keys() <= {"value", "unit", "source", "doubtful"}, field
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_peaks_follow_from_lanes_and_clock(name: str) -> None:
+    spec = GPUS[name]
+    assert spec.boost_mhz and spec.fp32_lanes_per_core and spec.peak_gflops_fp32
+    issues = 2 if name in DUAL_ISSUE else 1
+    peak = 2 * issues * spec.cores * spec.fp32_lanes_per_core * spec.boost_mhz / 1000
+    assert spec.peak_gflops_fp32 == pytest.approx(peak, rel=0.02)
+
+
+def test_names_and_aliases() -> None:
+    for name in ("l4", "L4", "NVIDIA L4", "NVIDIA_L4"):
+        assert load_device(name) == GPUS["l4"]
+    assert load_device("Tesla P100-PCIE-16GB") == GPUS["p100-pcie-16gb"]
+    assert GPUS["l4"].fingerprint == "gpu/ada/sm_89"
+    assert GPUS["l4"].threads == 58 * 1536
+    assert GPUS["l4"].l2_bytes == 48 << 20
+    assert GPUS["mi250x"].provenance["board_power_w"].doubtful is not None
+
+
+def test_names_are_unique() -> None:
+    for key, spec in GPUS.items():
+        for name in (key, spec.name, *spec.aliases):
+            assert find_device(name, {}) == spec
+
+
+def _gpu(**changes: Any) -> dict[str, Any]:
+    values = {"kind": "gpu", "name": "Mine", "arch": "ada", "isa": "sm_89", "cores": 10,
+              "threads_per_core": 1536, "source": "me"}  # fmt: skip
+    return {**values, **changes}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"value": 1, "unit": "MHz"}, "expected a unit out of GB/s, TB/s, got 'MHz'"),
+        ({"unit": "GB/s"}, "expected {value, unit, source, doubtful}, got unit"),
+        ({"value": 1, "of": 2}, "expected {value, unit, source, doubtful}, got value, of"),
+        ({"value": 1, "source": 3}, "expected a text for source, got 3"),
+        ({"value": "fast", "unit": "TB/s"}, "expected a positive number, got 'fast'"),
+    ],
+)
+def test_quantities_are_checked(value: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        DeviceSpec.from_dict(_gpu(bandwidth_gbps=value), "here")
+    assert str(caught.value) == f"here: bandwidth_gbps: {message}"
+
+
+def test_units_are_converted() -> None:
+    spec = DeviceSpec.from_dict(_gpu(bandwidth_gbps={"value": 1.5, "unit": "TB/s"}, boost_mhz=1000), "here")
+    assert (spec.bandwidth_gbps, spec.boost_mhz, spec.threads) == (1500.0, 1000.0, 15360)
+
+
+def test_files_of_several_devices(tmp_path: Path) -> None:
+    path = tmp_path / "devices.yaml"
+    alone = tmp_path / "alone.yaml"
+    alone.write_text(yaml.safe_dump(_gpu()))
+    described = {k: v for k, v in _gpu().items() if k != "name"}
+    path.write_text(yaml.safe_dump({"GPU of ours": described, "Tesla T4": "t4", "other": "alone.yaml"}))
+    devices = read_devices(path)
+    assert list(devices) == ["GPU of ours", "Tesla T4", "other"]
+    assert devices["GPU of ours"].name == "GPU of ours"
+    assert devices["Tesla T4"] == GPUS["t4"]
+    assert find_device("gpu_of_ours", devices) == devices["GPU of ours"]
+    assert find_device("NVIDIA L4", devices) == GPUS["l4"]
+    assert find_device("abacus", devices) is None
+    path.write_text("[t4, L4]")
+    assert list(read_devices(path).values()) == [GPUS["t4"], GPUS["l4"]]
+    assert list(read_devices(alone)) == ["Mine"]
+    for wrong in ("[]", "3", "[1, 2]"):
+        path.write_text(wrong)
+        with pytest.raises(InputError, match="expected a mapping of device names to descriptions"):
+            read_devices(path)
+    path.write_text("a: 3")
+    with pytest.raises(InputError, match="a: expected a mapping of device fields, got int"):
+        read_devices(path)
