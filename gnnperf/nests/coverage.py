@@ -56,6 +56,10 @@ class _Store:
     box: Box
     guard: tuple[Expr, ...]
 
+    def varies(self, iterator: str) -> bool:
+        """May the guard hold in some iterations only?"""
+        return any(mentions(condition, iterator) for condition in self.guard)
+
     def depends_on(self, names: set[str]) -> bool:
         """Do the box or the guard change when these buffers do?"""
         expressions = (*self.guard, *(end for ends in self.box for end in ends))
@@ -84,9 +88,9 @@ class _Collector:
             changed = written(node)
             self.forget(changed)
             for name, stores in self.block(node.body, (node,)).items():
-                kept = [s for s in stores if not s.guard and not s.depends_on(changed)]
-                wide = [_widen_write(s.box, node) for s in kept]
-                here.setdefault(name, []).extend(_Store(w, ()) for w in wide if w is not None)
+                kept = [s for s in stores if not s.varies(node.iterator) and not s.depends_on(changed)]
+                wide = [(_widen_write(s.box, node), s.guard) for s in kept]
+                here.setdefault(name, []).extend(_Store(w, guard) for w, guard in wide if w is not None)
         self.levels.pop()
         del self.loops[len(self.loops) - len(entered) :]
         return here

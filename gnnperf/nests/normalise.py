@@ -192,7 +192,7 @@ def minimise_strides(node: Node, buffers: Mapping[str, Buffer]) -> Node:
     if len(nest.loops) < 2 or not nest.is_perfect:
         return rebuild(nest.loops, inner)[0]
     local = {k for k, b in buffers.items() if b.scope == "local"}
-    found = [a for n in inner for a in accesses(n) if a.load.buffer not in local]
+    found = [a for n in inner for a in accesses(n) if a.load.buffer not in local or a.load.indices]
 
     def cost(loop: Loop) -> tuple[float, ...]:
         steps = [stride(a.load, loop.iterator, buffers) for a in found]

@@ -728,6 +728,16 @@ def make_definite(N: int) -> dict[str, Any]:
     return {"A": values @ values.T + N * np.eye(N)}
 
 
+@dace.program
+def windowed_products(A: f8[K, N, N], B: f8[N, N], out: f8[K, N, N]):
+    """Products inside a branch on loop counters; their result is scratch that every iteration writes."""
+    for e in range(K):
+        for w in range(3):
+            if e - w >= 0:
+                product = A[e - w] @ B
+                out[e] += product @ B
+
+
 CASES: dict[str, dict[str, Any]] = {
     "gemm": dict(N=5, M=6, K=7, alpha=1.5, beta=0.5),
     "gemm_map": dict(N=5, M=6, K=7),
@@ -804,6 +814,7 @@ CASES: dict[str, dict[str, Any]] = {
     "angles": dict(N=7),
     "inverse_combinations": dict(N=4, M=5),
     "flipped": dict(N=6),
+    "windowed_products": dict(K=4, N=3),
 }
 INPUTS = {
     "spmm": "make_csr", "spmv": "make_unsigned_csr", "spmv_map": "make_csr", "data_loop": "make_counts",

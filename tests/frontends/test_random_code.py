@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from gnnperf.frontends.dace.independence import mark_independent
 from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.nests import Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol
 from gnnperf.nests.coverage import flow
+from gnnperf.nests.guards import absorb_guards
 
 SIZE = 5
 ARRAYS = ("x", "y")
@@ -47,7 +49,11 @@ def value(iterators: tuple[str, ...]) -> st.SearchStrategy[Expr]:
 
 
 def condition(iterators: tuple[str, ...]) -> st.SearchStrategy[Expr]:
-    test = st.builds(lambda a, b: Op("lt", (a, b)), element(iterators), st.integers(-2, 4).map(Const))
+    kind = st.sampled_from(("lt", "le", "gt", "ge"))
+    test = st.builds(lambda o, a, b: Op(o, (a, b)), kind, element(iterators), st.integers(-2, 4).map(Const))
+    if iterators:
+        end = st.one_of(index(iterators), st.integers(-2, 4).map(Const))
+        test |= st.builds(lambda o, a, b: Op(o, (a, b)), kind, end, end)
     return st.one_of(test, test.map(lambda c: Op("not", (c,))))
 
 
@@ -116,6 +122,20 @@ def test_tidy_preserves_results(body: tuple[Node, ...]) -> None:
         return
     buffers = dict(BUFFERS)
     assert run(tidy(body, buffers), buffers) == run(body, BUFFERS)
+
+
+@given(PROGRAMS)
+def test_absorbing_guards_preserves_results(body: tuple[Node, ...]) -> None:
+    assert run(absorb_guards(body), BUFFERS) == run(body, BUFFERS)
+
+
+def test_a_guard_that_narrows_a_loop_is_gone() -> None:
+    j, x = Symbol("j"), Load("x", (Symbol("j"),))
+    guard = Op("not", (Op("lt", (Op("sub", (Symbol("i"), j)), Const(1))),))
+    inner = Loop("j", Const(0), Const(SIZE), (Statement(x, Const(1), guard=guard),))
+    (outer,) = absorb_guards((Loop("i", Const(0), Const(SIZE), (inner,)),))
+    assert isinstance(outer, Loop)
+    assert outer.body == (replace(inner, stop=Symbol("i"), body=(Statement(x, Const(1)),)),)
 
 
 @given(PROGRAMS)

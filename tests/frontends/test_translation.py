@@ -60,7 +60,10 @@ def nest_loops(name: str, kernels: dict[str, DaceKernel | GnnperfError]) -> list
 
 @pytest.mark.parametrize(
     "name",
-    ["spmv", "spmv_map", "maxpool", "conv2d_bias", "three_ways", "data_loop", "rows", "threshold", "gemm"],
+    [
+        *("spmv", "spmv_map", "maxpool", "conv2d_bias", "three_ways", "data_loop", "rows", "threshold"),
+        *("gemm", "windowed_products"),
+    ],
 )
 def test_parallel_loops_are_found(name: str, kernels: dict[str, DaceKernel | GnnperfError]) -> None:
     assert all(loop.independent for loop in nest_loops(name, kernels))
@@ -83,6 +86,13 @@ def test_csr_products_have_one_normal_form(kernels: dict[str, DaceKernel | Gnnpe
         assert statement.reduce == "add"
         assert statement.init is not None
         assert unit.nest.outputs == [statement.target.buffer]
+
+
+def test_branches_on_counters_become_bounds(kernels: dict[str, DaceKernel | GnnperfError]) -> None:
+    kernel = kernels["windowed_products"]
+    assert isinstance(kernel, DaceKernel)
+    (unit,) = kernel.units
+    assert all(s.guard is None for s in unit.nest.statements())
 
 
 def test_branches_become_selections(kernels: dict[str, DaceKernel | GnnperfError]) -> None:

@@ -16,6 +16,7 @@ from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.frontends.dace.translate import Translator
 from gnnperf.nests.affine import evaluate
 from gnnperf.nests.analysis import DTYPE_BYTES, accesses
+from gnnperf.nests.guards import absorb_guards
 from gnnperf.nests.interchange import independent_outside
 from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Statement, map_expr, map_node
 
@@ -48,6 +49,8 @@ class Finisher:
         buffers = self.translator.buffers
         nodes = self._localise(piece, piece.nodes)
         nodes = tidy(nodes, buffers)
+        if (narrowed := absorb_guards(nodes)) != nodes:
+            nodes = tidy(narrowed, buffers)
         nodes = mark_independent(nodes, buffers, self.translator.ranges)
         place_private(nodes, buffers, self.translator.ranges)
         return nodes

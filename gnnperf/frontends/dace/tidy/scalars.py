@@ -131,11 +131,12 @@ def _guarded_alike(node: Node, name: str, guard: Expr | None) -> bool:
 
 def _is_cheap(producer: Statement, buffers: Buffers) -> bool:
     """As cheap to repeat as to keep: a load; a little integer arithmetic on at most one (an address); a
-    little arithmetic on the kernel's scalars (the compiler moves it out of loops)."""
+    little arithmetic on the kernel's scalars (the compiler moves it out of loops), or on iterators."""
     found, count = set(loads(producer.value)), operations(producer.value)
     if count == 0 or count > MAX_REPEATED_OPERATIONS:
         return count == 0 and len(found) <= 1
-    if buffers[producer.target.buffer].dtype.startswith(("int", "uint")) and len(found) <= 1:
+    dtype = buffers[producer.target.buffer].dtype
+    if (dtype.startswith(("int", "uint")) and len(found) <= 1) or (dtype == "bool" and not found):
         return True
     scalars = all(not buffers[ld.buffer].shape and buffers[ld.buffer].scope == "global" for ld in found)
     names = {e.name for e in subexpressions(producer.value) if isinstance(e, Op)}
