@@ -14,6 +14,7 @@ _UNITS: Mapping[str, Mapping[str, float]] = {
     "bytes": {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30},
     "mhz": {"MHz": 1, "GHz": 1000},
     "w": {"W": 1},
+    "nm": {"nm": 1},
     "": {"count": 1},
 }
 """Word in a field's name -> units its values may be given in, and their size in the field's own."""

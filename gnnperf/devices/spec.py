@@ -22,12 +22,13 @@ class DeviceSpec:
     cores: physical cores that programs may use; of a GPU its multiprocessors (SM, compute unit).
     threads: hardware threads that programs may use; of a GPU those resident at once on all multiprocessors.
     l1d_bytes, l2_bytes: per core; l2_bytes of a GPU is all of it. l3_bytes: all of it (AMD: Infinity Cache).
-    memory_bytes: main memory, or the GPU's own.
+    memory_bytes: main memory, or the GPU's own. memory: its technology ("GDDR6", "HBM2e").
     peak_gflops_*: fused multiply-adds counted as two, on all threads and on one, without matrix units;
     peak_gflops_fp32_matrix: of instructions that multiply fp32 matrices, where there are such (AMD MFMA).
     bandwidth_gbps: of a CPU the STREAM triad (24 bytes counted per element), on all threads and on one;
     of a GPU the datasheet's peak.
     Only of GPUs: boost_mhz: boost clock. board_power_w: power limit of the whole board.
+    process_nm: feature size of the manufacturing process, as its maker names it.
     fp32_lanes_per_core, registers_per_core (of 32 bits), threads_per_core, shared_bytes_per_core: of one
     multiprocessor. shared_bytes_per_block: most that one block can have. warp_threads: warp, wavefront.
     source: where the values come from (a datasheet's address, "measured by ...").
@@ -46,6 +47,7 @@ class DeviceSpec:
     l2_bytes: int | None = None
     l3_bytes: int | None = None
     memory_bytes: int | None = None
+    memory: str | None = None
     peak_gflops_fp32: float | None = None
     peak_gflops_fp64: float | None = None
     peak_gflops_fp32_1_thread: float | None = None
@@ -55,6 +57,7 @@ class DeviceSpec:
     bandwidth_gbps_1_thread: float | None = None
     boost_mhz: float | None = None
     board_power_w: float | None = None
+    process_nm: float | None = None
     fp32_lanes_per_core: int | None = None
     registers_per_core: int | None = None
     threads_per_core: int | None = None

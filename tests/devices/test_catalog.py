@@ -21,7 +21,7 @@ def test_there_are_at_least_35_gpus() -> None:
 @pytest.mark.parametrize("name", GPUS)
 def test_every_number_of_a_gpu_has_a_unit_and_a_source(name: str) -> None:
     values = yaml.safe_load((_CATALOG / f"{name}.yaml").read_text())
-    texts = {"kind", "name", "vendor", "aliases", "arch", "isa", "source"}
+    texts = {"kind", "name", "vendor", "aliases", "arch", "isa", "memory", "source"}
     numbers = {field: value for field, value in values.items() if field not in texts}
     assert len(numbers) >= 12
     for field, value in numbers.items():
