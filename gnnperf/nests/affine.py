@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gnnperf.nests.ir import Const, Expr, Load, Op, Symbol, map_expr
+from gnnperf.nests.ir import Const, Expr, Load, Op, Symbol, loads, map_expr, subexpressions
 
 _FOLD: Mapping[str, Callable[[int, int], int | None]] = {
     "floordiv": lambda a, b: a // b if b else None,
@@ -52,7 +52,7 @@ def affine(expr: Expr) -> Affine:
             for scale, other in ((left, right), (right, left)):
                 if scale.is_constant:
                     return _combine(Affine({}, 0), other, scale.constant)
-        if expr.name.startswith("cast:int") and not _has_float(expr.args[0]):
+        if expr.name.startswith("cast:int") and _rounds_nothing(expr.args[0]):
             return affine(expr.args[0])
         if expr.name in _FOLD:
             args = [affine(a) for a in expr.args]
@@ -115,7 +115,10 @@ def _combine(left: Affine, right: Affine, scale: int) -> Affine:
     return Affine({a: c for a, c in terms.items() if c}, left.constant + scale * right.constant)
 
 
-def _has_float(expr: Expr) -> bool:
-    if isinstance(expr, Const):
-        return isinstance(expr.value, float)
-    return isinstance(expr, Op) and any(_has_float(a) for a in expr.args)
+def _rounds_nothing(expr: Expr) -> bool:
+    """May a conversion of the expression to an integer be left out of a subscript? Elements of arrays are
+    converted where they are used; what is computed from several, or with fractions, is rounded once."""
+    if isinstance(expr, Load):
+        return True
+    fractions = any(isinstance(e, Const) and isinstance(e.value, float) for e in subexpressions(expr))
+    return not fractions and not any(True for _ in loads(expr))

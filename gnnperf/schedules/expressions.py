@@ -11,7 +11,7 @@ from typing import ClassVar
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import affine, evaluate, from_affine, simplify
 from gnnperf.nests.analysis import stride, varies
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol, map_expr, substitute
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol, substitute
 
 CTYPES: Mapping[str, str] = {
     "float64": "double", "float32": "float", "int64": "int64_t", "int32": "int32_t", "int16": "int16_t",
@@ -139,13 +139,18 @@ class Scalar:
         total: Expr = Const(buffer.offset)
         for index, step in zip(load.indices, buffer.strides, strict=True):
             total = Op("add", (total, Op("mul", (Const(step) if isinstance(step, int) else step, index))))
-        wide = map_expr(from_affine(affine(total)), self._widened)
+        wide = self._widened(from_affine(affine(total)))
         return Scalar("int64", self.buffers, self.registers).text(wide)
 
     def _widened(self, expr: Expr) -> Expr:
-        """Subscripts from arrays of narrow integers, as large as addresses are."""
-        narrow = isinstance(expr, Load) and self.buffers[expr.buffer].dtype != "int64"
-        return Op("cast:int64", (expr,)) if narrow else expr
+        """Subscripts from arrays of other numbers, as large as addresses are. What is converted as a whole
+        is computed in its own type first."""
+        if isinstance(expr, Load):
+            wide = self.buffers[expr.buffer].dtype == "int64"
+            return expr if wide else Op("cast:int64", (expr,))
+        if isinstance(expr, Op) and not expr.name.startswith("cast:"):
+            return Op(expr.name, tuple(map(self._widened, expr.args)))
+        return expr
 
     def register(self, load: Load) -> str:
         lanes, length = self.registers[load.buffer]

@@ -365,6 +365,16 @@ def histogram(n: int = 300, bins: int = 7) -> LoopNest:
     )
 
 
+def binned(n: int = 300, bins: int = 7) -> LoopNest:
+    """A histogram of numbers: the bin is rounded after the arithmetic, not before."""
+    middle = op("mul", add(load("x", "i"), load("y", "i")), 0.5 * bins)
+    place = op("max", op("min", op("cast:int64", middle), bins - 1), 0)
+    pair = op("max", op("min", op("cast:int64", add(load("x", "i"), load("y", "i"))), bins - 1), 0)
+    body = [accumulate(load("h", place), 1), accumulate(load("g", pair), 1)]
+    buffers = [array("x", n), array("y", n), array("h", bins), array("g", bins)]
+    return nest("binned", buffers, loop("i", n, *body))
+
+
 def scatter_rows(n: int = 40, rows: int = 6, columns: int = 21) -> LoopNest:
     body = accumulate(load("out", load("row", "i"), "j"), load("w", "i", "j"))
     buffers = [array("row", n, dtype="int64"), array("w", n, columns), array("out", rows, columns)]
@@ -548,6 +558,7 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "spmv_added": Kernel(spmv(init=None), csr(11)),
         "gather": Kernel(examples.gather(20, 21, 13), below(index=20)),
         "histogram": Kernel(histogram(), below(bin=7)),
+        "binned": Kernel(binned()),
         "scatter_rows": Kernel(scatter_rows(), below(row=6)),
     },
     "elementwise": {
