@@ -72,7 +72,7 @@ class Buffer:
 
     scope: "global" lives in memory (an argument, or, when `transient`, scratch that nothing
     outside the nest reads); "local" lives in registers or on the stack inside the loop where it
-    is first written.
+    is first written; "shared" is a GPU's memory of one block of threads.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Buffer:
     shape: tuple[int | Expr, ...]
     strides: tuple[int | Expr, ...]
     transient: bool = False
-    scope: Literal["global", "local"] = "global"
+    scope: Literal["global", "shared", "local"] = "global"
     offset: int = 0
 
 
@@ -110,9 +110,10 @@ class Annotation:
     data-dependent iterations. `prefetch`: fetch indirect loads that many iterations ahead. `nontemporal`:
     what a "vectorized" loop stores goes past the caches where nothing in the nest reads it. `library`:
     the loop and all it holds become one call of that library, on all threads where kind is "parallel".
+    On a GPU: "block" and "thread", the loop runs along `binding` of the grid of blocks, or of a block.
     """
 
-    kind: Literal["parallel", "vectorized", "simd", "unrolled", "none"] = "none"
+    kind: Literal["parallel", "vectorized", "simd", "unrolled", "block", "thread", "none"] = "none"
     omp_schedule: Literal["static", "dynamic", "guided", "balanced"] = "static"
     chunk: int = 0
     collapse: int = 1
@@ -120,6 +121,7 @@ class Annotation:
     prefetch: int = 0
     library: Literal["", "blas"] = ""
     nontemporal: bool = False
+    binding: Literal["none", "x", "y", "z"] = "none"
 
 
 @dataclass(frozen=True, slots=True)

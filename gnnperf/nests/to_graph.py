@@ -84,6 +84,7 @@ class _Walk:
             ordered=not loop.independent,
             innermost=not any(isinstance(n, Loop) for n in loop.body),
             annotation=note.kind if note else "none",
+            binding=note.binding if note else "none",
             omp_schedule=note.omp_schedule if note and note.kind == "parallel" else "none",
             chunk=note.chunk if note else 0,
             collapse=note.collapse if note and note.collapse > 1 else 0,

@@ -1,0 +1,122 @@
+"""Statements of descriptions, such as `C[n, m] += A[k, m] * B[k, n]`, as expressions of the loop-nest IR."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gnnperf.errors import InputError
+from gnnperf.nests import Const, Expr, Load, Op, Statement, Symbol
+from gnnperf.nests.ir import Reduction
+
+_BINARY: Mapping[type[ast.AST], str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.Mod: "mod",
+    ast.FloorDiv: "floordiv", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq",
+    ast.NotEq: "ne", ast.BitXor: "bitxor", ast.BitAnd: "bitand", ast.BitOr: "bitor",
+}  # fmt: skip
+_CALLS = {"sqrt": 1, "exp": 1, "log": 1, "abs": 1, "tanh": 1, "sin": 1, "cos": 1, "min": 2, "max": 2,
+          "select": 3}  # fmt: skip
+_REDUCTIONS: Mapping[type[ast.AST], Reduction] = {ast.Add: "add", ast.Mult: "mul"}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An element of a buffer. For each of its dimensions: coefficient by axis, and what is added to them."""
+
+    buffer: str
+    coefficients: tuple[Mapping[str, int], ...]
+    offsets: tuple[int, ...]
+
+
+def parse_statement(text: object, buffers: Mapping[str, int], axes: Iterable[str], where: str) -> Statement:
+    """The statement with axes as symbols.
+
+    Args:
+        text: `target = value`, or with += or *=, where subscripts are sums of axes and integers.
+        buffers: number of dimensions, by name.
+        axes: names that may be in subscripts and values.
+        where: begins messages.
+    """
+    try:
+        (node,) = ast.parse(str(text)).body
+    except (SyntaxError, ValueError):
+        raise InputError(
+            f"{where}: expected a statement such as C[i, j] += A[i, k] * B[k, j], got {text!r}"
+        ) from None
+    reader = _Reader(buffers, frozenset(axes), where)
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target, reduce = reader.expression(node.targets[0]), None
+    elif isinstance(node, ast.AugAssign) and type(node.op) in _REDUCTIONS:
+        target, reduce = reader.expression(node.target), _REDUCTIONS[type(node.op)]
+    else:
+        raise InputError(f"{where}: expected an assignment with =, += or *=, got {text!r}")
+    if not isinstance(target, Load):
+        raise InputError(f"{where}: expected an element of a buffer to the left, got {text!r}")
+    return Statement(
+        target, reader.expression(node.value), reduce, Const(0 if reduce == "add" else 1) if reduce else None
+    )
+
+
+def access(load: Load, where: str) -> Access:
+    """The affine subscripts of `load`. InputError for others, which descriptions cannot have."""
+    found = [_terms(index, where) for index in load.indices]
+    return Access(
+        load.buffer,
+        tuple({axis: c for axis, c in terms.items() if axis and c} for terms in found),
+        tuple(terms.get("", 0) for terms in found),
+    )
+
+
+def _terms(index: Expr, where: str) -> dict[str, int]:
+    """Coefficients by axis; the constant is that of ""."""
+    match index:
+        case Const(int(value)):
+            return {"": value}
+        case Symbol(name):
+            return {name: 1}
+        case Op("add" | "sub" as name, (left, right)):
+            sign, terms = (1 if name == "add" else -1), _terms(left, where)
+            for axis, c in _terms(right, where).items():
+                terms[axis] = terms.get(axis, 0) + sign * c
+            return terms
+        case Op("mul", (left, right)):
+            a, b = _terms(left, where), _terms(right, where)
+            if set(a) <= {""} or set(b) <= {""}:
+                constant, terms = (a, b) if set(a) <= {""} else (b, a)
+                return {axis: c * constant.get("", 0) for axis, c in terms.items()}
+    raise InputError(f"{where}: expected subscripts that are sums of axes and integers, got {index}")
+
+
+class _Reader:
+    def __init__(self, buffers: Mapping[str, int], axes: frozenset[str], where: str) -> None:
+        self.buffers, self.axes, self.where = buffers, axes, where
+
+    def expression(self, node: ast.expr) -> Expr:
+        match node:
+            case ast.Constant(value=int() | float() as value):
+                return Const(value)
+            case ast.Name(id=name) if name in self.axes:
+                return Symbol(name)
+            case ast.Name(id=name) if self.buffers.get(name) == 0:
+                return Load(name)
+            case ast.Subscript(value=ast.Name(id=name), slice=index) if name in self.buffers:
+                indices = index.elts if isinstance(index, ast.Tuple) else [index]
+                if len(indices) != self.buffers[name]:
+                    raise InputError(
+                        f"{self.where}: expected {self.buffers[name]} subscripts of {name}, "
+                        f"got {ast.unparse(node)}"
+                    )
+                return Load(name, tuple(self.expression(i) for i in indices))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+                return Op(_BINARY[type(op)], (self.expression(left), self.expression(right)))
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _BINARY:
+                return Op(_BINARY[type(op)], (self.expression(left), self.expression(right)))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return Op("neg", (self.expression(operand),))
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if _CALLS.get(name) == len(args):
+                return Op(name, tuple(self.expression(a) for a in args))
+        raise InputError(
+            f"{self.where}: expected axes ({', '.join(sorted(self.axes))}), buffers "
+            f"({', '.join(self.buffers)}), arithmetic and {', '.join(_CALLS)}, got {ast.unparse(node)!r}"
+        )
