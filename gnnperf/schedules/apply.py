@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import accesses, band, extent, safe_parallel
+from gnnperf.nests.coverage import flow
 from gnnperf.nests.fusion import alignment, fuse_outermost
 from gnnperf.nests.ir import (
     Annotation,
@@ -67,7 +68,8 @@ def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
     )
     unit = Unit(recipe, buffers, Names.of(nest), streams, access_counts(nest.body))
     if recipe.fuse and len(nest.body) > 1:
-        body = _fused(unit, nest)
+        scratch = {n for n, b in buffers.items() if b.transient and b.scope == "global"}
+        body = _fused(unit, nest.body, scratch, recipe.parallel != "none")
     else:
         body = tuple(part for node in nest.body for part in _lower(node, unit, recipe.parallel != "none"))
     used = {a.load.buffer for n in body for a in accesses(n)}
@@ -133,15 +135,39 @@ def _imperfect(loop: Loop, unit: Unit, parallel: bool) -> Loop:
     if here:
         annotation = Annotation("parallel", omp_schedule=unit.recipe.omp_schedule, chunk=unit.recipe.chunk)
     inner: list[Node] = []
-    for child in loop.body:
-        inner.extend(_lower(child, unit, parallel and not here))
+    for run in _runs(loop.body, unit):
+        if len(run) > 1:
+            inner.extend(_fused(unit, run, _scratch_of(run, unit), parallel and not here))
+        else:
+            inner.extend(_lower(run[0], unit, parallel and not here))
     return replace(loop, body=tuple(inner), annotation=annotation)
 
 
-def _fused(unit: Unit, nest: LoopNest) -> tuple[Node, ...]:
-    """All nests of the unit inside one loop over tiles of their shared outermost iterator."""
+def _runs(body: tuple[Node, ...], unit: Unit) -> list[tuple[Node, ...]]:
+    """The nodes inside a loop, those together that the recipe fuses."""
+    runs: list[tuple[Node, ...]] = []
+    for node in body:
+        if runs and unit.recipe.fuse and fuse_outermost(LoopNest("", unit.buffers, (*runs[-1], node))):
+            runs[-1] = (*runs[-1], node)
+        else:
+            runs.append((node,))
+    return runs
+
+
+def _scratch_of(nodes: tuple[Node, ...], unit: Unit) -> set[str]:
+    """Scratch arrays that nothing but these nodes touches, and that they write before they read."""
+    here, exposed = access_counts(nodes), flow(nodes).exposed
+    return {
+        n for n, count in here.items() if unit.buffers[n].transient and unit.buffers[n].scope == "global"
+        and count == unit.accesses[n] and n not in exposed
+    }  # fmt: skip
+
+
+def _fused(unit: Unit, nodes: tuple[Node, ...], scratch: set[str], parallel: bool) -> tuple[Node, ...]:
+    """Nests inside one loop over tiles of their shared outermost iterator. `scratch`: arrays that live
+    for one iteration of what is around the nests."""
     recipe, buffers = unit.recipe, unit.buffers
-    fused = fuse_outermost(nest)
+    fused = fuse_outermost(LoopNest("", buffers, nodes))
     if fused is None:
         raise NotApplicable("the nests of the unit do not share an outermost loop")
     (shared,) = fused.body
@@ -159,37 +185,32 @@ def _fused(unit: Unit, nest: LoopNest) -> tuple[Node, ...]:
         else:
             nodes = (replace(shared, start=Symbol(tile), stop=stop, body=(child,)),)
         inner.extend(nodes)
-    inner = [_contract(n, shared.iterator, tile, width, fused, buffers) for n in inner]
-    _shrink(shared.iterator, tile, width, fused, buffers)
+    dimensions = _contracted_dimensions(shared.iterator, fused, scratch)
+    inner = [_contract(n, tile, dimensions) for n in inner]
+    _shrink(dimensions, width, buffers)
     lowered: list[Node] = []
     for node in inner:
         lowered.extend(_lower(node, unit, False))
-    parallel = recipe.parallel != "none" and safe_parallel(shared, buffers)
-    annotation = (
-        Annotation("parallel", omp_schedule=recipe.omp_schedule, chunk=recipe.chunk) if parallel else None
-    )
+    annotation = None
+    if parallel and safe_parallel(shared, buffers):
+        annotation = Annotation("parallel", omp_schedule=recipe.omp_schedule, chunk=recipe.chunk)
     return (
         Loop(tile, shared.start, shared.stop, tuple(lowered), width, True, annotation, 2 if width > 1 else 0),
     )
 
 
-def _contracted_dimensions(iterator: str, nest: LoopNest) -> dict[str, tuple[int, int]]:
-    """Transient buffer -> (dimension, offset) that is exactly the shared iterator in every access."""
+def _contracted_dimensions(iterator: str, nest: LoopNest, scratch: set[str]) -> dict[str, tuple[int, int]]:
+    """Scratch array -> (dimension, offset) that is exactly the shared iterator in every access."""
     found: dict[str, tuple[int, int]] = {}
-    for name, buffer in nest.buffers.items():
-        if not buffer.transient or buffer.scope != "global":
-            continue
+    for name in scratch:
         keys = {alignment(a.load, iterator) for n in nest.body for a in accesses(n) if a.load.buffer == name}
         if len(keys) == 1 and (key := keys.pop()) is not None:
             found[name] = key
     return found
 
 
-def _contract(
-    node: Node, iterator: str, tile: str, width: int, nest: LoopNest, buffers: dict[str, Buffer]
-) -> Node:
+def _contract(node: Node, tile: str, dimensions: Mapping[str, tuple[int, int]]) -> Node:
     """Scratch arrays keep only the rows of the current tile, so they stay in cache."""
-    dimensions = _contracted_dimensions(iterator, nest)
 
     def shrink(expr: Expr) -> Expr:
         if not isinstance(expr, Load) or expr.buffer not in dimensions:
@@ -203,8 +224,8 @@ def _contract(
     return map_node(node, shrink)
 
 
-def _shrink(iterator: str, tile: str, width: int, nest: LoopNest, buffers: dict[str, Buffer]) -> None:
-    for name, (dimension, _) in _contracted_dimensions(iterator, nest).items():
+def _shrink(dimensions: Mapping[str, tuple[int, int]], width: int, buffers: dict[str, Buffer]) -> None:
+    for name, (dimension, _) in dimensions.items():
         old = buffers[name]
         shape = [*old.shape[:dimension], width, *old.shape[dimension + 1 :]]
         strides: list[int | Expr] = []

@@ -36,6 +36,8 @@ _CALLS = {
     "floor": "std::floor", "ceil": "std::ceil", "conj": "gp_conj", "real": "gp_real", "imag": "gp_imag",
     **{f: f"std::{f}" for f in "tanh sinh cosh sin cos tan asin acos atan atan2".split()},
 }  # fmt: skip
+MAX_HALVES = 9
+"""Powers up to this many halves are written out."""
 _LANEWISE = frozenset("sqrt exp log abs tanh sin cos".split())
 
 PRELUDE = "".join(
@@ -73,6 +75,15 @@ def chunks(size: int, width: int) -> Iterator[tuple[int, int]]:
         start += width
 
 
+def _halves(expr: Op) -> int:
+    """Twice the exponent of a power that a root and a few products make; 0 where `expr` is none."""
+    exponent = expr.args[-1] if expr.name == "pow" else None
+    if not isinstance(exponent, Const) or isinstance(exponent.value, complex):
+        return 0
+    halves = 2 * exponent.value
+    return int(halves) if halves == int(halves) and abs(halves) <= MAX_HALVES else 0
+
+
 Registers = Mapping[str, tuple[int | None, int]]
 
 
@@ -105,6 +116,8 @@ class Scalar:
             return f"(!{args[0]})"
         if expr.name == "select":
             return f"({args[0]} ? {args[1]} : {args[2]})"
+        if halves := _halves(expr):
+            return f"gp_half_power<{halves}>({args[0]})"
         return f"{_CALLS[expr.name]}({', '.join(args)})"
 
     def literal(self, value: int | float | bool | complex) -> str:
@@ -213,6 +226,8 @@ class Vector:
         if expr.name == "select":
             return f"({args[0]} ? {args[1]} : {args[2]})"
         lanewise = f"lanewise<{CTYPES[self.dtype]}, {self.lanes}>"
+        if halves := _halves(expr):
+            return f"{lanewise}({args[0]}, [](auto x) {{ return gp_half_power<{halves}>(x); }})"
         if expr.name in _LANEWISE:
             return f"{lanewise}({args[0]}, [](auto x) {{ return {_CALLS[expr.name]}(x); }})"
         return f"{lanewise}({args[0]}, {args[1]}, [](auto x, auto y) {{ return {_CALLS[expr.name]}(x, y); }})"

@@ -39,5 +39,14 @@ template <class T, class Bits, int degree> inline T gp_exp_of(T x) {
 inline float gp_exp(float x) { return gp_exp_of<float, int32_t, 7>(x); }
 inline double gp_exp(double x) { return gp_exp_of<double, int64_t, 13>(x); }
 template <class T> inline auto gp_exp(T x) { return std::exp(x); }
+
+// x^(halves / 2) by a root and products.
+template <int halves, class T> inline auto gp_half_power(T x) {
+  using Root = decltype(std::sqrt(x));
+  constexpr int n = halves < 0 ? -halves : halves;
+  Root p = n % 2 ? std::sqrt(x) : Root(1);
+  for (int k = 0; k < n / 2; ++k) p *= x;
+  return halves < 0 ? Root(1) / p : p;
+}
 }  // namespace
 #endif

@@ -89,7 +89,8 @@ def relevant_fields(nest: LoopNest) -> list[str]:
     names += ["tile_R"] if reductions >= 2 else []
     names += ["pack"] if spatial >= 2 and len({r for n in nest.body for r in read(n)}) >= 1 else []
     names += ["prefetch"] if dependent or indirect else []
-    names += ["fuse", "combine"] if len(nest.body) > 1 else []
+    blocks = (nest.body, *(lp.body for lp in loops))
+    names += ["fuse", "combine"] if any(len(block) > 1 for block in blocks) else []
     names += ["library"] if any(has_match(n, nest.buffers) for n in nest.body) else []
     return names
 

@@ -332,6 +332,31 @@ def time_steps(steps: int = 4, n: int = 31) -> LoopNest:
     return nest("jacobi", buffers, loop("t", steps, sweep("B", "A"), sweep("A", "B"), independent=False))
 
 
+def forces(steps: int = 3, n: int = 21) -> LoopNest:
+    """Pairs in every step: differences, their powers, sums over one partner, then the move of all."""
+    d = op("sub", load("x", "j"), load("x", "i"))
+    far = op("pow", add(mul(load("d", "i", "j"), load("d", "i", "j")), 0.1), -1.5)
+    pull = mul(load("d", "i", "j"), load("w", "i", "j"))
+    body = [
+        loops({"i": n, "j": n}, assign(load("d", "i", "j"), d)),
+        loops({"i": n, "j": n}, assign(load("w", "i", "j"), far)),
+        loop("i", n, assign(load("f", "i"), 0.0)),
+        loops({"i": n, "j": n}, accumulate(load("f", "i"), pull)),
+        loop("i", n, accumulate(load("v", "i"), mul(0.01, load("f", "i")))),
+        loop("i", n, accumulate(load("x", "i"), mul(0.01, load("v", "i")))),
+    ]
+    scratch = [array(b, *shape, transient=True) for b, shape in (("d", (n, n)), ("w", (n, n)), ("f", (n,)))]
+    return nest(
+        "forces", [array("x", n), array("v", n), *scratch], loop("t", steps, *body, independent=False)
+    )
+
+
+def powers(n: int = 37) -> LoopNest:
+    """Exponents that roots and products make, and one that they do not."""
+    value = add(*(op("pow", load("x", "i"), e) for e in (-1.5, 0.5, 2.5, -2, 3, 0.3)))
+    return nest("powers", [array("x", n), array("z", n)], loop("i", n, assign(load("z", "i"), value)))
+
+
 def summed_in_order(steps: int = 5, n: int = 37, outermost: bool = True) -> LoopNest:
     """A reduction over a sequential loop that owns its initial value."""
     body = accumulate(load("y", "i"), load("A", "t", "i"), init=3.0)
@@ -548,6 +573,7 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "scan": Kernel(scan()),
         "scan_rows": Kernel(scan(inner=False)),
         "time_steps": Kernel(time_steps()),
+        "forces": Kernel(forces()),
         "in_order": Kernel(summed_in_order()),
         "in_order_inside": Kernel(summed_in_order(outermost=False)),
     },
@@ -575,6 +601,7 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "complex": Kernel(complex_mix()),
         "complex_fp32": Kernel(complex_mix(dtype="complex64")),
         "angles": Kernel(angles()),
+        "powers": Kernel(powers()),
         "padded": Kernel(padded()),
         "far_choice": Kernel(far_choice()),
         "mask": Kernel(mask()),

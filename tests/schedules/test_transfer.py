@@ -13,6 +13,7 @@ from schedules.kernels import (
     Kernel,
     batched_product,
     csr,
+    forces,
     matrix_product,
     matrix_vector,
     permutation,
@@ -25,8 +26,9 @@ from schedules.kernels import (
 from schedules.running import build, call, differences
 
 from gnnperf.errors import NotApplicable
-from gnnperf.nests import LoopNest, normalise
+from gnnperf.nests import Loop, LoopNest, Statement, normalise
 from gnnperf.nests.analysis import band
+from gnnperf.nests.ir import walk
 from gnnperf.schedules import DEFAULTS, Recipe, apply, emit
 from gnnperf.schedules.roles import Roles, assign_roles
 
@@ -131,6 +133,17 @@ def test_what_does_not_fit_is_refused_with_a_reason() -> None:
     nest = normalise(permutation((21, 35), (1, 0)))
     with pytest.raises(NotApplicable, match="no reduction loop"):
         apply(Recipe(parallel="reduction"), nest)
+
+
+def test_nests_inside_a_sequential_loop_are_fused_as_far_as_they_share_loops() -> None:
+    """The move of all bodies waits for the forces on all; scratch is one row at a time until then."""
+    scheduled = apply(Recipe(order="row", fuse=1), normalise(forces()))
+    (time,) = scheduled.body
+    assert isinstance(time, Loop)
+    fused, move = time.body
+    assert isinstance(fused, Loop) and fused.annotation is not None and fused.annotation.kind == "parallel"
+    assert [s.target.buffer for s in walk((move,)) if isinstance(s, Statement)] == ["x"]
+    assert scheduled.buffers["f"].shape == (1,)
 
 
 def test_nests_that_share_no_loop_are_not_fused() -> None:
