@@ -7,7 +7,7 @@ from gnnperf.measure.profile import Case, Profile, profile
 from gnnperf.measure.replay import Replay
 from gnnperf.measure.runner import Runner
 from gnnperf.measure.statistics import is_tie, median_interval, speedup_interval
-from gnnperf.measure.verification import relative_tolerance, verify
+from gnnperf.measure.verification import equivalent_length, perturbed, relative_tolerance, verify
 
 __all__ = [
     "FLAGS",
@@ -23,8 +23,10 @@ __all__ = [
     "Runner",
     "Source",
     "Status",
+    "equivalent_length",
     "is_tie",
     "median_interval",
+    "perturbed",
     "profile",
     "relative_tolerance",
     "speedup_interval",

@@ -19,6 +19,9 @@ _RTOL = {2: (4e-3, 5e-2), 4: (2e-5, 1e-2), 8: (1e-10, 1e-6), 16: (1e-10, 1e-6)}
 The first is some hundred units in the last place (a chain of reassociated operations and vector
 math functions; double precision is laxer in units because its mistakes are never that small)."""
 
+AMPLIFIED = 8.0
+"""Roundings inside a program count this many times those of its inputs."""
+
 _CHUNK = 1 << 20  # elements compared at a time: bounds the memory that a comparison needs
 
 
@@ -33,6 +36,39 @@ def relative_tolerance(dtype: np.dtype[Any], reduction_length: int = 1) -> float
     size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
     base, cap = _RTOL[size]
     return min(cap, base * math.sqrt(max(1, reduction_length)))
+
+
+def perturbed(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The same inputs with one rounding error in every floating-point element of the arrays."""
+    rng = np.random.default_rng(0)
+
+    def rounded(value: Any) -> Any:
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
+            return value
+        sign = rng.choice(np.array([-1, 1], value.real.dtype), value.shape)
+        return (value * (1 + sign * np.finfo(value.dtype).eps)).astype(value.dtype)
+
+    return {name: rounded(value) for name, value in data.items()}
+
+
+def equivalent_length(
+    reference: Mapping[str, NDArray[Any]], moved: Mapping[str, NDArray[Any]], reduction_length: int
+) -> int:
+    """`reduction_length`, or the length of the sum whose tolerance covers what rounding errors do here.
+
+    `moved`: what the same program computes from `perturbed` inputs. A program that amplifies one rounding
+    error of its inputs (a softmax of large numbers, a recurrence) amplifies its own no less, and no order
+    of its operations is more right than another.
+    """
+    length = reduction_length
+    for name, expected in reference.items():
+        if expected.dtype.kind not in "fc":
+            continue
+        with np.errstate(invalid="ignore", over="ignore"):
+            change = np.abs(moved[name] - expected) / (np.abs(expected) + root_mean_square(np.abs(expected)))
+        largest = float(np.max(change[np.isfinite(change)], initial=0.0))
+        length = max(length, math.ceil((AMPLIFIED * largest / relative_tolerance(expected.dtype)) ** 2))
+    return length
 
 
 def verify(

@@ -181,10 +181,9 @@ def _fused(unit: Unit, nodes: tuple[Node, ...], scratch: set[str], parallel: boo
     inner: list[Node] = []
     for child in shared.body:
         if width == 1:
-            nodes: tuple[Node, ...] = (substitute_node(child, {shared.iterator: Symbol(tile)}),)
+            inner.append(substitute_node(child, {shared.iterator: Symbol(tile)}))
         else:
-            nodes = (replace(shared, start=Symbol(tile), stop=stop, body=(child,)),)
-        inner.extend(nodes)
+            inner.append(replace(shared, start=Symbol(tile), stop=stop, body=(child,)))
     dimensions = _contracted_dimensions(shared.iterator, fused, scratch)
     inner = [_contract(n, tile, dimensions) for n in inner]
     _shrink(dimensions, width, buffers)

@@ -58,8 +58,9 @@ class UnitCase:
         )
         baseline_s = _seconds(runner, baseline.library, unit.data, unit.outputs, inouts)
         case = NestCase(
-            unit.nest, unit.data, unit.outputs, inouts, length, baseline.reference, baseline.library
-        )
+            unit.nest, unit.data, unit.outputs, inouts, baseline.reduction_length, baseline.reference,
+            baseline.library,
+        )  # fmt: skip
         limits = Limits(timeout_s=max(2.0, SLOWEST * baseline_s))
         return UnitCase(case, f"dace-{baseline.name}", baseline.reason or "", baseline_s, limits)
 
@@ -71,6 +72,7 @@ class WholeKernel:
     kernel: DaceKernel
     library: Library
     reference: Mapping[str, NDArray[Any]]
+    reduction_length: int
     baseline_name: str
     baseline_note: str
     baseline_s: float
@@ -101,6 +103,7 @@ class WholeKernel:
             kernel,
             baseline.library,
             baseline.reference,
+            baseline.reduction_length,
             f"dace-{baseline.name}",
             baseline.reason or "",
             timed.runtime_s,
@@ -122,7 +125,7 @@ class WholeKernel:
             tuple(self.kernel.inouts),
             self.reference,
             limits,
-            reduction_length=reduction_length(self.kernel),
+            reduction_length=self.reduction_length,
         )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnnperf.measure import relative_tolerance, verify
+from gnnperf.measure import equivalent_length, perturbed, relative_tolerance, verify
 from gnnperf.measure.verification import root_mean_square
 
 FLOATS = [np.float16, np.float32, np.float64]
@@ -62,6 +62,31 @@ def test_tolerance_grows_with_the_reduction_and_is_capped() -> None:
         growing = [relative_tolerance(dtype, n) for n in (1, 4, 10**12)]
         assert growing[0] < growing[1] < growing[2] < 0.1
     assert relative_tolerance(np.dtype(np.int32), 10**6) == 0
+
+
+def softmax(logits: Any) -> dict[str, Any]:
+    e = np.exp(logits - logits.max())
+    return {"a": e / e.sum()}
+
+
+def test_programs_that_amplify_roundings_are_judged_by_what_one_rounding_does() -> None:
+    logits = np.random.default_rng(1).uniform(4000, 4004, 5000).astype(np.float32)
+    expected, reordered = softmax(logits), softmax(perturbed({"x": logits[::-1]})["x"][::-1])
+    assert verify(expected, reordered) is not None
+    length = equivalent_length(expected, softmax(perturbed({"x": logits})["x"]), 1)
+    assert verify(expected, reordered, length) is None
+    assert verify(expected, {"a": expected["a"] * np.float32(1.1)}, length) is not None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_programs_that_do_not_keep_their_tolerance(dtype: Any) -> None:
+    x = np.random.default_rng(2).uniform(0.5, 1.5, 3000).astype(dtype)
+    moved = perturbed({"x": x, "n": 3, "i": np.arange(4)})
+    assert equivalent_length({"a": 3 * x}, {"a": 3 * moved["x"]}, 7) == 7
+    assert moved["x"].dtype == x.dtype
+    assert (moved["x"] != x).all()
+    assert moved["n"] == 3
+    assert np.array_equal(moved["i"], np.arange(4))
 
 
 def test_cancellation_is_judged_at_the_scale_of_the_array() -> None:

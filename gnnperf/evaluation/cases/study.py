@@ -22,7 +22,7 @@ from gnnperf.retrieval import Retrieval
 from gnnperf.retrieval.neighbours import Calibration
 from gnnperf.retrieval.transfer import Options, Transfer
 from gnnperf.store import Store
-from gnnperf.tuning.cases import WholeKernel, reduction_length
+from gnnperf.tuning.cases import WholeKernel
 
 AUTO, OURS = "auto_optimize", "ours"
 Notify = Callable[[str], None]
@@ -141,7 +141,7 @@ def run_case(
 
 
 def _problem(kernel: DaceKernel, whole: WholeKernel) -> Problem:
-    return Problem(kernel.data, kernel.symbols, kernel.outputs, whole.reference, reduction_length(kernel))
+    return Problem(kernel.data, kernel.symbols, kernel.outputs, whole.reference, whole.reduction_length)
 
 
 def summarise(suite: Suite, results: Sequence[CaseResult], settings: Mapping[str, Any]) -> BenchmarkResult:
