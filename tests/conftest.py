@@ -67,11 +67,11 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
 
     from gnnperf.nn import Encoder, EncoderConfig, RetrievalHead, save_bundle
-    from gnnperf.schedules import recipe_fields
+    from gnnperf.schedules import effect_fields, recipe_fields
 
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("checkpoint")
-    head = RetrievalHead(EncoderConfig().width, len(recipe_fields()))
+    head = RetrievalHead(EncoderConfig().width, len(recipe_fields()), len(effect_fields()))
     save_bundle(folder, Encoder(EncoderConfig()), head)
     return folder
 

@@ -20,9 +20,9 @@ from gnnperf.graph import ProgramGraph, collate, encode, schema_digest
 from gnnperf.nn.encoder import Encoder, EncoderConfig
 from gnnperf.nn.head import HeadConfig, RetrievalHead
 from gnnperf.nn.profile import PROFILE_FIELDS, profile_row
-from gnnperf.schedules import Recipe, recipe_features, recipe_fields
+from gnnperf.schedules import Recipe, effect_fields, effects, recipe_features, recipe_fields
 
-BUNDLE_VERSION = 2
+BUNDLE_VERSION = 3
 WEIGHTS, METADATA = "weights.pt", "metadata.json"
 
 
@@ -35,6 +35,7 @@ class BundleMetadata:
         schema_digest: digest of the graph's field registry that the encoder was trained on.
         profile_fields: the values of a dynamic profile that it reads.
         schedule_fields: the values of a recipe that the head reads.
+        effect_fields: the values of its effects that the head reads.
         encoder, head: hyperparameters.
         corpus: digest and sizes of the training corpus, families held out.
         figures: metrics on held-out families, by name.
@@ -48,6 +49,7 @@ class BundleMetadata:
     schema_digest: str
     profile_fields: tuple[str, ...] = PROFILE_FIELDS
     schedule_fields: tuple[str, ...] = field(default_factory=recipe_fields)
+    effect_fields: tuple[str, ...] = field(default_factory=effect_fields)
     corpus: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, float] = field(default_factory=dict)
     seed: int | None = None
@@ -104,9 +106,10 @@ class Bundle:
         names = self.metadata.schedule_fields
         schedules = torch.from_numpy(np.stack([recipe_features(recipe, names) for recipe in recipes]))
         pairs = torch.cartesian_prod(torch.arange(len(graphs)), torch.arange(len(recipes)))
+        found = torch.from_numpy(np.concatenate([effects(graph, recipes) for graph in graphs]))
         with torch.inference_mode(), _one_thread():
             states = self.encoder.fingerprint(*collate([encode(g) for g in graphs]), profile)
-            scores = self.head(states, schedules, pairs[:, 0], pairs[:, 1])
+            scores = self.head(states, schedules, found, pairs[:, 0], pairs[:, 1])
         return scores.view(len(graphs), len(recipes)).numpy()
 
 
@@ -176,7 +179,8 @@ def load_bundle(folder: Path | str) -> Bundle:
     folder = Path(folder)
     metadata = _read_metadata(folder)
     encoder = Encoder(metadata.encoder)
-    head = RetrievalHead(metadata.encoder.width, len(metadata.schedule_fields), metadata.head)
+    widths = metadata.encoder.width, len(metadata.schedule_fields), len(metadata.effect_fields)
+    head = RetrievalHead(*widths, metadata.head)
     try:
         weights = torch.load(folder / WEIGHTS, weights_only=True, map_location="cpu")
         encoder.load_state_dict(weights["encoder"])
@@ -201,12 +205,14 @@ def _read_metadata(folder: Path) -> BundleMetadata:
     _expect(folder, "bundle_version", raw.get("bundle_version"), BUNDLE_VERSION)
     _expect(folder, "schema_digest", raw.get("schema_digest"), schema_digest())
     _expect(folder, "profile_fields", tuple(raw.get("profile_fields", ())), PROFILE_FIELDS)
+    _expect(folder, "effect_fields", tuple(raw.get("effect_fields", ())), effect_fields())
     known = set(recipe_fields())  # those added since then are not read; recipes without them are as ever
     _expect(folder, "unknown schedule fields", sorted(set(raw.get("schedule_fields", ())) - known), [])
     try:
         raw["encoder"], raw["head"] = EncoderConfig(**raw["encoder"]), HeadConfig(**raw["head"])
         raw["profile_fields"] = tuple(raw["profile_fields"])
         raw["schedule_fields"] = tuple(raw["schedule_fields"])
+        raw["effect_fields"] = tuple(raw["effect_fields"])
         return BundleMetadata(**raw)
     except (InputError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"damaged {folder / METADATA}: {error}; restore or retrain the bundle") from error

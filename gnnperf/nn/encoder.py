@@ -35,7 +35,7 @@ class EncoderConfig:
     """
 
     width: int = 64
-    layers: int = 4
+    layers: int = 3
     heads: int = 4
     embedding_width: int = 64
     dropout: float = 0.1

@@ -1,6 +1,7 @@
 """Schedules of loop nests: recipes written in the roles of loops, applied, emitted, sampled."""
 
 from gnnperf.schedules.apply import apply
+from gnnperf.schedules.effects import effect_fields, effects
 from gnnperf.schedules.emit import CppFunction, emit
 from gnnperf.schedules.features import recipe_features, recipe_fields
 from gnnperf.schedules.recipe import Recipe
@@ -11,6 +12,8 @@ __all__ = [
     "CppFunction",
     "Recipe",
     "apply",
+    "effect_fields",
+    "effects",
     "emit",
     "mutate",
     "random_recipe",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gnnperf.training.metrics import oracle_regret, random_regret, transfer_regret, transfer_regrets
     from gnnperf.training.mining import PairBatchSampler
     from gnnperf.training.module import RetrievalModule
+    from gnnperf.training.refit import fit_all
     from gnnperf.training.regret import regret_matrix
     from gnnperf.training.run import TrainCLI, TrainingRun, export_bundle, train
 
@@ -25,6 +26,7 @@ _MODULES = {
     "metrics": ("oracle_regret", "random_regret", "transfer_regret", "transfer_regrets"),
     "mining": ("PairBatchSampler",),
     "module": ("RetrievalModule",),
+    "refit": ("fit_all",),
     "regret": ("regret_matrix",),
     "run": ("TrainCLI", "TrainingRun", "export_bundle", "train"),
 }
@@ -42,6 +44,7 @@ __all__ = [
     "TrainCLI",
     "TrainingRun",
     "export_bundle",
+    "fit_all",
     "load_corpus",
     "oracle_regret",
     "random_regret",

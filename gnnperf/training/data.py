@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 from gnnperf.errors import InputError
 from gnnperf.graph import EncodedGraph, GraphBatch, collate, encode
 from gnnperf.nn import profile_row
-from gnnperf.schedules import recipe_features, recipe_fields
+from gnnperf.schedules import effects, recipe_features, recipe_fields
 from gnnperf.training.corpus import Corpus, load_corpus
 from gnnperf.training.mining import PairBatchSampler
 
@@ -28,6 +28,7 @@ class NestBatch(NamedTuple):
     profile: f32[b, P], NaN where absent.
     regret: f32[b, b], NaN where unmeasured.
     log_efficiency: f32[b, s] of the s recipes of the corpus, NaN where unmeasured.
+    pair: i64[b, s], row of `CorpusDataModule.effects`, -1 where unmeasured.
     """
 
     position: Tensor
@@ -35,6 +36,7 @@ class NestBatch(NamedTuple):
     profile: Tensor
     regret: Tensor
     log_efficiency: Tensor
+    pair: Tensor
 
 
 class CorpusDataModule(lightning.LightningDataModule):
@@ -55,11 +57,13 @@ class CorpusDataModule(lightning.LightningDataModule):
     Attributes:
         splits: positions of the nests of each split: train, validation, test.
         schedules: f32[s, R], features of the recipes of the corpus.
+        effects: f32[m, E] of every recipe on every nest that it was measured on.
     """
 
     corpus: Corpus
     splits: Mapping[str, Sequence[int]]
     schedules: Tensor
+    effects: Tensor
 
     def __init__(
         self,
@@ -108,8 +112,17 @@ class CorpusDataModule(lightning.LightningDataModule):
         self.profiles = torch.stack([profile_row(nest.graph.profile) for nest in corpus.nests])
         table = corpus.efficiency
         self.log_efficiency = torch.from_numpy(table.log_efficiency)
-        rows = [recipe_features(recipe) for recipe in table.recipes.values()]
+        recipes = list(table.recipes.values())
+        rows = [recipe_features(recipe) for recipe in recipes]
         self.schedules = torch.from_numpy(np.stack(rows)) if rows else torch.zeros(0, len(recipe_fields()))
+        measured = [np.flatnonzero(~np.isnan(row)) for row in table.log_efficiency]
+        found = [
+            effects(nest.graph, [recipes[s] for s in of_nest])
+            for nest, of_nest in zip(corpus.nests, measured, strict=True)
+        ]
+        self.effects = torch.from_numpy(np.concatenate(found))
+        self.pair = torch.full(self.log_efficiency.shape, -1, dtype=torch.int64)
+        self.pair[~self.log_efficiency.isnan()] = torch.arange(len(self.effects))
         self._ready = True
 
     def batch(self, index: Sequence[int]) -> NestBatch:
@@ -117,7 +130,8 @@ class CorpusDataModule(lightning.LightningDataModule):
         chosen = torch.tensor(index, dtype=torch.int64)
         regret = torch.from_numpy(self.regret[np.ix_(index, index)])
         graphs = collate([self.encoded[i] for i in index])
-        return NestBatch(chosen, graphs, self.profiles[chosen], regret, self.log_efficiency[chosen])
+        measured = self.log_efficiency[chosen]
+        return NestBatch(chosen, graphs, self.profiles[chosen], regret, measured, self.pair[chosen])
 
     def train_dataloader(self) -> DataLoader[NestBatch]:
         train = self.splits["train"]

@@ -23,7 +23,7 @@ from gnnperf.nn import (
 )
 from gnnperf.nn.encoder import DEFAULT_CONFIG
 from gnnperf.nn.head import DEFAULT_HEAD
-from gnnperf.schedules import recipe_fields
+from gnnperf.schedules import effect_fields, recipe_fields
 from gnnperf.training.data import CorpusDataModule, NestBatch
 from gnnperf.training.metrics import best_of_k, oracle_regret, random_regret, transfer_regret
 
@@ -43,6 +43,7 @@ class RetrievalModule(lightning.LightningModule):
         target_temperature: of the regrets in the contrastive loss, in nats.
         contrastive_weight: of the contrastive loss; the efficiency loss has 1.
         learning_rate: of AdamW; it falls to zero along a cosine over the epochs of the trainer.
+        effect_learning_rate: of the head's judge of effects, which is shallow.
         weight_decay: of AdamW.
         profile_dropout: probability that a nest's dynamic profile is withheld in training, so that
             the encoder also serves programs that were never run. Metrics are without profiles.
@@ -56,6 +57,7 @@ class RetrievalModule(lightning.LightningModule):
         target_temperature: float = 0.1,
         contrastive_weight: float = 1.0,
         learning_rate: float = 2e-3,
+        effect_learning_rate: float = 1e-2,
         weight_decay: float = 2e-2,
         profile_dropout: float = 0.5,
     ) -> None:
@@ -64,16 +66,18 @@ class RetrievalModule(lightning.LightningModule):
             "temperature": temperature,
             "target_temperature": target_temperature,
             "learning_rate": learning_rate,
+            "effect_learning_rate": effect_learning_rate,
         }
         for name, value in positive.items():
             if not value > 0:
                 raise InputError(f"expected a {name} above 0, got {value}")
         self.encoder = Encoder(encoder)
-        self.head = RetrievalHead(encoder.width, len(recipe_fields()), head)
+        self.head = RetrievalHead(encoder.width, len(recipe_fields()), len(effect_fields()), head)
         self.contrastive = ContrastiveLoss(temperature, target_temperature)
         self.efficiency = EfficiencyLoss()
         self.contrastive_weight = contrastive_weight
         self.learning_rate = learning_rate
+        self.effect_learning_rate = effect_learning_rate
         self.weight_decay = weight_decay
         self.profile_dropout = profile_dropout
         self._seen: list[tuple[Tensor, Tensor]] = []
@@ -89,19 +93,23 @@ class RetrievalModule(lightning.LightningModule):
         """Fingerprints of a batch, without profiles: f32[b, width]."""
         return self.encoder.fingerprint(*batch.graphs)
 
-    def scores(self, states: Tensor, schedules: Tensor, wanted: Tensor) -> Tensor:
-        """Of s schedules on b fingerprints, f32[s, R], where `wanted`, bool[b, s]: f32[b, s], 0 elsewhere."""
-        program, schedule = wanted.nonzero(as_tuple=True)
-        found = self.head(states, schedules.to(states), program, schedule)
-        return states.new_zeros(wanted.shape).index_put((program, schedule), found)
+    def judgements(self, states: Tensor, data: CorpusDataModule, pair: Tensor) -> Tensor:
+        """What the head's judges predict of the s recipes of the data on b fingerprints, where `pair`,
+        i64[b, s], is a row of the data's effects: f32[2, b, s], 0 elsewhere."""
+        program, schedule = (pair >= 0).nonzero(as_tuple=True)
+        rows = data.effects[pair[program, schedule]]
+        found = self.head.judgements(states, data.schedules.to(states), rows.to(states), program, schedule)
+        every = torch.arange(len(found)).unsqueeze(1)
+        return states.new_zeros(len(found), *pair.shape).index_put((every, program, schedule), found)
 
-    def losses(self, states: Tensor, schedules: Tensor, batch: NestBatch) -> tuple[Tensor, Tensor]:
-        """Contrastive and efficiency loss of a batch with these fingerprints."""
+    def losses(self, states: Tensor, data: CorpusDataModule, batch: NestBatch) -> tuple[Tensor, Tensor]:
+        """Contrastive and efficiency loss of a batch of the data with these fingerprints; the second is the
+        sum over the judges."""
         embedding = F.normalize(self.encoder.project(states), dim=1)
         contrastive: Tensor = self.contrastive(embedding @ embedding.T, batch.regret)
-        scores = self.scores(states, schedules, ~batch.log_efficiency.isnan())
-        efficiency: Tensor = self.efficiency(scores, batch.log_efficiency)
-        return contrastive, efficiency
+        judged = self.judgements(states, data, batch.pair)
+        each = torch.stack([self.efficiency(predicted, batch.log_efficiency) for predicted in judged])
+        return contrastive, each.sum()
 
     # ----------------------------------------------------------------------- training
 
@@ -110,13 +118,13 @@ class RetrievalModule(lightning.LightningModule):
         batch = self.data.batch(self.data.splits["train"])
         with torch.no_grad():
             self.encoder.fit_scales(batch.graphs, batch.profile)
-            self.head.scale.fit(self.data.schedules)
+            self.head.fit_scales(self.data.schedules, self.data.effects[batch.pair[batch.pair >= 0]])
 
     def training_step(self, batch: NestBatch, batch_index: int) -> Tensor:
         withheld = torch.rand(len(batch.profile), 1, device=self.device) < self.profile_dropout
         profile = batch.profile.masked_fill(withheld, float("nan"))
         states = self.encoder.fingerprint(*batch.graphs, profile)
-        contrastive, efficiency = self.losses(states, self.data.schedules, batch)
+        contrastive, efficiency = self.losses(states, self.data, batch)
         loss = efficiency + self.contrastive_weight * contrastive
         figures = {"loss": loss, "contrastive_loss": contrastive, "efficiency_loss": efficiency}
         for name, value in figures.items():
@@ -127,9 +135,13 @@ class RetrievalModule(lightning.LightningModule):
         return loss
 
     def configure_optimizers(self) -> Any:
-        optimizer = torch.optim.AdamW(
-            self.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
-        )
+        effect = list(self.head.effect.parameters())
+        others = [p for p in self.parameters() if all(p is not e for e in effect)]
+        groups: list[dict[str, Any]] = [
+            {"params": others},
+            {"params": effect, "lr": self.effect_learning_rate},
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=self.learning_rate, weight_decay=self.weight_decay)
         epochs = max(1, self.trainer.max_epochs or 1)
         return [optimizer], [torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)]
 
@@ -159,7 +171,7 @@ class RetrievalModule(lightning.LightningModule):
         regret = self.data.regret[np.ix_(position[references:], position[:references])]
         figures = {
             **self._neighbours(embedding[references:] @ embedding[:references].T, regret),
-            **self._ranking(states[references:], self.data.log_efficiency[position[references:]]),
+            **self._ranking(states[references:], position[references:]),
         }
         figures["loss"] = figures["efficiency_loss"] + self.contrastive_weight * figures["contrastive_loss"]
         for name, value in figures.items():
@@ -176,9 +188,10 @@ class RetrievalModule(lightning.LightningModule):
             "oracle_regret@1": oracle_regret(regret),
         }
 
-    def _ranking(self, states: Tensor, log_efficiency: Tensor) -> Mapping[str, float]:
-        """Figures of the head on queries: f32[q, width], f32[q, s]."""
-        scores = self.scores(states, self.data.schedules, ~log_efficiency.isnan())
+    def _ranking(self, states: Tensor, position: NDArray[np.int64]) -> Mapping[str, float]:
+        """Figures of the head on queries: f32[q, width], i64[q]."""
+        log_efficiency = self.data.log_efficiency[position]
+        scores = self.judgements(states, self.data, self.data.pair[position]).mean(0)
         found, measured = scores.float().cpu().numpy(), log_efficiency.numpy()
         reached = {f"efficiency@{k}": np.log(best_of_k(found, measured, k)) for k in (1, 3)}
         return {

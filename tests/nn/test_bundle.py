@@ -18,7 +18,7 @@ from gnnperf.nn import (
     load_bundle,
     save_bundle,
 )
-from gnnperf.schedules import DEFAULTS, recipe_fields
+from gnnperf.schedules import DEFAULTS, effect_fields, recipe_fields
 
 GRAPHS = [nest_like([8, 16]), lonely()]
 
@@ -32,7 +32,7 @@ def encoder() -> Encoder:
 @pytest.fixture
 def head() -> RetrievalHead:
     torch.manual_seed(1)
-    return RetrievalHead(16, len(recipe_fields()), HeadConfig(width=8))
+    return RetrievalHead(16, len(recipe_fields()), len(effect_fields()), HeadConfig(width=8))
 
 
 def edit(folder: Path, **changes: object) -> None:
@@ -73,12 +73,14 @@ def test_the_encoder_id_follows_the_weights(encoder: Encoder) -> None:
     assert encoder_id(encoder) != before
 
 
-@pytest.mark.parametrize("name", ["schema_digest", "bundle_version", "profile_fields", "encoder_id"])
+@pytest.mark.parametrize(
+    "name", ["schema_digest", "bundle_version", "profile_fields", "effect_fields", "encoder_id"]
+)
 def test_a_mismatch_says_what_was_got_and_expected(
     encoder: Encoder, head: RetrievalHead, tmp_path: Path, name: str
 ) -> None:
     save_bundle(tmp_path, encoder, head)
-    edit(tmp_path, **{name: ["other"] if name == "profile_fields" else "other"})
+    edit(tmp_path, **{name: ["other"] if name.endswith("_fields") else "other"})
     with pytest.raises(InputError, match=f"{name} is .*, expected .*; use a bundle trained with"):
         load_bundle(tmp_path)
 
@@ -87,7 +89,7 @@ def test_recipes_may_gain_fields_but_not_lose_those_that_the_head_reads(
     encoder: Encoder, head: RetrievalHead, tmp_path: Path
 ) -> None:
     fewer = [name for name in recipe_fields() if not name.startswith("combine=")]
-    narrow = RetrievalHead(16, len(fewer), HeadConfig(width=8))
+    narrow = RetrievalHead(16, len(fewer), len(effect_fields()), HeadConfig(width=8))
     save_bundle(tmp_path, encoder, narrow)
     edit(tmp_path, schedule_fields=fewer)
     assert load_bundle(tmp_path).score(GRAPHS, DEFAULTS).shape == (2, len(DEFAULTS))

@@ -44,15 +44,21 @@ def test_the_head_learns_which_schedule_suits_which_program() -> None:
     torch.manual_seed(0)
     states, schedules = torch.randn(6, 4), torch.eye(6)
     measured = torch.log(0.2 + 0.8 * torch.eye(6))
-    head = RetrievalHead(4, 6, HeadConfig(width=32, dropout=0.0))
+    head = RetrievalHead(4, 6, 3, HeadConfig(width=32, dropout=0.0, effect_dropout=0.0))
     pairs = torch.cartesian_prod(torch.arange(6), torch.arange(6))
+    effects = torch.randn(36, 3)
+    effects[::2, 0] = nan  # absent, for every other pair
+    head.fit_scales(schedules, effects)
     optimizer = torch.optim.Adam(head.parameters(), lr=1e-2)
     for _ in range(300):
         optimizer.zero_grad()
-        scores = head(states, schedules, pairs[:, 0], pairs[:, 1]).view(6, 6)
-        EfficiencyLoss()(scores, measured).backward()
+        judged = head.judgements(states, schedules, effects, pairs[:, 0], pairs[:, 1]).view(2, 6, 6)
+        sum(EfficiencyLoss()(scores, measured) for scores in judged).backward()
         optimizer.step()
     head.eval()
-    found = head(states, schedules, pairs[:, 0], pairs[:, 1]).view(6, 6)
-    assert found.argmax(1).tolist() == list(range(6))
-    assert (found - measured).abs().max() < 0.5
+    judged = head.judgements(states, schedules, effects, pairs[:, 0], pairs[:, 1]).view(2, 6, 6)
+    for found in judged:
+        assert found.argmax(1).tolist() == list(range(6))
+        assert (found - measured).abs().max() < 0.5
+    scores = head(states, schedules, effects, pairs[:, 0], pairs[:, 1]).view(6, 6)
+    assert torch.allclose(scores, judged.mean(0))

@@ -174,14 +174,16 @@ def test_a_handful_of_nests_is_memorised(tmp_path: Path) -> None:
     data = CorpusDataModule(str(corpus), ["f7"])
     data.setup()
     torch.manual_seed(0)
-    module = RetrievalModule(EncoderConfig(width=32, layers=2, dropout=0.0), HeadConfig(dropout=0.0))
+    module = RetrievalModule(
+        EncoderConfig(width=32, layers=2, dropout=0.0), HeadConfig(dropout=0.0, effect_dropout=0.0)
+    )
     batch = data.batch(range(8))
     module.encoder.fit_scales(batch.graphs, batch.profile)
     optimiser = torch.optim.AdamW(module.parameters(), lr=3e-3)
-    module.head.scale.fit(data.schedules)
+    module.head.fit_scales(data.schedules, data.effects)
     for _ in range(400):
         states = module(batch)
-        contrastive, efficiency = module.losses(states, data.schedules, batch)
+        contrastive, efficiency = module.losses(states, data, batch)
         optimiser.zero_grad()
         (contrastive + efficiency).backward()
         optimiser.step()
@@ -189,5 +191,6 @@ def test_a_handful_of_nests_is_memorised(tmp_path: Path) -> None:
     embedding = torch.nn.functional.normalize(module.encoder.project(states), dim=1)
     similarity = (embedding @ embedding.T).detach().numpy() - 2 * np.eye(8)
     assert [group[j] for j in similarity.argmax(1)] == group
-    scores = module.scores(states, data.schedules, torch.ones(8, 2, dtype=torch.bool))
-    assert scores.argmax(1).tolist() == group  # schedules s0 and s1
+    by_graph, by_effects = module.judgements(states, data, data.pair)
+    assert by_graph.argmax(1).tolist() == group  # schedules s0 and s1
+    assert by_effects.argmax(1).tolist() == group

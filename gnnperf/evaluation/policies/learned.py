@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-import lightning
 import numpy as np
-import torch
-from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 
 from gnnperf.evaluation.policies.policy import Proposal, Ranker
 from gnnperf.evaluation.reference import Reference
-from gnnperf.nn import Bundle, EncoderConfig
+from gnnperf.nn import Bundle
 from gnnperf.nn.bundle import BundleMetadata
 from gnnperf.retrieval.ranking import rank
 from gnnperf.retrieval.release import records_of
 from gnnperf.store import Neighbour, Nest, Record
-from gnnperf.training import CorpusDataModule, CorpusNest, RetrievalModule
-from gnnperf.training.run import quiet_libraries
+from gnnperf.training import CorpusNest, fit_all
 
 NEIGHBOURS = 24
 
@@ -61,18 +56,6 @@ class _Retrieval:
 
 
 def _train(reference: Reference, seed: int) -> Bundle:
-    with quiet_libraries(), tempfile.TemporaryDirectory(prefix="gnnperf-") as folder, torch.random.fork_rng():
-        torch.manual_seed(seed)
-        splits = {"train": range(reference.train), "validation": reference.validation}
-        data = CorpusDataModule.of(reference.corpus, splits, batch_size=128, seed=seed)
-        module = RetrievalModule(EncoderConfig(layers=3))
-        best = ModelCheckpoint(folder, monitor="val/loss", save_weights_only=True)
-        trainer = lightning.Trainer(
-            accelerator="cpu", max_epochs=30, logger=False, gradient_clip_val=1.0, num_sanity_val_steps=0,
-            enable_progress_bar=False, enable_model_summary=False,
-            callbacks=[best, EarlyStopping("val/loss", patience=10)],
-        )  # fmt: skip
-        trainer.fit(module, datamodule=data)
-        module.load_state_dict(torch.load(best.best_model_path, weights_only=True)["state_dict"])
+    module, _ = fit_all(reference.corpus, seed)
     metadata = BundleMetadata("", module.encoder.config, module.head.config, "")
-    return Bundle(module.encoder.eval(), module.head.eval(), metadata)
+    return Bundle(module.encoder, module.head, metadata)
