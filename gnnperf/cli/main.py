@@ -23,7 +23,7 @@ from gnnperf import __version__
 from gnnperf.cli.lazy import LazyGroup
 from gnnperf.errors import GnnperfError, InputError, Interrupted
 
-VERBS = ("retrieve", "embed", "collect", "train", "eval", "explore", "store", "devices")
+VERBS = ("retrieve", "predict", "embed", "collect", "train", "eval", "explore", "store", "devices")
 """In the order of `gnnperf --help`."""
 
 

@@ -61,7 +61,7 @@ def kernel_options(command: F) -> F:
     return command
 
 
-def _released(folder: str) -> Path:
+def released(folder: str) -> Path:
     """A folder that comes with gnnperf: inside an installed package, beside it in a checkout."""
     package = Path(gnnperf.__file__).parent
     installed, checkout = (root / "checkpoints" / folder for root in (package, package.parent))
@@ -70,17 +70,22 @@ def _released(folder: str) -> Path:
 
 def released_checkpoint() -> Path:
     """The bundle that comes with gnnperf."""
-    return _released(RELEASED)
+    return released(RELEASED)
+
+
+def released_runtime_head() -> Path:
+    """The runtime head for GPUs that comes with gnnperf."""
+    return released("gpu-runtime")
 
 
 def released_corpus() -> Path:
     """The corpus that comes with gnnperf, which the released bundle was trained on."""
-    return _released("corpus/first")
+    return released("corpus/first")
 
 
 def released_trials() -> Path:
     """Long searches of some nests of that corpus."""
-    return _released("corpus/random_search")
+    return released("corpus/random_search")
 
 
 checkpoint_option = click.option(

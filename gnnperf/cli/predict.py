@@ -1,0 +1,187 @@
+"""`gnnperf predict`: runtimes on GPUs that nobody measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gnnperf.cli.options import released_runtime_head
+from gnnperf.cli.output import Report, Verb
+from gnnperf.errors import GnnperfError, InputError
+
+if TYPE_CHECKING:
+    from gnnperf.devices import DeviceSpec
+    from gnnperf.frontends.operators import Operator
+    from gnnperf.nn.runtime import RuntimeHead
+    from gnnperf.retrieval.prediction import KernelPrediction
+
+_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
+
+
+@click.command(cls=Verb)
+@click.argument("kernel", required=False)
+@click.option(
+    "--gpu", "gpus", multiple=True, metavar="NAME", help="Of the catalog, or a YAML file; repeatable."
+)
+@click.option("--fused", is_flag=True, help="Pointwise operators join what runs right before them.")
+@click.option(
+    "--calibrate",
+    type=_FILE,
+    metavar="FILE.csv",
+    help="Runs on these GPUs, as rows of --table with latency_ms: 1 to 20 are enough.",
+)
+@click.option("--table", type=_FILE, metavar="FILE.parquet", help="Predict every row instead of a KERNEL.")
+@click.option("--devices", "described", type=_FILE, metavar="FILE.yaml", help="GPUs that the table names.")
+@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.parquet")
+@click.option(
+    "--head",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=released_runtime_head,
+    show_default="the released one",
+    metavar="DIR",
+    help="What scripts/train_runtime.py wrote.",
+)
+def predict(
+    kernel: str | None,
+    gpus: tuple[str, ...],
+    fused: bool,
+    calibrate: Path | None,
+    table: Path | None,
+    described: Path | None,
+    output: Path | None,
+    head: Path,
+) -> Report:
+    """Predict the runtime of an operator, a model, or a table of operators on GPUs.
+
+    KERNEL is an operator with its sizes (linear:M=512,N=1024,K=768; bmm:B=..,M=..,N=..,K=..; softmax,
+    layernorm, reduction, add, relu, ...:B=rows,H=columns; conv, pool, embedding), a torch exported program
+    (model.pt2), or file.py:function that returns (module, example inputs). All is fp32.
+
+    The table has the columns op_family, op, device, B, M, N, K and H; predicted_ms, lo_ms and hi_ms (the 80%
+    interval) are added.
+    """  # fmt: skip
+    from gnnperf.nn.runtime import load_head
+
+    if (kernel is None) == (table is None):
+        raise InputError("expected a KERNEL, or a --table of them; see gnnperf predict --help")
+    if table is not None:
+        if output is None or gpus:
+            raise InputError(
+                "--table needs --output, and takes its GPUs from its column device, not from --gpu"
+            )
+        return _bulk(load_head(head), table, described, output, calibrate)
+    if not gpus:
+        raise InputError("expected at least one --gpu; `gnnperf devices list` shows those that are known")
+    assert kernel is not None
+    return _single(load_head(head), kernel, gpus, fused, calibrate)
+
+
+def _single(
+    head: RuntimeHead, kernel: str, gpus: tuple[str, ...], fused: bool, calibrate: Path | None
+) -> Report:
+    from gnnperf.devices import load_device
+    from gnnperf.retrieval.prediction import calibrate_from, predict_kernel
+
+    devices = {name: load_device(name) for name in gpus}
+    operators, left_out = _operators(kernel, fused)
+    workloads = [operator.workload() for operator in operators]
+    rows = []
+    for name, device in devices.items():
+        adapted = calibrate_from(head, calibrate, device, devices) if calibrate else head
+        rows.append((name, predict_kernel(adapted, workloads, device)))
+    for count, operator in ((n, o) for o, n in left_out.items()):
+        click.echo(f"gnnperf: {kernel}: left out {count} of the unknown operator {operator}", err=True)
+    silent = [found for _, found in rows if found.objection]
+    if len(silent) == len(rows):
+        raise GnnperfError(f"no prediction: {silent[0].objection}")
+    document = {
+        "kernel": kernel,
+        "operators": len(operators),
+        "left_out": left_out,
+        "predictions": [_document(name, found, operators) for name, found in rows],
+    }
+    return Report(document, _view(rows))
+
+
+def _operators(kernel: str, fused: bool) -> tuple[list[Operator], dict[str, int]]:
+    from gnnperf.frontends.operators import is_operator, load_model, parse_operator
+
+    if is_operator(kernel):
+        return [parse_operator(kernel)], {}
+    model = load_model(kernel)
+    model = model.fused() if fused else model
+    if not model.operators:
+        raise GnnperfError(f"{kernel}: it launches nothing that is known")
+    return list(model.operators), dict(model.left_out)
+
+
+def _document(name: str, found: KernelPrediction, operators: list[Operator]) -> dict[str, Any]:
+    document: dict[str, Any] = {"gpu": name, "device": found.device.name, "objection": found.objection}
+    if found.runtime_s is None or found.intervals_s is None or found.roofline_s is None:
+        return document
+    pairs = zip(operators, found.operators_s, strict=True)
+    return {
+        **document,
+        "runtime_ms": found.runtime_s * 1e3,
+        "roofline_ms": found.roofline_s * 1e3,
+        "intervals_ms": {
+            f"{level:.0%}": [low * 1e3, high * 1e3] for level, (low, high) in found.intervals_s.items()
+        },
+        "operators_ms": [{"operator": repr(operator), "runtime_ms": s * 1e3} for operator, s in pairs],
+        "remarks": list(found.remarks),
+    }
+
+
+def _view(rows: list[tuple[str, KernelPrediction]]) -> Any:
+    from rich.console import Group
+    from rich.table import Table
+
+    table = Table("GPU", box=None)
+    for heading in ("runtime", "80% interval", "95% interval", "roofline"):
+        table.add_column(heading, justify="right")
+    remarks = []
+    for name, found in rows:
+        if found.runtime_s is None or found.intervals_s is None or found.roofline_s is None:
+            table.add_row(name, "-", "-", "-", "-")
+            remarks.append(f"{name}: no prediction: {found.objection}")
+            continue
+        spans = (f"{_time(low)} to {_time(high)}" for low, high in list(found.intervals_s.values())[1:])
+        table.add_row(name, _time(found.runtime_s), *spans, _time(found.roofline_s))
+        remarks += [f"{name}: {remark}" for remark in found.remarks]
+    return Group(table, *remarks)
+
+
+def _time(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
+
+
+def _bulk(
+    head: RuntimeHead, path: Path, described: Path | None, output: Path, calibrate: Path | None
+) -> Report:
+    import pyarrow.parquet as pq
+
+    from gnnperf.devices import read_devices
+    from gnnperf.retrieval.prediction import calibrate_from, predict_table
+    from gnnperf.training.operator_table import read_operators
+
+    devices: dict[str, DeviceSpec] = read_devices(described) if described else {}
+    if calibrate is not None:
+        if len(devices) != 1:
+            raise InputError("--calibrate with --table needs --devices with the one GPU that was measured")
+        (device,) = devices.values()
+        head = calibrate_from(head, calibrate, device, devices)
+    operators = read_operators(path)
+    predicted = predict_table(head, operators, devices)
+    try:
+        pq.write_table(predicted, output)
+    except OSError as error:
+        raise InputError(f"cannot write {output}: {error.strerror}") from None
+    count, done = len(operators.usable), int(operators.usable.sum())
+    left = f"; {count - done} rows are of no known family or lack a size" if done < count else ""
+    document = {"table": path, "output": output, "rows": count, "predicted": done}
+    return Report(document, f"{done} of {count} rows predicted into {output}{left}")

@@ -1,0 +1,27 @@
+"""Operators of tensor frameworks as loop nests and program graphs."""
+
+from gnnperf.frontends.operators.linear_algebra import Convolution, MatMul
+from gnnperf.frontends.operators.operator import Epilogue, Operator
+from gnnperf.frontends.operators.pointwise import Elementwise, Embedding
+from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Softmax
+from gnnperf.frontends.operators.spec import is_operator, parse_operator
+from gnnperf.frontends.operators.torch_models import CapturedModel, load_model
+
+# from gnnperf.frontends.operators.torch_models import CapturedModel, OperatorCall, load_model
+
+__all__ = [
+    "CapturedModel",
+    "Convolution",
+    "Elementwise",
+    "Embedding",
+    "Epilogue",
+    "LayerNorm",
+    "MatMul",
+    "Operator",
+    "Pooling",
+    "Reduction",
+    "Softmax",
+    "is_operator",
+    "load_model",
+    "parse_operator",
+]

@@ -1,0 +1,117 @@
+"""Operators that reduce every row, and perhaps go over it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from gnnperf.frontends.operators.operator import Epilogue, Operator, array, at, epilogue_of, loops, scalar
+from gnnperf.nests import Const, LoopNest, Op, Statement, Symbol
+
+
+@dataclass(frozen=True)
+class Softmax(Operator):
+    """Softmax of `rows` rows of `columns` values: the maximum, the sum of exponentials, the quotients."""
+
+    rows: int
+    columns: int
+
+    family: ClassVar[str] = "softmax"
+
+    def nest(self) -> LoopNest:
+        buffers = {name: array(name, self.rows, self.columns) for name in ("x", "y")}
+        buffers |= {name: scalar(name) for name in ("top", "sum")}
+        x, extent = at("x", "r", "c"), [("c", self.columns)]
+        weight = Op("exp", (Op("sub", (x, at("top"))),))
+        row = (
+            loops(extent, Statement(at("top"), x, "max", Const(float("-inf")))),
+            loops(extent, Statement(at("sum"), weight, "add", Const(0.0))),
+            loops(extent, Statement(at("y", "r", "c"), Op("div", (weight, at("sum"))))),
+        )
+        return LoopNest("softmax", buffers, (loops([("r", self.rows)], *row),))
+
+
+@dataclass(frozen=True)
+class LayerNorm(Operator):
+    """Layer normalisation of `rows` rows of `columns` values, with weight and bias."""
+
+    rows: int
+    columns: int
+
+    family: ClassVar[str] = "layernorm"
+
+    def nest(self) -> LoopNest:
+        buffers = {name: array(name, self.rows, self.columns) for name in ("x", "y")}
+        buffers |= {name: array(name, self.columns) for name in ("weight", "bias")}
+        buffers |= {name: scalar(name) for name in ("sum", "squares", "mean", "scale")}
+        x, columns = at("x", "r", "c"), Const(float(self.columns))
+        moments = loops(
+            [("c", self.columns)],
+            Statement(at("sum"), x, "add", Const(0.0)),
+            Statement(at("squares"), Op("mul", (x, x)), "add", Const(0.0)),
+        )
+        variance = Op("sub", (Op("div", (at("squares"), columns)), Op("mul", (at("mean"), at("mean")))))
+        scaled = Op("mul", (Op("mul", (Op("sub", (x, at("mean"))), at("scale"))), at("weight", "c")))
+        row = (
+            moments,
+            Statement(at("mean"), Op("div", (at("sum"), columns))),
+            Statement(at("scale"), Op("div", (Const(1.0), Op("sqrt", (variance,))))),
+            loops(
+                [("c", self.columns)],
+                Statement(at("y", "r", "c"), Op("add", (scaled, at("bias", "c")))),
+            ),
+        )
+        return LoopNest("layer_norm", buffers, (loops([("r", self.rows)], *row),))
+
+
+@dataclass(frozen=True)
+class Reduction(Operator):
+    """`rows` rows of `columns` values, each reduced to one."""
+
+    function: Literal["add", "mul", "min", "max"]
+    rows: int
+    columns: int
+
+    family: ClassVar[str] = "reduction"
+
+    def nest(self) -> LoopNest:
+        buffers = {"x": array("x", self.rows, self.columns), "y": array("y", self.rows)}
+        start = {"add": 0.0, "mul": 1.0, "min": float("inf"), "max": float("-inf")}[self.function]
+        combine = Statement(at("y", "r"), at("x", "r", "c"), self.function, Const(start))
+        return LoopNest(
+            f"reduce_{self.function}", buffers, (loops([("r", self.rows), ("c", self.columns)], combine),)
+        )
+
+
+@dataclass(frozen=True)
+class Pooling(Operator):
+    """2D pooling of `planes` (batch times channels) images of out_height x out_width results each."""
+
+    function: Literal["add", "max"]
+    planes: int
+    out_height: int
+    out_width: int
+    kernel: int
+    stride: int = 1
+    epilogue: tuple[Epilogue, ...] = ()
+
+    family: ClassVar[str] = "pooling"
+
+    def nest(self) -> LoopNest:
+        tall, wide = (
+            (extent - 1) * self.stride + self.kernel for extent in (self.out_height, self.out_width)
+        )
+        shape = (self.planes, self.out_height, self.out_width)
+        buffers = {"x": array("x", self.planes, tall, wide), "y": array("y", *shape), "best": scalar("best")}
+        row, column = (
+            Op("add", (Op("mul", (Const(self.stride), Symbol(place))), Symbol(tap)))
+            for place, tap in (("h", "p"), ("v", "q"))
+        )
+        start = Const(0.0 if self.function == "add" else float("-inf"))
+        taps = loops(
+            [("p", self.kernel), ("q", self.kernel)],
+            Statement(at("best"), at("x", "i", row, column), self.function, start),
+        )
+        write = epilogue_of(at("best"), self.epilogue, buffers, at("y", "i", "h", "v"), shape)
+        places = list(zip(("i", "h", "v"), shape, strict=True))
+        return LoopNest(f"pool_{self.function}", buffers, (loops(places, taps, write),))

@@ -1,0 +1,60 @@
+"""Operators written in one line: `bmm:B=16,M=512,N=512,K=64`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import get_args
+
+from gnnperf.errors import InputError
+from gnnperf.frontends.operators.linear_algebra import Convolution, MatMul
+from gnnperf.frontends.operators.operator import Function, Operator
+from gnnperf.frontends.operators.pointwise import Elementwise, Embedding
+from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Softmax
+
+_Build = Callable[[Mapping[str, int]], Operator]
+
+_FORMS: Mapping[str, tuple[str, str, _Build]] = {
+    "linear": ("M N K", "", lambda s: MatMul(s["M"], s["N"], s["K"], linear=True)),
+    "bmm": ("B M N K", "", lambda s: MatMul(s["M"], s["N"], s["K"], batch=s["B"])),
+    "softmax": ("B H", "", lambda s: Softmax(s["B"], s["H"])),
+    "layernorm": ("B H", "", lambda s: LayerNorm(s["B"], s["H"])),
+    "reduction": ("B H", "", lambda s: Reduction("add", s["B"], s["H"])),
+    "embedding": ("B H V", "", lambda s: Embedding(s["B"], s["H"], s["V"])),
+    "pool": ("B H W K", "S", lambda s: Pooling("max", s["B"], s["H"], s["W"], s["K"], s.get("S", s["K"]))),
+    "conv": (
+        "B C O H W K", "S P",
+        lambda s: Convolution(s["B"], s["C"], s["O"], s["H"], s["W"], s["K"], s.get("S", 1), s.get("P", 0)),
+    ),
+}  # fmt: skip
+"""Name -> sizes that are needed, sizes that may be left out, constructor."""
+
+
+def is_operator(text: str) -> bool:
+    """Whether a text means an operator, not a file."""
+    name = text.partition(":")[0]
+    return name in _FORMS or not {name, name.removesuffix("u")}.isdisjoint(get_args(Function))
+
+
+def parse_operator(text: str) -> Operator:
+    """An operator from its name and sizes: "linear:M=512,N=1024,K=768", "softmax:B=4096,H=1024",
+    "add:B=4096,H=1024" (two tensors), "addu:..." (a tensor and a number). Raises InputError."""
+    name, _, written = text.partition(":")
+    sizes: dict[str, int] = {}
+    for part in filter(None, written.split(",")):
+        key, _, value = part.partition("=")
+        if not value.isdecimal():
+            raise InputError(f"{text}: expected sizes as B=16,M=512, got {part!r}")
+        sizes[key.strip()] = int(value)
+    needed, optional, build = _FORMS.get(name, ("B H", "", lambda s: _elementwise(name, s)))
+    wrong = (set(needed.split()) - sizes.keys()) | (sizes.keys() - {*needed.split(), *optional.split()})
+    if wrong:
+        may = f" (and may have {optional})" if optional else ""
+        raise InputError(f"{text}: {name} needs the sizes {needed}{may}; see {', '.join(sorted(wrong))}")
+    return build(sizes)
+
+
+def _elementwise(name: str, sizes: Mapping[str, int]) -> Operator:
+    binary = name in ("add", "sub", "mul", "div", "pow", "max")
+    function = next(f for f in get_args(Function) if f in (name, name.removesuffix("u")))
+    return Elementwise(function, math.prod(sizes.values()), 2 if binary else 1)

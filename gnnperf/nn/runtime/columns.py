@@ -1,0 +1,100 @@
+"""Workloads and devices as columns of numbers: one row per (workload, device)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from gnnperf.devices import DeviceSpec
+from gnnperf.errors import InputError
+from gnnperf.graph.workload import Workload
+
+Columns = Mapping[str, Tensor]
+"""Name -> f64[n]. Times in seconds, sizes in bytes, rates per second."""
+
+KINDS = ("contraction", "rows", "map")
+FAMILIES = ("bmm", "linear", "softmax", "layernorm", "elementwise")
+"""Families that were measured, by their codes; any other has the code -1."""
+
+UNLIMITED_W = 1e9
+"""Board power that stands for an unknown one: no limit."""
+
+_LEGACY = ("kepler", "maxwell", "pascal")
+"""NVIDIA architectures before Volta: libraries run kernels on them that were written for Maxwell."""
+_NEEDED = ("cores", "boost_mhz", "peak_gflops_fp32", "bandwidth_gbps", "l2_bytes", "fp32_lanes_per_core",
+           "threads_per_core")  # fmt: skip
+
+
+def family_of(workload: Workload) -> str:
+    """The measured family of a workload; products are told apart by how the second operand lies."""
+    if workload.kind == "contraction" and workload.family in ("matmul", ""):
+        return "linear" if workload.transposed and workload.batch == 1 else "bmm"
+    if workload.family in FAMILIES:
+        return workload.family
+    return "elementwise" if workload.kind == "map" else ""
+
+
+def workload_columns(workloads: Sequence[Workload]) -> dict[str, Tensor]:
+    """b workloads as columns f64[b]."""
+    names = ("flops", "read_bytes", "written_bytes", "batch", "m", "n", "k", "rows", "columns", "passes")
+    columns = {n: torch.tensor([float(getattr(w, n)) for w in workloads], dtype=torch.float64) for n in names}
+    families = [family_of(w) for w in workloads]
+    codes = [FAMILIES.index(f) if f in FAMILIES else -1 for f in families]
+    columns["kind"] = torch.tensor([float(KINDS.index(w.kind)) for w in workloads], dtype=torch.float64)
+    columns["family"] = torch.tensor(codes, dtype=torch.float64)
+    return columns
+
+
+def device_columns(device: DeviceSpec) -> dict[str, float]:
+    """The numbers of a GPU that runtimes are predicted from.
+
+    A power limit or a process that is not known counts as one that does not limit (see `assumptions`).
+    Raises InputError for a CPU, and for a GPU whose clock, peak, bandwidth or sizes are not known.
+    """
+    if device.kind != "gpu":
+        raise InputError(f"{device.name}: expected a GPU, got a {device.kind}; see `gnnperf devices list`")
+    if missing := [name for name in _NEEDED if getattr(device, name) is None]:
+        raise InputError(f"{device.name}: {missing[0]} is needed and not known; add it to the device's YAML")
+    clock, peak = float(device.boost_mhz or 0) * 1e6, float(device.peak_gflops_fp32 or 0) * 1e9
+    lanes = float(device.fp32_lanes_per_core or 0)
+    legacy = device.arch in _LEGACY
+    known = device.board_power_w is not None and device.process_nm is not None
+    memory = (device.memory or "").upper()
+    return {
+        "bandwidth": float(device.bandwidth_gbps or 0) * 1e9,
+        "cores": float(device.cores),
+        "clock": clock,
+        "l2": float(device.l2_bytes or 0),
+        "peak": peak,
+        "matrix_peak": float(device.peak_gflops_fp32_matrix or 0) * 1e9 or peak,
+        "threads": float(device.threads_per_core or 0),
+        "power": float(device.board_power_w or 0) if known else UNLIMITED_W,
+        "process": float(device.process_nm or 0) if known else 7.0,
+        "gddr": float(memory.startswith(("GDDR", "LPDDR"))),
+        "amd": float(device.vendor == "AMD"),
+        "legacy": float(legacy),
+        # One instruction a cycle and scheduler: what is not a multiplication takes its slot from one.
+        "single_issue": float(lanes >= 128 and not legacy),
+    }
+
+
+def assumptions(device: DeviceSpec) -> list[str]:
+    """What is taken for granted of a GPU where its description is silent or doubtful, in words."""
+    words = []
+    if device.board_power_w is None or device.process_nm is None:
+        words.append("its board power or process is not given: power is taken as no limit")
+    if device.memory is None:
+        words.append("its memory is not given: taken as HBM")
+    for name, known in device.provenance.items():
+        if known.doubtful and name in ("boost_mhz", "peak_gflops_fp32", "bandwidth_gbps", "board_power_w"):
+            words.append(f"its {name} is doubtful: {known.doubtful}")
+    return words
+
+
+def on_device(workloads: Columns, device: DeviceSpec) -> dict[str, Tensor]:
+    """Columns of b workloads with those of one device added."""
+    some = next(iter(workloads.values()))
+    numbers = {name: torch.full_like(some, value) for name, value in device_columns(device).items()}
+    return {**workloads, **numbers}

@@ -1,0 +1,102 @@
+"""Matrix products: tiles in waves over the multiprocessors, main memory, and the power of the board."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from gnnperf.nn.runtime.columns import Columns
+from gnnperf.nn.runtime.physics import Offsets, Physics, either
+
+TILES = ((256, 128), (128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128), (64, 32), (32, 32))
+"""Output tiles that libraries have fp32 kernels for."""
+SPLITS = (1, 4)
+"""Parts that the reduction may be split into."""
+SINGLE_ISSUE = -0.25
+"""ln of the share of its peak that a multiprocessor reaches which starts one instruction a cycle: loads and
+address arithmetic take slots from multiplications. No such GPU is in the training split, hence a constant."""
+_REFERENCE = 128 * 128
+
+
+class ContractionTime(Physics):
+    """The fastest tile is taken, as libraries try to.
+
+    Energy is the second roofline: joules per FLOP grow with the feature size of the process, and no kernel
+    that runs for long can use more than the board's power; short ones run on before the limit is felt.
+    """
+
+    start: ClassVar = {
+        "rate": -0.1, "rate_amd": -0.35, **{f"tile{i}": -0.05 * max(i - 1, 0) for i in range(len(TILES))},
+        "latency": 3.5, "tile_cycles": 7.0, "fill": 3.0, "launch": -10.2, "soft": 1.0, "soft_launch": 0.3,
+        "flop_energy": 0.45, "byte_energy": 3.0, "delay": -5.4, "at_once": -1.0, "at_once_linear": 1.0,
+        "memory": -0.2, "gddr": 0.0, "rereads": -2.0, "legacy_linear": 0.0, "legacy_wide": 0.3,
+    }  # fmt: skip
+    prior: ClassVar = {
+        **{f"tile{i}": 0.3 for i in range(len(TILES))}, "rate": 0.1, "rate_amd": 0.1, "flop_energy": 0.02,
+        "byte_energy": 0.1, "delay": 0.1, "at_once_linear": 0.02, "memory": 0.5, "gddr": 10.0, "rereads": 0.1,
+        "legacy_linear": 0.05, "legacy_wide": 0.05,
+    }  # fmt: skip
+    varying: ClassVar = ("launch", "rate")
+
+    def forward(self, x: Columns, offsets: Offsets) -> Tensor:
+        c = self.constants
+        linear = (x["family"] == 1).double()
+        tiles, padding = self.tiles(x, linear, offsets)
+        rereads = self.rereads(x)
+        traffic = x["read_bytes"] + x["written_bytes"]
+        beyond_cache = torch.sigmoid(3 * torch.log(traffic / x["l2"]))
+        memory = (traffic * beyond_cache + rereads) / self.bandwidth(x, offsets)
+        body = either(tiles, memory, c["soft"])
+        unlimited = either(torch.exp(self.get("launch", offsets)), body, c["soft_launch"])
+        joules = self.joules(x, padding, traffic + rereads)
+        limited = either(joules / x["power"], unlimited, torch.full_like(tiles, 8.0).log())
+        at_once = torch.sigmoid(c["at_once"] + c["at_once_linear"] * linear)
+        felt = at_once + (1 - at_once) * unlimited / (unlimited + torch.exp(c["delay"]))
+        return torch.log(unlimited * (1 - felt) + limited * felt)
+
+    def tiles(self, x: Columns, linear: Tensor, offsets: Offsets) -> tuple[Tensor, Tensor]:
+        """Seconds of the fastest tile, and FLOPs done over FLOPs needed with it."""
+        c = self.constants
+        batch, m, n, k = x["batch"], x["m"], x["n"], x["k"]
+        share = self.get("rate", offsets) + c["rate_amd"] * x["amd"] + SINGLE_ISSUE * x["single_issue"]
+        share = share + c["legacy_linear"] * linear * x["legacy"]
+        core_flops = x["matrix_peak"] / x["cores"] * torch.exp(share)
+        fixed = torch.exp(c["tile_cycles"]) / x["clock"]
+        times, paddings = [], []
+        for i, (tile_m, tile_n) in enumerate(TILES):
+            count = batch * torch.ceil(m / tile_m) * torch.ceil(n / tile_n)
+            size, per_core = tile_m * tile_n, max(1, min(8, _REFERENCE // (tile_m * tile_n)))
+            for parts in SPLITS:
+                # What fills the pipeline at the start of a tile is hidden where the reduction is long.
+                depth = torch.sqrt((torch.ceil(k / 8) * 8 / parts) ** 2 + torch.exp(2 * c["fill"]))
+                work = 2 * size * depth / (core_flops * torch.exp(c[f"tile{i}"]))
+                throughput = torch.ceil(count * parts / x["cores"]) * work
+                waves = torch.ceil(count * parts / (x["cores"] * per_core))
+                latency = waves * depth * torch.exp(c["latency"]) * (size / _REFERENCE) ** 0.5 / x["clock"]
+                time = (throughput**4 + latency**4) ** 0.25 + fixed
+                if parts > 1:
+                    time = time + batch * m * n * 8 * parts / (0.7 * x["bandwidth"])
+                times.append(time)
+                paddings.append(count * size * depth * parts / (batch * m * n * k))
+        fastest, which = torch.stack(times).min(0)
+        padding = torch.stack(paddings).gather(0, which[None])[0]
+        wide = torch.relu(torch.log(n / 6000.0)) * c["legacy_wide"] * linear * x["legacy"]
+        return fastest * torch.exp(wide), padding
+
+    def rereads(self, x: Columns) -> Tensor:
+        """Bytes fetched again because the operands do not fit the cache: by how much a product is larger
+        than what one wave of tiles covers."""
+        m, n, k = x["m"], x["n"], x["k"]
+        side = torch.sqrt(x["cores"] * _REFERENCE)
+        first, second = m * k * torch.clamp(n / side, min=1), n * k * torch.clamp(m / side, min=1)
+        size = (x["read_bytes"] + x["written_bytes"]) / x["batch"]
+        share = torch.sigmoid(2 * torch.log(size / x["l2"])) * torch.exp(self.constants["rereads"])
+        return 4 * x["batch"] * (first + second - m * k - n * k) * share
+
+    def joules(self, x: Columns, padding: Tensor, moved: Tensor) -> Tensor:
+        """flop_energy: picojoules per FLOP and nanometre of process; byte_energy: picojoules per bit."""
+        flops = 2 * x["batch"] * x["m"] * x["n"] * x["k"] * torch.sqrt(padding)
+        per_flop = torch.exp(self.constants["flop_energy"]) * x["process"] * 1e-12
+        return flops * per_flop + moved * 8e-12 * torch.exp(self.constants["byte_energy"])

@@ -1,0 +1,219 @@
+"""`RuntimeHead`: an ensemble of runtime models, their intervals, and what they do not speak about."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import gnnperf
+from gnnperf.devices import DeviceSpec
+from gnnperf.errors import InputError
+from gnnperf.graph.workload import Workload
+from gnnperf.nn.runtime.columns import (
+    FAMILIES,
+    Columns,
+    device_columns,
+    family_of,
+    on_device,
+    workload_columns,
+)
+from gnnperf.nn.runtime.model import LEVELS, Calibration, RuntimeModel, device_span
+from gnnperf.nn.runtime.physics import roofline_s
+
+VERSION = 1
+WEIGHTS, METADATA = "weights.pt", "metadata.json"
+
+UNMEASURED = "unmeasured"
+"""Stands in `Calibration` for families that no measurement was seen of."""
+DEVICE_STEP, SIZE_STEP = 0.25, 0.05
+"""Intervals grow by these shares for every doubling that a GPU, or a workload, lies outside of what was
+seen. Chosen by hand: left-out GPUs lie too close to the others to fit them."""
+FARTHEST = 4.0
+"""Doublings beyond which nothing is said about a GPU."""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Predictions of n workloads, in seconds, each f64[n].
+
+    runtime_s: the median. bounds_s: nominal level -> (lower, upper). roofline_s: what the datasheet allows.
+    """
+
+    runtime_s: Tensor
+    roofline_s: Tensor
+    bounds_s: Mapping[float, tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True)
+class RuntimeHead:
+    """Models that were fitted from different seeds, and how far to trust them.
+
+    shifts: by family, (ln of what a device's own measurements are off by, share of the device's uncertainty
+    that they leave); see `calibrated`.
+    """
+
+    models: tuple[RuntimeModel, ...]
+    calibration: Calibration
+    metadata: dict[str, Any] = field(default_factory=dict)
+    shifts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def log_runtime(self, x: Columns) -> Tensor:
+        """Mean of the models: ln(seconds), f64[n], of columns of workloads and devices."""
+        with torch.inference_mode():
+            return torch.stack([model(x) for model in self.models]).mean(0)
+
+    def predict(self, workloads: Sequence[Workload], device: DeviceSpec) -> Intervals:
+        """Runtimes on one GPU. Raises InputError for one that is no GPU or lacks a number."""
+        return self.predict_columns(on_device(workload_columns(workloads), device))
+
+    def predict_columns(self, x: Columns) -> Intervals:
+        """Of columns of workloads and devices, in any mixture."""
+        center, roofline = self.log_runtime(x), roofline_s(x)
+        width = self.widening(x, roofline)
+        names = [*FAMILIES, UNMEASURED]
+        codes = torch.where(x["family"] < 0, len(FAMILIES), x["family"]).long()
+        shift = torch.tensor([self.shifts.get(name, (0.0, 1.0))[0] for name in names], dtype=torch.float64)[
+            codes
+        ]
+        center = center + shift
+        bounds = {}
+        for position, level in enumerate(LEVELS):
+            half = torch.tensor([self._half_width(name, position) for name in names], dtype=torch.float64)
+            reach = half[codes] * width
+            bounds[level] = torch.exp(center - reach), torch.exp(center + reach)
+        return Intervals(torch.exp(center), roofline, bounds)
+
+    def _half_width(self, family: str, position: int) -> float:
+        known = self.calibration
+        worst = max(known.widths, key=lambda name: known.widths[name][1])
+        name = family if family in known.widths else worst
+        half = known.widths[name][position] * (1.0 if name == family else 1.5)
+        if family not in self.shifts:
+            return half
+        bias, scatter = known.device_bias[name], known.scatter[name]
+        left = self.shifts[family][1]
+        return half * math.sqrt((scatter**2 + left * bias**2) / (scatter**2 + bias**2))
+
+    def widening(self, x: Columns, roofline: Tensor) -> Tensor:
+        """f64[n], at least 1: by how much wider an interval is than on a GPU like those that were seen."""
+        known = self.calibration
+        outside = torch.zeros_like(roofline)
+        for name, values in _spans(x).items():
+            low, high = known.devices.get(name, (-math.inf, math.inf))
+            outside = torch.maximum(outside, torch.clamp(torch.maximum(low - values, values - high), min=0))
+        beyond = torch.zeros_like(roofline)
+        for code, name in enumerate(FAMILIES):
+            low, high = known.sizes.get(name, (-math.inf, math.inf))
+            size = torch.log(roofline)
+            apart = torch.clamp(torch.maximum(low - size, size - high), min=0) / math.log(2)
+            beyond = torch.where(x["family"] == code, apart, beyond)
+        return 1 + DEVICE_STEP * outside + SIZE_STEP * beyond
+
+    def is_unmeasured(self, workload: Workload) -> bool:
+        """Whether the family of a workload was measured nowhere: its interval is half as wide again."""
+        return family_of(workload) not in self.calibration.widths
+
+    def objection(self, workload: Workload, device: DeviceSpec) -> str | None:
+        """Why nothing is said about this workload on this device, in words; None where something is."""
+        span = device_span(device_columns(device))
+        for name, value in span.items():
+            low, high = self.calibration.devices.get(name, (-math.inf, math.inf))
+            apart = max(low - value, value - high)
+            if apart > FARTHEST:
+                return (
+                    f"{device.name} lies {apart:.0f} doublings of {_SPOKEN[name]} away from every GPU that "
+                    "was measured"
+                )
+        if workload.read_bytes + workload.written_bytes <= 0:
+            return "the kernel touches no memory whose size is known (extents that depend on data?)"
+        return None
+
+    def calibrated(self, x: Columns, seconds: Tensor) -> RuntimeHead:
+        """This head, adapted to one GPU by runs on it: columns of workloads and that device, seconds f64[n].
+
+        Empirical Bayes: what a GPU is off by is taken to vary between GPUs as it did between those left out,
+        and single runs around it as they did there. Raises InputError for runtimes that are not positive.
+        """
+        if not len(seconds) or not bool((torch.isfinite(seconds) & (seconds > 0)).all()):
+            raise InputError("expected at least one measured runtime, all of them positive")
+        off = torch.log(seconds) - self.log_runtime(x)
+        shifts = {}
+        for code, name in enumerate([*FAMILIES, UNMEASURED]):
+            mine = off[x["family"] == (code if name in FAMILIES else -1)]
+            if len(mine):
+                known = name if name in self.calibration.scatter else next(iter(self.calibration.scatter))
+                ratio = (
+                    self.calibration.scatter[known] / max(self.calibration.device_bias[known], 1e-6)
+                ) ** 2
+                shifts[name] = float(mine.sum() / (len(mine) + ratio)), ratio / (len(mine) + ratio)
+        return replace(self, shifts=shifts)
+
+
+_SPOKEN = {
+    "peak": "peak FLOP rate", "bandwidth": "bandwidth", "balance": "FLOPs per byte", "cache": "cache size",
+    "process": "process", "power": "power per FLOP rate",
+}  # fmt: skip
+
+
+def _spans(x: Columns) -> dict[str, Tensor]:
+    """`device_span` of columns. A power of 1 GW stands for an unknown one and is never outside."""
+    spans = {
+        "peak": x["peak"],
+        "bandwidth": x["bandwidth"],
+        "balance": x["peak"] / x["bandwidth"],
+        "cache": x["l2"],
+        "process": x["process"],
+    }
+    return {name: torch.log2(values) for name, values in spans.items()}
+
+
+def save_head(folder: Path, head: RuntimeHead) -> None:
+    """Write weights and metadata. Raises InputError when the folder cannot be written."""
+    document = {
+        "version": VERSION,
+        "versions": {"gnnperf": gnnperf.__version__, "torch": torch.__version__},
+        "families": FAMILIES,
+        "calibration": asdict(head.calibration),
+        **head.metadata,
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        torch.save([model.state_dict() for model in head.models], folder / WEIGHTS)
+        (folder / METADATA).write_text(json.dumps(document, indent=1) + "\n")
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror}; choose another folder") from None
+
+
+def load_head(folder: Path) -> RuntimeHead:
+    """Read what `save_head` wrote. Raises InputError when it is not that, or of another version."""
+    try:
+        document = json.loads((folder / METADATA).read_text())
+        if document.get("version") != VERSION or tuple(document.get("families", ())) != FAMILIES:
+            got = f"version {document.get('version')} for {document.get('families')}"
+            raise InputError(
+                f"{folder}: expected a runtime head of version {VERSION} for {FAMILIES}, got {got}"
+            )
+        weights = torch.load(folder / WEIGHTS, weights_only=True, map_location="cpu")
+        models = []
+        for state in weights:
+            model = RuntimeModel()
+            model.load_state_dict(state)
+            models.append(model.eval())
+        known = document.pop("calibration")
+        for name in ("devices", "sizes", "widths"):
+            known[name] = {key: tuple(value) for key, value in known[name].items()}
+        return RuntimeHead(tuple(models), Calibration(**known), document)
+    except InputError:
+        raise
+    except Exception as error:  # torch.load raises a dozen types for a damaged file
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(
+            f"expected a runtime head in {folder}: {reason}; scripts/train_runtime.py makes one"
+        ) from None

@@ -1,0 +1,135 @@
+"""What limits a kernel on a GPU, as formulas with constants to be learned.
+
+Every model is a module: columns of workloads and devices in, ln(seconds) out. A runtime is made of the time
+to start a kernel, the time in its slowest resource, softened where two are about as slow, and the time that
+the board's power allows. Constants are logarithms unless said otherwise; `offsets` are added to some of
+them, per row: what one training device has of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from gnnperf.nn.runtime.columns import Columns
+
+Offsets = Mapping[str, Tensor]
+
+GDDR_SHARE = 0.1
+"""Prior weight of what GDDR memory loses to its error correction against HBM."""
+
+
+def roofline_s(x: Columns) -> Tensor:
+    """max(FLOPs / peak, compulsory bytes / bandwidth), in seconds."""
+    compute = x["flops"] / torch.where(x["kind"] == 0, x["matrix_peak"], x["peak"])
+    return torch.maximum(compute, (x["read_bytes"] + x["written_bytes"]) / x["bandwidth"])
+
+
+def either(a: Tensor, b: Tensor, sharpness: Tensor) -> Tensor:
+    """(a^p + b^p)^(1/p) with p = exp(sharpness): the sum at p = 1, the maximum for large p."""
+    p = torch.exp(sharpness)
+    larger = torch.maximum(a, b)
+    return larger * ((a / larger) ** p + (b / larger) ** p) ** (1 / p)
+
+
+class Physics(nn.Module):
+    """Named scalar constants, with starting values and the weights that hold them there."""
+
+    start: ClassVar[Mapping[str, float]]
+    prior: ClassVar[Mapping[str, float]]
+    varying: ClassVar[tuple[str, ...]]
+    """Constants that differ between devices for reasons that no column gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.constants = nn.ParameterDict(
+            {
+                name: nn.Parameter(torch.tensor(value, dtype=torch.float64))
+                for name, value in self.start.items()
+            }
+        )
+
+    def get(self, name: str, offsets: Offsets) -> Tensor:
+        value: Tensor = self.constants[name]
+        return value + offsets[name] if name in offsets else value
+
+    def departure(self) -> Tensor:
+        """Weighted squares of how far constants moved from where physics puts them."""
+        moved = [w * (self.constants[name] - self.start[name]) ** 2 for name, w in self.prior.items()]
+        return torch.stack(moved).sum() if moved else torch.zeros((), dtype=torch.float64)
+
+    def bandwidth(self, x: Columns, offsets: Offsets) -> Tensor:
+        """Achievable bytes per second of main memory."""
+        return x["bandwidth"] * torch.exp(self.get("memory", offsets) + self.constants["gddr"] * x["gddr"])
+
+
+class MapTime(Physics):
+    """Elementwise kernels: main memory where the data exceeds the L2 cache, else the multiprocessors."""
+
+    start: ClassVar = {"memory": -0.1, "gddr": -0.1, "cache_edge": 0.0, "cache_slope": 0.7, "per_core": 2.8,
+             "soft": 0.7, "soft_launch": 0.3, "launch": -10.4}  # fmt: skip
+    prior: ClassVar = {"gddr": GDDR_SHARE}
+    varying: ClassVar = ("launch", "memory")
+
+    def forward(self, x: Columns, offsets: Offsets) -> Tensor:
+        c = self.constants
+        size = x["read_bytes"] + x["written_bytes"]
+        edge = torch.log(size / x["l2"]) - c["cache_edge"]
+        memory = size * torch.sigmoid(torch.exp(c["cache_slope"]) * edge) / self.bandwidth(x, offsets)
+        cores = size / (x["cores"] * x["clock"] * torch.exp(c["per_core"]))
+        body = either(memory, cores, c["soft"])
+        return torch.log(either(torch.exp(self.get("launch", offsets)), body, c["soft_launch"]))
+
+
+class RowsTime(Physics):
+    """Kernels that go over rows several times: later passes hit the L2 cache where the rows that all
+    multiprocessors have in flight fit, else they go to main memory again.
+
+    `memory` and `gddr` are those of `MapTime`, and stay as they are set.
+    """
+
+    start: ClassVar = {"memory": -0.15, "gddr": -0.1, "miss_slope": 1.0, "miss_edge": -0.7, "per_core": 2.7,
+             "cached": -1.0, "row": 7.0, "step": 3.0, "soft": 1.0, "soft_launch": 0.3,
+             "launch": -10.1}  # fmt: skip
+    prior: ClassVar = {"cached": 0.02, "miss_slope": 0.05, "miss_edge": 0.02}
+    varying: ClassVar = ("launch",)
+
+    def forward(self, x: Columns, offsets: Offsets) -> Tensor:
+        c = self.constants
+        rows, columns = x["rows"], x["columns"]
+        block, rows_per_block, passes = _row_kernel(x)
+        resident = x["cores"] * torch.clamp(torch.floor(x["threads"] / block), 1, 16)
+        size = x["read_bytes"] + x["written_bytes"]
+        again = x["read_bytes"] * (passes - 1)
+        held = torch.log(resident * rows_per_block * columns * 4 / x["l2"])
+        miss = torch.sigmoid(torch.exp(c["miss_slope"]) * (held - c["miss_edge"]))
+        fits = torch.sigmoid(4 * (torch.log(size / x["l2"]) + 0.4))
+        memory = (size * fits + again * miss) / self.bandwidth(x, offsets)
+        cores = (size + again * torch.exp(c["cached"])) / (x["cores"] * x["clock"] * torch.exp(c["per_core"]))
+        waves = torch.ceil(rows / rows_per_block / resident)
+        steps = torch.ceil(columns / block / 4)
+        latency = waves * (torch.exp(c["row"]) + torch.exp(c["step"]) * steps) / x["clock"]
+        body = either(memory, torch.sqrt(cores**2 + latency**2), c["soft"])
+        return torch.log(either(torch.exp(self.get("launch", offsets)), body, c["soft_launch"]))
+
+
+def _row_kernel(x: Columns) -> tuple[Tensor, Tensor, Tensor]:
+    """Threads of a block, rows of a block, and passes of the kernel that PyTorch runs.
+
+    Softmax of up to 1024 columns keeps rows in registers and gives each to a warp; beyond, a block takes a
+    row, with half as many threads as there are groups of four columns, at most 512. Layer normalisation,
+    and what is not known, has blocks of 128 threads.
+    """
+    softmax = x["family"] == 2
+    columns = x["columns"]
+    groups = torch.clamp(torch.floor(columns / 4), 64, 1024)
+    wide = torch.clamp(2 ** torch.ceil(torch.log2(groups / 2)), 32, 512)
+    small = softmax & (columns <= 1024)
+    block = torch.where(softmax & ~small, wide, torch.full_like(columns, 128))
+    per_block = torch.where(small, torch.where(columns <= 128, 8.0, 4.0), torch.ones_like(columns))
+    # On AMD GPUs rows of a multiple of four columns are kept in local memory.
+    kept = small | (softmax & (x["amd"] == 1) & (columns % 4 == 0))
+    return block, per_block, torch.where(kept, torch.ones_like(columns), x["passes"])

@@ -1,0 +1,149 @@
+"""Every GPU left out in turn: what is predicted for it, and hence how far to trust predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gnnperf.nn.runtime.columns import FAMILIES
+from gnnperf.nn.runtime.head import RuntimeHead
+from gnnperf.nn.runtime.model import LEVELS, Calibration, RuntimeModel, device_span
+from gnnperf.nn.runtime.physics import roofline_s
+from gnnperf.training.runtime import FitConfig, Rows, fit_model
+
+
+@dataclass(frozen=True)
+class Held:
+    """Predictions for one GPU by models that did not see it.
+
+    rows: positions of the rows predicted. log_predicted: ln(seconds), one row per seed.
+    """
+
+    device: int
+    rows: NDArray[np.int64]
+    log_predicted: NDArray[np.float64]
+
+
+def leave_one_out(
+    rows: Rows,
+    devices: Sequence[int],
+    fit_on: NDArray[np.bool_],
+    judge_on: NDArray[np.bool_],
+    seeds: Sequence[int],
+    config: FitConfig,
+    workers: int = 1,
+    advance: Callable[[int, str], None] = lambda done, what: None,
+) -> list[Held]:
+    """For every one of `devices`: models of the other devices' `fit_on` rows, asked for its `judge_on` rows.
+
+    workers: processes. advance: called with (1, device) after every fit.
+    """
+    device = rows.device.numpy()
+    tasks = []
+    for held in devices:
+        fit = torch.from_numpy(np.flatnonzero(fit_on & (device != held)))
+        judged = np.flatnonzero(judge_on & (device == held))
+        tasks += [(rows.take(fit), rows.take(torch.from_numpy(judged)), seed, config) for seed in seeds]
+    predicted: list[NDArray[np.float64]] = []
+    if workers == 1:
+        results = map(_predict, tasks)
+        predicted = [_count(result, advance, i) for i, result in enumerate(results)]
+    else:
+        with ProcessPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            predicted = [_count(result, advance, i) for i, result in enumerate(pool.map(_predict, tasks))]
+    return [
+        Held(
+            held,
+            np.flatnonzero(judge_on & (device == held)),
+            np.stack(predicted[i * len(seeds) : (i + 1) * len(seeds)]),
+        )
+        for i, held in enumerate(devices)
+    ]
+
+
+def _count(
+    result: NDArray[np.float64], advance: Callable[[int, str], None], number: int
+) -> NDArray[np.float64]:
+    advance(1, f"fit {number + 1}")
+    return result
+
+
+def _predict(task: tuple[Rows, Rows, int, FitConfig]) -> NDArray[np.float64]:
+    fit, judged, seed, config = task
+    model = fit_model(fit, seed, config)
+    with torch.inference_mode():
+        result: Tensor = model(judged.columns)
+    return result.numpy()
+
+
+def calibrate(rows: Rows, held: Sequence[Held], seen: NDArray[np.bool_]) -> Calibration:
+    """Widths from the errors on GPUs that were left out; every GPU weighs the same in a family.
+
+    seen: rows that the models in use were fitted to: predictions far from them get wider intervals.
+    """
+    family = rows.columns["family"].numpy()
+    target = np.log(rows.seconds.numpy())
+    widths, bias, scatter = {}, {}, {}
+    for code, name in enumerate(FAMILIES):
+        errors = []
+        for one in held:
+            mine = family[one.rows] == code
+            if mine.any():
+                errors.append(one.log_predicted.mean(0)[mine] - target[one.rows[mine]])
+        if errors:
+            size = np.concatenate([np.abs(e) for e in errors])
+            weight = np.concatenate([np.full(len(e), 1 / len(e)) for e in errors])
+            widths[name] = tuple(_quantile(size, weight, level) for level in LEVELS)
+            bias[name] = float(np.sqrt(np.mean([e.mean() ** 2 for e in errors])))
+            scatter[name] = float(np.sqrt(np.mean([e.var() for e in errors])))
+    chosen = rows.take(torch.from_numpy(np.flatnonzero(seen)))
+    spans = _device_spans(chosen)
+    size = torch.log(roofline_s(chosen.columns)).numpy()
+    codes = chosen.columns["family"].numpy()
+    sizes = {
+        name: (float(size[codes == code].min()), float(size[codes == code].max()))
+        for code, name in enumerate(FAMILIES)
+        if (codes == code).any()
+    }
+    return Calibration(widths, bias, scatter, spans, sizes)
+
+
+def _quantile(values: NDArray[np.float64], weight: NDArray[np.float64], level: float) -> float:
+    order = np.argsort(values)
+    share = np.cumsum(weight[order]) / weight.sum()
+    return float(values[order][min(int(np.searchsorted(share, level)), len(values) - 1)])
+
+
+def _device_spans(rows: Rows) -> dict[str, tuple[float, float]]:
+    spans: list[Mapping[str, float]] = []
+    names = ("peak", "bandwidth", "l2", "process", "power")
+    for device in torch.unique(rows.device):
+        first = int(torch.nonzero(rows.device == device)[0, 0])
+        spans.append(device_span({name: float(rows.columns[name][first]) for name in names}))
+    return {name: (min(s[name] for s in spans), max(s[name] for s in spans)) for name in spans[0]}
+
+
+def fit_head(
+    rows: Rows,
+    fit_on: NDArray[np.bool_],
+    judge_on: NDArray[np.bool_],
+    seeds: Sequence[int],
+    config: FitConfig,
+    workers: int = 1,
+    advance: Callable[[int, str], None] = lambda done, what: None,
+) -> RuntimeHead:
+    """The head to release: models of all `fit_on` rows, intervals from leaving out every GPU in turn."""
+    devices = [int(d) for d in torch.unique(rows.device)]
+    held = leave_one_out(rows, devices, fit_on, judge_on, seeds[:1], config, workers, advance)
+    chosen = rows.take(torch.from_numpy(np.flatnonzero(fit_on)))
+    models: list[RuntimeModel] = []
+    for seed in seeds:
+        models.append(fit_model(chosen, seed, config))
+        advance(1, f"seed {seed}")
+    return RuntimeHead(tuple(models), calibrate(rows, held, fit_on))

@@ -1,0 +1,140 @@
+"""Measured operators as tables: one row is one operator on one GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from numpy.typing import NDArray
+
+from gnnperf.devices import DeviceSpec, find_device
+from gnnperf.errors import InputError
+from gnnperf.nn.runtime.columns import FAMILIES, KINDS, device_columns
+from gnnperf.training.runtime import Rows
+
+NEEDED = ("op_family", "op", "device", "B", "M", "N", "K", "H")
+TWO_TENSORS = ("add", "sub", "mul", "div", "pow")
+"""Elementwise operators of two tensors; "addu", ... take a number for the second."""
+_KIND_OF = {
+    "bmm": "contraction",
+    "linear": "contraction",
+    "softmax": "rows",
+    "layernorm": "rows",
+    "elementwise": "map",
+}
+_PASSES = {"softmax": 3.0, "layernorm": 2.0}
+_ELEMENT_BYTES = 4.0
+
+
+@dataclass(frozen=True)
+class OperatorTable:
+    """n operators on GPUs.
+
+    table: as it was read. columns: of the workloads, f64[n] each, as `workload_columns` gives them.
+    device: name of each row's GPU. usable: rows of a known family with all sizes it needs.
+    """
+
+    table: pa.Table
+    columns: Mapping[str, torch.Tensor]
+    device: NDArray[np.str_]
+    usable: NDArray[np.bool_]
+
+    def rows(self, devices: Mapping[str, DeviceSpec], chosen: NDArray[np.bool_] | None = None) -> Rows:
+        """Measured rows (column latency_ms) on known GPUs, among `chosen`. Raises InputError."""
+        if "latency_ms" not in self.table.column_names:
+            raise InputError("expected a column latency_ms of measured milliseconds, got none")
+        latency = np.asarray(self.table["latency_ms"].to_numpy(), dtype=float)
+        keep = self.usable & np.isfinite(latency) & (latency > 0)
+        keep &= True if chosen is None else chosen
+        columns = {name: values[keep] for name, values in self.columns.items()}
+        columns |= self.device_numbers(devices, keep)
+        code = np.unique(self.device, return_inverse=True)[1]
+        return Rows(columns, torch.from_numpy(latency[keep] * 1e-3), torch.from_numpy(code[keep]))
+
+    def device_numbers(
+        self, devices: Mapping[str, DeviceSpec], chosen: NDArray[np.bool_]
+    ) -> dict[str, torch.Tensor]:
+        """Columns of the devices of the chosen rows. Raises InputError for an unknown device."""
+        names, code = np.unique(self.device[chosen], return_inverse=True)
+        numbers = []
+        for name in names:
+            device = find_device(str(name), devices)
+            if device is None:
+                raise InputError(f"no device {str(name)!r}; describe it in the file that --devices names")
+            numbers.append(device_columns(device))
+        keys = numbers[0] if numbers else {}
+        index = torch.from_numpy(code)
+        return {key: torch.tensor([n[key] for n in numbers], dtype=torch.float64)[index] for key in keys}
+
+    def texts(self, name: str) -> NDArray[np.str_]:
+        """A column of texts. Raises InputError where there is none."""
+        if name not in self.table.column_names:
+            raise InputError(f"expected a column {name!r}, got {', '.join(self.table.column_names)}")
+        return _texts(self.table[name])
+
+
+def left_out(measured: OperatorTable, pairs: Sequence[Mapping[str, str]]) -> NDArray[np.bool_]:
+    """Rows of the given {device, family} pairs."""
+    family = measured.texts("op_family")
+    chosen = np.zeros(len(family), dtype=bool)
+    for pair in pairs:
+        chosen |= (measured.device == pair["device"]) & (family == pair["family"])
+    return chosen
+
+
+def test_or_train(rows: Rows, split: NDArray[np.str_]) -> NDArray[np.bool_]:
+    """The rows a GPU is judged on: those of the split "test", and of a family without such, of "train"."""
+    group = rows.device.numpy() * 16 + rows.columns["family"].numpy()
+    tested = np.unique(group[split == "test"])
+    return (split == "test") | ((split == "train") & ~np.isin(group, tested))
+
+
+def read_operators(path: Path) -> OperatorTable:
+    """Read a Parquet file with the columns op_family, op, device, B, M, N, K and H. Raises InputError."""
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
+    return operator_table(table, str(path))
+
+
+def operator_table(table: pa.Table, origin: str) -> OperatorTable:
+    """The operators of a table; `origin` names it in messages. Raises InputError."""
+    if missing := [name for name in NEEDED if name not in table.column_names]:
+        raise InputError(f"{origin}: expected a column {missing[0]!r}; needed: {', '.join(NEEDED)}")
+    text = {n: _texts(table[n]) for n in ("op_family", "op", "device")}
+    size = {n: np.asarray(pa.compute.fill_null(table[n].cast(pa.float64()), np.nan)) for n in "BMNKH"}
+    family = text["op_family"]
+    linear, product = family == "linear", np.isin(family, ("bmm", "linear"))
+    batch = np.where(linear, 1.0, size["B"])
+    m, n, k = size["M"], size["N"], size["K"]
+    elements = size["B"] * size["H"]
+    pointwise = family == "elementwise"
+    usable = (product & (batch * m * n * k > 0)) | (np.isin(family, FAMILIES[2:]) & (elements > 0))
+    tensors = np.where(pointwise & np.isin(text["op"], TWO_TENSORS), 2.0, 1.0)
+    rows = np.where(pointwise, elements, size["B"])
+    columns = {
+        "flops": np.where(product, 2 * batch * m * n * k, elements * np.where(pointwise, 1.0, 7.0)),
+        "read_bytes": _ELEMENT_BYTES * np.where(product, batch * (m * k + k * n), elements * tensors),
+        "written_bytes": _ELEMENT_BYTES * np.where(product, batch * m * n, elements),
+        "batch": np.where(product, batch, 1.0),
+        "m": np.where(product, m, 1.0),
+        "n": np.where(product, n, 1.0),
+        "k": np.where(product, k, 1.0),
+        "rows": np.where(product, 1.0, rows),
+        "columns": np.where(product | pointwise, 1.0, size["H"]),
+        "passes": np.array([_PASSES.get(name, 1.0) for name in family]),
+        "kind": np.array([float(KINDS.index(_KIND_OF.get(name, "map"))) for name in family]),
+        "family": np.array([float(FAMILIES.index(name)) if name in FAMILIES else -1.0 for name in family]),
+    }
+    tensors_of = {name: torch.from_numpy(np.nan_to_num(values, nan=1.0)) for name, values in columns.items()}
+    return OperatorTable(table, tensors_of, text["device"], usable)
+
+
+def _texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
+    return np.asarray(column.cast(pa.string()).fill_null("").to_pylist(), dtype=str)

@@ -1,0 +1,133 @@
+"""Fitting the runtime model, constants of physics and small network, by robust regression of ln(time)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from gnnperf.nn.runtime.columns import Columns
+from gnnperf.nn.runtime.model import PARTS, RuntimeModel, part_of
+
+LAUNCH_BOUND_S = 2e-4
+"""Runtimes below are mostly the start of the kernel, which a GPU's host decides: they count for less."""
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """rows_per_group: measurements of one family on one device that a fit sees. steps: of Adam, for products
+    and, cheaper, for the rest."""
+
+    rows_per_group: int = 500
+    steps: int = 400
+    light_steps: int = 900
+    learning_rate: float = 0.03
+    device_penalty: float = 0.03
+    network_decay: float = 0.02
+
+
+DEFAULT = FitConfig()
+
+
+@dataclass(frozen=True)
+class Rows:
+    """n measurements: columns of workload and device, seconds f64[n], and the device of each, i64[n]."""
+
+    columns: Columns
+    seconds: Tensor
+    device: Tensor
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def take(self, chosen: Tensor) -> Rows:
+        columns = {name: values[chosen] for name, values in self.columns.items()}
+        return Rows(columns, self.seconds[chosen], self.device[chosen])
+
+
+def fit_model(rows: Rows, seed: int, config: FitConfig = DEFAULT) -> RuntimeModel:
+    """One model of all rows; `seed` chooses which rows it sees, and where its network starts.
+
+    Kinds without rows keep the constants that physics puts there.
+    """
+    torch.manual_seed(seed)
+    model = RuntimeModel()
+    part = part_of(rows.columns)
+    weight = 0.05 + rows.seconds / (rows.seconds + LAUNCH_BOUND_S)
+    memory: dict[int, float] = {}
+    for index, name in enumerate(PARTS):
+        here = torch.nonzero(part == index)[:, 0]
+        if len(here):
+            sample = rows.take(here[_sample(rows.take(here), weight[here], seed, config.rows_per_group)])
+            found = _fit_part(model, name, sample, memory, config)
+            if name == "map":
+                memory = found
+                for other in ("softmax", "rows"):
+                    for constant in ("memory", "gddr"):
+                        value = model.physics_of("map").constants[constant].detach().clone()
+                        model.physics_of(other).constants[constant] = nn.Parameter(value)
+    return model.eval()
+
+
+def _sample(rows: Rows, weight: Tensor, seed: int, count: int) -> Tensor:
+    """Positions of up to `count` rows of every (device, family), by weight, without replacement."""
+    random = np.random.default_rng(seed)
+    group = rows.device * 16 + rows.columns["family"].long()
+    chosen: list[NDArray[np.int64]] = []
+    for code in torch.unique(group):
+        members = torch.nonzero(group == code)[:, 0].numpy()
+        share = weight[members].numpy()
+        size = min(count, len(members))
+        chosen.append(random.choice(members, size, replace=False, p=share / share.sum()))
+    return torch.from_numpy(np.concatenate(chosen))
+
+
+def _fit_part(
+    model: RuntimeModel, name: str, rows: Rows, memory: Mapping[int, float], config: FitConfig
+) -> dict[int, float]:
+    """Fit one part in place; returns what the memory of every device does better than predicted, in ln."""
+    physics = model.physics_of(name)
+    devices, device = torch.unique(rows.device, return_inverse=True)
+    group = device * 16 + rows.columns["family"].long()
+    # Every (device, family) weighs the same, whatever the number of its rows.
+    weight = 0.05 + rows.seconds / (rows.seconds + LAUNCH_BOUND_S)
+    weight = (
+        weight / torch.zeros(int(group.max()) + 1, dtype=torch.float64).index_add(0, group, weight)[group]
+    )
+    weight = weight / weight.sum()
+    own = {
+        constant: torch.zeros(len(devices), dtype=torch.float64, requires_grad=True)
+        for constant in physics.varying
+    }
+    known = {}
+    held: tuple[str, ...] = ()
+    if name in ("softmax", "rows"):  # their memory is the one of the elementwise kernels
+        held = ("memory", "gddr")
+        known["memory"] = torch.tensor([memory.get(int(d), 0.0) for d in devices], dtype=torch.float64)[
+            device
+        ]
+    constants = [value for key, value in physics.constants.items() if key not in held]
+    network = list(model.remainder[name].parameters()) if name in model.remainder else []
+    optimiser = torch.optim.Adam([{"params": [*constants, *own.values()]}, {"params": network}])
+    target = torch.log(rows.seconds)
+    steps = config.steps if name == "contraction" else config.light_steps
+    for step in range(steps):
+        for parameters in optimiser.param_groups:
+            parameters["lr"] = config.learning_rate * (1 - step / steps) + 1e-4
+        offsets = {**known, **{constant: values[device] for constant, values in own.items()}}
+        error = model.part(name, rows.columns, offsets) - target
+        loss = (weight * torch.sqrt(error**2 + 0.0025)).sum()
+        loss = loss + config.device_penalty * sum((v**2).mean() for v in own.values())
+        loss = (
+            loss + 0.1 * physics.departure() + config.network_decay * sum((p**2).sum() for p in network) / 100
+        )
+        optimiser.zero_grad()
+        torch.autograd.backward(loss)
+        optimiser.step()
+    found = own.get("memory")
+    found = None if found is None else found.detach()
+    return {} if found is None else {int(d): v for d, v in zip(devices, found.tolist(), strict=True)}

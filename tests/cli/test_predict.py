@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from gnnperf.cli.main import run
+from gnnperf.devices import load_device
+
+
+def document(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    assert run(["predict", *arguments, "--json"]) == 0
+    result: dict[str, object] = json.loads(capfd.readouterr().out)
+    return result
+
+
+def test_one_operator_on_several_gpus(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    spec = {**load_device("l4").to_dict(), "name": "Mine", "aliases": ["mine"]}
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(spec))
+    kernel = "linear:M=4096,N=4096,K=1024"
+    found = document(capfd, kernel, "--gpu", "L4", "--gpu", "h200", "--gpu", str(path))["predictions"]
+    assert isinstance(found, list)
+    l4, h200, mine = found
+    assert [p["device"] for p in found] == ["NVIDIA L4", "NVIDIA H200", "Mine"]
+    assert l4["runtime_ms"] == mine["runtime_ms"] > h200["runtime_ms"]
+    low, high = l4["intervals_ms"]["80%"]
+    assert low < l4["runtime_ms"] < high
+    assert run(["predict", kernel, "--gpu", "a10g"]) == 0
+    shown = capfd.readouterr().out
+    assert "80% interval" in shown
+    assert "a10g: its boost_mhz is doubtful" in shown
+
+
+def test_a_model(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(
+        "import torch\n"
+        "def mlp():\n"
+        "    layers = torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)\n"
+        "    return torch.nn.Sequential(*layers), (torch.randn(512, 64),)\n"
+    )
+    plain = document(capfd, f"{path}:mlp", "--gpu", "t4")
+    fused = document(capfd, f"{path}:mlp", "--gpu", "t4", "--fused")
+    assert (plain["operators"], fused["operators"]) == (3, 2)
+    assert plain["predictions"][0]["runtime_ms"] > fused["predictions"][0]["runtime_ms"]  # type: ignore[index]
+
+
+def test_tables(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = [
+        {"op_family": "linear", "op": "linear", "device": "ours", "B": 1, "M": 512, "N": 512, "K": 64},
+        {"op_family": "softmax", "op": "softmax", "device": "Tesla T4", "B": 512, "H": 512},
+        {"op_family": "conv", "op": "conv", "device": "Tesla T4", "B": 1, "H": 1},
+    ]
+    rows = [{**dict.fromkeys("BMNKH"), **row} for row in rows]
+    source, result, devices = (tmp_path / name for name in ("rows.parquet", "out.parquet", "devices.yaml"))
+    pq.write_table(pa.Table.from_pylist(rows), source)
+    devices.write_text(yaml.safe_dump({"ours": "l4"}))
+    table = ["--table", str(source), "-o", str(result)]
+    done = document(capfd, *table, "--devices", str(devices))
+    assert (done["rows"], done["predicted"]) == (3, 2)
+    written = pq.read_table(result).to_pylist()
+    assert all(row["lo_ms"] < row["predicted_ms"] < row["hi_ms"] for row in written[:2])
+    assert written[2]["predicted_ms"] is None
+    single = document(capfd, "linear:M=512,N=512,K=64", "--gpu", "l4")["predictions"]
+    assert isinstance(single, list)
+    assert single[0]["runtime_ms"] == pytest.approx(written[0]["predicted_ms"])
+    assert run(["predict", *table]) == 2
+    assert "no device 'ours'" in capfd.readouterr().err
+
+
+def test_runs_on_the_gpu_calibrate(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    kernel = "linear:M=4096,N=4096,K=1024"
+    before = document(capfd, kernel, "--gpu", "a10")["predictions"][0]  # type: ignore[index]
+    path = tmp_path / "runs.csv"
+    slower = 1.4 * before["runtime_ms"]
+    path.write_text(f"op_family,device,M,N,K,latency_ms\nlinear,NVIDIA A10,4096,4096,1024,{slower}\n")
+    after = document(capfd, kernel, "--gpu", "a10", "--calibrate", str(path))["predictions"][0]  # type: ignore[index]
+    assert before["runtime_ms"] < after["runtime_ms"] < slower
+    other = document(capfd, kernel, "--gpu", "t4", "--calibrate", str(path))["predictions"][0]  # type: ignore[index]
+    assert other == document(capfd, kernel, "--gpu", "t4")["predictions"][0]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["softmax:B=8,H=8"], 2, "expected at least one --gpu"),
+        ([], 2, "expected a KERNEL, or a --table"),
+        (["softmax:B=8,H=8", "--gpu", "host"], 2, "expected a GPU, got a cpu"),
+        (["softmax:B=8,H=8", "--gpu", "abacus"], 2, "no device 'abacus'"),
+        (["nowhere.pt2", "--gpu", "t4"], 2, "no file nowhere.pt2"),
+        (["softmax:B=8", "--gpu", "t4"], 2, "softmax needs the sizes B H"),
+    ],
+)
+def test_mistakes(capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str) -> None:
+    assert run(["predict", *arguments]) == code
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert message in captured.err

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import pytest
+
+from gnnperf.errors import InputError
+from gnnperf.frontends.operators import (
+    Convolution,
+    Elementwise,
+    Embedding,
+    LayerNorm,
+    MatMul,
+    Operator,
+    Pooling,
+    Reduction,
+    Softmax,
+    parse_operator,
+)
+
+FLOAT = 4
+
+
+def test_products() -> None:
+    bmm = MatMul(64, 128, 256, batch=8).workload()
+    assert (bmm.kind, bmm.batch, bmm.m, bmm.n, bmm.k) == ("contraction", 8, 64, 128, 256)
+    assert not bmm.transposed
+    assert bmm.flops == 2 * 8 * 64 * 128 * 256
+    assert bmm.read_bytes == FLOAT * 8 * (64 * 256 + 256 * 128)
+    assert bmm.written_bytes == FLOAT * 8 * 64 * 128
+    linear = MatMul(64, 128, 256, linear=True).workload()
+    assert (linear.batch, linear.m, linear.n, linear.k) == (1, 64, 128, 256)
+    assert linear.transposed
+
+
+def test_an_epilogue_reads_only_what_it_adds() -> None:
+    plain = MatMul(64, 128, 256, linear=True).workload()
+    fused = MatMul(64, 128, 256, linear=True, epilogue=("bias", "gelu", "add")).workload()
+    assert fused.read_bytes - plain.read_bytes == FLOAT * (128 + 64 * 128)
+    assert fused.written_bytes == plain.written_bytes
+    assert (fused.kind, fused.m, fused.n, fused.k) == ("contraction", 64, 128, 256)
+
+
+def test_convolutions_are_products() -> None:
+    work = Convolution(2, 16, 32, 28, 28, 3, padding=1).workload()
+    assert (work.kind, work.batch, work.m, work.n, work.k) == ("contraction", 1, 2 * 28 * 28, 32, 16 * 9)
+    assert work.written_bytes == FLOAT * 2 * 32 * 28 * 28
+    depthwise = Convolution(2, 16, 16, 28, 28, 3, padding=1, groups=16).workload()
+    assert (depthwise.batch, depthwise.n, depthwise.k) == (16, 1, 9)
+
+
+@pytest.mark.parametrize(
+    ("operator", "passes", "read", "written"),
+    [
+        (Softmax(10, 100), 3, 1000, 1000),
+        (LayerNorm(10, 100), 2, 1200, 1000),
+        (Reduction("add", 10, 100), 1, 1000, 10),
+    ],
+)
+def test_rows(operator: Operator, passes: int, read: int, written: int) -> None:
+    work = operator.workload()
+    assert (work.kind, work.rows, work.columns, work.passes) == ("rows", 10, 100, passes)
+    assert (work.read_bytes, work.written_bytes) == (FLOAT * read, FLOAT * written)
+
+
+def test_what_touches_everything_once() -> None:
+    two, one = Elementwise("add", 1000, 2).workload(), Elementwise("gelu", 1000).workload()
+    assert (two.kind, two.read_bytes, one.read_bytes) == ("map", 8000, 4000)
+    gathered = Embedding(100, 64, 5000).workload()
+    assert gathered.written_bytes == FLOAT * 6400
+    assert gathered.read_bytes < FLOAT * 6400 + 8 * 100 + 1  # rows that are gathered, not the table
+    pooled = Pooling("max", 32, 10, 10, 2, 2).workload()
+    assert (pooled.kind, pooled.rows, pooled.columns) == ("rows", 3200, 4)
+
+
+def test_graphs_follow_sizes_and_fusion() -> None:
+    digests = {
+        operator.graph().digest
+        for operator in (
+            MatMul(64, 64, 64),
+            MatMul(64, 64, 128),
+            MatMul(64, 64, 64, linear=True),
+            MatMul(64, 64, 64, epilogue=("relu",)),
+            Elementwise("relu", 4096),
+        )
+    }
+    assert len(digests) == 5
+
+
+def test_one_line() -> None:
+    assert parse_operator("linear:M=3,N=4,K=5") == MatMul(3, 4, 5, linear=True)
+    assert parse_operator("bmm:B=2,M=3,N=4,K=5") == MatMul(3, 4, 5, batch=2)
+    assert parse_operator("add:B=2,H=3") == Elementwise("add", 6, 2)
+    assert parse_operator("addu:B=2,H=3") == Elementwise("add", 6)
+    assert parse_operator("relu:B=2,H=3") == Elementwise("relu", 6)
+    assert parse_operator("conv:B=1,C=3,O=8,H=9,W=9,K=3,P=1") == Convolution(1, 3, 8, 9, 9, 3, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("softmax:B=4096", "softmax needs the sizes B H; see H"),
+        ("softmax:B=4096,H=8,Z=1", "see Z"),
+        ("bmm:B=x", "expected sizes as B=16,M=512, got 'B=x'"),
+        ("softmax:B=0,H=8", "softmax: expected rows of at least 1, got 0"),
+    ],
+)
+def test_mistakes(text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_operator(text)
+    assert message in str(caught.value)

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from gnnperf.cli.options import released_runtime_head
+from gnnperf.devices import DeviceSpec, load_device
+from gnnperf.errors import InputError
+from gnnperf.frontends.operators import Convolution, Elementwise, LayerNorm, MatMul, Operator, Softmax
+from gnnperf.nn.runtime import RuntimeHead, load_head, roofline_s, save_head
+from gnnperf.nn.runtime.columns import on_device, workload_columns
+
+OPERATORS: tuple[Operator, ...] = (
+    MatMul(4096, 4096, 1024, linear=True),
+    MatMul(512, 512, 64, batch=96),
+    Softmax(16384, 2048),
+    LayerNorm(16384, 1024),
+    Elementwise("add", 1 << 26, 2),
+)
+
+
+@pytest.fixture(scope="module")
+def head() -> RuntimeHead:
+    return load_head(released_runtime_head())
+
+
+def test_roofline_by_hand() -> None:
+    x = on_device(workload_columns([o.workload() for o in (OPERATORS[0], OPERATORS[4])]), load_device("l4"))
+    assert roofline_s(x).tolist() == pytest.approx([2 * 4096 * 4096 * 1024 / 30.29e12, 3 * 4 * 2**26 / 300e9])
+
+
+@pytest.mark.parametrize("gpu", ["l4", "h200", "t4", "k20", "mi210", "w6600"])
+def test_intervals_are_nested_and_no_kernel_beats_the_memory(head: RuntimeHead, gpu: str) -> None:
+    found = head.predict([o.workload() for o in OPERATORS], load_device(gpu))
+    inner = found.runtime_s, found.runtime_s
+    for low, high in (found.bounds_s[level] for level in (0.5, 0.8, 0.95)):
+        assert bool((low < inner[0]).all() and (high > inner[1]).all())
+        inner = low, high
+    assert float(found.runtime_s[4]) > float(found.roofline_s[4])
+
+
+def test_more_work_takes_longer(head: RuntimeHead) -> None:
+    sizes = [MatMul(n, n, n, linear=True).workload() for n in (512, 1024, 2048, 4096, 8192)]
+    times = head.predict(sizes, load_device("a10")).runtime_s
+    assert bool((times[1:] > 2 * times[:-1]).all())
+
+
+def test_a_board_with_less_power_is_slower_at_large_products_only(head: RuntimeHead) -> None:
+    device = load_device("l40s")
+    weak = dataclasses.replace(device, board_power_w=70.0)
+    large, add = OPERATORS[0].workload(), OPERATORS[4].workload()
+    full, less = (head.predict([large, add], d).runtime_s for d in (device, weak))
+    assert float(less[0] / full[0]) > 1.5
+    assert float(less[1]) == pytest.approx(float(full[1]))
+
+
+def test_intervals_are_wider_far_away(head: RuntimeHead) -> None:
+    def width(operator: Operator, device: DeviceSpec) -> float:
+        low, high = head.predict([operator.workload()], device).bounds_s[0.8]
+        return math.log(float(high / low))
+
+    t4 = load_device("t4")
+    near = width(OPERATORS[0], t4)
+    assert width(OPERATORS[0], load_device("b200")) > 1.2 * near  # a device unlike those that were measured
+    assert width(MatMul(1 << 17, 1 << 17, 1 << 15, linear=True), t4) > near  # a workload larger than any
+    assert width(Convolution(8, 64, 64, 56, 56, 3), t4) > near  # a family that was not measured
+
+
+def test_nothing_is_said_of_devices_unlike_all_others(head: RuntimeHead) -> None:
+    work = OPERATORS[0].workload()
+    assert head.objection(work, load_device("h100-sxm")) is None
+    assert "5 doublings of peak FLOP rate away" in (head.objection(work, load_device("jetson-nano")) or "")
+    silent = dataclasses.replace(load_device("a10"), board_power_w=None)
+    assert head.objection(work, silent) is None
+    with pytest.raises(InputError, match="expected a GPU, got a cpu"):
+        head.predict([work], load_device("epyc-zen5-2vcpu"))
+    with pytest.raises(InputError, match="boost_mhz is needed and not known"):
+        head.predict([work], dataclasses.replace(load_device("l4"), boost_mhz=None))
+
+
+def test_a_few_runs_correct_a_device(head: RuntimeHead) -> None:
+    device = load_device("a4000")
+    works = [MatMul(n, n, n, linear=True).workload() for n in (1024, 1536, 2048, 3072, 4096)]
+    x = on_device(workload_columns(works), device)
+    before = head.predict(works, device)
+    truth = 1.3 * before.runtime_s
+    off = []
+    for count in (1, 5):
+        part = {name: values[:count] for name, values in x.items()}
+        after = head.calibrated(part, truth[:count]).predict(works, device)
+        off.append(float(torch.log(truth / after.runtime_s).abs().max()))
+        low, high = after.bounds_s[0.8]
+        assert bool((high / low < before.bounds_s[0.8][1] / before.bounds_s[0.8][0]).all())
+    assert off[1] < off[0] < math.log(1.3)
+    other = head.calibrated({n: v[:1] for n, v in x.items()}, truth[:1])
+    add = [OPERATORS[4].workload()]
+    assert torch.equal(other.predict(add, device).runtime_s, head.predict(add, device).runtime_s)
+    with pytest.raises(InputError, match="all of them positive"):
+        head.calibrated(x, torch.zeros(5, dtype=torch.float64))
+
+
+def test_round_trip(head: RuntimeHead, tmp_path: Path) -> None:
+    save_head(tmp_path / "head", head)
+    again = load_head(tmp_path / "head")
+    works = [o.workload() for o in OPERATORS]
+    device = load_device("v100-pcie-32gb")
+    assert torch.equal(again.predict(works, device).runtime_s, head.predict(works, device).runtime_s)
+    document = json.loads((tmp_path / "head" / "metadata.json").read_text())
+    document["version"] = 99
+    (tmp_path / "head" / "metadata.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="expected a runtime head of version 1"):
+        load_head(tmp_path / "head")
+    with pytest.raises(InputError, match="expected a runtime head in"):
+        load_head(tmp_path)
