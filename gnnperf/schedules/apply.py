@@ -24,6 +24,7 @@ from gnnperf.nests.ir import (
     Symbol,
     map_node,
     substitute_node,
+    walk,
 )  # fmt: skip
 from gnnperf.schedules.combine import combine
 from gnnperf.schedules.initial_values import explicit_init, initial_nest, place_initial_values
@@ -32,8 +33,13 @@ from gnnperf.schedules.lower import BandLowering
 from gnnperf.schedules.names import Names, unambiguous
 from gnnperf.schedules.recipe import Recipe
 from gnnperf.schedules.roles import assign_roles
+from gnnperf.schedules.sinking import sinks, strips
 from gnnperf.schedules.staircase import staircase
 from gnnperf.schedules.threads import access_counts, legal_threads
+from gnnperf.schedules.vectors import lanes
+
+STRIP_VECTORS = 4
+"""Width of a strip of columns where the recipe does not say."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +117,7 @@ def _lower(node: Node, unit: Unit, parallel: bool) -> tuple[Node, ...]:
         if unit.streams and not assign_roles(nest, unit.buffers, own).is_contraction:
             recipe = streaming(recipe)
         return BandLowering(nest, recipe, unit.buffers, own, parallel, unit.names).lower()
-    # Imperfect: threads take the first loop that allows it; the bands inside are scheduled one by one.
-    return (_imperfect(node, unit, parallel),)
+    return _imperfect(node, unit, parallel)
 
 
 def _library(node: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
@@ -121,7 +126,7 @@ def _library(node: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
     if found is None and (steps := staircase(node, unit.buffers)):
         uneven = replace(unit, recipe=replace(unit.recipe, omp_schedule="dynamic", chunk=1))
         initial = [initial_nest(s, band(node).loops) for s in band(node).statements if s.init is not None]
-        found = initial, [_imperfect(steps, uneven, parallel)]
+        found = initial, [_shared(steps, uneven, parallel)]
     if found is None:
         return ()
     initial, nodes = found
@@ -129,7 +134,25 @@ def _library(node: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
     return (*(part for n in initial for part in _lower(n, plain, parallel)), *nodes)
 
 
-def _imperfect(loop: Loop, unit: Unit, parallel: bool) -> Loop:
+def _imperfect(loop: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
+    """Threads take the first loop that allows it; the bands inside are scheduled one by one."""
+    return _strips(loop, unit, parallel) or (_shared(loop, unit, parallel),)
+
+
+def _strips(loop: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
+    """The loop in strips whose points are innermost; () where it is not the contiguous one."""
+    own = unit.own_locals(loop)
+    if unit.recipe.vector not in ("auto", "p") or not sinks(loop, unit.buffers, own):
+        return ()
+    vectors = max(lanes(s, unit.buffers) for s in walk((loop,)) if isinstance(s, Statement))
+    width = vectors * (unit.recipe.register_p or STRIP_VECTORS)
+    loops = strips(loop, width, unit.buffers, own, unit.names)
+    apart = replace(unit.recipe, fuse=0)  # what is fused again along the points of a strip is no vector
+    unit = replace(unit, recipe=apart, accesses={**access_counts(loops), **unit.accesses})
+    return tuple(_shared(lp, unit, parallel and extent(lp) != 1) for lp in loops)
+
+
+def _shared(loop: Loop, unit: Unit, parallel: bool) -> Loop:
     here = parallel and safe_parallel(loop, unit.buffers) and extent(loop) != 1
     annotation = None
     if here:
@@ -172,6 +195,8 @@ def _fused(unit: Unit, nodes: tuple[Node, ...], scratch: set[str], parallel: boo
         raise NotApplicable("the nests of the unit do not share an outermost loop")
     (shared,) = fused.body
     assert isinstance(shared, Loop)
+    if strip := _strips(shared, unit, parallel):
+        return strip
     tile = f"{shared.iterator}_f"
     size = extent(shared)
     width = min(recipe.fuse, max(1, size)) if size is not None else recipe.fuse

@@ -738,6 +738,14 @@ def windowed_products(A: f8[K, N, N], B: f8[N, N], out: f8[K, N, N]):
                 out[e] += product @ B
 
 
+@dace.program
+def symmetric_fill(A: f8[M, N], out: f8[N, N]):
+    """Every iteration writes what is right of the diagonal and, mirrored, what is below."""
+    for i in range(N):
+        out[i:N, i] = A[:, i] @ A[:, i:N] / M
+        out[i, i:N] = out[i:N, i]
+
+
 CASES: dict[str, dict[str, Any]] = {
     "gemm": dict(N=5, M=6, K=7, alpha=1.5, beta=0.5),
     "gemm_map": dict(N=5, M=6, K=7),
@@ -815,6 +823,7 @@ CASES: dict[str, dict[str, Any]] = {
     "inverse_combinations": dict(N=4, M=5),
     "flipped": dict(N=6),
     "windowed_products": dict(K=4, N=3),
+    "symmetric_fill": dict(M=4, N=5),
 }
 INPUTS = {
     "spmm": "make_csr", "spmv": "make_unsigned_csr", "spmv_map": "make_csr", "data_loop": "make_counts",

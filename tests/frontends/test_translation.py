@@ -62,7 +62,7 @@ def nest_loops(name: str, kernels: dict[str, DaceKernel | GnnperfError]) -> list
     "name",
     [
         *("spmv", "spmv_map", "maxpool", "conv2d_bias", "three_ways", "data_loop", "rows", "threshold"),
-        *("gemm", "windowed_products"),
+        *("gemm", "windowed_products", "symmetric_fill"),
     ],
 )
 def test_parallel_loops_are_found(name: str, kernels: dict[str, DaceKernel | GnnperfError]) -> None:

@@ -92,6 +92,20 @@ def triangular(n: int = 23, upper: bool = True) -> LoopNest:
     return nest("trmm", buffers, loop("i", n, loop("j", n, inner)))
 
 
+def triangular_in_place(n: int = 21, columns: int = 43) -> LoopNest:
+    """Every row of B takes what the rows below give it, column by column; a sum and a spare array wait."""
+    below = add("i", 1)
+    body = [
+        assign(load("t"), 0.0),
+        loop("k", n, accumulate(load("t"), mul(load("A", "k", "i"), load("B", "k", "j"))), start=below),
+        assign(load("w", 1), load("t")),
+        loop("r", 2, accumulate(load("B", "i", "j"), mul(0.5, load("w", 1)))),
+    ]
+    local = [array("t", scope="local", transient=True), array("w", 2, scope="local", transient=True)]
+    buffers = [array("A", n, n), array("B", n, columns), *local]
+    return nest("trmm_in_place", buffers, loop("j", columns, loop("i", n, *body, independent=False)))
+
+
 def strictly_upper(n: int = 23, gap: int = 2) -> LoopNest:
     """for j in range(i + gap, n): the last rows start behind their end."""
     value = add(load("A", "i", "j"), 1.0)
@@ -570,6 +584,7 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "locals": Kernel(local_scalars()),
         "local_sum": Kernel(local_sum()),
         "local_sum_sequential": Kernel(local_sum(independent=False)),
+        "triangular_in_place": Kernel(triangular_in_place()),
         "scan": Kernel(scan()),
         "scan_rows": Kernel(scan(inner=False)),
         "time_steps": Kernel(time_steps()),

@@ -22,6 +22,7 @@ from schedules.kernels import (
     softmax,
     strided_convolution,
     triangular,
+    triangular_in_place,
 )
 from schedules.running import build, call, differences
 
@@ -137,13 +138,30 @@ def test_what_does_not_fit_is_refused_with_a_reason() -> None:
 
 def test_nests_inside_a_sequential_loop_are_fused_as_far_as_they_share_loops() -> None:
     """The move of all bodies waits for the forces on all; scratch is one row at a time until then."""
-    scheduled = apply(Recipe(order="row", fuse=1), normalise(forces()))
+    scheduled = apply(Recipe(order="row", fuse=1, vector="none"), normalise(forces()))
     (time,) = scheduled.body
     assert isinstance(time, Loop)
     fused, move = time.body
     assert isinstance(fused, Loop) and fused.annotation is not None and fused.annotation.kind == "parallel"
     assert [s.target.buffer for s in walk((move,)) if isinstance(s, Statement)] == ["x"]
     assert scheduled.buffers["f"].shape == (1,)
+
+
+def test_columns_of_an_imperfect_nest_become_vectors() -> None:
+    """43 columns as two strips of 16, which threads share, and one of 11; each has scratch of its own."""
+    scheduled = apply(Recipe(order="row", register_p=2), normalise(triangular_in_place(columns=43)))
+    strips = [n for n in scheduled.body if isinstance(n, Loop)]
+    assert [(lp.step, lp.annotation and lp.annotation.kind) for lp in strips] == [
+        (16, "parallel"),
+        (11, None),
+    ]
+    for strip in strips:
+        products = [
+            n for n in walk((strip,)) if isinstance(n, Loop) and len(n.body) == 1 and n.iterator == "k"
+        ]
+        assert [lp.annotation and lp.annotation.kind for k in products for lp in k.body] == ["vectorized"]  # type: ignore[union-attr]
+    widths = {b.shape for n, b in scheduled.buffers.items() if n.startswith("w_")}
+    assert widths == {(2, 16), (2, 11)}
 
 
 def test_nests_that_share_no_loop_are_not_fused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from math import inf
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.views import Ranges, interval
@@ -71,17 +72,22 @@ def _only_combined(loop: Loop, name: str, touching: list[Access]) -> bool:
 
 
 def _apart(one: Load, two: Load, loop: Loop, inner: set[str], ranges: Ranges) -> bool:
-    """Do the accesses of different iterations always differ in some dimension?"""
-    return any(
-        _dimension_apart(a, b, loop, inner, ranges) for a, b in zip(one.indices, two.indices, strict=True)
-    )
+    """Do the accesses of different iterations always differ? Every dimension says how far apart two
+    iterations may be that meet in it; they meet nowhere if no distance suits all dimensions."""
+    low, high = -inf, inf
+    for a, b in zip(one.indices, two.indices, strict=True):
+        least, most = _distances(a, b, loop, inner, ranges)
+        low, high = max(low, least), min(high, most)
+    return low > high or (-loop.step < low and high < loop.step)
 
 
-def _dimension_apart(one: Expr, two: Expr, loop: Loop, inner: set[str], ranges: Ranges) -> bool:
+def _distances(one: Expr, two: Expr, loop: Loop, inner: set[str], ranges: Ranges) -> tuple[float, float]:
+    """Bounds of j - i, where subscript `one` in iteration i may equal subscript `two` in iteration j."""
+    unknown = -inf, inf
     first, second = affine(one), affine(two)
     factor = first.coefficient(loop.iterator)
     if factor == 0 or factor != second.coefficient(loop.iterator):
-        return False
+        return unknown
     low = high = first.constant - second.constant
     for form, sign in ((first, 1), (second, -1)):
         for atom, coefficient in form.terms.items():
@@ -89,20 +95,20 @@ def _dimension_apart(one: Expr, two: Expr, loop: Loop, inner: set[str], ranges: 
                 continue
             if isinstance(atom, Symbol) and atom.name in inner:  # differs between the two iterations
                 if atom.name not in ranges:
-                    return False
+                    return unknown
                 ends = sorted(sign * coefficient * v for v in ranges[atom.name])
                 low, high = low + ends[0], high + ends[1]
             elif any(mentions(atom, name) for name in {loop.iterator, *inner}):
-                return False
+                return unknown
     fixed = {
         atom: first.terms.get(atom, 0) - second.terms.get(atom, 0)
         for atom in {*first.terms, *second.terms}
         if not (isinstance(atom, Symbol) and atom.name in {loop.iterator, *inner})
     }
     if any(fixed.values()):
-        return False
-    reach = abs(factor) * loop.step
-    return -reach < low and high < reach
+        return unknown
+    least, most = sorted((low / factor, high / factor))
+    return least, most
 
 
 def place_private(body: Block, buffers: dict[str, Buffer], ranges: Ranges) -> None:
