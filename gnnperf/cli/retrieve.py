@@ -42,7 +42,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
 @click.option("--model-only", is_flag=True, help="Rank schedules and measure nothing.")
 @click.option("--explain", is_flag=True, help="Show the neighbours, and what was tried and refused, and why.")
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    "--output", "-o", type=click.Path(path_type=Path), metavar="DIR",
     help="Write the tuned SDFG, a compiled library, a script that runs it, and the report.",
 )  # fmt: skip
 @click.option(
@@ -51,10 +51,22 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
     "  [default: $GNNPERF_STORE, else in the user's data folder]",
 )  # fmt: skip
 @click.option("--no-store", is_flag=True, help="Use the released store only and remember nothing.")
+@click.option(
+    "--gpu", metavar="NAME|YAML",
+    help="KERNEL is a tunable GPU kernel, by name or a YAML file that describes it: propose K configurations "
+    "for that GPU, and measure nothing. --output is then a JSON file for Kernel Tuner.",
+)  # fmt: skip
+@click.option(
+    "--data", type=click.Path(path_type=Path), metavar="PATH",
+    help="With --gpu: tunable_kernels.parquet, measured on other GPUs, or its folder."
+    "  [default: $GNNPERF_DATA]",
+)  # fmt: skip
+@click.pass_context
 def retrieve(
-    kernel: str, symbols: dict[str, float], inputs: str | None, seed: int, checkpoint: Path, k: int,
+    ctx: click.Context, kernel: str, symbols: dict[str, float], inputs: str | None, seed: int,
+    checkpoint: Path, k: int,
     baseline: Any, budget: float | None, model_only: bool, explain: bool, output: Path | None,
-    store_location: str | None, no_store: bool,
+    store_location: str | None, no_store: bool, gpu: str | None, data: Path | None,
 ) -> Report:  # fmt: skip
     """Make a kernel faster with the schedules of kernels like it.
 
@@ -64,6 +76,11 @@ def retrieve(
     never slower than the baseline: what does not win beyond noise is not kept.
     """
     started = time.monotonic()
+    if gpu is not None:
+        from gnnperf.cli.configurations import retrieve_configurations
+
+        given = ctx.get_parameter_source("checkpoint") is not click.core.ParameterSource.DEFAULT
+        return retrieve_configurations(kernel, gpu, k, symbols, data, checkpoint if given else None, output)
     from gnnperf.devices import describe_host
     from gnnperf.errors import GnnperfError, InputError
     from gnnperf.frontends.dace import load_kernel
@@ -77,6 +94,8 @@ def retrieve(
     if output is not None:
         if model_only:
             raise InputError("--output writes what was measured to be fastest; leave out --model-only")
+        if output.is_file():
+            raise InputError(f"--output: expected a folder, but '{output}' is a file; choose another")
         check_output(output)
     loaded = load_kernel(kernel, symbols, inputs, seed)
     bundle = load_bundle(checkpoint)

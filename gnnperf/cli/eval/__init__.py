@@ -8,7 +8,15 @@ from gnnperf.cli.lazy import LazyGroup
 
 __all__ = ["BENCHMARKS", "eval"]
 
-BENCHMARKS: tuple[str, ...] = ("transfer", "search", "case-spmm", "case-stencils", "case-dnn", "case-linalg")
+BENCHMARKS: tuple[str, ...] = (
+    "transfer",
+    "search",
+    "gpu-schedules",
+    "case-spmm",
+    "case-stencils",
+    "case-dnn",
+    "case-linalg",
+)
 """In the order of `gnnperf eval --help`."""
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +19,9 @@ from gnnperf.nests import Statement
 from gnnperf.nests.ir import loads
 
 Integers = Int64[np.ndarray, " n"]
+
+ROUNDS = 10
+"""How often configurations are drawn from a space that is too large to go through."""
 
 
 @dataclass(frozen=True)
@@ -218,20 +222,35 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-def configurations_of(description: Description, limit: int = 1_000_000) -> Iterator[dict[str, int]]:
-    """The search space: every combination of parameter values that the constraints allow, in order.
+def configurations_of(description: Description, limit: int = 20_000, seed: int = 0) -> list[dict[str, int]]:
+    """The search space: combinations of parameter values that the constraints allow, all of them where
+    there are at most `limit` combinations, otherwise up to `limit` of them, drawn at random.
 
-    Raises InputError where there are more than `limit` combinations ahead of the constraints, or none left.
+    Raises InputError where none is found.
     """
-    names = list(description.parameters)
-    total = int(np.prod([len(v) for v in description.parameters.values()], dtype=np.float64))
-    if total > limit:
-        raise InputError(
-            f"{description.name}: {total:,} combinations of parameters are more than {limit:,}; "
-            "give fewer values, or the configurations to choose from"
-        )
-    every = [dict(zip(names, v, strict=True)) for v in itertools.product(*description.parameters.values())]
-    allowed = plan(description, every).valid
-    if not allowed.any():
+    names, choices = list(description.parameters), list(description.parameters.values())
+    if math.prod(map(len, choices)) <= limit:
+        drawn: list[tuple[int, ...]] = list(itertools.product(*choices))
+        found = _allowed(description, names, drawn)
+    else:
+        chance, found, seen = np.random.default_rng(seed), [], set[tuple[int, ...]]()
+        for _ in range(ROUNDS):
+            columns = [chance.choice(values, limit) for values in choices]
+            drawn = list(dict.fromkeys(zip(*(c.tolist() for c in columns), strict=True)))
+            fresh = [values for values in drawn if values not in seen]
+            seen.update(fresh)
+            found += _allowed(description, names, fresh)
+            if len(found) >= limit:
+                break
+    if not found:
         raise InputError(f"{description.name}: constraints: no configuration is left")
-    yield from (c for c, ok in zip(every, allowed, strict=True) if ok)
+    return found[:limit]
+
+
+def _allowed(
+    description: Description, names: Sequence[str], drawn: Sequence[tuple[int, ...]]
+) -> list[dict[str, int]]:
+    every = [dict(zip(names, values, strict=True)) for values in drawn]
+    if not every:
+        return []
+    return [c for c, ok in zip(every, plan(description, every).valid, strict=True) if ok]

@@ -1,0 +1,52 @@
+"""`gnnperf eval gpu-schedules`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.output import Report, Verb, progress, to_json
+
+
+@click.command("gpu-schedules", cls=Verb)
+@click.option(
+    "--data", type=click.Path(path_type=Path), metavar="PATH",
+    help="tunable_kernels.parquet, or the folder with it.  [default: $GNNPERF_DATA]",
+)  # fmt: skip
+@click.option("--seeds", default=1, show_default=True, type=click.IntRange(1), help="Networks to average.")
+@click.option("--quick", is_flag=True, help="Hold out GPUs only, and train briefly: a first look.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="Write the plots (PNG and SVG) and the document of --json.",
+)  # fmt: skip
+def gpu_schedules(data: Path | None, seeds: int, quick: bool, output: Path | None) -> Report:
+    """Choose configurations of tunable kernels for GPUs, and of kernels, that nobody measured.
+
+    Replayed from measured search spaces: every GPU in turn, every kernel in turn, and both at once are left
+    out of all that is learned. A configuration's efficiency is the best runtime of the space on that GPU
+    over its own, 0 where it fails. Beside: random, the best of the most similar GPU, geometric-mean rank
+    over the other GPUs, a greedy portfolio, boosted trees on flat features.
+    """
+    from gnnperf.evaluation.gpu_schedules import StudySettings, evaluate_gpu_schedules, summarise
+    from gnnperf.evaluation.gpu_schedules.plot import plot_efficiency, plot_errors
+    from gnnperf.evaluation.gpu_schedules.study import GPU, tasks
+    from gnnperf.retrieval.output import check_output
+    from gnnperf.training.demand import FitSettings
+    from gnnperf.training.gpu_tables import data_path, load_tables
+
+    if output is not None:
+        check_output(output)
+    path = data_path(data)
+    tables = load_tables(path)
+    settings = StudySettings(seeds, FitSettings(steps=300), (GPU,)) if quick else StudySettings(seeds)
+    with progress("gpu-schedules", sum(1 for _ in tasks(tables, settings.protocols))) as advance:
+        rows, errors = evaluate_gpu_schedules(tables, settings, advance)
+    result = summarise(rows, errors, settings, path.name)
+    if output is not None:
+        (output / "gpu-schedules.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
+        for suffix in (".png", ".svg"):
+            plot_efficiency(result.rows, output / f"gpu-schedules{suffix}")
+            plot_errors(errors, output / f"gpu-schedules-runtime{suffix}")
+    return benchmark_report(result)

@@ -1,0 +1,141 @@
+"""What `gnnperf retrieve KERNEL --gpu NAME` and `gnnperf predict` do for tunable kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from gnnperf.devices import DeviceSpec
+from gnnperf.errors import InputError
+from gnnperf.frontends.tunable import Description, check_gpu, configurations_of
+from gnnperf.retrieval.configurations import rank
+from gnnperf.training.demand_bundle import LEVELS, DemandBundle
+from gnnperf.training.gpu_tables import Candidates, GpuTable
+
+KERNEL_TUNER_SCHEMA = "1.0.0"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Of n configurations on a GPU, in milliseconds. interval_ms: by level in percent, (lo, hi).
+    fits: false where a block needs more shared memory or threads than it can have."""
+
+    runtime_ms: Float64[np.ndarray, " n"]
+    interval_ms: Mapping[str, tuple[Float64[np.ndarray, " n"], Float64[np.ndarray, " n"]]]
+    fits: np.ndarray
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Configurations to try first, in this order, with what is expected of them. spaces: names of the
+    measured spaces they rest on; none: the kernel was not measured, or no measurements were given."""
+
+    kernel: str
+    device: DeviceSpec
+    configurations: Sequence[Mapping[str, int]]
+    prediction: Prediction
+    candidates: int
+    spaces: Sequence[str]
+
+
+def predict_configurations(
+    description: Description,
+    configurations: Sequence[Mapping[str, int]],
+    device: DeviceSpec,
+    bundle: DemandBundle,
+    sizes: Mapping[str, float] | None = None,
+) -> Prediction:
+    """Predict runtimes of a tunable kernel. Raises InputError for what the kernel or the device lacks."""
+    candidates = _candidates(description, configurations, device, sizes)
+    return _prediction(candidates, bundle)
+
+
+def propose(
+    description: Description,
+    device: DeviceSpec,
+    bundle: DemandBundle,
+    k: int,
+    measured: Sequence[GpuTable] = (),
+    sizes: Mapping[str, float] | None = None,
+) -> Proposal:
+    """The k configurations to try first.
+
+    Args:
+        description: of the kernel.
+        device: a GPU, which nothing needs to have run on.
+        bundle: released networks.
+        k: how many, at least one.
+        measured: configurations measured on GPUs; those of this kernel are used.
+        sizes: problem size, where it is not the description's. What was measured counts for the order of
+            the configurations whatever its size.
+
+    Raises:
+        InputError: no GPU, unknown sizes, or no configuration is allowed.
+    """
+    check_gpu(device)
+    mine = [table for table in measured if table.kernel == description.name]
+    found = configurations_of(description)
+    parameters = description.parameters
+    seen = {tuple(c[p] for p in parameters) for c in found}
+    for table in mine:  # what was fastest elsewhere may not be among those drawn
+        order = np.argsort(-table.efficiency, kind="stable")[: table.ok.sum()]
+        for i in order[:1000]:
+            if table.plan.valid[i] and table.keys[i] not in seen:
+                seen.add(table.keys[i])
+                found.append(dict(zip(parameters, table.keys[i], strict=True)))
+    candidates = _candidates(description, found, device, sizes)
+    ranking = rank(candidates, bundle.demands(description), mine)
+    chosen = [found[i] for i in ranking.first(k)]
+    prediction = _prediction(_candidates(description, chosen, device, sizes), bundle)
+    spaces = sorted({table.space for table in mine})
+    return Proposal(description.name, device, chosen, prediction, len(found), spaces)
+
+
+def kernel_tuner_cache(
+    proposal: Proposal, description: Description, sizes: Mapping[str, float] | None = None
+) -> dict[str, Any]:
+    """The proposal as a document that Kernel Tuner reads as a cache file (its schema 1.0.0) in which nothing
+    is measured yet: predictions are no measurements. `start` lists the configurations in the order of
+    `tune_params_keys`, each of which can be a strategy's x0; `tune_params` has the values that occur."""
+    keys = list(description.parameters)
+    values = {key: sorted({c[key] for c in proposal.configurations}) for key in keys}
+    return {
+        "schema_version": KERNEL_TUNER_SCHEMA,
+        "device_name": proposal.device.name,
+        "kernel_name": proposal.kernel,
+        "problem_size": [int(v) for v in {**description.sizes, **(sizes or {})}.values()],
+        "tune_params_keys": keys,
+        "tune_params": values,
+        "objective": "time",
+        "cache": {},
+        "start": [[c[key] for key in keys] for c in proposal.configurations],
+        "predicted_ms": proposal.prediction.runtime_ms.tolist(),
+    }
+
+
+def _candidates(
+    description: Description,
+    configurations: Sequence[Mapping[str, int]],
+    device: DeviceSpec,
+    sizes: Mapping[str, float] | None,
+) -> Candidates:
+    given = dict(sizes or {})
+    if wrong := sorted(set(given) - set(description.sizes)):
+        known = ", ".join(description.sizes) or "none"
+        raise InputError(f"{description.name}: unknown size {wrong[0]!r}; known: {known}")
+    return Candidates(description, device, [{**c, **given} for c in configurations])  # type: ignore[dict-item]
+
+
+def _prediction(candidates: Candidates, bundle: DemandBundle) -> Prediction:
+    demands = bundle.demands(candidates.description)
+    middle = np.mean([demand.predict(candidates) for demand in demands], axis=0)
+    widths = {level: bundle.half_width(candidates.description, level) for level in LEVELS}
+    return Prediction(
+        np.exp2(middle),
+        {level: (np.exp2(middle - width), np.exp2(middle + width)) for level, width in widths.items()},
+        candidates.physics["fits"] > 0,
+    )

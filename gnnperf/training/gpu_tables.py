@@ -1,0 +1,159 @@
+"""Measured configurations of tunable kernels, one table per search space and GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from gnnperf.devices import DeviceSpec, load_device
+from gnnperf.errors import InputError
+from gnnperf.frontends.tunable import (
+    Description,
+    Plan,
+    find_description,
+    list_descriptions,
+    physical_features,
+    plan,
+)
+
+DATA_VARIABLE = "GNNPERF_DATA"
+FILE = "tunable_kernels.parquet"
+COLUMNS = ("kernel", "space", "device", "params", "time_ms", "valid")
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """n configurations of a kernel on a GPU, whether they were measured or not."""
+
+    description: Description
+    device: DeviceSpec
+    configurations: Sequence[Mapping[str, int]]
+
+    @cached_property
+    def plan(self) -> Plan:
+        return plan(self.description, self.configurations)
+
+    @cached_property
+    def physics(self) -> Mapping[str, Float64[np.ndarray, " n"]]:
+        """`physical_features`."""
+        return physical_features(self.plan, self.device)
+
+    @cached_property
+    def keys(self) -> list[tuple[int, ...]]:
+        """Values of the parameters, for looking up the same configuration elsewhere."""
+        return list(zip(*(self.plan.values[p].tolist() for p in self.description.parameters), strict=True))
+
+    def __len__(self) -> int:
+        return len(self.configurations)
+
+
+@dataclass(frozen=True)
+class GpuTable(Candidates):
+    """runtime_ms: NaN where a configuration failed. gpu: the name that the file has for the device."""
+
+    space: str
+    gpu: str
+    runtime_ms: Float64[np.ndarray, " n"]
+
+    @property
+    def kernel(self) -> str:
+        return self.description.name
+
+    @property
+    def ok(self) -> np.ndarray:
+        """bool[n]: which have a runtime."""
+        return np.isfinite(self.runtime_ms)
+
+    @property
+    def best_ms(self) -> float:
+        return float(np.nanmin(self.runtime_ms))
+
+    @property
+    def efficiency(self) -> Float64[np.ndarray, " n"]:
+        """Best runtime of the table / runtime; 0 for a configuration that failed."""
+        return np.where(self.ok, self.best_ms / np.where(self.ok, self.runtime_ms, 1.0), 0.0)
+
+
+def data_path(given: Path | None) -> Path:
+    """The file of measured configurations: `given` (file or folder), else in $GNNPERF_DATA. InputError."""
+    folder = given or (Path(os.environ[DATA_VARIABLE]) if os.environ.get(DATA_VARIABLE) else None)
+    if folder is None:
+        raise InputError(
+            f"expected measured configurations: give --data, or set {DATA_VARIABLE} to their folder"
+        )
+    path = folder / FILE if folder.is_dir() else folder
+    if not path.is_file():
+        raise InputError(f"expected {FILE} or a folder with it, got {folder}")
+    return path
+
+
+def data_or_none(given: Path | None) -> Path | None:
+    """As `data_path`; None where nothing is given and the variable is not set."""
+    return data_path(given) if given or os.environ.get(DATA_VARIABLE) else None
+
+
+def load_tables(path: Path, descriptions: Mapping[str, Description] | None = None) -> list[GpuTable]:
+    """Read a Parquet file with the columns COLUMNS, `params` in JSON; tables in the order of their names.
+
+    descriptions: of kernels by name, beside those that come with gnnperf. Kernels without one, and tables
+    without a valid row, are left out. Parameters that have one value in a space, and which the description
+    does not know, are passed over. Raises InputError.
+    """
+    import pyarrow.lib
+    import pyarrow.parquet
+
+    try:
+        columns = pyarrow.parquet.read_table(path, columns=list(COLUMNS)).to_pydict()
+    except (OSError, pyarrow.lib.ArrowException) as error:
+        first = str(error).splitlines()[0]
+        raise InputError(f"{path}: expected a Parquet file with {', '.join(COLUMNS)}: {first}") from None
+    known = {name: find_description(name) for name in list_descriptions()} | dict(descriptions or {})
+    groups: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for i, (kernel, space, device) in enumerate(
+        zip(columns["kernel"], columns["space"], columns["device"], strict=True)
+    ):
+        if kernel in known:
+            groups[kernel, space, device].append(i)
+    return [
+        table
+        for (kernel, space, device), rows in sorted(groups.items())
+        if (table := _table(known[kernel], space, device, rows, columns)) is not None
+    ]
+
+
+def _table(
+    description: Description, space: str, gpu: str, rows: Sequence[int], columns: Mapping[str, list[Any]]
+) -> GpuTable | None:
+    runtime = np.array([float(columns["time_ms"][i] or 0.0) for i in rows])
+    valid = np.array([bool(columns["valid"][i]) for i in rows]) & (runtime > 0)
+    if not valid.any():
+        return None
+    given = [json.loads(columns["params"][i]) for i in rows]
+    names = {name for configuration in given for name in configuration}
+    known = {*description.parameters, *description.sizes}
+    for name in sorted(names - known):
+        if len({configuration.get(name) for configuration in given}) > 1:
+            raise InputError(f"{space}: the description of {description.name} has no parameter {name!r}")
+    kept = names & known
+    configurations = [
+        {name: int(v) for name, v in c.items() if name in kept and v is not None and v == v} for c in given
+    ]
+    where_ok = np.where(valid, runtime, np.nan)
+    return GpuTable(description, load_device(gpu), configurations, space, gpu, where_ok)
+
+
+def spaces_of(tables: Sequence[GpuTable], gpus: int) -> Iterator[tuple[str, list[GpuTable]]]:
+    """Search spaces that were measured on at least so many GPUs, with their tables."""
+    for space in sorted({table.space for table in tables}):
+        mine = [table for table in tables if table.space == space]
+        if len(mine) >= gpus:
+            yield space, mine

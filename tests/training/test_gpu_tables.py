@@ -1,0 +1,55 @@
+"""Reading measured configurations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gpu_world
+import numpy as np
+import pytest
+
+from gnnperf.errors import InputError
+from gnnperf.training.gpu_tables import data_path, load_tables, spaces_of
+
+
+def test_tables_by_space_and_gpu(tmp_path: Path) -> None:
+    rows = gpu_world.rows(("pnpoly",), ("A100", "A4000"), 20)
+    unknown = {**rows[0], "kernel": "fft", "space": "fft"}
+    failed = [{**row, "space": "failed", "valid": False} for row in rows[:3]]
+    tables = load_tables(gpu_world.write(tmp_path / "t.parquet", [*rows, unknown, *failed]))
+    assert [(t.space, t.gpu, len(t)) for t in tables] == [
+        ("pnpoly_made_up", g, 20) for g in ("A100", "A4000")
+    ]
+    first = tables[0]
+    assert not first.ok[0]
+    assert first.ok[1:].all()
+    assert first.efficiency[0] == 0
+    assert first.efficiency.max() == 1
+    assert first.best_ms == np.nanmin([row["time_ms"] for row in rows[1:20]])
+    assert first.device.name == "NVIDIA A100-PCIE-40GB"
+    assert (
+        dict(zip(first.description.parameters, first.keys[3], strict=True)).items()
+        <= json.loads(rows[3]["params"]).items()
+    )
+    assert [space for space, _ in spaces_of(tables, 2)] == ["pnpoly_made_up"]
+    assert list(spaces_of(tables, 3)) == []
+
+
+def test_a_parameter_that_varies_has_to_be_described(tmp_path: Path) -> None:
+    rows = gpu_world.rows(("pnpoly",), ("A100",), 4)
+    rows[1]["params"] = json.dumps({**json.loads(rows[1]["params"]), "clock": 900})
+    with pytest.raises(InputError, match="the description of pnpoly has no parameter 'clock'"):
+        load_tables(gpu_world.write(tmp_path / "t.parquet", rows))
+
+
+def test_files_that_will_not_do_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GNNPERF_DATA", raising=False)
+    with pytest.raises(InputError, match="give --data, or set GNNPERF_DATA"):
+        data_path(None)
+    with pytest.raises(InputError, match=r"expected tunable_kernels.parquet or a folder with it"):
+        data_path(tmp_path)
+    (tmp_path / "tunable_kernels.parquet").write_text("no")
+    monkeypatch.setenv("GNNPERF_DATA", str(tmp_path))
+    with pytest.raises(InputError, match="expected a Parquet file with kernel, space, device"):
+        load_tables(data_path(None))
