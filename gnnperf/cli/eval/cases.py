@@ -51,14 +51,15 @@ def case_options(command: F) -> F:
 
 
 def run_suite(
-    name: str, kernels: tuple[str, ...], quick: bool, k: int, output: Path | None, checkpoint: Path
+    which: str | Suite, kernels: tuple[str, ...], quick: bool, k: int, output: Path | None, checkpoint: Path
 ) -> Report:
-    """Run a suite, kernel by kernel. What went wrong is in the table, and makes the exit code 1."""
+    """Run a suite (or the one of that name), kernel by kernel. What went wrong is in the table, and makes
+    the exit code 1."""
     from gnnperf.errors import GnnperfError
     from gnnperf.evaluation.cases import SUITES, Effort, Released, run_case, summarise
     from gnnperf.retrieval.output import check_output
 
-    suite = SUITES[name]
+    suite = SUITES[which] if isinstance(which, str) else which
     cases = suite.cases(kernels)
     if quick and not kernels:
         cases = cases[:QUICK_KERNELS]
@@ -67,7 +68,7 @@ def run_suite(
     effort = Effort(processes=1, budget_s=1.0) if quick else Effort()
     released = Released.load(checkpoint)
     results: list[CaseResult] = []
-    with progress(f"case-{name}", len(cases)) as advance:
+    with progress(f"case-{suite.name}", len(cases)) as advance:
         for case in cases:
             say = partial(_say, advance, case.name)
             results.append(run_case(case, released, k, effort, say))

@@ -323,3 +323,5 @@ UNSEEN: list[tuple[str, str, dict[str, int], str | None]] = [
     ("gcn_layer", "graph network layer", {"M": 12_000, "NNZ": 200_000, "D": 48, "F": 32}, "inputs_gcn_layer"),
     ("mandelbrot", "elementwise iteration", {"M": 600, "N": 700, "STEPS": 6}, None),
 ]
+SIZES = {name: sizes for name, _, sizes, _ in UNSEEN}
+"""As in the files of case studies."""
