@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import dace
 import numpy as np
 import pytest
 from frontends.kit import load
 
+from gnnperf.errors import BuildError
 from gnnperf.frontends.dace import Baseline, BaselineName, auto_source, build_baseline
+from gnnperf.frontends.dace.codegen import compiled
 from gnnperf.measure import Compiler, Runner, Source
 
 
@@ -86,3 +89,15 @@ def test_auto_that_does_not_compile_or_run_is_no_baseline(
     assert baseline.name == "simplify"
     assert baseline.reason is not None
     assert reason in baseline.reason
+
+
+def test_code_of_dace_that_does_not_compile_is_said_to_be_dace_s(compiler: Compiler) -> None:
+    program = dace.SDFG("broken")
+    program.add_array("x", [4], dace.float64)
+    state = program.add_state()
+    tasklet = state.add_tasklet("broken", {}, {"out"}, "out = Implies(1, 2);", language=dace.Language.CPP)
+    state.add_edge(tasklet, "out", state.add_write("x"), None, dace.Memlet("x[0]"))
+    with pytest.raises(BuildError) as caught:
+        compiled(program, "broken", compiler)
+    assert str(caught.value).startswith("what DaCe makes of the kernel does not compile: ")
+    assert "\n" not in str(caught.value)

@@ -14,7 +14,7 @@ import dace
 import numpy as np
 from numpy.typing import NDArray
 
-from gnnperf.frontends.dace.codegen import dace_source
+from gnnperf.frontends.dace.codegen import compiled
 from gnnperf.frontends.dace.conditioning import settle_inputs
 from gnnperf.frontends.dace.dtypes import dtype_name
 from gnnperf.frontends.dace.inputs import aligned
@@ -70,7 +70,7 @@ def _capture(
     kernel: DaceKernel, waiting: list[Unit], number: int, compiler: Compiler, runner: Runner, limits: Limits
 ) -> None:
     probe = _Probe(kernel, waiting)
-    library = compiler.build(dace_source(probe.sdfg, f"{kernel.name}_capture_{number}"))
+    library = compiled(probe.sdfg, f"{kernel.name}_capture_{number}", compiler)
     counts = probe.run(library, runner, np.full(len(waiting), -1), limits)[_COUNT]
     if any(c > 1 for c in counts):
         captured = probe.run(library, runner, counts // 2, limits)

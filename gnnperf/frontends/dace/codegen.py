@@ -10,7 +10,7 @@ import dace
 
 from gnnperf.errors import BuildError
 from gnnperf.frontends.dace.quiet import quiet_dace
-from gnnperf.measure import Argument, Source
+from gnnperf.measure import Argument, Compiler, Library, Source
 
 _INIT = re.compile(r"__dace_init_(\w+)\((.*?)\)")
 
@@ -41,6 +41,14 @@ def dace_source(sdfg: Any, name: str, key: str = "") -> Source:
         raise BuildError(f"DaCe generated {len(linkable)} C++ files instead of one")
     text = linkable[0].clean_code
     return Source(text, name, arguments, "dace", _init_arguments(text, name), key=key)
+
+
+def compiled(sdfg: Any, name: str, compiler: Compiler) -> Library:
+    """A library of a program that nobody has tuned yet. Raises BuildError, which says that it is DaCe's."""
+    try:
+        return compiler.build(dace_source(sdfg, name))
+    except BuildError as error:
+        raise BuildError(f"what DaCe makes of the kernel does not compile: {error}") from None
 
 
 def _init_arguments(text: str, name: str) -> tuple[Argument, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gnnperf.frontends.dace.codegen import dace_source
+from gnnperf.frontends.dace.codegen import compiled
 from gnnperf.frontends.dace.inputs import make_dominant
 from gnnperf.measure import Compiler, Limits, Runner
 from gnnperf.nests.ir import Loop, walk
@@ -28,7 +28,7 @@ def settle_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner, limits
     ]  # fmt: skip
     if not matrices or not _has_recurrence(kernel):
         return False
-    library = compiler.build(dace_source(kernel.simplified, f"{kernel.name}_simplify"))
+    library = compiled(kernel.simplified, f"{kernel.name}_simplify", compiler)
     results = runner.reference(library, kernel.data, kernel.outputs, kernel.inouts, limits)
     values = [r for r in results.values() if r.dtype.kind == "f"]
     if all(np.isfinite(v).all() and (np.abs(v) < LARGEST).all() for v in values):
