@@ -16,7 +16,7 @@ from gnnperf.devices import DeviceSpec, find_device
 from gnnperf.errors import InputError
 from gnnperf.graph.workload import Workload
 from gnnperf.nn.runtime import Columns, RuntimeHead
-from gnnperf.nn.runtime.columns import assumptions
+from gnnperf.nn.runtime.columns import assumptions, on_device, workload_columns
 from gnnperf.nn.runtime.model import LEVELS
 from gnnperf.training.operator_table import OperatorTable, operator_table
 
@@ -28,9 +28,10 @@ CHUNK = 50_000
 class KernelPrediction:
     """What is said of a kernel, or of a model of several, on one GPU. Times in seconds.
 
-    intervals_s: nominal level -> (lower, upper); of several operators the sums of theirs, as if all were off
-    in the same direction, as they are when a GPU is. operators_s: of each operator. remarks: in words, what
-    was assumed. objection: in words, why nothing is said; the rest is None then.
+    runtime_s: of several operators, as they run in a sequence; operators_s: of each as it runs alone.
+    intervals_s: nominal level -> (lower, upper); of several operators as wide as the sums of theirs, as if
+    all were off in the same direction, as they are when a GPU is. remarks: in words, what was assumed.
+    objection: in words, why nothing is said; the rest is None then.
     """
 
     device: DeviceSpec
@@ -43,7 +44,7 @@ class KernelPrediction:
 
 
 def predict_kernel(head: RuntimeHead, workloads: Sequence[Workload], device: DeviceSpec) -> KernelPrediction:
-    """Predict the sum of workloads that run one after another. Raises InputError for what is no GPU."""
+    """Predict workloads that run one after another. Raises InputError for what is no GPU."""
     for workload in workloads:
         if (objection := head.objection(workload, device)) is not None:
             return KernelPrediction(device, objection=objection)
@@ -51,11 +52,17 @@ def predict_kernel(head: RuntimeHead, workloads: Sequence[Workload], device: Dev
     remarks = assumptions(device)
     for name, count in Counter(w.family for w in workloads if head.is_unmeasured(w)).items():
         remarks.append(f"{count} of the operators are of a family that was not measured: {name or 'unknown'}")
+    alone = float(found.runtime_s.sum())
+    total = alone
+    if len(workloads) > 1:
+        x = on_device(workload_columns(workloads), device)
+        total = head.sequence_s(x, torch.ones(len(workloads), dtype=torch.float64))
+    bounds = {level: (float(low.sum()), float(high.sum())) for level, (low, high) in found.bounds_s.items()}
     return KernelPrediction(
         device,
-        float(found.runtime_s.sum()),
+        total,
         float(found.roofline_s.sum()),
-        {level: (float(low.sum()), float(high.sum())) for level, (low, high) in found.bounds_s.items()},
+        {level: (low * total / alone, high * total / alone) for level, (low, high) in bounds.items()},
         tuple(found.runtime_s.tolist()),
         tuple(remarks),
     )

@@ -22,9 +22,9 @@ class FitConfig:
     """rows_per_group: measurements of one family on one device that a fit sees. steps: of Adam, for products
     and, cheaper, for the rest."""
 
-    rows_per_group: int = 500
-    steps: int = 400
-    light_steps: int = 900
+    rows_per_group: int = 300
+    steps: int = 300
+    light_steps: int = 600
     learning_rate: float = 0.03
     device_penalty: float = 0.03
     network_decay: float = 0.02

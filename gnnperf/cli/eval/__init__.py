@@ -11,6 +11,8 @@ __all__ = ["BENCHMARKS", "eval"]
 BENCHMARKS: tuple[str, ...] = (
     "transfer",
     "search",
+    "gpu-operators",
+    "gpu-models",
     "gpu-schedules",
     "case-spmm",
     "case-stencils",

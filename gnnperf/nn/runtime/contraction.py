@@ -17,13 +17,14 @@ SPLITS = (1, 4)
 SINGLE_ISSUE = -0.25
 """ln of the share of its peak that a multiprocessor reaches which starts one instruction a cycle: loads and
 address arithmetic take slots from multiplications. No such GPU is in the training split, hence a constant."""
+_VARIANTS = [(tile_m, tile_n, parts) for tile_m, tile_n in TILES for parts in SPLITS]
 _REFERENCE = 128 * 128
 
 
 class ContractionTime(Physics):
     """The fastest tile is taken, as libraries try to.
 
-    Energy is the second roofline: joules per FLOP grow with the feature size of the process, and no kernel
+    Energy is another roofline: joules per FLOP grow with the feature size of the process, and no kernel
     that runs for long can use more than the board's power; short ones run on before the limit is felt.
     """
 
@@ -43,18 +44,26 @@ class ContractionTime(Physics):
     def forward(self, x: Columns, offsets: Offsets) -> Tensor:
         c = self.constants
         linear = (x["family"] == 1).double()
+        unlimited, powered = self.limits(x, offsets)
+        limited = either(powered, unlimited, torch.full_like(unlimited, 8.0).log())
+        at_once = torch.sigmoid(c["at_once"] + c["at_once_linear"] * linear)
+        felt = at_once + (1 - at_once) * unlimited / (unlimited + torch.exp(c["delay"]))
+        if "sequence" in x:
+            felt = torch.where(x["sequence"] == 1, 0.0, felt)
+        return torch.log(unlimited * (1 - felt) + limited * felt)
+
+    def limits(self, x: Columns, offsets: Offsets) -> tuple[Tensor, Tensor]:
+        """Seconds without a limit of power, and seconds in which the board can give the energy."""
+        c = self.constants
+        linear = (x["family"] == 1).double()
         tiles, padding = self.tiles(x, linear, offsets)
         rereads = self.rereads(x)
         traffic = x["read_bytes"] + x["written_bytes"]
         beyond_cache = torch.sigmoid(3 * torch.log(traffic / x["l2"]))
         memory = (traffic * beyond_cache + rereads) / self.bandwidth(x, offsets)
         body = either(tiles, memory, c["soft"])
-        unlimited = either(torch.exp(self.get("launch", offsets)), body, c["soft_launch"])
-        joules = self.joules(x, padding, traffic + rereads)
-        limited = either(joules / x["power"], unlimited, torch.full_like(tiles, 8.0).log())
-        at_once = torch.sigmoid(c["at_once"] + c["at_once_linear"] * linear)
-        felt = at_once + (1 - at_once) * unlimited / (unlimited + torch.exp(c["delay"]))
-        return torch.log(unlimited * (1 - felt) + limited * felt)
+        unlimited = either(self.launch(x, offsets), body, c["soft_launch"])
+        return unlimited, self.joules(x, padding, traffic + rereads) / x["power"]
 
     def tiles(self, x: Columns, linear: Tensor, offsets: Offsets) -> tuple[Tensor, Tensor]:
         """Seconds of the fastest tile, and FLOPs done over FLOPs needed with it."""
@@ -63,25 +72,23 @@ class ContractionTime(Physics):
         share = self.get("rate", offsets) + c["rate_amd"] * x["amd"] + SINGLE_ISSUE * x["single_issue"]
         share = share + c["legacy_linear"] * linear * x["legacy"]
         core_flops = x["matrix_peak"] / x["cores"] * torch.exp(share)
-        fixed = torch.exp(c["tile_cycles"]) / x["clock"]
-        times, paddings = [], []
-        for i, (tile_m, tile_n) in enumerate(TILES):
-            count = batch * torch.ceil(m / tile_m) * torch.ceil(n / tile_n)
-            size, per_core = tile_m * tile_n, max(1, min(8, _REFERENCE // (tile_m * tile_n)))
-            for parts in SPLITS:
-                # What fills the pipeline at the start of a tile is hidden where the reduction is long.
-                depth = torch.sqrt((torch.ceil(k / 8) * 8 / parts) ** 2 + torch.exp(2 * c["fill"]))
-                work = 2 * size * depth / (core_flops * torch.exp(c[f"tile{i}"]))
-                throughput = torch.ceil(count * parts / x["cores"]) * work
-                waves = torch.ceil(count * parts / (x["cores"] * per_core))
-                latency = waves * depth * torch.exp(c["latency"]) * (size / _REFERENCE) ** 0.5 / x["clock"]
-                time = (throughput**4 + latency**4) ** 0.25 + fixed
-                if parts > 1:
-                    time = time + batch * m * n * 8 * parts / (0.7 * x["bandwidth"])
-                times.append(time)
-                paddings.append(count * size * depth * parts / (batch * m * n * k))
-        fastest, which = torch.stack(times).min(0)
-        padding = torch.stack(paddings).gather(0, which[None])[0]
+        # [variants, n]: every tile, with the reduction whole and split.
+        tile_m, tile_n, parts = (
+            torch.tensor(v, dtype=torch.float64)[:, None] for v in zip(*_VARIANTS, strict=True)
+        )
+        rate = torch.stack([c[f"tile{i}"] for i in range(len(TILES)) for _ in SPLITS])[:, None]
+        size = tile_m * tile_n
+        count = batch * torch.ceil(m / tile_m) * torch.ceil(n / tile_n) * parts
+        # What fills the pipeline at the start of a tile is hidden where the reduction is long.
+        depth = torch.sqrt((torch.ceil(k / 8) * 8 / parts) ** 2 + torch.exp(2 * c["fill"]))
+        throughput = torch.ceil(count / x["cores"]) * (2 * size * depth / (core_flops * torch.exp(rate)))
+        waves = torch.ceil(count / (x["cores"] * torch.clamp(torch.floor(_REFERENCE / size), 1, 8)))
+        latency = waves * depth * torch.exp(c["latency"]) * torch.sqrt(size / _REFERENCE) / x["clock"]
+        time = torch.sqrt(torch.sqrt((throughput * throughput) ** 2 + (latency * latency) ** 2))
+        partial_sums = (parts > 1) * batch * m * n * 8 * parts / (0.7 * x["bandwidth"])
+        time = time + torch.exp(c["tile_cycles"]) / x["clock"] + partial_sums
+        fastest, which = time.min(0)
+        padding = (count * size * depth / (batch * m * n * k)).gather(0, which[None])[0]
         wide = torch.relu(torch.log(n / 6000.0)) * c["legacy_wide"] * linear * x["legacy"]
         return fastest * torch.exp(wide), padding
 

@@ -69,6 +69,19 @@ class RuntimeHead:
         with torch.inference_mode():
             return torch.stack([model(x) for model in self.models]).mean(0)
 
+    def sequence_s(self, x: Columns, times: Tensor) -> float:
+        """Seconds of kernels that run one after another, each as often as `times` f64[n] says."""
+        with torch.inference_mode():
+            totals = torch.stack([model.sequence(x, times) for model in self.models])
+        return float(torch.exp(torch.log(totals).mean() + self._shift(x, times)))
+
+    def _shift(self, x: Columns, times: Tensor) -> float:
+        """ln of what this device's own measurements change the sum of kernels by."""
+        if not self.shifts:
+            return 0.0
+        own, plain = self.predict_columns(x), replace(self, shifts={}).predict_columns(x)
+        return float(torch.log((own.runtime_s * times).sum() / (plain.runtime_s * times).sum()))
+
     def predict(self, workloads: Sequence[Workload], device: DeviceSpec) -> Intervals:
         """Runtimes on one GPU. Raises InputError for one that is no GPU or lacks a number."""
         return self.predict_columns(on_device(workload_columns(workloads), device))
@@ -76,19 +89,22 @@ class RuntimeHead:
     def predict_columns(self, x: Columns) -> Intervals:
         """Of columns of workloads and devices, in any mixture."""
         center, roofline = self.log_runtime(x), roofline_s(x)
-        width = self.widening(x, roofline)
         names = [*FAMILIES, UNMEASURED]
         codes = torch.where(x["family"] < 0, len(FAMILIES), x["family"]).long()
-        shift = torch.tensor([self.shifts.get(name, (0.0, 1.0))[0] for name in names], dtype=torch.float64)[
-            codes
-        ]
-        center = center + shift
+        shifts = [self.shifts.get(name, (0.0, 1.0))[0] for name in names]
+        center = center + torch.tensor(shifts, dtype=torch.float64)[codes]
         bounds = {}
-        for position, level in enumerate(LEVELS):
-            half = torch.tensor([self._half_width(name, position) for name in names], dtype=torch.float64)
-            reach = half[codes] * width
+        for level in LEVELS:
+            reach = self.reach(x, roofline, level)
             bounds[level] = torch.exp(center - reach), torch.exp(center + reach)
         return Intervals(torch.exp(center), roofline, bounds)
+
+    def reach(self, x: Columns, roofline: Tensor, level: float) -> Tensor:
+        """Half-widths of intervals in ln(seconds), f64[n]."""
+        position = LEVELS.index(level)
+        half = [self._half_width(name, position) for name in (*FAMILIES, UNMEASURED)]
+        codes = torch.where(x["family"] < 0, len(FAMILIES), x["family"]).long()
+        return torch.tensor(half, dtype=torch.float64)[codes] * self.widening(x, roofline)
 
     def _half_width(self, family: str, position: int) -> float:
         known = self.calibration

@@ -16,6 +16,9 @@ from gnnperf.nn.runtime.physics import MapTime, Offsets, Physics, RowsTime
 LEVELS = (0.5, 0.8, 0.95)
 """Nominal levels of the intervals."""
 
+MEMORY_POWER_SHARE = 0.5
+"""Of the board's power, what a kernel that is bound by memory draws; a round number, not fitted."""
+
 PARTS = ("map", "softmax", "rows", "contraction")
 """Names of the modules of a model; `rows` serves whatever goes over rows and is no softmax."""
 
@@ -67,6 +70,23 @@ class RuntimeModel(nn.Module):
                 rows = {column: values[chosen] for column, values in x.items()}
                 result[chosen] = self.part(name, rows, {})
         return result
+
+    def sequence(self, x: Columns, times: Tensor) -> Tensor:
+        """Seconds of kernels that run one after another, each as often as `times` f64[n] says.
+
+        The board's power is shared: those that use little of it leave it to the others, so that the limit is
+        one on the energy of the whole. Launches are hidden behind the kernels before.
+        """
+        following = {**x, "sequence": torch.ones_like(times)}
+        seconds = torch.exp(self(following))
+        product = part_of(x) == PARTS.index("contraction")
+        powered = MEMORY_POWER_SHARE * seconds
+        if product.any():
+            physics = self.physics_of("contraction")
+            assert isinstance(physics, ContractionTime)
+            rows = {column: values[product] for column, values in following.items()}
+            powered[product] = physics.limits(rows, {})[1]
+        return torch.maximum((seconds * times).sum(), (powered * times).sum())
 
     def part(self, name: str, x: Columns, offsets: Offsets) -> Tensor:
         """ln(seconds) of rows that are all of one part; `offsets`: see `Physics`."""

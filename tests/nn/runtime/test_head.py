@@ -117,3 +117,15 @@ def test_round_trip(head: RuntimeHead, tmp_path: Path) -> None:
         load_head(tmp_path / "head")
     with pytest.raises(InputError, match="expected a runtime head in"):
         load_head(tmp_path)
+
+
+def test_kernels_in_a_sequence_share_the_power(head: RuntimeHead) -> None:
+    device = load_device("l4")
+    works = [OPERATORS[0].workload(), OPERATORS[4].workload()]
+    x = on_device(workload_columns(works), device)
+    once, ten = (head.sequence_s(x, torch.full((2,), n, dtype=torch.float64)) for n in (1.0, 10.0))
+    assert ten == pytest.approx(10 * once)
+    alone = head.predict(works, device).runtime_s
+    assert once < float(alone.sum())
+    unlimited = on_device(workload_columns(works), dataclasses.replace(device, board_power_w=1000.0))
+    assert head.sequence_s(unlimited, torch.ones(2, dtype=torch.float64)) < 0.9 * once

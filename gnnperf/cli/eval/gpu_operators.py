@@ -1,0 +1,60 @@
+"""`gnnperf eval gpu-operators`: operators on GPUs that were left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.output import Report, Verb, progress, to_json
+
+
+@click.command(cls=Verb)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="GNNPERF_DATA",
+    required=True,
+    metavar="DIR",
+    help="Folder with gpu_operators.parquet; by default $GNNPERF_DATA.",
+)
+@click.option(
+    "--fit-on",
+    type=click.Choice(["train", "all"]),
+    default="train",
+    show_default=True,
+    help="Rows of the other GPUs: without the larger test shapes, or with them.",
+)
+@click.option("--seeds", type=click.IntRange(1), default=3, show_default=True)
+@click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="Processes.")
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="Write the plots (PNG and SVG) and the document of --json.",
+)  # fmt: skip
+def gpu_operators(data: Path, fit_on: str, seeds: int, workers: int, output: Path | None) -> Report:
+    """Predict operators on every GPU from measurements on the others.
+
+    Errors in percent of the measured latency, by GPU and family, on the source's test rows (where a family
+    has none on a GPU, on its training rows), beside the roofline, the roofline with one fitted efficiency
+    per family, and boosted trees on flat features. Nothing is measured. mape is of the mean of the seeds'
+    models, seeds_mape the mean of theirs. Linear rows of P4 are left out: they are inconsistent.
+    """
+    from gnnperf.evaluation.gpu.operators import OperatorSettings, evaluate_operators
+    from gnnperf.retrieval.output import check_output
+
+    if output is not None:
+        check_output(output)
+    splits: dict[str, Any] = {"train": ("train",), "all": ("train", "test")}
+    settings = OperatorSettings(data, splits[fit_on], tuple(range(seeds)), workers)
+    with progress("fitting", 7 * (seeds + 1)) as advance:
+        result, points = evaluate_operators(settings, advance)
+    report = benchmark_report(result)
+    if output is not None:
+        from gnnperf.evaluation.gpu.plot import plot_operators
+
+        for suffix in (".png", ".svg"):
+            plot_operators(points, result.rows, output / f"gpu-operators{suffix}")
+        (output / "gpu-operators.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
+    return report

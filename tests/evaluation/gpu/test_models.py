@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gnnperf.errors import InputError
+from gnnperf.evaluation.gpu.models import ModelSettings, _fused, _operator, evaluate_models
+from gnnperf.training.runtime import FitConfig
+
+
+def test_operators_of_the_graphs() -> None:
+    linear = _operator(("Linear", (4096, 1280, 5120)), [(4, 1024, 1280)])
+    assert linear is not None
+    assert (linear["M"], linear["K"], linear["N"]) == (4096, 1280, 5120)
+    product = _operator(("BMM", (80, 1024, 64, 512)), [])
+    assert product is not None
+    assert [product[name] for name in "BMKN"] == [80, 1024, 64, 512]
+    add, scale = (_operator(("VECadd", (8, 16)), [(8, 16), other]) for other in ((8, 16), (1, 16)))
+    assert add is not None and scale is not None
+    assert (add["op"], scale["op"]) == ("add", "addu")
+    copied = _operator(("MEM", ((4, 8), (8, 4))), [])
+    assert copied is not None
+    assert copied["H"] == 32
+    assert _operator(("MEM", ((1,), (1,))), []) is None
+    assert _operator(("ALLREDUCE", (8,)), []) is None
+
+
+def test_fused_operators_are_one() -> None:
+    listed = [("VECadd", (8, 16)), ("VECsoftmax", (8, 16)), ("VECmul", (8, 16))]
+    assert _fused(listed) == [listed[1]]
+    assert _fused([("VECadd", (8, 16)), ("VECmul", (64, 16))]) == [("VECmul", (64, 16))]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Two GPUs, one model of one repeated operator and one view."""
+    sizes = {"op_family": "elementwise", "op": "add", "M": None, "N": None, "K": None, "split": "train"}
+    rows = [
+        {**sizes, "device": device, "B": 1 << 12, "H": h, "latency_ms": 12 * 4096 * h / rate / 1e6}
+        for device, rate in (("Tesla T4", 240.0), ("NVIDIA L4", 230.0))
+        for h in (1024, 2048, 4096, 8192)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "gpu_operators.parquet")
+    node = {"desc": "m", "BwOps": "[]", "AccOps": "[]", "InputShapes": "[(16384, 4096), (16384, 4096)]"}
+    add = {**node, "OpName": "VECadd", "FwOps": "[['VECadd', (16384, 4096)]]", "in_repeated_layer": True}
+    view = {**node, "OpName": "getitem", "FwOps": "[['MEM', ((4096, 1024),)]]", "in_repeated_layer": False}
+    pq.write_table(pa.Table.from_pylist([add, view]), tmp_path / "gpu_models_opgraphs.parquet")
+    whole = {"device": "NVIDIA_L4", "desc": "m", "mode": "inf", "num_layer": 100}
+    wholes = [{**whole, "measured_e2e_ms": 350.0}, {**whole, "desc": "other", "measured_e2e_ms": 1.0}]
+    pq.write_table(pa.Table.from_pylist(wholes), tmp_path / "gpu_models_end_to_end.parquet")
+    return tmp_path
+
+
+def test_models_on_a_gpu_that_is_left_out(data: Path) -> None:
+    settings = ModelSettings(data, seeds=(0,), config=FitConfig(light_steps=60))
+    result = evaluate_models(settings, lambda count, doing: None)
+    (row,) = result.rows
+    assert (row["device"], row["model"]) == ("NVIDIA_L4", "m")
+    assert row["roofline_ms"] == pytest.approx(100 * 12 * 16384 * 4096 / 300e6)
+    assert row["roofline_ms"] < row["predicted_ms"] < row["sum_ms"]  # no launches in between
+    assert result.figures["l4_inference_mape"] == result.figures["mean_unseen_mape"] < 30
+    with pytest.raises(InputError, match="expected measurements in"):
+        evaluate_models(ModelSettings(data / "nowhere"), lambda count, doing: None)
