@@ -1,7 +1,14 @@
 """The machine and its neighbours: what a device is, what this one can do, one timed job at a time."""
 
 from gnnperf.devices.cache import gnnperf_cache_dir
-from gnnperf.devices.catalog import find_device, list_devices, load_device, read_device, read_devices
+from gnnperf.devices.catalog import (
+    find_device,
+    list_devices,
+    load_device,
+    peer,
+    read_device,
+    read_devices,
+)
 from gnnperf.devices.host import describe_host
 from gnnperf.devices.lock import MachineLock
 from gnnperf.devices.probe import probe
@@ -19,6 +26,7 @@ __all__ = [
     "gnnperf_cache_dir",
     "list_devices",
     "load_device",
+    "peer",
     "probe",
     "read_device",
     "read_devices",

@@ -80,6 +80,15 @@ def find_device(name: str, devices: Mapping[str, DeviceSpec]) -> DeviceSpec | No
     return None if key_of is None else _catalog()[key_of]
 
 
+def peer(device: DeviceSpec) -> DeviceSpec | None:
+    """A device of the catalog with the same target, else of the same architecture: for what `device` itself
+    does not say. None where there is none."""
+    others = _catalog().values()
+    same_isa = (other for other in others if other.kind == device.kind and other.isa == device.isa)
+    same_arch = (other for other in others if other.kind == device.kind and other.arch == device.arch)
+    return next(same_isa, None) or next(same_arch, None)
+
+
 def _read_yaml(path: Path) -> Any:
     import yaml  # only here: the measuring server imports this package and stays light
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from gnnperf.devices import DeviceSpec
+from gnnperf.devices import DeviceSpec, peer
 from gnnperf.errors import InputError
 from gnnperf.graph.workload import Workload
 
@@ -50,7 +50,8 @@ def workload_columns(workloads: Sequence[Workload]) -> dict[str, Tensor]:
 def device_columns(device: DeviceSpec) -> dict[str, float]:
     """The numbers of a GPU that runtimes are predicted from.
 
-    A power limit or a process that is not known counts as one that does not limit (see `assumptions`).
+    Process and memory, where they are not given, are those of a like GPU of the catalog; a power limit or a
+    process that is not known even so counts as one that does not limit (see `assumptions`).
     Raises InputError for a CPU, and for a GPU whose clock, peak, bandwidth or sizes are not known.
     """
     if device.kind != "gpu":
@@ -60,8 +61,10 @@ def device_columns(device: DeviceSpec) -> dict[str, float]:
     clock, peak = float(device.boost_mhz or 0) * 1e6, float(device.peak_gflops_fp32 or 0) * 1e9
     lanes = float(device.fp32_lanes_per_core or 0)
     legacy = device.arch in _LEGACY
-    known = device.board_power_w is not None and device.process_nm is not None
-    memory = (device.memory or "").upper()
+    like = peer(device)
+    process = device.process_nm or (like.process_nm if like else None)
+    known = device.board_power_w is not None and process is not None
+    memory = (device.memory or (like.memory if like else None) or "").upper()
     return {
         "bandwidth": float(device.bandwidth_gbps or 0) * 1e9,
         "cores": float(device.cores),
@@ -71,7 +74,7 @@ def device_columns(device: DeviceSpec) -> dict[str, float]:
         "matrix_peak": float(device.peak_gflops_fp32_matrix or 0) * 1e9 or peak,
         "threads": float(device.threads_per_core or 0),
         "power": float(device.board_power_w or 0) if known else UNLIMITED_W,
-        "process": float(device.process_nm or 0) if known else 7.0,
+        "process": process or 7.0,
         "gddr": float(memory.startswith(("GDDR", "LPDDR"))),
         "amd": float(device.vendor == "AMD"),
         "legacy": float(legacy),
@@ -83,10 +86,13 @@ def device_columns(device: DeviceSpec) -> dict[str, float]:
 def assumptions(device: DeviceSpec) -> list[str]:
     """What is taken for granted of a GPU where its description is silent or doubtful, in words."""
     words = []
-    if device.board_power_w is None or device.process_nm is None:
-        words.append("its board power or process is not given: power is taken as no limit")
-    if device.memory is None:
-        words.append("its memory is not given: taken as HBM")
+    like = peer(device)
+    for name in ("process_nm", "memory"):
+        if getattr(device, name) is None:
+            taken = f"{getattr(like, name)}, as of {like.name}" if like else "7 nm, or HBM"
+            words.append(f"its {name} is not given: taken as {taken}")
+    if device.board_power_w is None or (device.process_nm is None and like is None):
+        words.append("its board power or process is not known: power is taken as no limit")
     for name, known in device.provenance.items():
         if known.doubtful and name in ("boost_mhz", "peak_gflops_fp32", "bandwidth_gbps", "board_power_w"):
             words.append(f"its {name} is doubtful: {known.doubtful}")

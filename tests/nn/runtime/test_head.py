@@ -13,7 +13,7 @@ from gnnperf.devices import DeviceSpec, load_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.operators import Convolution, Elementwise, LayerNorm, MatMul, Operator, Softmax
 from gnnperf.nn.runtime import RuntimeHead, load_head, roofline_s, save_head
-from gnnperf.nn.runtime.columns import on_device, workload_columns
+from gnnperf.nn.runtime.columns import assumptions, on_device, workload_columns
 
 OPERATORS: tuple[Operator, ...] = (
     MatMul(4096, 4096, 1024, linear=True),
@@ -129,3 +129,17 @@ def test_kernels_in_a_sequence_share_the_power(head: RuntimeHead) -> None:
     assert once < float(alone.sum())
     unlimited = on_device(workload_columns(works), dataclasses.replace(device, board_power_w=1000.0))
     assert head.sequence_s(unlimited, torch.ones(2, dtype=torch.float64)) < 0.9 * once
+
+
+def test_what_a_description_leaves_out(head: RuntimeHead) -> None:
+    whole = load_device("l4")
+    work = [OPERATORS[0].workload()]
+    time = head.predict(work, whole).runtime_s
+    partial = dataclasses.replace(whole, name="Mine", process_nm=None, memory=None)
+    assert torch.equal(head.predict(work, partial).runtime_s, time)  # another Ada board says the same
+    assert [a for a in assumptions(partial) if "process_nm is not given: taken as 5" in a]
+    silent = dataclasses.replace(whole, board_power_w=None)
+    assert float(head.predict(work, silent).runtime_s[0]) < 0.8 * float(time[0])
+    assert any("power is taken as no limit" in a for a in assumptions(silent))
+    alien = dataclasses.replace(whole, isa="x1", arch="x", process_nm=None, memory=None)
+    assert any("7 nm, or HBM" in a for a in assumptions(alien))
