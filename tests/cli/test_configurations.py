@@ -104,3 +104,16 @@ def test_the_benchmark(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture
     assert files == {"gpu-schedules.json"} | {
         f"gpu-schedules{r}{s}" for r in ("", "-runtime") for s in (".png", ".svg")
     }
+
+
+def test_the_released_networks_serve_without_measurements(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GNNPERF_DATA", raising=False)
+    assert run(["retrieve", "pnpoly", "--gpu", "l4", "-k", "2", "--json"]) == 0
+    said = capfd.readouterr()
+    document = json.loads(said.out)
+    assert len(document["configurations"]) == 2
+    assert document["spaces"] == []
+    assert all(0.1 < ms < 1000 for ms in document["prediction"]["runtime_ms"])
+    assert "give --data, or set GNNPERF_DATA" in said.err
