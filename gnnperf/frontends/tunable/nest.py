@@ -51,7 +51,7 @@ def scheduled_nest(planned: Plan, index: int = 0) -> LoopNest:
 
 @dataclass(frozen=True)
 class _Copy:
-    """A stage of this configuration. origin: the value of every axis where its tile begins."""
+    """A stage of this configuration. inside: loops that move within its tile. lowest: least offset read."""
 
     stage: PlannedStage
     name: str
@@ -92,21 +92,21 @@ class _Builder:
         return body
 
     def _loop(self, loop: PlannedLoop, body: tuple[Node, ...]) -> Loop:
-        annotation = None
-        if loop.level:
-            level, _, axis = loop.about.bind.partition(".")
-            annotation = Annotation(
-                cast(Literal["block", "thread"], level), binding=cast(Literal["x", "y", "z"], axis)
-            )
-        elif self.at(loop.vectorized):
-            annotation = Annotation("vectorized")
-        elif self.at(loop.unrolled):
-            annotation = Annotation("unrolled")
         later = [x for x in self.plan.loops if x.about.axis == loop.about.axis]
         return _counted(
-            loop.about.name, self.at(loop.extent), body, annotation,
+            loop.about.name, self.at(loop.extent), body, self._annotation(loop),
             level=len(later) - 1 - later.index(loop), independent=not loop.about.ordered,
         )  # fmt: skip
+
+    def _annotation(self, loop: PlannedLoop) -> Annotation | None:
+        if loop.level:
+            level, _, axis = loop.about.bind.partition(".")
+            return Annotation(
+                cast(Literal["block", "thread"], level), binding=cast(Literal["x", "y", "z"], axis)
+            )
+        if self.at(loop.vectorized):
+            return Annotation("vectorized")
+        return Annotation("unrolled") if self.at(loop.unrolled) else None
 
     def _position(self, axis: str, loops: Sequence[PlannedLoop]) -> Expr:
         """The value of an axis, or how far it has moved within `loops`."""
@@ -144,26 +144,24 @@ class _Builder:
         axes = {axis for c in access(target, self.about.name).coefficients for axis in c}
         return [loop for loop in self.inner if loop.about.axis in axes]
 
-    def _write_back(self, name: str) -> Iterator[Node]:
+    def _write_back(self, name: str) -> tuple[Node, ...]:
+        """Every thread stores what it kept in registers."""
         target = next(
             s.target for s, on in self.plan.statements if s.target.buffer == name and on[self.index]
         )
-        moving = self._moving(target)
-        own = [replace(loop, about=replace(loop.about, name=f"{loop.about.name}_{name}")) for loop in moving]
+        own = [
+            replace(loop, about=replace(loop.about, name=f"{loop.about.name}_{name}"))
+            for loop in self._moving(target)
+        ]
         bound = [loop for loop in self.plan.loops if loop.level]
         axes = {loop.about.axis: self._position(loop.about.axis, [*bound, *own]) for loop in self.plan.loops}
         value = Load(f"{name}_registers", tuple(Symbol(loop.about.name) for loop in own))
-        stored = map_node(
-            Statement(target, value), lambda e: axes.get(e.name, e) if isinstance(e, Symbol) else e
+        body: tuple[Node, ...] = (
+            map_node(Statement(target, value), lambda e: axes.get(e.name, e) if isinstance(e, Symbol) else e),
         )
-        body: tuple[Node, ...] = (stored,)
         for loop in reversed(own):
-            body = (self._plain(loop, body),)
-        yield from body
-
-    def _plain(self, loop: PlannedLoop, body: tuple[Node, ...]) -> Loop:
-        kind: Literal["vectorized", "unrolled"] = "vectorized" if self.at(loop.vectorized) else "unrolled"
-        return _counted(loop.about.name, self.at(loop.extent), body, Annotation(kind))
+            body = (_counted(loop.about.name, self.at(loop.extent), body, self._annotation(loop)),)
+        return body
 
     # ------------------------------------------------------------------ shared memory
 
