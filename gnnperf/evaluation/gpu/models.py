@@ -26,6 +26,10 @@ from gnnperf.training.operator_table import left_out, operator_table, read_opera
 from gnnperf.training.runtime import DEFAULT, FitConfig, fit_model
 
 _FILES = ("gpu_operators", "gpu_models_end_to_end", "gpu_models_opgraphs")
+Graph = list[tuple[list[dict[str, Any]], bool]]
+"""Of every node, its operators, and whether it is one of a repeated layer."""
+COMPILED = "-fusion"
+"""Ends the names of models that were compiled."""
 _FAMILY = {"Linear": "linear", "BMM": "bmm", "VECsoftmax": "softmax", "VECln": "layernorm"}
 
 
@@ -82,9 +86,9 @@ def _is_known(row: Mapping[str, Any], graphs: Mapping[str, Any]) -> bool:
     )
 
 
-def _graphs(nodes: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[list[dict[str, Any]], bool]]]:
+def _graphs(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Graph]:
     """By model, the operators of every node, and whether it is one of a repeated layer."""
-    graphs: dict[str, list[tuple[list[dict[str, Any]], bool]]] = {}
+    graphs: dict[str, Graph] = {}
     for node in nodes:
         if node["OpName"] == "getitem":  # views: nothing is launched
             continue
@@ -96,7 +100,23 @@ def _graphs(nodes: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[list[dic
         ]
         if operators:
             graphs.setdefault(node["desc"], []).append((operators, bool(node["in_repeated_layer"])))
-    return graphs
+    return {name: _merged(graph) if name.endswith(COMPILED) else graph for name, graph in graphs.items()}
+
+
+def _merged(graph: Graph) -> Graph:
+    """What a compiler makes of a chain: pointwise operators run inside of the softmax or normalisation that
+    comes right after them, and goes over the same elements."""
+    kept: Graph = []
+    for operators, again in graph:
+        size = operators[0]["B"] and operators[0]["H"] and operators[0]["B"] * operators[0]["H"]
+        if operators[0]["op_family"] in ("softmax", "layernorm"):
+            while kept and kept[-1][0][0]["op_family"] == "elementwise":
+                (before, *_), _ = kept[-1]
+                if before["B"] * before["H"] != size:
+                    break
+                kept.pop()
+        kept.append((operators, again))
+    return kept
 
 
 def _fused(listed: list[Any]) -> list[Any]:
@@ -148,7 +168,7 @@ def _row(
         "device": whole["device"],
         "model": whole["desc"],
         "mode": whole["mode"],
-        "fused": whole["desc"].endswith("-fusion"),
+        "fused": whole["desc"].endswith(COMPILED),
         "measured_ms": whole["measured_e2e_ms"],
         "predicted_ms": head.sequence_s(x, torch.from_numpy(times)) * 1e3,
         "sum_ms": float((alone * times).sum() * 1e3),

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gnnperf.errors import InputError
-from gnnperf.evaluation.gpu.models import ModelSettings, _fused, _operator, evaluate_models
+from gnnperf.evaluation.gpu.models import ModelSettings, _fused, _merged, _operator, evaluate_models
 from gnnperf.training.runtime import FitConfig
 
 
@@ -32,6 +32,16 @@ def test_fused_operators_are_one() -> None:
     listed = [("VECadd", (8, 16)), ("VECsoftmax", (8, 16)), ("VECmul", (8, 16))]
     assert _fused(listed) == [listed[1]]
     assert _fused([("VECadd", (8, 16)), ("VECmul", (64, 16))]) == [("VECmul", (64, 16))]
+
+
+def test_a_compiler_merges_what_comes_before_a_softmax() -> None:
+    kinds = ("BMM", (80, 64, 64, 64)), ("VECdivu", (8, 16)), ("MEM", ((8, 16),)), ("VECsoftmax", (8, 16))
+    rows = [_operator(kind, []) for kind in (*kinds, ("VECadd", (8, 16)))]
+    graph = [([row], True) for row in rows if row is not None]
+    assert [listed[0]["op_family"] for listed, _ in _merged(graph)] == ["bmm", "softmax", "elementwise"]
+    other = _operator(("VECadd", (4, 4)), [])
+    assert other is not None
+    assert len(_merged([([other], True), graph[3]])) == 2
 
 
 @pytest.fixture
