@@ -61,8 +61,8 @@ class Recipe:
     prefetch: distance for indirect loads. nontemporal: results that the nest does not read go past the
     caches. fuse: 0 keeps the nests of a unit apart, n shares their
     outermost loop in tiles of n iterations, inside sequential loops too; along a loop that is contiguous
-    the tiles are strips of register_p vectors (see `sinking.py`). library: bands that are routines of that library become calls
-    of it; the other fields say what happens to the rest.
+    the tiles are strips of register_p vectors (see `sinking.py`). library: bands that are routines of that
+    library become calls of it; the other fields say what happens to the rest.
     """
 
     order: str = "blocked"
