@@ -175,10 +175,22 @@ class BandPlan:
             ):
                 if not safe_parallel(self.loops[token.iterator], self.buffers):
                     continue
-                return i
+                return self._row_of(i)
         if self.recipe.parallel == "reduction":
             raise NotApplicable("no reduction loop to run in parallel")
         return None
+
+    def _row_of(self, position: int) -> int:
+        """Threads share rows, not the few entries of one: the loop that the bounds of a data-dependent loop
+        belong to, where its iterations may run in parallel."""
+        loop = self.loops[self.tokens[position].iterator]
+        if not is_data_dependent(loop):
+            return position
+        rows = bound_dependences(loop)
+        owners = (i for i, t in enumerate(self.tokens[:position]) if t.iterator in rows)
+        return next(
+            (i for i in owners if safe_parallel(self.loops[self.tokens[i].iterator], self.buffers)), position
+        )
 
     def vector_point(self, token: Token) -> str | None:
         """The iterator whose level-0 token is a vector, hence never a parallel loop."""

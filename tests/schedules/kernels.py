@@ -397,6 +397,23 @@ def spmv(rows: int = 15, columns: int = 11, nonzeros: int = 60, init: float | No
     return nest("spmv", buffers, loop("i", rows, inner))
 
 
+def sampled_product(rows: int = 15, columns: int = 11, nonzeros: int = 60, depth: int = 21) -> LoopNest:
+    """A product of dense matrices at the entries of a CSR matrix: entries belong to rows by their bounds."""
+    sample = mul(load("values", "k"), load("X", "i", "d"))
+    body = accumulate(load("out", "k"), mul(sample, load("Y", load("indices", "k"), "d")))
+    end = load("indptr", add("i", 1))
+    entries = loop("k", end, loop("d", depth, body), start=load("indptr", "i"))
+    buffers = [
+        array("values", nonzeros),
+        array("indices", nonzeros, dtype="int32"),
+        array("indptr", rows + 1, dtype="int32"),
+        array("X", rows, depth),
+        array("Y", columns, depth),
+        array("out", nonzeros),
+    ]
+    return nest("sddmm", buffers, loop("i", rows, entries))
+
+
 def histogram(n: int = 300, bins: int = 7) -> LoopNest:
     body = accumulate(load("h", load("bin", "i")), load("w", "i"))
     return nest(
@@ -596,6 +613,7 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "spmm": Kernel(examples.spmm(15, 11, 60, 19), csr(11)),
         "spmm_full_vectors": Kernel(examples.spmm(15, 11, 60, 32), csr(11)),
         "spmv": Kernel(spmv(), csr(11)),
+        "sddmm": Kernel(sampled_product(), csr(11)),
         "spmv_added": Kernel(spmv(init=None), csr(11)),
         "gather": Kernel(examples.gather(20, 21, 13), below(index=20)),
         "histogram": Kernel(histogram(), below(bin=7)),

@@ -19,6 +19,7 @@ from schedules.kernels import (
     permutation,
     product_and_bias,
     reduce_axis,
+    sampled_product,
     softmax,
     strided_convolution,
     triangular,
@@ -124,6 +125,14 @@ def test_rows_of_a_sparse_matrix_stay_inside_their_row() -> None:
     roles = roles_of(examples.spmm())
     assert roles.by_role == {"P": (), "q": ("i",), "p": ("f",), "R": (), "r": ("p",)}
     assert "i" in roles.pinned
+
+
+def test_threads_share_rows_not_the_entries_of_one() -> None:
+    (rows,) = apply(Recipe(order="row"), normalise(sampled_product())).body
+    assert isinstance(rows, Loop)
+    assert rows.iterator == "i"
+    assert rows.annotation is not None
+    assert rows.annotation.kind == "parallel"
 
 
 def test_sequential_loops_have_no_role() -> None:
