@@ -22,10 +22,10 @@ from gnnperf.cli.output import Report, Verb, progress
 )
 @click.option(
     "--fit-on",
-    type=click.Choice(["train", "all"]),
-    default="train",
+    type=click.Choice(["all", "train"]),
+    default="all",
     show_default=True,
-    help="Operators on the other GPUs: without the larger test shapes, or with them.",
+    help="Operators on the other GPUs: with the larger test shapes, or without them.",
 )
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True)
 def gpu_models(data: Path, fit_on: str, seeds: int) -> Report:

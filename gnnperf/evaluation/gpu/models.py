@@ -38,7 +38,7 @@ class ModelSettings:
     """fit_on: splits of the operators that the models in use see, of the other GPUs."""
 
     data: Path
-    fit_on: tuple[str, ...] = ("train",)
+    fit_on: tuple[str, ...] = ("train", "test")
     seeds: tuple[int, ...] = (0, 1, 2)
     config: FitConfig = DEFAULT
 
