@@ -172,8 +172,9 @@ def _nearest(
 def calibrate(replayed: Sequence[Replayed], k: int) -> Calibration:
     """The largest distance within which transfers were good often enough on held-out families.
 
-    Where even the nearest were not good often enough, half of them are trusted all the same: every
-    candidate is measured before it is kept, so that a wrong trust costs time, not speed."""
+    Every candidate is measured before it is kept, so that a wrong trust costs time, not speed. Hence, where
+    even the nearest were not good often enough, half of them are trusted all the same; and where all were,
+    the limit lies beyond the farthest, as far again."""
     ordered = sorted(replayed, key=lambda r: r.distance)
     best, confidence = 0, math.nan
     good = 0
@@ -185,6 +186,8 @@ def calibrate(replayed: Sequence[Replayed], k: int) -> Calibration:
         best = (len(ordered) + 1) // 2
         confidence = sum(r.efficiency >= GOOD_EFFICIENCY for r in ordered[:best]) / best
     limit = ordered[best - 1].distance if best else 0.0
+    if confidence >= WANTED_CONFIDENCE and best == len(ordered):
+        limit *= 2.0
     return Calibration(max_distance=limit, confidence=None if math.isnan(confidence) else confidence, k=k)
 
 

@@ -96,9 +96,9 @@ def held_out(*pairs: tuple[float, float]) -> list[Replayed]:
     return [Replayed(f"d{i}", "f", distance, efficiency) for i, (distance, efficiency) in enumerate(pairs)]
 
 
-def test_all_transfers_good_trusts_the_farthest() -> None:
+def test_where_all_transfers_were_good_the_limit_lies_beyond_the_farthest() -> None:
     trusted = calibrate(held_out(*((0.1 * i, 0.9) for i in range(1, 8))), k=3)
-    assert trusted == Calibration(pytest.approx(0.7), 1.0, 3)
+    assert trusted == Calibration(pytest.approx(1.4), 1.0, 3)
 
 
 def test_trust_ends_where_transfers_get_worse() -> None:
