@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from _job import REPO, job_parser, run_job
 
@@ -24,7 +25,7 @@ UNSEEN = Suite("unseen", ("numba",), REPO / "tests" / "e2e" / "kernels")
 
 def measure(options: argparse.Namespace) -> tuple[Report, bool]:
     kernels = tuple(options.kernel or ())
-    report = run_suite(UNSEEN, kernels, options.quick, options.candidates, None, options.checkpoint)
+    report = run_suite(UNSEEN, kernels, options.quick, options.candidates, options.output, options.checkpoint)
     return report, report.failure is None
 
 
@@ -34,6 +35,10 @@ def main() -> int:
     parser.add_argument(
         "--quick", action="store_true", help="timed briefly; the first three kernels, if --kernel names none"
     )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR",
+        help="plot, document and rows; what is there already is not measured again",
+    )  # fmt: skip
     parser.set_defaults(candidates=5)
     return run_job(measure, parser.parse_args())
 

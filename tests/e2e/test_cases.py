@@ -15,11 +15,13 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("output")
 
 
+WORDS = ("eval", "case-linalg", "--kernels", "gemm_chain", "--quick", "-k", 1, "--json")
+
+
 @pytest.fixture(scope="module")
 def done(shell: Shell, output: Path) -> Finished:
     """The smallest kernel of the suites."""
-    words = ("--kernels", "gemm_chain", "--quick", "-k", 1, "--output", output, "--json")
-    return shell.gnnperf("eval", "case-linalg", *words)
+    return shell.gnnperf(*WORDS, "--output", output)
 
 
 def test_document(done: Finished) -> None:
@@ -47,6 +49,12 @@ def test_files(done: Finished, output: Path) -> None:
     assert json.loads((output / "gemm_chain.json").read_text())["kernel"] == "gemm_chain"
     assert (output / "case-linalg.png").read_bytes().startswith(b"\x89PNG")
     assert ">gemm_chain<" in (output / "case-linalg.svg").read_text(encoding="utf-8")
+
+
+def test_what_was_measured_is_not_measured_again(done: Finished, shell: Shell, output: Path) -> None:
+    (row,) = done.document["rows"]
+    (again,) = shell.gnnperf(*WORDS, "--output", output).document["rows"]
+    assert again == row  # two measurements would differ
 
 
 @pytest.mark.parametrize("suite", ["stencils", "dnn", "linalg"])

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gnnperf.cli.eval.measured import Say, measure_rows, with_failure
 from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.options import checkpoint_option
-from gnnperf.cli.output import Report, Verb, progress, to_json
+from gnnperf.cli.output import Report, Verb, to_json
 
 if TYPE_CHECKING:
     from gnnperf.evaluation import BenchmarkResult
+    from gnnperf.evaluation.spmm import Product
 
 
 @click.command("case-spmm", cls=Verb)
@@ -31,7 +35,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="Write the plot (PNG and SVG) and the document of --json.",
+    help="Write the plot (PNG and SVG) and the document of --json. Rows that are there already are not "
+    "measured again.",
 )  # fmt: skip
 def case_spmm(
     checkpoint: Path, k: int, quick: bool, match: str | None, oracle: bool, output: Path | None
@@ -44,13 +49,13 @@ def case_spmm(
     vendors. Everything is verified and timed in turn, in one run. MKL is an optional extra:
     pip install 'gnnperf[mkl]'.
     """
-    from gnnperf.errors import GnnperfError, InputError
-    from gnnperf.evaluation.cases import Effort, Released
-    from gnnperf.evaluation.spmm import SpmmResult, describe_setup, find_mkl, grid, run_product, summarise
+    from gnnperf.errors import InputError
+    from gnnperf.evaluation.cases import Effort, Released, RowLog
+    from gnnperf.evaluation.spmm import describe_setup, find_mkl, grid, run_product, summarise
     from gnnperf.retrieval.output import check_output
 
     find_mkl()
-    products, results = grid(quick and match is None), list[SpmmResult]()
+    products = grid(quick and match is None)
     chosen = [product for product in products if (match or "") in product.name]
     if not chosen:
         raise InputError(f"--match: expected a part of a name like {products[0].name!r}, got {match!r}")
@@ -58,19 +63,22 @@ def case_spmm(
         check_output(output)
     effort = Effort(processes=1, budget_s=1.0) if quick else Effort()
     released = Released.load(checkpoint)
-    settings = {**describe_setup(), "k": k, "quick": quick, "checkpoint": checkpoint, "effort": effort}
-    with progress("case-spmm", len(chosen)) as advance:
-        for product in chosen:
-            advance(0, product.name)
-            results.append(run_product(product, released, k, effort, oracle, lambda text: advance(0, text)))
-            advance(1)
-    result = summarise(results, settings)
+    settings = {
+        **describe_setup(), "k": k, "quick": quick, "oracle": oracle, "checkpoint": checkpoint,
+        "effort": effort,
+    }  # fmt: skip
+
+    def measure(product: Product, say: Say) -> dict[str, Any]:
+        return run_product(product, released, k, effort, oracle, say).row()
+
+    log = RowLog(output, json.loads(to_json(settings)))
+    rows = measure_rows("case-spmm", {product.name: partial(measure, product) for product in chosen}, log)
+    result = summarise(rows, settings)
     if output is not None:
         _write(output, result)
-    wrong = [line for found in results for line in found.case.wrong]
     shown = replace(result, rows=[_shown(row) for row in result.rows])
     report = replace(benchmark_report(result), view=benchmark_report(shown).view)
-    return replace(report, failure=GnnperfError("; ".join(wrong))) if wrong else report
+    return with_failure(report, len(chosen), output)
 
 
 def _write(output: Path, result: BenchmarkResult) -> None:

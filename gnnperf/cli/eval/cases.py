@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gnnperf.cli.eval.measured import Say, measure_rows, with_failure
 from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.options import checkpoint_option
-from gnnperf.cli.output import Report, progress, to_json
+from gnnperf.cli.output import Report, to_json
 
 if TYPE_CHECKING:
     from gnnperf.evaluation import BenchmarkResult
-    from gnnperf.evaluation.cases import CaseResult, Suite
+    from gnnperf.evaluation.cases import Case, Suite
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,7 +35,8 @@ def case_options(command: F) -> F:
         checkpoint_option,
         click.option(
             "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-            help="Write the plot (PNG and SVG), the document of --json, and what retrieve said.",
+            help="Write the plot (PNG and SVG), the document of --json, and what retrieve said. Rows that "
+            "are there already are not measured again.",
         ),
         click.option(
             "-k", default=5, show_default=True, type=click.IntRange(1, 100),
@@ -55,8 +58,7 @@ def run_suite(
 ) -> Report:
     """Run a suite (or the one of that name), kernel by kernel. What went wrong is in the table, and makes
     the exit code 1."""
-    from gnnperf.errors import GnnperfError
-    from gnnperf.evaluation.cases import SUITES, Effort, Released, run_case, summarise
+    from gnnperf.evaluation.cases import SUITES, Effort, Released, RowLog, describe_setup, run_case, summarise
     from gnnperf.retrieval.output import check_output
 
     suite = SUITES[which] if isinstance(which, str) else which
@@ -67,25 +69,22 @@ def run_suite(
         check_output(output)
     effort = Effort(processes=1, budget_s=1.0) if quick else Effort()
     released = Released.load(checkpoint)
-    results: list[CaseResult] = []
-    with progress(f"case-{suite.name}", len(cases)) as advance:
-        for case in cases:
-            say = partial(_say, advance, case.name)
-            results.append(run_case(case, released, k, effort, say))
-            if output is not None and results[-1].retrieval is not None:
-                said = to_json(results[-1].retrieval.to_dict())
-                (output / f"{case.name}.json").write_text(said + "\n", encoding="utf-8")
-            advance(1)
-    result = summarise(suite, results, {"k": k, "quick": quick, "checkpoint": checkpoint, "effort": effort})
+
+    def measure(case: Case, say: Say) -> dict[str, Any]:
+        found = run_case(case, released, k, effort, say)
+        if output is not None and found.retrieval is not None:
+            said = to_json(found.retrieval.to_dict())
+            (output / f"{case.name}.json").write_text(said + "\n", encoding="utf-8")
+        return found.row(suite.competitors)
+
+    settings = {**describe_setup(suite), "k": k, "quick": quick, "checkpoint": checkpoint, "effort": effort}
+    log = RowLog(output, json.loads(to_json(settings)))
+    rows = measure_rows(f"case-{suite.name}", {case.name: partial(measure, case) for case in cases}, log)
+    result = summarise(suite, rows, settings)
     if output is not None:
         _write(output, suite, result)
-    wrong = [line for found in results for line in found.wrong]
     report = replace(benchmark_report(result), view=_view(suite, result))
-    return replace(report, failure=GnnperfError("; ".join(wrong))) if wrong else report
-
-
-def _say(advance: Callable[..., None], kernel: str, text: str) -> None:
-    advance(0, f"{kernel}: {text}")
+    return with_failure(report, len(cases), output)
 
 
 def _write(output: Path, suite: Suite, result: BenchmarkResult) -> None:

@@ -94,6 +94,7 @@ class CaseResult:
         row["candidates_per_nest_max"] = told and max((_measured(n) for n in told.nests), default=0)
         row["kept"] = told and _kept(told)
         row["note"] = "; ".join(self._notes())
+        row["failures"] = self.wrong
         return row
 
     def _notes(self) -> list[str]:
@@ -144,22 +145,22 @@ def _problem(kernel: DaceKernel, whole: WholeKernel) -> Problem:
     return Problem(kernel.data, kernel.symbols, kernel.outputs, whole.reference, whole.reduction_length)
 
 
-def summarise(suite: Suite, results: Sequence[CaseResult], settings: Mapping[str, Any]) -> BenchmarkResult:
+def summarise(
+    suite: Suite, rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]
+) -> BenchmarkResult:
     """The table of a suite and its geometric means over the kernels that were compared."""
     figures: dict[str, float] = {}
     for name in (AUTO, *suite.competitors):
-        speedups = [found[0] for result in results if (found := result.speedup(name))]
-        if speedups:
+        if speedups := [row[f"vs_{name}"] for row in rows if row[f"vs_{name}"]]:
             figures[f"geomean_vs_{name}"] = math.exp(sum(map(math.log, speedups)) / len(speedups))
             figures[f"min_vs_{name}"] = min(speedups)
-    figures["kernels"] = len(results)
-    measured = [row["candidates_per_nest_max"] or 0 for row in (r.row(suite.competitors) for r in results)]
-    figures["candidates_per_nest_max"] = max(measured, default=0)
-    rows = [result.row(suite.competitors) for result in results]
-    return BenchmarkResult(f"case-{suite.name}", figures, rows, {**_machine(suite), **settings})
+    figures["kernels"] = len(rows)
+    figures["candidates_per_nest_max"] = max((row["candidates_per_nest_max"] or 0 for row in rows), default=0)
+    return BenchmarkResult(f"case-{suite.name}", figures, rows, settings)
 
 
-def _machine(suite: Suite) -> dict[str, Any]:
+def describe_setup(suite: Suite) -> dict[str, Any]:
+    """Machine and versions."""
     host = describe_host()
     versions = {}
     for package in ("dace", "numpy", *suite.competitors):

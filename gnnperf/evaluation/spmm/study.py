@@ -90,11 +90,12 @@ def run_product(
         )
 
 
-def summarise(results: Sequence[SpmmResult], settings: Mapping[str, Any]) -> BenchmarkResult:
+def summarise(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> BenchmarkResult:
     """The table, and geometric means over the products that were compared."""
-    shipped, fastest = (_speedups(results, name) for name in (SHIPPED, FASTEST))
-    oracle = [s for result in results if (s := result.oracle_speedup)]
-    rows = [result.row() for result in results]
+    shipped, fastest, oracle = (
+        [row[name] for row in rows if row[name]]
+        for name in (f"vs_{SHIPPED}", f"vs_{FASTEST}", "oracle_vs_mkl_fastest")
+    )
     figures: dict[str, float] = {}
     if shipped and fastest:
         figures["geomean_vs_mkl_shipped"] = _geomean(shipped)
@@ -121,10 +122,6 @@ def describe_setup() -> dict[str, Any]:
         "mkl_kernels": paths,
         "versions": {name: version(name) for name in ("mkl", "dace", "scipy", "torch")},
     }
-
-
-def _speedups(results: Sequence[SpmmResult], competitor: str) -> list[float]:
-    return [found[0] for result in results if (found := result.case.speedup(competitor))]
 
 
 def _geomean(values: Sequence[float]) -> float:

@@ -65,7 +65,7 @@ def test_a_missing_competitor_leaves_its_column_empty_and_says_so() -> None:
     assert row["numba_s"] is None and row["vs_numba"] is None
     assert "numba is not installed" in row["note"]
     assert found.wrong == []
-    assert "geomean_vs_numba" not in summarise(Suite("s", ("numba",)), [found], {}).figures
+    assert "geomean_vs_numba" not in summarise(Suite("s", ("numba",)), [found.row(("numba",))], {}).figures
 
 
 def test_a_wrong_competitor_is_reported() -> None:
@@ -90,7 +90,7 @@ def test_geometric_means_are_over_what_was_compared() -> None:
         result("b", ours=timed(1), auto_optimize=timed(8), numpy=Measurement("timeout", detail="slow")),
         CaseResult("c", None, {}, "broken"),
     ]
-    found = summarise(Suite("stencils", ("numpy",)), results, {"k": 5})
+    found = summarise(Suite("stencils", ("numpy",)), [r.row(("numpy",)) for r in results], {"k": 5})
     assert found.benchmark == "case-stencils"
     assert found.figures["geomean_vs_auto_optimize"] == pytest.approx(4.0)
     assert found.figures["min_vs_auto_optimize"] == pytest.approx(2.0)

@@ -36,8 +36,8 @@ def result(product: Product = PRODUCT, **measurements: Measurement) -> SpmmResul
 def test_figures_are_those_of_the_issue() -> None:
     found = summarise(
         [
-            result(ours=timed(1.0), mkl_fastest=timed(2.0), mkl_shipped=timed(4.0), oracle=timed(0.5)),
-            result(ours=timed(1.0), mkl_fastest=timed(0.5), mkl_shipped=timed(1.0), oracle=timed(2.0)),
+            result(ours=timed(1.0), mkl_fastest=timed(2.0), mkl_shipped=timed(4.0), oracle=timed(0.5)).row(),
+            result(ours=timed(1.0), mkl_fastest=timed(0.5), mkl_shipped=timed(1.0), oracle=timed(2.0)).row(),
         ],
         {"k": 3},
     )
@@ -52,7 +52,7 @@ def test_figures_are_those_of_the_issue() -> None:
 
 
 def test_the_oracle_has_no_figure_where_it_was_not_measured() -> None:
-    found = summarise([result(ours=timed(1.0), mkl_fastest=timed(2.0), mkl_shipped=timed(4.0))], {})
+    found = summarise([result(ours=timed(1.0), mkl_fastest=timed(2.0), mkl_shipped=timed(4.0)).row()], {})
     assert "oracle_vs_mkl_fastest" not in found.figures
     assert found.rows[0]["oracle_vs_mkl_fastest"] is None
 
@@ -71,7 +71,7 @@ def test_rows_say_what_was_multiplied() -> None:
 
 def test_a_product_that_failed_is_a_row_without_figures() -> None:
     broken = SpmmResult(PRODUCT, CaseResult(PRODUCT.name, None, {}, "MKL failed"))
-    found = summarise([broken], {})
+    found = summarise([broken.row()], {})
     assert found.figures == {"candidates_measured_max": 0}
     assert found.rows[0].keys() == result(ours=timed(1.0)).row().keys()
     assert broken.case.wrong == [f"{PRODUCT.name}: MKL failed"]
