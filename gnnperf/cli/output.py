@@ -167,3 +167,11 @@ def stdout_to_stderr() -> Iterator[None]:
         ctypes.CDLL(None).fflush(None)  # what C code has printed but not flushed belongs to the work
         os.dup2(saved, 1)
         os.close(saved)
+
+
+def human_time(seconds: float) -> str:
+    """In the unit that suits it: "1.2 s", "3.4 ms", "56 µs"."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"

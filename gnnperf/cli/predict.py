@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gnnperf.cli.options import released_runtime_head
-from gnnperf.cli.output import Report, Verb
+from gnnperf.cli.output import Report, Verb, human_time
+from gnnperf.cli.predicted_configuration import predict_configuration
 from gnnperf.errors import GnnperfError, InputError
 
 if TYPE_CHECKING:
@@ -53,15 +54,19 @@ def predict(
     output: Path | None,
     head: Path,
 ) -> Report:
-    """Predict the runtime of an operator, a model, or a table of operators on GPUs.
+    """Predict the runtime of an operator, a model, a tunable kernel, or a table of operators on GPUs.
 
     KERNEL is an operator with its sizes (linear:M=512,N=1024,K=768; bmm:B=..,M=..,N=..,K=..; softmax,
     layernorm, reduction, add, relu, ...:B=rows,H=columns; conv, pool, embedding), a torch exported program
-    (model.pt2), or file.py:function that returns (module, example inputs). All is fp32.
+    (model.pt2), or file.py:function that returns (module, example inputs). All is fp32. Or it is a
+    configuration of a tunable kernel (gemm:MWG=64,NWG=64,M=1024; your-description.yaml:threads=128), where
+    what is not given has its first value; --calibrate then takes runs with the kernel's parameters, device
+    and runtime_ms as columns.
 
     The table has the columns op_family, op, device, B, M, N, K and H; predicted_ms, lo_ms and hi_ms (the 80%
     interval) are added.
     """  # fmt: skip
+    from gnnperf.frontends.tunable import is_tunable
     from gnnperf.nn.runtime import load_head
 
     if (kernel is None) == (table is None):
@@ -75,6 +80,10 @@ def predict(
     if not gpus:
         raise InputError("expected at least one --gpu; `gnnperf devices list` shows those that are known")
     assert kernel is not None
+    if is_tunable(kernel):
+        if fused:
+            raise InputError("--fused is for models; a tunable kernel is one launch")
+        return predict_configuration(kernel, gpus, calibrate)
     return _single(load_head(head), kernel, gpus, fused, calibrate)
 
 
@@ -147,17 +156,12 @@ def _view(rows: list[tuple[str, KernelPrediction]]) -> Any:
             table.add_row(name, "-", "-", "-", "-")
             remarks.append(f"{name}: no prediction: {found.objection}")
             continue
-        spans = (f"{_time(low)} to {_time(high)}" for low, high in list(found.intervals_s.values())[1:])
-        table.add_row(name, _time(found.runtime_s), *spans, _time(found.roofline_s))
+        spans = (
+            f"{human_time(low)} to {human_time(high)}" for low, high in list(found.intervals_s.values())[1:]
+        )
+        table.add_row(name, human_time(found.runtime_s), *spans, human_time(found.roofline_s))
         remarks += [f"{name}: {remark}" for remark in found.remarks]
     return Group(table, *remarks)
-
-
-def _time(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
 
 
 def _bulk(

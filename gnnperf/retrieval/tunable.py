@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 from jaxtyping import Float64
 
-from gnnperf.devices import DeviceSpec
+from gnnperf.devices import DeviceSpec, find_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.tunable import Description, check_gpu, configurations_of
 from gnnperf.retrieval.configurations import rank
@@ -27,6 +30,12 @@ class Prediction:
     runtime_ms: Float64[np.ndarray, " n"]
     interval_ms: Mapping[str, tuple[Float64[np.ndarray, " n"], Float64[np.ndarray, " n"]]]
     fits: np.ndarray
+
+    def shifted(self, log2_ratio: float) -> Prediction:
+        """As it is where everything takes 2**log2_ratio times as long."""
+        by = 2.0**log2_ratio
+        spans = {level: (lo * by, hi * by) for level, (lo, hi) in self.interval_ms.items()}
+        return Prediction(self.runtime_ms * by, spans, self.fits)
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,34 @@ def predict_configurations(
     """Predict runtimes of a tunable kernel. Raises InputError for what the kernel or the device lacks."""
     candidates = _candidates(description, configurations, device, sizes)
     return _prediction(candidates, bundle)
+
+
+def calibrated_shift(
+    path: Path,
+    description: Description,
+    device: DeviceSpec,
+    devices: Mapping[str, DeviceSpec],
+    bundle: DemandBundle,
+) -> float:
+    """Median of log2(measured / predicted) over the runs of a kernel on a GPU; 0 where there is none.
+
+    path: CSV with the columns device, runtime_ms, and parameters or sizes of the kernel. Raises InputError
+    when the file is not that.
+    """  # fmt: skip
+    try:
+        table = pyarrow.csv.read_csv(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"cannot read {path} as CSV: {str(error).splitlines()[0]}") from None
+    if missing := [name for name in ("device", "runtime_ms") if name not in table.column_names]:
+        raise InputError(f"{path}: expected a column {missing[0]}, got {', '.join(table.column_names)}")
+    runs = [run for run in table.to_pylist() if find_device(str(run.pop("device")), devices) == device]
+    measured = [run.pop("runtime_ms") for run in runs]
+    if not runs:
+        return 0.0
+    if not all(isinstance(ms, int | float) and ms > 0 for ms in measured):
+        raise InputError(f"{path}: expected runtime_ms above 0 in every row of {device.name}")
+    predicted = predict_configurations(description, runs, device, bundle)
+    return float(np.median(np.log2(np.array(measured) / predicted.runtime_ms)))
 
 
 def propose(

@@ -101,3 +101,37 @@ def test_mistakes(capfd: pytest.CaptureFixture[str], arguments: list[str], code:
     captured = capfd.readouterr()
     assert captured.out == ""
     assert message in captured.err
+
+
+def test_a_configuration_of_a_tunable_kernel(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    kernel = "gemm:MWG=64,NWG=64,M=1024,N=1024,K=1024"
+    found = document(capfd, kernel, "--gpu", "L4", "--gpu", "h200")["predictions"]
+    assert isinstance(found, list)
+    l4, h200 = found
+    assert [p["device"] for p in found] == ["NVIDIA L4", "NVIDIA H200"]
+    assert l4["runtime_ms"] > h200["runtime_ms"]
+    for level in ("50%", "80%", "95%"):
+        low, high = l4["intervals_ms"][level]
+        assert low < l4["runtime_ms"] < high
+    runs = tmp_path / "runs.csv"
+    rows = "".join(f"L4,64,{nwg},1024,1024,1024,7.5\n" for nwg in (64, 64, 64))
+    runs.write_text("device,MWG,NWG,M,N,K,runtime_ms\n" + rows)
+    (adapted,) = document(capfd, kernel, "--gpu", "L4", "--calibrate", str(runs))["predictions"]  # type: ignore[misc]
+    assert adapted["runtime_ms"] == pytest.approx(7.5)
+    (other,) = document(capfd, kernel, "--gpu", "h200", "--calibrate", str(runs))["predictions"]  # type: ignore[misc]
+    assert other["runtime_ms"] == h200["runtime_ms"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "problem"),
+    [
+        ("gemm:MWG=48,MDIMC=32", "expected a configuration in which MWG % (MDIMC * VWM) == 0"),
+        ("gemm:TILE=4", "unknown parameter 'TILE'; known: MWG"),
+        ("gemm:MWG", "expected parameters and sizes as NAME=64,OTHER=2, got 'MWG'"),
+        ("missing.yaml", "or a YAML file that describes a kernel, got 'missing.yaml'"),
+    ],
+)
+def test_configurations_that_are_none(capfd: pytest.CaptureFixture[str], kernel: str, problem: str) -> None:
+    assert run(["predict", kernel, "--gpu", "L4"]) == 2
+    said = capfd.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1 and problem in said.err

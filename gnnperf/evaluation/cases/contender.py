@@ -28,6 +28,9 @@ from gnnperf.measure.confine import MEASURED, die_with_parent, prefer_this_proce
 from gnnperf.measure.protocol import receive, send
 from gnnperf.measure.verification import verify
 
+LONG = 20.0
+"""Of a run: this many times the warm-up."""
+
 Results = Mapping[str, Any]
 Call = Callable[[], Results | None]
 
@@ -56,12 +59,15 @@ class Contender:
         return self.arrays.trespass()
 
     def turn(self, warm_up_s: float, timed_s: float) -> tuple[float, int]:
-        """(median of the timed runs in seconds, their number): at least one of each kind."""
+        """(median of the timed runs in seconds, their number): at least one of each kind. A single run that
+        is much longer than the warm-up needs none: what was asleep is up for nearly all of it."""
         runs: list[float] = []
         for least_s in (warm_up_s, timed_s):
             runs, started = [self._run()], time.perf_counter()
             while time.perf_counter() - started < least_s:
                 runs.append(self._run())
+            if runs[0] > LONG * warm_up_s:
+                break
         return statistics.median(runs), len(runs)
 
     def _run(self) -> float:

@@ -33,6 +33,7 @@ from gnnperf.frontends.tunable.expressions import Expression
 from gnnperf.frontends.tunable.nest import scheduled_graph, scheduled_nest
 from gnnperf.frontends.tunable.physics import check_gpu, physical_features
 from gnnperf.frontends.tunable.plan import Plan, configurations_of, plan
+from gnnperf.frontends.tunable.spec import is_tunable, parse_configuration
 
 __all__ = [
     "Description",
@@ -41,7 +42,9 @@ __all__ = [
     "check_gpu",
     "configurations_of",
     "find_description",
+    "is_tunable",
     "list_descriptions",
+    "parse_configuration",
     "physical_features",
     "plan",
     "read_description",

@@ -1,0 +1,76 @@
+"""`gnnperf predict KERNEL --gpu NAME...` where KERNEL is a configuration of a tunable kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gnnperf.cli.configurations import RELEASED
+from gnnperf.cli.options import released
+from gnnperf.cli.output import Report, human_time
+from gnnperf.errors import GnnperfError
+
+if TYPE_CHECKING:
+    from gnnperf.devices import DeviceSpec
+    from gnnperf.retrieval.tunable import Prediction
+
+
+def predict_configuration(kernel: str, gpus: tuple[str, ...], calibrate: Path | None) -> Report:
+    """What `gnnperf predict` does for tunable kernels. Raises InputError."""
+    from gnnperf.devices import load_device
+    from gnnperf.frontends.tunable import check_gpu, parse_configuration
+    from gnnperf.retrieval.tunable import calibrated_shift, predict_configurations
+    from gnnperf.training.demand_bundle import load_demands
+
+    description, given = parse_configuration(kernel)
+    devices = {name: load_device(name) for name in gpus}
+    bundle = load_demands(released(RELEASED))
+    rows = []
+    for name, device in devices.items():
+        check_gpu(device)
+        found = predict_configurations(description, [given], device, bundle)
+        if calibrate is not None:
+            found = found.shifted(calibrated_shift(calibrate, description, device, devices, bundle))
+        rows.append((name, device, found))
+    if not any(found.fits[0] for _, _, found in rows):
+        raise GnnperfError(f"no prediction: {_objection(rows[0][1])}")
+    measured = bundle.demands(description)[0].parameters is not None
+    document = {
+        "kernel": kernel,
+        "measured_elsewhere": measured,
+        "predictions": [_document(name, device, found) for name, device, found in rows],
+    }
+    return Report(document, _view(rows, measured))
+
+
+def _objection(device: DeviceSpec) -> str:
+    return f"a block needs more shared memory or threads than one can have on {device.name}"
+
+
+def _document(name: str, device: DeviceSpec, found: Prediction) -> dict[str, Any]:
+    document: dict[str, Any] = {"gpu": name, "device": device.name}
+    if not found.fits[0]:
+        return {**document, "objection": _objection(device)}
+    intervals = {f"{level}%": [float(lo[0]), float(hi[0])] for level, (lo, hi) in found.interval_ms.items()}
+    return {
+        **document, "objection": None, "runtime_ms": float(found.runtime_ms[0]), "intervals_ms": intervals
+    }  # fmt: skip
+
+
+def _view(rows: list[tuple[str, DeviceSpec, Prediction]], measured: bool) -> Any:
+    from rich.console import Group
+    from rich.table import Table
+
+    table = Table("GPU", box=None)
+    for heading in ("runtime", "80% interval", "95% interval"):
+        table.add_column(heading, justify="right")
+    remarks = [] if measured else ["the kernel was not measured anywhere: physics, and what others needed"]
+    for name, device, found in rows:
+        if not found.fits[0]:
+            table.add_row(name, "-", "-", "-")
+            remarks.append(f"{name}: no prediction: {_objection(device)}")
+            continue
+        spans = (found.interval_ms[level] for level in ("80", "95"))
+        cells = [f"{human_time(lo[0] * 1e-3)} to {human_time(hi[0] * 1e-3)}" for lo, hi in spans]
+        table.add_row(name, human_time(found.runtime_ms[0] * 1e-3), *cells)
+    return Group(table, *remarks)
