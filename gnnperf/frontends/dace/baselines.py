@@ -13,8 +13,9 @@ import dace
 from numpy.typing import NDArray
 
 from gnnperf.errors import BuildError, MeasureError
-from gnnperf.frontends.dace.codegen import dace_source, first_line
+from gnnperf.frontends.dace.codegen import dace_source
 from gnnperf.frontends.dace.quiet import quiet_dace
+from gnnperf.frontends.user_files import first_line
 from gnnperf.measure import (
     Compiler,
     Library,

@@ -10,6 +10,7 @@ import dace
 
 from gnnperf.errors import BuildError
 from gnnperf.frontends.dace.quiet import quiet_dace
+from gnnperf.frontends.user_files import first_line
 from gnnperf.measure import Argument, Compiler, Library, Source
 
 _INIT = re.compile(r"__dace_init_(\w+)\((.*?)\)")
@@ -57,9 +58,3 @@ def _init_arguments(text: str, name: str) -> tuple[Argument, ...]:
             parts = [p.strip().rsplit(" ", 1) for p in match.group(2).split(",") if p.strip()]
             return tuple(Argument(n, ctype) for ctype, n in parts)
     return ()
-
-
-def first_line(error: BaseException) -> str:
-    """One line of an exception of DaCe's (they tend to be long)."""
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:300]

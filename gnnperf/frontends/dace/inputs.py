@@ -17,8 +17,8 @@ import sympy
 from numpy.typing import NDArray
 
 from gnnperf.errors import InputError
-from gnnperf.frontends.dace.codegen import first_line
-from gnnperf.frontends.dace.source import load_attribute, split_spec
+from gnnperf.frontends.dace.source import load_attribute
+from gnnperf.frontends.user_files import first_line, split_spec
 
 ALIGNMENT_BYTES = 64
 SMALL_INTEGER = 8

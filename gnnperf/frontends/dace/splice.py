@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import dace
 
 from gnnperf.errors import GnnperfError
-from gnnperf.frontends.dace.codegen import first_line
 from gnnperf.frontends.dace.loader import DaceKernel
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.state_graph import names_used
 from gnnperf.frontends.dace.units import Unit
+from gnnperf.frontends.user_files import first_line
 from gnnperf.schedules.expressions import CTYPES
 
 if TYPE_CHECKING:

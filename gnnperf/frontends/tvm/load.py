@@ -1,0 +1,113 @@
+"""From what the user names to tasks: Python files, saved modules, exported torch programs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gnnperf.errors import InputError
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.relax_programs import exported_tasks, relax_tasks
+from gnnperf.frontends.tvm.tasks import TvmTask, single
+from gnnperf.frontends.user_files import first_line, load_attribute, split_spec
+
+
+def is_tvm_kernel(spec: str) -> bool:
+    """Does KERNEL name something of TVM's: a saved module, an exported program, or a Python file that
+    imports tvm? Imports nothing itself."""
+    if Path(spec).suffix in (".json", ".pt2"):
+        return True
+    path = Path(spec.rpartition(":")[0])
+    if path.suffix != ".py" or not path.is_file():
+        return False
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (SyntaxError, UnicodeDecodeError):
+        return False
+    names = (
+        [a.name for a in n.names] if isinstance(n, ast.Import) else [n.module or ""]
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Import | ast.ImportFrom)
+    )
+    return any(name.partition(".")[0] == "tvm" for found in names for name in found)
+
+
+def load_tasks(
+    spec: str, symbols: Mapping[str, float] | None = None, target: Any = None
+) -> tuple[TvmTask, ...]:
+    """Load `file.py:name`, a saved module (`.json`) or a torch exported program (`.pt2`).
+
+    `name` is a PrimFunc, an IRModule, a list of TE tensors (arguments, results last), or a function that
+    returns one of these. symbols: arguments of that function (`--set`). target: a `tvm.target.Target`
+    that relax programs are legalised for (default: plain llvm). Raises InputError.
+    """
+    tvm = import_tvm()
+    path = Path(spec)
+    if path.suffix == ".pt2":
+        return exported_tasks(path, target)
+    if path.suffix == ".json":
+        return tasks_of(_saved(path, tvm), path.stem, target)
+    path, name = split_spec(spec, "kernel")
+    return tasks_of(_called(load_attribute(path, name, "kernel"), name, symbols or {}), name, target)
+
+
+def tasks_of(thing: Any, name: str, target: Any = None) -> tuple[TvmTask, ...]:
+    """The tasks of a PrimFunc, an IRModule (relax functions are split), or a list of TE tensors.
+    Raises InputError."""
+    tvm = import_tvm()
+    if isinstance(thing, list | tuple) and thing and all(isinstance(t, tvm.te.Tensor) for t in thing):
+        try:
+            thing = tvm.te.create_prim_func(list(thing))
+        except Exception as error:  # TVM raises anything
+            raise InputError(f"kernel: TVM makes no function of {name!r}: {first_line(error)}") from None
+    if isinstance(thing, tvm.tirx.PrimFunc):
+        return (TvmTask(_identifier(name), single(thing)),)
+    if not isinstance(thing, tvm.IRModule):
+        raise InputError(
+            f"kernel: expected {name!r} to be a PrimFunc, an IRModule, a list of TE tensors or a function "
+            f"that returns one, got {type(thing).__name__}"
+        )
+    functions = {v.name_hint: f for v, f in thing.functions.items()}
+    if any(isinstance(f, tvm.relax.Function) for f in functions.values()):
+        return relax_tasks(thing, _identifier(name), target)
+    found = {k: f for k, f in functions.items() if isinstance(f, tvm.tirx.PrimFunc)}
+    if not found:
+        raise InputError(f"kernel: the module {name!r} has no PrimFunc to tune")
+    names = {k: _identifier(name if len(found) == 1 else f"{name}_{k}") for k in found}
+    return tuple(TvmTask(names[k], single(f)) for k, f in sorted(found.items()))
+
+
+def _called(thing: Any, name: str, symbols: Mapping[str, float]) -> Any:
+    tvm = import_tvm()
+    if isinstance(thing, tvm.tirx.PrimFunc | tvm.IRModule | list | tuple) or not callable(thing):
+        if symbols:
+            raise InputError(f"--set: {name!r} takes no arguments, got {', '.join(sorted(symbols))}")
+        return thing
+    try:
+        return thing(**symbols)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the function is the user's
+        raise InputError(
+            f"kernel: calling {name!r} failed: {type(error).__name__}: {first_line(error)} "
+            "(arguments are given by --set NAME=VALUE)"
+        ) from None
+
+
+def _saved(path: Path, tvm: Any) -> Any:
+    if not path.is_file():
+        raise InputError(f"kernel: there is no file {str(path)!r}")
+    try:
+        return tvm.ir.load_json(path.read_text(encoding="utf-8"))
+    except Exception as error:  # anything may be wrong with a file
+        raise InputError(
+            f"kernel: {str(path)!r} is no module saved by tvm.ir.save_json "
+            f"({type(error).__name__}: {first_line(error)})"
+        ) from None
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W", "_", name)

@@ -1,0 +1,95 @@
+"""Tasks of a TVM kernel: functions that are tuned one by one, and the loop nests that each consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.translate import Program, translate
+from gnnperf.graph import ProgramGraph
+from gnnperf.nests import LoopNest, Node, nest_graph, normalise, partition
+from gnnperf.nests.analysis import accesses
+
+
+@dataclass(frozen=True)
+class TvmTask:
+    """One function of a kernel, with nothing scheduled.
+
+    module: an IRModule whose only function is `main`. calls: how often the kernel runs it.
+    """
+
+    name: str
+    module: Any
+    calls: int = 1
+
+    @property
+    def function(self) -> Any:
+        """The PrimFunc."""
+        return self.module["main"]
+
+    @cached_property
+    def nests(self) -> tuple[LoopNest, ...]:
+        """The units of the task in normal form, as other frontends cut kernels into them: what is looked
+        up among what any frontend tuned. Raises UnsupportedConstruct where the IR lacks what a block does."""
+        return nests_of(translate(self.function), self.name)
+
+    @cached_property
+    def nest(self) -> LoopNest:
+        """All of the task as one program in normal form: what one trace schedules."""
+        return whole_nest(translate(self.function), self.name)
+
+    @cached_property
+    def graph(self) -> ProgramGraph:
+        """The program graph of `nest`."""
+        return nest_graph(self.nest)
+
+    @property
+    def unsupported(self) -> str | None:
+        """Why the task has no graph, if so."""
+        try:
+            self.nest  # noqa: B018
+        except UnsupportedConstruct as reason:
+            return str(reason)
+        return None
+
+
+def single(function: Any) -> Any:
+    """An IRModule whose only function, `main`, is a PrimFunc."""
+    tvm = import_tvm()
+    return tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
+
+
+def nests_of(program: Program, name: str) -> tuple[LoopNest, ...]:
+    """A function cut into units, each in normal form."""
+    items = [(node,) for node in program.body]
+    live = set(program.parameters)
+    units = partition(items, program.buffers, live)
+    return tuple(
+        _normalised(
+            program, [items[i] for i in unit], _touched_outside(items, unit) | live, f"{name}_{index}"
+        )
+        for index, unit in enumerate(units)
+    )
+
+
+def whole_nest(program: Program, name: str) -> LoopNest:
+    """A function as one unit in normal form."""
+    return _normalised(program, [program.body], set(program.parameters), name)
+
+
+def _touched_outside(items: Sequence[tuple[Node, ...]], unit: Sequence[int]) -> set[str]:
+    others = (n for i, nodes in enumerate(items) if i not in unit for n in nodes)
+    return {a.load.buffer for n in others for a in accesses(n)}
+
+
+def _normalised(
+    program: Program, items: Sequence[tuple[Node, ...]], outside: set[str], name: str
+) -> LoopNest:
+    nodes = tuple(n for item in items for n in item)
+    names = {a.load.buffer for n in nodes for a in accesses(n)}
+    buffers = {k: replace(program.buffers[k], transient=k not in outside) for k in sorted(names)}
+    return normalise(LoopNest(name, buffers, nodes))

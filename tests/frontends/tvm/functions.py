@@ -1,0 +1,92 @@
+"""TVM functions that several tests use; also a kernel file, as a user would write one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tvm import te, tirx, topi
+from tvm.ir import IRModule
+
+
+def placeholder(name: str, *shape: int, dtype: str = "float32") -> Any:
+    return te.placeholder(shape, dtype, name=name)
+
+
+def matmul(
+    n: int = 96,
+    m: int = 128,
+    k: int = 64,
+    dtype: str = "float32",
+    acc: str = "float32",
+    names: str = "ABCijk",
+) -> tirx.PrimFunc:
+    """C[n, m] = A[n, k] B[k, m]. names: of A, B, C and of the loops."""
+    a, b = placeholder(names[0], n, k, dtype=dtype), placeholder(names[1], k, m, dtype=dtype)
+    r = te.reduce_axis((0, k), names[5])
+
+    def element(i: Any, j: Any) -> Any:
+        return te.sum(a[i, r].astype(acc) * b[r, j].astype(acc), axis=r)
+
+    return te.create_prim_func([a, b, te.compute((n, m), element, name=names[2])])
+
+
+def conv2d(size: int = 16, channels: int = 8, filters: int = 12, padding: int = 0) -> list[Any]:
+    x, w = placeholder("x", 1, size, size, channels), placeholder("w", 3, 3, channels, filters)
+    return [x, w, topi.nn.conv2d_nhwc(x, w, 1, padding, 1)]
+
+
+def softmax(n: int = 32, m: int = 48) -> list[Any]:
+    x = placeholder("x", n, m)
+    return [x, topi.nn.softmax(x, axis=-1)]
+
+
+def stencil() -> list[Any]:
+    a = placeholder("a", 66, 130)
+    mean = te.compute(
+        (64, 128),
+        lambda i, j: (
+            te.const(0.2, "float32")
+            * (a[i + 1, j + 1] + a[i + 1, j] + a[i + 1, j + 2] + a[i + 2, j + 1] + a[i, j + 1])
+        ),
+    )
+    return [a, mean]
+
+
+def dense_chain(n: int = 32, m: int = 48, k: int = 64) -> list[Any]:
+    """relu(A B^T + bias): a product and what follows it element by element."""
+    a, b, bias = placeholder("A", n, k), placeholder("B", m, k), placeholder("bias", m)
+    return [a, b, bias, topi.nn.relu(topi.add(topi.nn.dense(a, b), bias))]
+
+
+def argmax() -> list[Any]:
+    a = placeholder("a", 8, 8)
+    return [a, topi.argmax(a, axis=1)]
+
+
+def gather() -> list[Any]:
+    table, index = placeholder("table", 64, 16), placeholder("index", 32, dtype="int32")
+    return [table, index, te.compute((32, 16), lambda i, j: table[index[i], j], name="out")]
+
+
+def gelu() -> list[Any]:
+    a = placeholder("a", 32, 32)
+    return [a, te.compute((32, 32), lambda i, j: te.erf(te.sigmoid(te.rsqrt(a[i, j]))) * te.round(a[i, j]))]
+
+
+def symbolic() -> tirx.PrimFunc:
+    n = te.var("n")
+    a = te.placeholder((n,), name="a")
+    return te.create_prim_func([a, te.compute((n,), lambda i: a[i] + 1.0)])
+
+
+def both() -> IRModule:
+    """Two functions in one module."""
+    return IRModule({"product": matmul(), "rows": te.create_prim_func(softmax())})
+
+
+SAVED = matmul(32, 32, 32)
+NUMBER = 7
+
+
+def broken() -> None:
+    raise RuntimeError("no such device\nand more")

@@ -1,0 +1,190 @@
+"""What the loader makes of files, and what unscheduled functions become: nests, as from other frontends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nests.test_to_graph import dump
+
+from gnnperf.errors import InputError, UnsupportedConstruct
+from gnnperf.frontends.dace import kernel_of
+from gnnperf.frontends.tvm import TvmTask, is_tvm_kernel, load_tasks, tasks_of
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.nests import nest_graph
+
+tvm = import_tvm()
+from frontends.tvm import functions, kernels_dace  # noqa: E402
+
+FILE = Path(functions.__file__)
+
+
+def task(thing: Any, name: str = "f") -> TvmTask:
+    (found,) = tasks_of(thing, name)
+    return found
+
+
+def digests(thing: Any) -> list[str]:
+    return [nest_graph(n).digest for n in task(thing).nests]
+
+
+# --------------------------------------------------------------------------- the same nests as DaCe's
+
+
+@pytest.mark.parametrize(
+    ("program", "function"),
+    [
+        ("matmul", functions.matmul),
+        ("matmul_int8", lambda: functions.matmul(dtype="int8", acc="int32")),
+        ("softmax", functions.softmax),
+        ("stencil", functions.stencil),
+        ("conv2d", functions.conv2d),
+    ],
+)
+def test_dace_and_tvm_meet_at_one_graph(program: str, function: Callable[[], Any]) -> None:
+    kernel = kernel_of(getattr(kernels_dace, program).to_sdfg(simplify=False))
+    assert [nest_graph(u.nest).digest for u in kernel.units] == digests(function())
+
+
+def test_padding_is_a_nest_of_its_own_that_leaves_the_convolution_alone() -> None:
+    padding, convolution = digests(functions.conv2d(14, padding=1))
+    assert [convolution] == digests(functions.conv2d())
+    assert padding != convolution
+
+
+# --------------------------------------------------------------------------- invariances
+
+
+@settings(max_examples=15)
+@given(st.permutations("ABCijkPQxyz"))
+def test_names_do_not_matter(letters: list[str]) -> None:
+    assert digests(functions.matmul(names="".join(letters[:6]))) == digests(functions.matmul())
+
+
+@settings(max_examples=6)
+@given(st.permutations(range(3)))
+def test_the_order_of_loops_does_not_matter(order: list[int]) -> None:
+    schedule = tvm.s_tir.Schedule(functions.matmul())
+    loops = schedule.get_loops(schedule.get_sblock("C"))
+    schedule.reorder(*(loops[i] for i in order))
+    assert digests(schedule.mod["main"]) == digests(functions.matmul())
+
+
+def test_what_is_computed_does_matter() -> None:
+    made = [
+        functions.matmul(), functions.matmul(k=32), functions.matmul(dtype="float16"), functions.softmax(),
+        functions.stencil(), functions.conv2d(), functions.dense_chain(), functions.gather(),
+        functions.gelu(),
+    ]  # fmt: skip
+    assert len({task(m).graph.digest for m in made}) == len(made)
+
+
+@pytest.mark.parametrize("name", ["matmul", "dense_chain", "conv2d", "softmax"])
+def test_golden(name: str, golden: Callable[[str, str], None]) -> None:
+    graph = task(getattr(functions, name)(), name).graph
+    golden(
+        f"graphs/tvm_{name}.json", json.dumps({"digest": graph.digest, **graph.to_dict()}, indent=1) + "\n"
+    )
+
+
+def test_a_gather_is_an_indirect_access() -> None:
+    graph = task(functions.gather()).graph
+    assert sum(bool(n["indirect"]) for n in graph.nodes if n.kind == "access") == 1
+
+
+# --------------------------------------------------------------------------- what has no nest
+
+
+def test_what_the_nests_cannot_express_is_said() -> None:
+    found = task(functions.argmax())
+    assert found.unsupported is not None
+    assert "several values at once" in found.unsupported
+    with pytest.raises(UnsupportedConstruct, match="block"):
+        _ = found.graph
+    assert "shape is not constant" in str(task(functions.symbolic()).unsupported)
+    assert task(functions.gelu()).unsupported is None
+
+
+# --------------------------------------------------------------------------- kernels that users name
+
+
+@pytest.mark.parametrize("name", ["matmul", "softmax", "SAVED"])
+def test_functions_tensors_and_modules_load(name: str) -> None:
+    (found,) = load_tasks(f"{FILE}:{name}")
+    assert found.name == name
+    assert found.graph.values
+
+
+def test_arguments_of_a_function_are_set() -> None:
+    (found,) = load_tasks(f"{FILE}:matmul", {"n": 32, "m": 16, "k": 8})
+    assert [list(p.shape) for p in found.function.params] == [[32, 8], [8, 16], [32, 16]]
+
+
+def test_every_function_of_a_module_is_a_task() -> None:
+    assert [t.name for t in load_tasks(f"{FILE}:both")] == ["both_product", "both_rows"]
+
+
+def test_a_saved_module_is_the_module(tmp_path: Path) -> None:
+    path = tmp_path / "both.json"
+    path.write_text(tvm.ir.save_json(functions.both()), encoding="utf-8")
+    loaded = load_tasks(str(path))
+    assert [t.graph.digest for t in loaded] == [t.graph.digest for t in load_tasks(f"{FILE}:both")]
+
+
+def test_an_exported_program_is_split_into_tasks(tmp_path: Path) -> None:
+    import torch
+
+    class Block(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.ModuleList(torch.nn.Linear(16, 16) for _ in range(3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for layer in self.layers:
+                x = torch.relu(layer(x))
+            return torch.softmax(x, dim=-1)
+
+    path = tmp_path / "block.pt2"
+    torch.export.save(torch.export.export(Block(), (torch.randn(8, 16),)), path)
+    tasks = load_tasks(str(path))
+    assert sorted(t.calls for t in tasks if len(t.graph.nodes) > 8)[-1] == 3
+    assert all(t.unsupported is None for t in tasks)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("nowhere.json", "no file"),
+        ("nowhere.pt2", "no file"),
+        ("nowhere.py:f", "no file"),
+        (f"{FILE}:nothing", "has no 'nothing'"),
+        (f"{FILE}:NUMBER", "expected 'NUMBER' to be a PrimFunc, an IRModule.*got int"),
+        (f"{FILE}:broken", "calling 'broken' failed: RuntimeError: no such device"),
+        (f"{FILE}:placeholder", "calling 'placeholder' failed"),
+        (str(FILE), r"expected path/to/file.py:name"),
+    ],
+)
+def test_bad_kernels_are_one_clear_line(spec: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as raised:
+        load_tasks(spec)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".pt2"])
+def test_bad_files_are_one_clear_line(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"bad{suffix}"
+    path.write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match="is no") as raised:
+        load_tasks(str(path))
+    assert "\n" not in str(raised.value)
+
+
+def test_kernels_of_tvm_are_recognised_without_running_them() -> None:
+    assert is_tvm_kernel(f"{FILE}:broken")
+    assert is_tvm_kernel("x.json")
+    assert not is_tvm_kernel(f"{kernels_dace.__file__}:matmul")
+    assert not is_tvm_kernel("nowhere.py:f")
