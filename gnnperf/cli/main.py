@@ -23,7 +23,9 @@ from gnnperf import __version__
 from gnnperf.cli.lazy import LazyGroup
 from gnnperf.errors import GnnperfError, InputError, Interrupted
 
-VERBS = ("retrieve", "predict", "embed", "collect", "train", "eval", "explore", "store", "devices")
+VERBS = (
+    "retrieve", "predict", "embed", "collect", "train", "eval", "explore", "export", "store", "devices",
+)  # fmt: skip
 """In the order of `gnnperf --help`."""
 
 

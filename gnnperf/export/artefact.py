@@ -1,0 +1,76 @@
+"""A loaded artefact: the same calls as of the checkpoint it was exported from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+from torch import Tensor
+
+from gnnperf.errors import InputError
+from gnnperf.export.functions import check_tensors
+from gnnperf.export.metadata import check_metadata
+from gnnperf.export.torchscript import load_torchscript
+from gnnperf.graph import ProgramGraph, collate, encode
+from gnnperf.nn import PROFILE_FIELDS, profile_row
+
+
+class Functions(Protocol):
+    """What a backend gives: functions that are called by name."""
+
+    def __call__(self, name: str, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]: ...
+
+
+class ExportedModel:
+    """An artefact whose metadata was checked. Every call compares shapes and types with the metadata.
+
+    Example:
+        model = load_exported("out/model.pt")
+        vectors = model.embed([graph])
+    """
+
+    def __init__(self, path: Path, functions: Functions, metadata: Mapping[str, Any]) -> None:
+        self.path = path
+        self.metadata = metadata
+        self._functions = functions
+
+    def call(self, function: str, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Call a function of the metadata by its name. Raises InputError: no such one, or shapes differ."""
+        about = self.metadata["functions"].get(function)
+        if about is None:
+            known = ", ".join(self.metadata["functions"])
+            raise InputError(f"{self.path}: expected a function out of {known}, got {function!r}")
+        sizes: dict[str, int] = {}
+        check_tensors(f"{self.path}: {function}", inputs, about["inputs"], sizes)
+        with torch.inference_mode():
+            outputs = self._functions(function, inputs)
+        check_tensors(f"{self.path}: result of {function}", outputs, about["outputs"], sizes)
+        return outputs
+
+    def embed(
+        self, graphs: Sequence[ProgramGraph], *, with_profiles: bool = False
+    ) -> Float32[np.ndarray, "b d"]:
+        """As `Bundle.embed`: f32[b, embedding_width], rows of norm 1."""
+        return self.call("embed", *embed_tensors(graphs, with_profiles))[0].numpy()
+
+
+def embed_tensors(graphs: Sequence[ProgramGraph], with_profiles: bool = False) -> tuple[Tensor, ...]:
+    """The inputs of `embed` for b graphs, at least one."""
+    batch = collate([encode(g) for g in graphs])
+    if with_profiles:
+        return (*batch, torch.stack([profile_row(g.profile) for g in graphs]))
+    return (*batch, torch.full((len(graphs), len(PROFILE_FIELDS)), float("nan")))
+
+
+def load_exported(path: Path | str) -> ExportedModel:
+    """Load what `gnnperf export` wrote.
+
+    Raises InputError: no artefact, damaged, or made for another schema or version (got / expected).
+    """
+    path = Path(path)
+    functions, text = load_torchscript(path)
+    return ExportedModel(path, functions, check_metadata(path, text, "torchscript"))

@@ -1,0 +1,55 @@
+"""The networks for tunable kernels as functions of plain tensors.
+
+What they read (features, occupancy, the time of each resource) is computed from a kernel's description by
+`gnnperf.frontends.tunable`; the artefact holds the networks, and its metadata what every column is.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gnnperf.export.functions import Function, TensorSpec
+from gnnperf.nn.demand import DemandNet
+from gnnperf.training.demand import GENERIC, OWN, STATE, TIMES, Demand
+from gnnperf.training.demand_bundle import DemandBundle
+
+
+class Log2Milliseconds(nn.Module):
+    """A `DemandNet` that returns a tuple, as all functions do."""
+
+    def __init__(self, net: DemandNet) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, features: Tensor, state: Tensor, times: Tensor, share: Tensor) -> tuple[Tensor]:
+        """As of `DemandNet.forward` -> (f32[n],)."""
+        return (self.net(features, state, times, share),)
+
+
+def demand_functions(bundle: DemandBundle) -> tuple[Function, ...]:
+    """`<kernel>_<i>` of every network: the prediction for a kernel is the mean over its networks."""
+    return tuple(
+        _function(f"{kernel}_{i}", demand)
+        for kernel, demands in bundle.networks.items()
+        for i, demand in enumerate(demands)
+    )
+
+
+def _function(name: str, demand: Demand) -> Function:
+    config = demand.net.config
+    own = () if demand.parameters is None else (*OWN, *demand.parameters)
+    columns = (
+        ("features", (*GENERIC, *own), "log2", "of a configuration; of a tuning parameter, log2(1 + value)"),
+        ("state", STATE, "log2", "how the configuration occupies the GPU"),
+        ("times", (*TIMES, "t_latency"), "log2(ms)", "of each resource alone"),
+        ("share", tuple(d.name for d in demand.devices), "", "how much each GPU stands for this one"),
+    )
+    widths = (config.features, config.state, config.resources, config.devices)
+    inputs = tuple(
+        TensorSpec(what, "float32", ("n", width), unit, meaning, names)
+        for width, (what, names, unit, meaning) in zip(widths, columns, strict=True)
+    )
+    output = TensorSpec("runtime", "float32", ("n",), "log2(ms)", "predicted runtime")
+    example = tuple(torch.zeros(2, width) for width in widths)
+    return Function(name, Log2Milliseconds(demand.net), inputs, (output,), example, traced=True)

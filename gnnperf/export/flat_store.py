@@ -1,0 +1,194 @@
+"""The schedule store as one flat file that programs map into memory.
+
+Layout, little-endian, every section at a multiple of 64 bytes:
+
+    magic      8 bytes, b"GNNPSTOR"
+    version    u32
+    length     u32, of the header
+    header     JSON: what is in the file, and the offset and size in bytes of each section
+    vectors    f32[n, d], rows of norm 1, sorted by list
+    usable     u8[fingerprints, n], 1 where a nest has an "ok" record from such a device
+    lines      u64[n + 1], where the line of each nest begins in `text`
+    centroids  f32[c, d], and
+    bounds     u64[c + 1], first row of each list; c is 0 where all vectors are compared with a query
+    text       JSON lines, one for each nest: digest, kernel, family, frontend, and its records, "ok" ones by
+               falling speedup, then the failures
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float32
+
+from gnnperf.errors import InputError
+from gnnperf.export.writing import write_whole
+from gnnperf.store import Entry, Record, Store
+from gnnperf.store.clusters import WORTH_IT, Clusters, cluster
+
+MAGIC, VERSION = b"GNNPSTOR", 1
+_ALIGNMENT = 64
+_FIELDS = (
+    "device_fingerprint", "baseline", "schedule_kind", "status", "speedup", "runtime_s", "baseline_s",
+)  # fmt: skip
+
+
+def export_store(path: Path, store: Store, encoder_id: str) -> dict[str, Any]:
+    """Write all nests that this encoder embedded, with their records. Returns the header.
+
+    Raises InputError: there are none, or the file cannot be written.
+    """
+    entries = [entry for entry in store.entries(encoder_id) if entry.embedding is not None]
+    if not entries:
+        raise InputError(
+            f"expected nests of the store {store.location} embedded by {encoder_id}, got none; "
+            "embed them with this checkpoint first"
+        )
+    entries.sort(key=lambda entry: entry.nest.digest)
+    fingerprints = sorted({r.device_fingerprint for entry in entries for r in entry.records})
+    usable = np.array(
+        [[_has_ok(entry.records, name) for entry in entries] for name in fingerprints], dtype=bool
+    ).reshape(len(fingerprints), len(entries))
+    vectors = np.stack([entry.embedding for entry in entries if entry.embedding is not None])
+    records = sum(len(entry.records) for entry in entries)
+    return write_flat(path, encoder_id, vectors, dict(zip(fingerprints, usable, strict=True)),
+                      [_line(entry) for entry in entries], records)  # fmt: skip
+
+
+def write_flat(
+    path: Path,
+    encoder_id: str,
+    vectors: Float32[np.ndarray, "n d"],
+    usable: Mapping[str, Bool[np.ndarray, " n"]],
+    lines: Sequence[bytes],
+    records: int,
+) -> dict[str, Any]:
+    """Write n nests. usable: for each device fingerprint, which nests have an "ok" record from it.
+    records: how many the lines hold. Returns the header."""
+    clusters = None
+    if len(vectors) >= WORTH_IT:
+        clusters, order = cluster(vectors)
+        vectors, lines = vectors[order], [lines[i] for i in order]
+        usable = {name: flags[order] for name, flags in usable.items()}
+    starts = np.cumsum([0, *map(len, lines)], dtype=np.uint64)
+    flags = np.stack([*usable.values()]) if usable else np.zeros((0, len(vectors)), bool)
+    sections: dict[str, Any] = {
+        "vectors": np.ascontiguousarray(vectors, "<f4"),
+        "usable": np.ascontiguousarray(flags, np.uint8),
+        "lines": starts.astype("<u8"),
+        "centroids": (clusters.centroids if clusters else vectors[:0]).astype("<f4"),
+        "bounds": (clusters.bounds if clusters else np.zeros(1)).astype("<u8"),
+        "text": b"".join(lines),
+    }
+    header: dict[str, Any] = {
+        "encoder_id": encoder_id,
+        "embedding_width": vectors.shape[1],
+        "nests": len(vectors),
+        "records": records,
+        "fingerprints": list(usable),
+        "lists": len(clusters.centroids) if clusters else 0,
+        "probes": clusters.probes if clusters else 0,
+    }
+    write_whole(path, _laid_out(header, sections))
+    return header
+
+
+def _laid_out(header: Mapping[str, Any], sections: Mapping[str, Any]) -> Iterable[bytes | memoryview]:
+    """The parts of the file in order. The header is padded, so that its length does not depend on the
+    offsets that it tells."""
+    sizes = {name: memoryview(part).nbytes for name, part in sections.items()}
+    room = _aligned(16 + len(json.dumps({**header, "sections": {n: [2**60, 2**60] for n in sizes}})))
+    places, offset = {}, room
+    for name, size in sizes.items():
+        places[name] = [offset, size]
+        offset = _aligned(offset + size)
+    text = json.dumps({**header, "sections": places}).encode().ljust(room - 16)
+    yield MAGIC + np.array([VERSION, len(text)], "<u4").tobytes() + text
+    for name, part in sections.items():
+        # Empty arrays have no bytes to cast.
+        yield memoryview(part).cast("B") if sizes[name] else b""
+        yield bytes(_aligned(sizes[name]) - sizes[name])
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def _has_ok(records: Sequence[Record], fingerprint: str) -> bool:
+    return any(r.status == "ok" and r.device_fingerprint == fingerprint for r in records)
+
+
+def _line(entry: Entry) -> bytes:
+    nest = {name: getattr(entry.nest, name) for name in ("digest", "kernel", "family", "frontend")}
+    records = [
+        {"schedule": json.loads(r.schedule)} | {name: getattr(r, name) for name in _FIELDS}
+        for r in entry.records
+    ]
+    return (json.dumps({**nest, "records": records}, separators=(",", ":")) + "\n").encode()
+
+
+@dataclass(frozen=True)
+class FlatStore:
+    """An exported store, mapped into memory: what the C++ client does, for tests and benchmarks."""
+
+    header: Mapping[str, Any]
+    vectors: Float32[np.ndarray, "n d"]
+    usable: Bool[np.ndarray, "fingerprints n"]
+    clusters: Clusters | None
+    lines: np.ndarray
+    text: memoryview
+
+    def nearest(
+        self, embedding: Float32[np.ndarray, " d"], k: int, fingerprint: str
+    ) -> list[tuple[int, float]]:
+        """(row, cosine distance) of the k nearest nests that are usable on a device, nearest first."""
+        if fingerprint not in self.header["fingerprints"]:
+            return []
+        usable = self.usable[self.header["fingerprints"].index(fingerprint)]
+        query = embedding / np.linalg.norm(embedding)
+        found = self.clusters.search(self.vectors, query, k, usable) if self.clusters else None
+        if found is None:
+            rows = np.flatnonzero(usable)
+            found = rows, (self.vectors @ query)[rows]
+        best = np.lexsort((found[0], -found[1]))[:k]
+        return [(int(found[0][i]), max(0.0, 1.0 - float(found[1][i]))) for i in best]
+
+    def nest(self, row: int) -> dict[str, Any]:
+        """The line of a nest."""
+        return json.loads(bytes(self.text[int(self.lines[row]) : int(self.lines[row + 1])]))
+
+
+def open_flat(path: Path) -> FlatStore:
+    """Map a file. Raises InputError where it is not one, of another version, or cut short."""
+    try:
+        with path.open("rb") as file:
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        if bytes(data[:8]) != MAGIC:
+            raise InputError(f"{path}: expected a store written by `gnnperf export`, got another file")
+        version, length = (int(v) for v in np.frombuffer(data[8:16], "<u4"))
+        if version != VERSION:
+            raise InputError(f"{path}: store version is {version}, expected {VERSION}; export it again")
+        header = json.loads(bytes(data[16 : 16 + length]))
+        n, d, c = header["nests"], header["embedding_width"], header["lists"]
+
+        def section(name: str, dtype: str, *shape: int) -> np.ndarray:
+            offset, size = header["sections"][name]
+            return np.frombuffer(data[offset : offset + size], dtype).reshape(shape)
+
+        centroids, bounds = section("centroids", "<f4", c, d), section("bounds", "<u8", c + 1)
+        return FlatStore(
+            header,
+            section("vectors", "<f4", n, d),
+            section("usable", "?", len(header["fingerprints"]), n),
+            Clusters(centroids, bounds.astype(np.int64), header["probes"]) if c else None,
+            section("lines", "<u8", n + 1),
+            data[header["sections"]["text"][0] :][: header["sections"]["text"][1]],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"cannot read the store {path}: {error}; export it again") from error

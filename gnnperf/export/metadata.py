@@ -1,0 +1,98 @@
+"""What an artefact says of itself, and the check of it when the artefact is loaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import gnnperf
+from gnnperf.errors import InputError
+from gnnperf.export.functions import Function, TensorSpec
+from gnnperf.export.registry import graph_registry
+from gnnperf.export.retrieval_functions import embed_inputs
+from gnnperf.export.runtime_functions import runtime_inputs
+from gnnperf.graph import schema_digest
+from gnnperf.graph.serialization import SCHEMA_VERSION
+
+FORMAT, FORMAT_VERSION = "gnnperf-model", 1
+BACKENDS = ("torchscript", "aoti")
+LICENCE = (
+    "Trained by the gnnperf project on measurements named under corpus; under the same terms as the gnnperf "
+    "repository that it was exported from."
+)
+NORMALISATION = (
+    "Numbers of a graph enter as sign(x)*log2(1+|x|), flags as 0 or 1, categories one-hot, histograms as the "
+    "number of each class. Means and deviations of the training corpus are inside the network: it takes "
+    "(x - mean) / deviation, held within a limit."
+)
+
+
+def build_metadata(
+    kind: str, backend: str, functions: Sequence[Function], about: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The document that is put into an artefact. about: what only this kind of checkpoint has to say."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "kind": kind,
+        "backend": backend,
+        "versions": {"gnnperf": gnnperf.__version__, "torch": torch.__version__},
+        "licence": LICENCE,
+        "normalisation": NORMALISATION,
+        "functions": {f.name: f.to_dict() for f in functions},
+        "graph": graph_registry(),
+        **about,
+    }
+
+
+def check_metadata(path: Path, text: str, backend: str) -> dict[str, Any]:
+    """The metadata of an artefact that this gnnperf can use. InputError says what was got and expected."""
+    try:
+        document = json.loads(text)
+        if not isinstance(document, dict):
+            raise ValueError("no JSON object")
+    except ValueError as error:
+        raise InputError(
+            f"{path}: expected metadata of gnnperf inside, got none ({error}); `gnnperf export` writes it"
+        ) from error
+    graph = document.get("graph")
+    graph = graph if isinstance(graph, dict) else {}
+    versions = document.get("versions")
+    _expect(path, "format", document.get("format"), FORMAT)
+    _expect(path, "format_version", document.get("format_version"), FORMAT_VERSION)
+    _expect(path, "backend", document.get("backend"), backend)
+    _expect(path, "schema_version", graph.get("schema_version"), SCHEMA_VERSION)
+    _expect(path, "schema_digest", graph.get("schema_digest"), schema_digest())
+    if backend == "aoti":  # compiled against one release of libtorch
+        got = versions.get("torch") if isinstance(versions, dict) else None
+        _expect(path, "torch version", got, torch.__version__)
+    functions = document.get("functions")
+    if not isinstance(functions, dict) or not functions:
+        raise InputError(f"{path}: expected functions in the metadata, got {functions!r}; export it again")
+    for name, inputs in (("embed", embed_inputs), ("runtime", runtime_inputs)):
+        if name in functions:
+            _expect(path, f"inputs of {name}", *_shapes(functions[name], inputs()))
+    return document
+
+
+def _shapes(got: Mapping[str, Any], expected: Sequence[TensorSpec]) -> tuple[list[str], list[str]]:
+    def words(spec: Mapping[str, Any]) -> str:
+        columns = f" of {'+'.join(spec['columns'])}" if spec.get("columns") else ""
+        return f"{spec.get('name')} {spec.get('dtype')}{spec.get('shape')} in {spec.get('unit')!r}{columns}"
+
+    pairs = [(words(g), words(e.to_dict())) for g, e in zip(got["inputs"], expected, strict=False)]
+    differ = [pair for pair in pairs if pair[0] != pair[1]]
+    if len(got["inputs"]) != len(expected):
+        return [f"{len(got['inputs'])} inputs"], [f"{len(expected)} inputs"]
+    return [g for g, _ in differ], [e for _, e in differ]
+
+
+def _expect(path: Path, name: str, got: object, expected: object) -> None:
+    if got != expected:
+        raise InputError(
+            f"{path}: {name} is {got}, expected {expected}; export the checkpoint again with this gnnperf"
+        )
