@@ -16,10 +16,10 @@ from typing import Any
 
 import click
 
-from gnnperf.cli.options import released_checkpoint
 from gnnperf.cli.output import Report, stdout_to_stderr, write
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
+from gnnperf.shipped import shipped_bundle
 
 REPO = Path(__file__).parents[1]
 GNNPERF = (sys.executable, "-m", "gnnperf")
@@ -33,7 +33,7 @@ def job_parser(description: str | None, failure: str) -> argparse.ArgumentParser
         epilog=f"Exit code 1: {failure}.",
     )  # fmt: skip
     parser.add_argument("-k", "--candidates", type=int, default=3, help="measured per nest (default 3)")
-    parser.add_argument("--checkpoint", type=Path, default=released_checkpoint(), metavar="DIR")
+    parser.add_argument("--checkpoint", type=Path, default=shipped_bundle(), metavar="DIR")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     return parser
 

@@ -13,6 +13,7 @@ import gnnperf
 ROOT = Path(gnnperf.__file__).parent
 LAYERS = (
     "errors",
+    "shipped",
     "graph",
     "devices",
     "nests",

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.options import released
 from gnnperf.cli.output import Report, to_json
+from gnnperf.shipped import shipped
 
 if TYPE_CHECKING:
     from gnnperf.retrieval.tunable import Proposal
 
-RELEASED = "tunable-kernels"
-"""Folder of the released networks, below checkpoints/."""
+TUNABLE = "checkpoints/tunable-kernels"
+"""The released networks, among what is shipped."""
 
 
 def retrieve_configurations(
@@ -41,7 +41,7 @@ def retrieve_configurations(
         raise InputError(f"--output: expected a file to write, in a folder that exists, got {output}")
     path = data_or_none(data)
     measured = [] if path is None else load_tables(path, {description.name: description})
-    bundle = load_demands(released(RELEASED) if checkpoint is None else checkpoint)
+    bundle = load_demands(shipped(TUNABLE) if checkpoint is None else checkpoint)
     proposal = propose(description, device, bundle, k, measured, sizes)
     if output is not None:
         document = to_json(kernel_tuner_cache(proposal, description, sizes))

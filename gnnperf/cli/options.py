@@ -8,10 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-import gnnperf
-
-RELEASED = "loop-nests"
-"""Folder of the released bundle for `retrieve` and `embed`, below checkpoints/."""
+from gnnperf.shipped import shipped, shipped_bundle
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,37 +58,25 @@ def kernel_options(command: F) -> F:
     return command
 
 
-def released(folder: str) -> Path:
-    """A folder that comes with gnnperf: inside an installed package, beside it in a checkout."""
-    package = Path(gnnperf.__file__).parent
-    installed, checkout = (root / "checkpoints" / folder for root in (package, package.parent))
-    return installed if installed.is_dir() else checkout
-
-
-def released_checkpoint() -> Path:
-    """The bundle that comes with gnnperf."""
-    return released(RELEASED)
-
-
 def released_runtime_head() -> Path:
     """The runtime head for GPUs that comes with gnnperf."""
-    return released("gpu-runtime")
+    return shipped("checkpoints/gpu-runtime")
 
 
 def released_corpus() -> Path:
     """The corpus that comes with gnnperf, which the released bundle was trained on."""
-    return released("corpus/first")
+    return shipped("checkpoints/corpus/first")
 
 
 def released_trials() -> Path:
     """Long searches of some nests of that corpus."""
-    return released("corpus/random_search")
+    return shipped("checkpoints/corpus/random_search")
 
 
 checkpoint_option = click.option(
     "--checkpoint",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    default=released_checkpoint,
+    default=shipped_bundle,
     show_default="the released one",
     metavar="DIR",
     help="A bundle: weights, metadata and schedule store.",

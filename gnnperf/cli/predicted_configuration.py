@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnnperf.cli.configurations import RELEASED
-from gnnperf.cli.options import released
+from gnnperf.cli.configurations import TUNABLE
 from gnnperf.cli.output import Report, human_time
 from gnnperf.errors import GnnperfError
+from gnnperf.shipped import shipped
 
 if TYPE_CHECKING:
     from gnnperf.devices import DeviceSpec
@@ -24,7 +24,7 @@ def predict_configuration(kernel: str, gpus: tuple[str, ...], calibrate: Path | 
 
     description, given = parse_configuration(kernel)
     devices = {name: load_device(name) for name in gpus}
-    bundle = load_demands(released(RELEASED))
+    bundle = load_demands(shipped(TUNABLE))
     rows = []
     for name, device in devices.items():
         check_gpu(device)

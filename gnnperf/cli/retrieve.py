@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,6 +89,7 @@ def retrieve(
     from gnnperf.retrieval.output import baseline_sdfg, check_output, write_output
     from gnnperf.retrieval.records import remember
     from gnnperf.retrieval.transfer import Options, Transfer
+    from gnnperf.store import Store
 
     if output is not None:
         if model_only:
@@ -99,9 +99,8 @@ def retrieve(
         check_output(output)
     loaded = load_kernel(kernel, symbols, inputs, seed)
     bundle = load_bundle(checkpoint)
-    released, own = _stores(checkpoint, store_location, no_store)
-    if own is not None:
-        _embed_anew(own, bundle)
+    released = Store.open(checkpoint / "store")
+    own = _own_store(store_location, no_store, bundle)
     transfer = Transfer(
         loaded,
         bundle,
@@ -129,37 +128,18 @@ def retrieve(
     return Report(result.to_dict(), _view(result, explain), failure)
 
 
-def user_store() -> Path:
-    """Where a user's own records live unless told otherwise."""
-    data_home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(data_home).expanduser() / "gnnperf" / "store"
-
-
-def _stores(checkpoint: Path, location: str | None, no_store: bool) -> tuple[Store, Store | None]:
+def _own_store(location: str | None, no_store: bool, bundle: Bundle) -> Store | None:
     from gnnperf.errors import InputError, StoreError
-    from gnnperf.store import Store
+    from gnnperf.retrieval.stores import open_own
 
     if location and no_store:
         raise InputError("--store and --no-store exclude one another; give one of them")
-    released = Store.open(checkpoint / "store")
     if no_store:
-        return released, None
-    chosen = location or os.environ.get("GNNPERF_STORE") or str(user_store())
+        return None
     try:
-        return released, Store.open(chosen, create=True)
+        return open_own(location, bundle, lambda text: click.echo(f"gnnperf: {text}", err=True))
     except StoreError as error:
         raise StoreError(f"{error}; or name another with --store, or give --no-store") from error
-
-
-def _embed_anew(own: Store, bundle: Bundle) -> None:
-    """Make nests that an encoder of an earlier release embedded known to this one."""
-    from gnnperf.errors import GnnperfError
-    from gnnperf.graph import ProgramGraph
-
-    try:
-        own.reembed(bundle.encoder_id, lambda texts: bundle.embed([ProgramGraph.from_json(t) for t in texts]))
-    except GnnperfError as error:
-        click.echo(f"gnnperf: not all of {own.location} is searched: {error}", err=True)
 
 
 # --------------------------------------------------------------------------- for people

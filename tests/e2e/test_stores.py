@@ -17,8 +17,8 @@ from nests.examples import gemm
 from retrieval.records import make_nest, make_record, recipe
 
 from gnnperf.cli.main import run
-from gnnperf.cli.options import released_checkpoint
 from gnnperf.nests import nest_graph
+from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
 
 SCORES = ("retrieve", f"{KERNELS}:scores", "--set", "N=64", "--set", "M=48", "--set", "K=80")
@@ -61,7 +61,7 @@ def test_a_corrupt_store_of_the_user(own: Path, capfd: pytest.CaptureFixture[str
 
 def test_a_corrupt_released_store(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     bundle = tmp_path / "bundle"
-    shutil.copytree(released_checkpoint(), bundle)
+    shutil.copytree(shipped_bundle(), bundle)
     damage(bundle / "store")
     assert run([*SCORES, "--model-only", "--no-store", "--checkpoint", str(bundle)]) == 1
     line = the_line(capfd)
@@ -81,13 +81,13 @@ def test_a_bundle_that_lacks_a_part(
     name: str, message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     bundle = tmp_path / "bundle"
-    shutil.copytree(released_checkpoint(), bundle, ignore=shutil.ignore_patterns(name))
+    shutil.copytree(shipped_bundle(), bundle, ignore=shutil.ignore_patterns(name))
     assert run([*SCORES, "--model-only", "--no-store", "--checkpoint", str(bundle)]) == 2
     assert message in the_line(capfd)
 
 
 def test_nests_of_an_earlier_encoder_are_embedded_anew(own: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    encoder_id = json.loads((released_checkpoint() / "metadata.json").read_text())["encoder_id"]
+    encoder_id = json.loads((shipped_bundle() / "metadata.json").read_text())["encoder_id"]
     assert len(Store.open(own).stale(encoder_id)) == 1
     assert run([*SCORES, "--model-only", "--store", str(own), "--json"]) == 0
     assert Store.open(own).stale(encoder_id) == []

@@ -7,17 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import gnnperf
 from gnnperf.errors import InputError
 from gnnperf.evaluation.cases.side_by_side import PythonFunction
 from gnnperf.frontends.dace.source import load_attribute
+from gnnperf.shipped import shipped
 
 
 def cases_folder() -> Path:
-    """The kernels that come with gnnperf: inside an installed package, beside it in a checkout."""
-    package = Path(gnnperf.__file__).parent
-    installed, checkout = (root / "configs" / "cases" for root in (package, package.parent))
-    return installed if installed.is_dir() else checkout
+    """The kernels that come with gnnperf."""
+    return shipped("configs/cases")
 
 
 @dataclass(frozen=True)

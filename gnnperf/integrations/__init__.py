@@ -1,0 +1,3 @@
+"""gnnperf inside other people's compilers."""
+
+__all__: list[str] = []

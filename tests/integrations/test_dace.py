@@ -1,0 +1,104 @@
+"""The DaCe pass and the decorator: they tune, stay right, remember, and fall back on any trouble."""
+
+# No `from __future__ import annotations`: DaCe would not see the types of arguments.
+
+import logging
+from pathlib import Path
+
+import dace
+import numpy as np
+import pytest
+
+import gnnperf
+from gnnperf.errors import InputError
+from gnnperf.integrations.dace import TransferTune, TunedProgram, tuning
+from gnnperf.integrations.dace.tuning import Tuned
+
+N, M = dace.symbol("N"), dace.symbol("M")
+
+
+@dace.program
+def row_sums(a: dace.float32[N, M], b: dace.float32[M], out: dace.float32[N]):
+    out[:] = np.add.reduce(a * b, axis=1)
+
+
+@dace.program
+def product(a: dace.float32[N, N], b: dace.float32[N, N]):
+    return a @ b
+
+
+def arguments(n: int = 600, m: int = 900) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    made = {"a": rng.random((n, m)), "b": rng.random(m), "out": np.zeros(n)}
+    return {name: value.astype(np.float32) for name, value in made.items()}
+
+
+def check(given: dict[str, np.ndarray]) -> None:
+    wanted = given["a"].astype(np.float64) @ given["b"]
+    np.testing.assert_allclose(given["out"], wanted, rtol=1e-4)
+
+
+def test_the_pass_tunes_in_place_within_a_pipeline() -> None:
+    sdfg, given = row_sums.to_sdfg(), arguments()
+    tune = TransferTune(k=1, symbols={"N": 600, "M": 900}, remember=False)
+    results = dace.transformation.pass_pipeline.Pipeline([tune]).apply_pass(sdfg, {})
+    report = results["TransferTune"]
+    assert report.verified and report.speedup > 1 and "x over dace-auto" in tune.report(report)
+    sdfg.validate()
+    assert sdfg.name.endswith("row_sums") and not sdfg.free_symbols
+    sdfg(**given)
+    check(given)
+
+
+def test_the_pass_leaves_a_program_alone_where_nothing_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning.Tuning, "run", lambda *_: Tuned(None, None, None))  # type: ignore[arg-type]
+    sdfg = row_sums.to_sdfg()
+    before = sdfg.hash_sdfg()
+    assert TransferTune(symbols={"N": 8, "M": 8}).apply_pass(sdfg, {}) is None
+    assert sdfg.hash_sdfg() == before
+
+
+def test_the_pass_asks_for_sizes() -> None:
+    with pytest.raises(InputError, match="no value for the symbol N; give symbols="):
+        TransferTune(symbols={"M": 8}).apply_pass(row_sums.to_sdfg(), {})
+    with pytest.raises(InputError, match="k of at least 1, got 0"):
+        TransferTune(k=0)
+
+
+def test_a_tuned_program_is_right_remembered_and_used_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = gnnperf.tuned(k=1, remember=False, cache=tmp_path)(product)
+    one = np.eye(160, dtype=np.float32)
+    other = np.arange(160 * 160, dtype=np.float32).reshape(160, 160)
+    np.testing.assert_allclose(program(other, one), other)
+    (folder,) = tmp_path.iterdir()
+    assert (folder / "libkernel.so").is_file()
+    # A new process finds it: nothing is tuned again.
+    monkeypatch.setattr(tuning.Tuning, "run", lambda *_: pytest.fail("tuned again"))
+    again = gnnperf.tuned(k=1, remember=False, cache=tmp_path)(product)
+    np.testing.assert_allclose(again(b=one, a=2 * other), 2 * other)
+    assert isinstance(again, TunedProgram) and again.__name__ == "product"
+
+
+def test_on_any_trouble_the_plain_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> Tuned:
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr(tuning.Tuning, "run", broken)
+    program, given = gnnperf.tuned(cache=tmp_path)(row_sums), arguments(20, 30)
+    with caplog.at_level(logging.WARNING, "gnnperf"):
+        program(**given)
+        program(**given)
+    assert caplog.messages == ["row_sums: not tuned, the plain program runs: the disk is full"]
+    check(given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_array_goes_to_the_plain_program(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Cannot infer values for symbols"):  # DaCe's own words
+        gnnperf.tuned(cache=tmp_path)(row_sums)("a", "b", "out")
+    with pytest.raises(InputError, match="k of at least 1"):
+        gnnperf.tuned(k=0)
