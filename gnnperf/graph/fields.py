@@ -164,6 +164,10 @@ _BY_KIND = {
     for level, kinds in _KINDS.items()
     for kind in kinds
 }
+_DEFAULTS: Mapping[tuple[Level, str], dict[str, Value | None]] = {
+    key: {name: f.default for name, f in known.items()} for key, known in _BY_KIND.items()
+}
+_REQUIRED = {key: [n for n, d in defaults.items() if d is None] for key, defaults in _DEFAULTS.items()}
 
 
 def fields_of(level: Level, kind: str = "") -> Mapping[str, Field]:
@@ -182,25 +186,31 @@ def checked(level: Level, kind: str, features: Mapping[str, Value]) -> dict[str,
     computed in another order stay equal. Raises InputError for anything the registry does not know.
     """
     known = fields_of(level, kind)
+    defaults = _DEFAULTS[level, kind]
     result: dict[str, Value] = {}
     for name in sorted(features):
         if name not in known:
             raise InputError(f"expected a field of {kind or 'a graph'} ({', '.join(known)}), got {name!r}")
         value = _canonical(known[name], features[name])
-        if value != known[name].default:
+        if value != defaults[name]:
             result[name] = value
-    for name, spec in known.items():
-        if spec.default is None and name not in result:
+    for name in _REQUIRED[level, kind]:
+        if name not in result:
             raise InputError(f"expected {kind} to have the field {name!r}, got {', '.join(result) or 'none'}")
     return result
 
 
+_WHOLE = 1e12
+"""Whole numbers below this have at most 12 digits."""
+
+
 def _canonical(spec: Field, value: Value) -> Value:
     if spec.type == "number" and isinstance(value, int | float) and math.isfinite(value):
-        if isinstance(value, float):
+        if not isinstance(value, float):
+            return int(value)
+        if not value.is_integer() or abs(value) >= _WHOLE:
             value = float(f"{value:.12g}")
-            return int(value) if value.is_integer() else value
-        return int(value)
+        return int(value) if value.is_integer() else value
     if spec.type == "flag" and isinstance(value, bool):
         return value
     if spec.type == "category" and value in spec.choices:

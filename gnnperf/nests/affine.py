@@ -39,11 +39,13 @@ class Affine:
 
 def affine(expr: Expr) -> Affine:
     """The affine form; total, because what is not affine becomes an atom."""
+    if isinstance(expr, Symbol):
+        return _atom(expr)
     if isinstance(expr, Const) and isinstance(expr.value, int):
         return Affine({}, int(expr.value))
     if isinstance(expr, Op):
         if expr.name in ("add", "sub"):
-            left, right = (affine(a) for a in expr.args)
+            left, right = affine(expr.args[0]), affine(expr.args[1])
             return _combine(left, right, 1 if expr.name == "add" else -1)
         if expr.name == "neg":
             return _combine(Affine({}, 0), affine(expr.args[0]), -1)

@@ -180,7 +180,10 @@ def _rename_loops(node: Node, names: Mapping[str, str]) -> Node:
     if not isinstance(node, Loop):
         return node
     body = tuple(_rename_loops(n, names) for n in node.body)
-    return replace(node, iterator=names.get(node.iterator, node.iterator), body=body)
+    note = node.annotation
+    if note is not None and note.steps:
+        note = replace(note, steps=tuple(names.get(name, name) for name in note.steps))
+    return replace(node, iterator=names.get(node.iterator, node.iterator), body=body, annotation=note)
 
 
 def points_of(loop: Loop) -> set[str]:

@@ -110,10 +110,15 @@ class Annotation:
     data-dependent iterations. `prefetch`: fetch indirect loads that many iterations ahead. `nontemporal`:
     what a "vectorized" loop stores goes past the caches where nothing in the nest reads it. `library`:
     the loop and all it holds become one call of that library, on all threads where kind is "parallel".
-    On a GPU: "block" and "thread", the loop runs along `binding` of the grid of blocks, or of a block.
+    On a GPU: "block" and "thread", the loop runs along `binding` of the grid of blocks, or of a block;
+    "virtual_thread", it is one of several threads that one thread stands for.
+    `axis`: the loop, and those inside it, are what one tensor instruction computes along its axes; `steps`
+    names the loops around it that walk from one tile of the instruction to the next along that axis.
     """
 
-    kind: Literal["parallel", "vectorized", "simd", "unrolled", "block", "thread", "none"] = "none"
+    kind: Literal[
+        "parallel", "vectorized", "simd", "unrolled", "block", "thread", "virtual_thread", "none"
+    ] = "none"
     omp_schedule: Literal["static", "dynamic", "guided", "balanced"] = "static"
     chunk: int = 0
     collapse: int = 1
@@ -122,6 +127,8 @@ class Annotation:
     library: Literal["", "blas"] = ""
     nontemporal: bool = False
     binding: Literal["none", "x", "y", "z"] = "none"
+    axis: Literal["none", "m", "n", "k", "batch"] = "none"
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

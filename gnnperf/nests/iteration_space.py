@@ -43,6 +43,11 @@ class Space:
     governs: frozenset[Space] = frozenset()
     selects: frozenset[Space] = frozenset()
 
+    @property
+    def axis(self) -> str:
+        """Axis of the tensor instruction that covers the loop, or "none"."""
+        return self.loop.annotation.axis if self.loop.annotation else "none"
+
 
 def enter(
     loop: Loop,

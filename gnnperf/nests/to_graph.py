@@ -60,6 +60,7 @@ class _Walk:
         self.accesses: defaultdict[str, list[tuple[int, AccessFunction, float]]] = defaultdict(list)
         self.targets: dict[int, AccessFunction] = {}
         self.sites: list[Site] = []
+        self.work: list[tuple[Value, tuple[Space, ...]]] = []
 
     def visit(self, body: tuple[Node, ...], around: tuple[Space, ...]) -> None:
         for node in body:
@@ -103,22 +104,55 @@ class _Walk:
             operations.update(_operations(statement.guard))
         if statement.reduce:
             operations[statement.reduce] += 1
-        index = self.builder.node(
-            "compute",
-            statement_text(statement),
-            operations=operations,
-            reduction=statement.reduce or "none",
-            guarded=statement.guard is not None,
-            flops=sum(FLOPS.get(name, 0) * count for name, count in operations.items()),
-            instances=place.instances,
-            dtype=self.nest.buffers[statement.target.buffer].dtype,
-        )
+        flops = sum(FLOPS.get(name, 0) * count for name, count in operations.items())
+        if around and around[-1].axis != "none":
+            index = self.intrinsic(statement, place, flops)
+        else:
+            index = self.builder.node(
+                "compute",
+                statement_text(statement),
+                operations=operations,
+                reduction=statement.reduce or "none",
+                guarded=statement.guard is not None,
+                flops=flops,
+                instances=place.instances,
+                dtype=self.nest.buffers[statement.target.buffer].dtype,
+            )
         self.contain(index, around)
+        self.work.append((flops, around))
         parts = {"value": statement.value, "guard": statement.guard, "initial": statement.init}
         for role, expr in parts.items():
             if expr is not None:
                 self.read(expr, place, index, role=role)
         self.write(statement, place, index)
+
+    def intrinsic(self, statement: Statement, place: _Place, flops: int) -> int:
+        """A tensor instruction: a statement inside of loops that run along the instruction's axes. Its
+        `assigns` edges say which loops one instruction covers, and which step from one to the next."""
+        covered = [space for space in place.around if space.axis != "none"]
+        extents = {f"{space.axis}_extent": space.trips or 0 for space in covered}
+        points = math.prod(space.trips or 1 for space in covered)
+        target = self.nest.buffers[statement.target.buffer].dtype
+        sources = [self.nest.buffers[load.buffer].dtype for load in _outermost_loads(statement.value)]
+        index = self.builder.node(
+            "intrinsic",
+            statement_text(statement),
+            dtype=sources[0] if sources else target,
+            accumulator_dtype=target if statement.reduce else "none",
+            flops=flops * points,
+            instances=place.instances / points,
+            **{name: extent for name, extent in extents.items() if name != "batch_extent"},
+        )
+        for space in covered:
+            note = space.loop.annotation
+            self.assign(space, index, space.axis, space.trips or 0)
+            for outer in place.around:
+                if note is not None and outer.loop.iterator in note.steps:
+                    self.assign(outer, index, space.axis, 1)
+        return index
+
+    def assign(self, space: Space, index: int, axis: str, covered: float) -> None:
+        self.builder.edge(self.loops[space], index, "assigns", axis=axis, tile_extent=covered)
 
     def read(self, expr: Expr, place: _Place, consumer: int, **edge: Value) -> None:
         """Accesses for the outermost loads of an expression, feeding `consumer`."""
@@ -233,13 +267,12 @@ class _Walk:
             lowest = min(function.first for _, function, _ in group)
             for index, function, _ in group:
                 self.builder.fields(index)["offset_elements"] = function.first - lowest
-        work = [(self.builder.fields(s.node)["flops"], s.around) for s in writes]
         traffic = {
             name: [(function, touches) for _, function, touches in group]
             for name, group in self.accesses.items()
             if self.nest.buffers[name].scope == "global"
         }
-        return self.builder.build(totals(work, traffic, reduced, self.nest.buffers))
+        return self.builder.build(totals(self.work, traffic, reduced, self.nest.buffers))
 
     def reduced_over(self, site: Site, home: int) -> Iterator[Space]:
         """Loops over which a reduction accumulates: inside the home of its target, not moving it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -63,6 +64,9 @@ def mean_trips(
     Exact where the driving loops have at most `samples` iterations, and for bounds that are affine
     in one of them; else by the midpoint rule. Raises InputError for bounds that cannot be evaluated.
     """
+    if isinstance(loop.start, Const) and isinstance(loop.stop, Const):
+        span = loop.stop.value.real - loop.start.value.real
+        return float(max(0, math.ceil(span / loop.step) if loop.step > 1 else span))
     constants = {name: np.asarray(float(value)) for name, value in parameters.items()}
     values: dict[str, Array] = {}
     weights = np.ones(1)

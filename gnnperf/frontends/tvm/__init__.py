@@ -1,6 +1,14 @@
 """TVM tensor programs: tasks with their nests, scheduled program graphs, traces and their transfer."""
 
 from gnnperf.frontends.tvm.load import is_tvm_kernel, load_tasks, tasks_of
+from gnnperf.frontends.tvm.scheduled import scheduled_graph, scheduled_nest
 from gnnperf.frontends.tvm.tasks import TvmTask
 
-__all__ = ["TvmTask", "is_tvm_kernel", "load_tasks", "tasks_of"]
+__all__ = [
+    "TvmTask",
+    "is_tvm_kernel",
+    "load_tasks",
+    "scheduled_graph",
+    "scheduled_nest",
+    "tasks_of",
+]

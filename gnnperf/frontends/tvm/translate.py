@@ -59,7 +59,7 @@ class Translator:
         """A buffer of the function; its name in the nest, which no other has."""
         if not hasattr(buffer, "shape") or not hasattr(buffer, "scope"):
             raise UnsupportedConstruct(f"the scalar argument {buffer.name}")
-        name = _free(buffer.name, self.buffers)
+        name = free_name(buffer.name, self.buffers)
         shape = tuple(_size(s, buffer.name) for s in buffer.shape)
         strides = tuple(_size(s, buffer.name) for s in buffer.strides) or row_major(shape)
         self.buffers[name] = Buffer(name, dtype_of(buffer), shape, strides, transient, _scope(buffer.scope()))
@@ -86,7 +86,7 @@ class Translator:
         if extent == Const(1):
             self.expression.values[variable.__chandle__()] = start
             return self.visit(loop.body)
-        name = _free(variable.name, self.iterators)
+        name = free_name(variable.name, self.iterators)
         self.iterators.add(name)
         self.expression.values[variable.__chandle__()] = Symbol(name)
         stop = extent if start == Const(0) else Op("add", (start, extent))
@@ -199,7 +199,8 @@ def _scope(scope: str) -> Any:
     return "shared" if scope.startswith("shared") else "local"
 
 
-def _free(name: str, taken: Container[str]) -> str:
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name, with a number where it is taken."""
     if name not in taken:
         return name
     number = 1
