@@ -51,7 +51,7 @@ def case_spmm(
     """
     from gnnperf.errors import InputError
     from gnnperf.evaluation.cases import Effort, Released, RowLog
-    from gnnperf.evaluation.spmm import describe_setup, find_mkl, grid, run_product, summarise
+    from gnnperf.evaluation.spmm import describe_setup, find_mkl, grid, run_product, scattered, summarise
     from gnnperf.retrieval.output import check_output
 
     find_mkl()
@@ -72,8 +72,9 @@ def case_spmm(
         return run_product(product, released, k, effort, oracle, say).row()
 
     log = RowLog(output, json.loads(to_json(settings)))
-    rows = measure_rows("case-spmm", {product.name: partial(measure, product) for product in chosen}, log)
-    result = summarise(rows, settings)
+    work = {product.name: partial(measure, product) for product in scattered(chosen)}
+    measure_rows("case-spmm", work, log)
+    result = summarise([log.rows[p.name] for p in chosen if p.name in log.rows], settings)
     if output is not None:
         _write(output, result)
     shown = replace(result, rows=[_shown(row) for row in result.rows])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,9 +64,18 @@ class Product:
         )
 
 
+STRIDE = 11
+"""Has no factor in common with the length of any axis."""
+
+
 def grid(quick: bool = False) -> list[Product]:
     """All products; `quick`: a tenth of them, in which every value of every axis occurs."""
     axes = (STRUCTURES, DENSE_BYTES, DTYPES, FEATURES)
     products = [Product(*values) for values in itertools.product(*axes)]
-    # Eleven has no factor in common with the length of any axis.
-    return products[::11] if quick else products
+    return products[::STRIDE] if quick else products
+
+
+def scattered(products: Sequence[Product]) -> list[Product]:
+    """The same in an order of which every part stands for the whole: a study that is cut short has seen all
+    structures, sizes and widths."""
+    return sorted(products, key=lambda product: STRIDE * products.index(product) % len(products))

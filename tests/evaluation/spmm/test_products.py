@@ -67,3 +67,10 @@ def test_structures_are_what_they_are_called() -> None:
     assert lengths.max() > 5 * np.median(lengths)
     rows, _ = csr("uniform")
     assert np.bincount(rows, minlength=400).max() < 3 * 16
+
+
+def test_any_beginning_of_a_scattered_grid_has_seen_everything() -> None:
+    order = scattered(grid())
+    assert sorted(map(repr, order)) == sorted(map(repr, grid()))
+    for axis in ("structure", "size", "dtype", "features"):
+        assert {getattr(p, axis) for p in order[:16]} == {getattr(p, axis) for p in grid()}
