@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gnnperf.evaluation.cases.suites import cases_folder
-from gnnperf.evaluation.spmm import grid
+from gnnperf.evaluation.spmm import grid, scattered
 from gnnperf.evaluation.spmm.products import DENSE_BYTES, STRUCTURES
 from gnnperf.frontends.dace.source import load_attribute
 
