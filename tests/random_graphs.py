@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,40 +11,11 @@ from gnnperf.graph import NODE_KINDS, Edge, Node, ProgramGraph
 from gnnperf.graph.fields import Field, Level, fields_of
 from gnnperf.graph.vocabulary import ENDPOINTS
 
-NUMBERS = st.one_of(
-    st.integers(-5, 5),
-    st.integers(-(2**62), 2**62),
-    st.floats(-1e30, 1e30, allow_nan=False),
-)
-PROFILE = st.fixed_dictionaries({}, optional={"runtime_s": st.floats(1e-9, 1e3), "flops_share": st.just(0.5)})
 
-
-def value(field: Field) -> st.SearchStrategy[Any]:
-    if field.type == "number":
-        return NUMBERS
-    if field.type == "flag":
-        return st.booleans()
-    words = st.sampled_from([*field.choices])
-    if field.type == "category":
-        return words
-    return st.dictionaries(words, st.integers(-3, 10**6), max_size=6)
-
-
-def features(level: Level, kind: str = "") -> st.SearchStrategy[dict[str, Any]]:
-    known = fields_of(level, kind)
-    required = {name: value(field) for name, field in known.items() if field.default is None}
-    optional = {name: value(field) for name, field in known.items() if field.default is not None}
-    return st.fixed_dictionaries(required, optional=optional)
-
-
-NODE_FEATURES = {kind: features("node", kind) for kind in NODE_KINDS}
-EDGE_FEATURES = {kind: features("edge", kind) for kind in ENDPOINTS}
-
-
-@st.composite
-def program_graphs(draw: st.DrawFn, most_nodes: int = 12, most_edges: int = 20) -> ProgramGraph:
-    kinds = draw(st.lists(st.sampled_from(NODE_KINDS), min_size=1, max_size=most_nodes))
-    nodes = tuple(Node(kind, draw(NODE_FEATURES[kind])) for kind in kinds)
+def random_graph(chance: random.Random, most_nodes: int = 12, most_edges: int = 20) -> ProgramGraph:
+    """At least one node; edges only where the kinds allow one."""
+    kinds = [chance.choice(NODE_KINDS) for _ in range(chance.randint(1, most_nodes))]
+    nodes = tuple(Node(kind, _features(chance, "node", kind)) for kind in kinds)
     fitting = [
         (s, t, relation)
         for relation, pairs in ENDPOINTS.items()
@@ -51,6 +23,33 @@ def program_graphs(draw: st.DrawFn, most_nodes: int = 12, most_edges: int = 20) 
         for t, target in enumerate(kinds)
         if (source, target) in pairs
     ]
-    chosen = draw(st.lists(st.sampled_from(fitting), max_size=most_edges)) if fitting else []
-    edges = tuple(Edge(s, t, relation, draw(EDGE_FEATURES[relation])) for s, t, relation in chosen)
-    return ProgramGraph(nodes, edges, draw(features("graph")), draw(st.none() | PROFILE))
+    chosen = chance.choices(fitting, k=chance.randint(0, most_edges)) if fitting else []
+    edges = tuple(Edge(s, t, relation, _features(chance, "edge", relation)) for s, t, relation in chosen)
+    profile = {"runtime_s": 10 ** chance.uniform(-9, 2)} if chance.random() < 0.5 else None
+    return ProgramGraph(nodes, edges, _features(chance, "graph", ""), profile)
+
+
+def program_graphs() -> st.SearchStrategy[ProgramGraph]:
+    """The same as a strategy."""
+    return st.integers(0, 2**64).map(lambda seed: random_graph(random.Random(seed)))
+
+
+def _features(chance: random.Random, level: Level, kind: str) -> dict[str, Any]:
+    fields = fields_of(level, kind)
+    return {
+        name: _value(chance, field)
+        for name, field in fields.items()
+        if field.default is None or chance.random() < 0.6
+    }
+
+
+def _value(chance: random.Random, field: Field) -> Any:
+    if field.type == "number":
+        small, large = chance.randint(-5, 5), chance.randint(-(2**62), 2**62)
+        return chance.choice((small, large, chance.uniform(-1, 1) * 10 ** chance.uniform(-9, 30)))
+    if field.type == "flag":
+        return chance.random() < 0.5
+    words = [*field.choices]
+    if field.type == "category":
+        return chance.choice(words)
+    return {word: chance.randint(-3, 10**6) for word in chance.sample(words, chance.randint(0, 6))}
