@@ -14,7 +14,7 @@ from typing import Any, cast
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.expressions import Expressions, dtype_of
 from gnnperf.nests import Buffer, Const, Expr, Loop, Node, Op, Statement, Symbol
-from gnnperf.nests.ir import Reduction, loads, symbols
+from gnnperf.nests.ir import Reduction, loads, reads, symbols, walk
 
 REDUCED, ORDERED, OPAQUE = 2, 3, 4
 """Kinds of block iterators, as in TVM's IterVar."""
@@ -144,18 +144,29 @@ class Translator:
         if block.match_buffers:
             raise self.unsupported("a tensor instruction")
         body = self.visit(block.body)
+        if reduced:
+            self.require_reductions(body)
         if block.init is not None:
             return self.initialised(body, self.visit(block.init))
         return body
 
+    def require_reductions(self, body: list[Node]) -> None:
+        """Refuse what combines with what was there in ways that the IR has no word for."""
+        statements = [n for n in walk(tuple(body)) if isinstance(n, Statement)]
+        stored = {s.target.buffer for s in statements}
+        for statement in statements:
+            if any(ld.buffer in stored for ld in reads(statement)):
+                if len(stored) > 1:
+                    raise self.unsupported("a reduction of several values at once (as argmax is one)")
+                raise self.unsupported("a reduction that is no sum, product, minimum or maximum")
+
     def initialised(self, body: list[Node], initial: list[Node]) -> list[Node]:
-        """A reduction that owns its initial value."""
-        if len(body) != 1 or len(initial) != 1:
-            raise self.unsupported("a reduction of several values at once (as argmax is one)")
-        (update,), (first,) = body, initial
-        if not isinstance(update, Statement) or not isinstance(first, Statement) or update.reduce is None:
+        """Reductions that own their initial values."""
+        updates = [n for n in body if isinstance(n, Statement) and n.reduce is not None]
+        first = {n.target: n.value for n in initial if isinstance(n, Statement)}
+        if len(updates) < len(body) or any(u.target not in first for u in updates):
             raise self.unsupported("a reduction that is no sum, product, minimum or maximum")
-        return [replace(update, init=first.value)]
+        return [replace(u, init=first[u.target]) for u in updates]
 
     def visit_BufferStore(self, store: Any) -> list[Node]:
         target = self.expression.load(store.buffer, store.indices)

@@ -63,6 +63,17 @@ def argmax() -> list[Any]:
     return [a, topi.argmax(a, axis=1)]
 
 
+def moments() -> list[Any]:
+    """Sum and sum of squares of every row, found together."""
+    a = placeholder("a", 32, 64)
+    r = te.reduce_axis((0, 64), "r")
+    both = te.comm_reducer(
+        lambda x, y: (x[0] + y[0], x[1] + y[1]),
+        lambda *dtypes: (tirx.const(0, dtypes[0]), tirx.const(0, dtypes[1])),
+    )
+    return [a, *te.compute((32,), lambda i: both((a[i, r], a[i, r] * a[i, r]), axis=r), name="sums")]
+
+
 def gather() -> list[Any]:
     table, index = placeholder("table", 64, 16), placeholder("index", 32, dtype="int32")
     return [table, index, te.compute((32, 16), lambda i, j: table[index[i], j], name="out")]

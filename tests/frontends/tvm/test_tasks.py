@@ -88,6 +88,13 @@ def test_golden(name: str, golden: Callable[[str, str], None]) -> None:
     golden(f"graphs/tvm_{name}.json", dump(task(getattr(functions, name)(), name).graph))
 
 
+def test_sums_found_together_are_sums() -> None:
+    graph = task(functions.moments()).graph
+    reductions = [n for n in graph.nodes if n.kind == "compute"]
+    assert [n["reduction"] for n in reductions] == ["add", "add"]
+    assert graph.values["total_flops"] == 32 * 64 * 3
+
+
 def test_a_gather_is_an_indirect_access() -> None:
     graph = task(functions.gather()).graph
     assert sum(bool(n["indirect"]) for n in graph.nodes if n.kind == "access") == 1
