@@ -21,8 +21,9 @@ from gnnperf.retrieval.portfolio import portfolio
 from gnnperf.schedules import Recipe, recipe_features
 from gnnperf.store import Neighbour, Record
 
-BANDWIDTH = 0.02
-"""Distance at which a neighbour's weight has fallen to 1/e (cosine distance)."""
+BANDWIDTH = 0.05
+"""Distance at which a neighbour's weight has fallen to 1/e (cosine distance). Both halves of the held-out
+families choose it, and how many neighbours are asked, alike."""
 UNKNOWN = math.log(0.5)
 """ln efficiency assumed where a neighbour did not measure a schedule."""
 FAILURE = math.log(0.05)

@@ -89,7 +89,7 @@ def replay(
     bundle: Bundle,
     held_out: Collection[str],
     k: int,
-    neighbours: int = 24,
+    neighbours: int = 48,
     reference: Collection[str] | None = None,
 ) -> list[Replayed]:
     """Retrieve for the nests of held-out families from those of `reference` (None: all other families),

@@ -48,7 +48,7 @@ class Options:
     candidates, or None. model_only: rank, measure nothing."""
 
     k: int = 3
-    neighbours: int = 24
+    neighbours: int = 48
     baseline: BaselineName = "auto"
     budget_s: float | None = None
     model_only: bool = False

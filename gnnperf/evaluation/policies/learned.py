@@ -16,7 +16,7 @@ from gnnperf.retrieval.release import records_of
 from gnnperf.store import Neighbour, Nest, Record
 from gnnperf.training import CorpusNest, fit_all
 
-NEIGHBOURS = 24
+NEIGHBOURS = 48
 
 
 class Learned:
