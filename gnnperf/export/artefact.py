@@ -12,6 +12,7 @@ from jaxtyping import Float32
 from torch import Tensor
 
 from gnnperf.errors import InputError
+from gnnperf.export.aoti import load_aoti
 from gnnperf.export.functions import check_tensors
 from gnnperf.export.metadata import check_metadata
 from gnnperf.export.torchscript import load_torchscript
@@ -46,8 +47,8 @@ class ExportedModel:
             raise InputError(f"{self.path}: expected a function out of {known}, got {function!r}")
         sizes: dict[str, int] = {}
         check_tensors(f"{self.path}: {function}", inputs, about["inputs"], sizes)
-        with torch.inference_mode():
-            outputs = self._functions(function, inputs)
+        with torch.inference_mode():  # compiled code takes rows as they lie in memory
+            outputs = self._functions(function, [tensor.contiguous() for tensor in inputs])
         check_tensors(f"{self.path}: result of {function}", outputs, about["outputs"], sizes)
         return outputs
 
@@ -67,10 +68,13 @@ def embed_tensors(graphs: Sequence[ProgramGraph], with_profiles: bool = False) -
 
 
 def load_exported(path: Path | str) -> ExportedModel:
-    """Load what `gnnperf export` wrote.
+    """Load what `gnnperf export` wrote: TorchScript (.pt) or AOTInductor (.pt2).
 
     Raises InputError: no artefact, damaged, or made for another schema or version (got / expected).
     """
     path = Path(path)
+    if path.suffix == ".pt2":
+        compiled, text = load_aoti(path)
+        return ExportedModel(path, compiled, check_metadata(path, text, "aoti"))
     functions, text = load_torchscript(path)
     return ExportedModel(path, functions, check_metadata(path, text, "torchscript"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from gnnperf.errors import InputError
+from gnnperf.export.aoti import save_aoti
 from gnnperf.export.checkpoints import read_checkpoint
 from gnnperf.export.flat_store import export_store
 from gnnperf.export.metadata import build_metadata
@@ -36,7 +37,7 @@ class Exported:
 def export_checkpoint(checkpoint: Path, folder: Path, backend: Backend) -> Exported:
     """Write the artefact of a checkpoint into a folder, and beside it the checkpoint's store, if it has one.
 
-    Raises InputError: no checkpoint, or the folder cannot be written.
+    Raises InputError: no checkpoint, or the folder cannot be written. Raises BuildError: AOTInductor failed.
     """
     found = read_checkpoint(checkpoint)
     try:
@@ -45,7 +46,8 @@ def export_checkpoint(checkpoint: Path, folder: Path, backend: Backend) -> Expor
         raise InputError(f"cannot write {folder}: {error.strerror}; choose another folder") from error
     model = folder / MODELS[backend]
     metadata = json.dumps(build_metadata(found.kind, backend, found.functions, found.about))
-    save_torchscript(model, found.functions, metadata)
+    save = {"torchscript": save_torchscript, "aoti": save_aoti}[backend]
+    save(model, found.functions, metadata)
     result = Exported(found.kind, tuple(f.name for f in found.functions), model, model.stat().st_size)
     if not (checkpoint / "store").is_dir():
         return result

@@ -11,6 +11,7 @@ import torch
 
 import gnnperf
 from gnnperf.errors import InputError
+from gnnperf.export.aoti import compiled_for
 from gnnperf.export.functions import Function, TensorSpec
 from gnnperf.export.registry import graph_registry
 from gnnperf.export.retrieval_functions import embed_inputs
@@ -35,6 +36,7 @@ def build_metadata(
     kind: str, backend: str, functions: Sequence[Function], about: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The document that is put into an artefact. about: what only this kind of checkpoint has to say."""
+    compiled = {"compiled_for": compiled_for()} if backend == "aoti" else {}
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -45,6 +47,7 @@ def build_metadata(
         "normalisation": NORMALISATION,
         "functions": {f.name: f.to_dict() for f in functions},
         "graph": graph_registry(),
+        **compiled,
         **about,
     }
 
@@ -70,6 +73,7 @@ def check_metadata(path: Path, text: str, backend: str) -> dict[str, Any]:
     if backend == "aoti":  # compiled against one release of libtorch
         got = versions.get("torch") if isinstance(versions, dict) else None
         _expect(path, "torch version", got, torch.__version__)
+        _expect(path, "compiled_for", document.get("compiled_for"), compiled_for())
     functions = document.get("functions")
     if not isinstance(functions, dict) or not functions:
         raise InputError(f"{path}: expected functions in the metadata, got {functions!r}; export it again")

@@ -60,7 +60,7 @@ def test_one_node_and_no_edge(model: ExportedModel, released: Bundle) -> None:
 
 
 def test_a_hundred_thousand_nodes(model: ExportedModel, released: Bundle) -> None:
-    n, e = 100_000, 200_000
+    n, e = 100_000, 50_000
     chance = torch.Generator().manual_seed(0)
     inputs = list(embed_tensors([lonely()]))
     inputs[0] = torch.randint(0, 5, (n,), generator=chance)

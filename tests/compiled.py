@@ -1,0 +1,28 @@
+"""A small encoder and head compiled by AOTInductor, which takes a while: once for all tests that need it."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import shutil
+import tempfile
+from pathlib import Path
+
+import torch
+
+from gnnperf.export import export_checkpoint
+from gnnperf.nn import Encoder, EncoderConfig, HeadConfig, RetrievalHead, save_bundle
+from gnnperf.schedules import effect_fields, recipe_fields
+
+
+@functools.cache
+def compiled_folder() -> Path:
+    """Folder of a bundle, with out/model.pt2 compiled from it."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    torch.manual_seed(0)
+    encoder = Encoder(EncoderConfig(width=16, layers=1, embedding_width=8))
+    widths = 16, len(recipe_fields()), len(effect_fields())
+    save_bundle(folder, encoder, RetrievalHead(*widths, HeadConfig(width=8, effect_width=8)))
+    export_checkpoint(folder, folder / "out", "aoti")
+    return folder

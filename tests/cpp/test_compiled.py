@@ -1,0 +1,27 @@
+"""The C++ client runs AOTInductor artefacts as it runs TorchScript."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from compiled import compiled_folder
+from conftest import GOLDEN
+
+from gnnperf.graph import ProgramGraph
+from gnnperf.nn import load_bundle
+
+GRAPHS = sorted((GOLDEN / "graphs").glob("*.json"))
+
+
+def test_golden_graphs_embed_alike(client: Callable[..., Any]) -> None:
+    expected = load_bundle(compiled_folder()).embed([ProgramGraph.from_json(p.read_text()) for p in GRAPHS])
+    document = client("embed", compiled_folder() / "out" / "model.pt2", *GRAPHS)
+    assert np.abs(np.array([g["embedding"] for g in document["graphs"]]) - expected).max() < 1e-5
+
+
+def test_what_is_no_compiled_model_is_refused(refusal: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "m.pt2").write_bytes(b"no archive")
+    assert "cannot read the model" in refusal("embed", tmp_path / "m.pt2", GRAPHS[0])

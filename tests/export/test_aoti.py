@@ -1,0 +1,104 @@
+"""Compiled models compute what the checkpoint computes, at sizes that they were not compiled with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from compiled import compiled_folder
+from conftest import GOLDEN
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_graphs import program_graphs
+from synthetic import lonely, nest_like
+
+from gnnperf.errors import InputError
+from gnnperf.export import ExportedModel, embed_tensors, load_exported
+from gnnperf.export.aoti import compiled_for
+from gnnperf.export.metadata import check_metadata
+from gnnperf.graph import EDGE_FEATURES, NODE_FEATURES, ProgramGraph
+from gnnperf.nn import Bundle, load_bundle
+from gnnperf.schedules import DEFAULTS, effects, recipe_features
+
+GRAPHS = [ProgramGraph.from_json(path.read_text()) for path in sorted((GOLDEN / "graphs").glob("*.json"))]
+
+
+@pytest.fixture(scope="module")
+def small() -> Bundle:
+    return load_bundle(compiled_folder())
+
+
+@pytest.fixture(scope="module")
+def compiled() -> ExportedModel:
+    return load_exported(compiled_folder() / "out" / "model.pt2")
+
+
+def apart(compiled: ExportedModel, small: Bundle, graphs: list[ProgramGraph]) -> float:
+    return float(np.abs(compiled.embed(graphs) - small.embed(graphs)).max())
+
+
+def test_golden_graphs_embed_alike(compiled: ExportedModel, small: Bundle) -> None:
+    assert apart(compiled, small, GRAPHS) < 1e-5
+    assert max(apart(compiled, small, [graph]) for graph in GRAPHS) < 1e-5
+
+
+@given(st.lists(program_graphs(), min_size=1, max_size=4))
+@settings(max_examples=30)
+def test_random_graphs_embed_alike(
+    compiled: ExportedModel, small: Bundle, graphs: list[ProgramGraph]
+) -> None:
+    assert apart(compiled, small, graphs) < 1e-5
+
+
+def test_one_node_and_no_edge(compiled: ExportedModel, small: Bundle) -> None:
+    assert apart(compiled, small, [lonely()]) < 1e-5
+    assert apart(compiled, small, [lonely(), nest_like([3, 4]), lonely("exp")]) < 1e-5
+
+
+def test_a_hundred_thousand_nodes(compiled: ExportedModel, small: Bundle) -> None:
+    n, e = 100_000, 150_001
+    chance = torch.Generator().manual_seed(0)
+    inputs = list(embed_tensors([lonely()]))
+    inputs[:5] = (
+        torch.randint(0, 5, (n,), generator=chance),
+        torch.randn(n, NODE_FEATURES, generator=chance),
+        torch.randint(0, n, (2, e), generator=chance),
+        torch.randint(0, 12, (e,), generator=chance),
+        torch.randn(e, EDGE_FEATURES, generator=chance),
+    )
+    inputs[6:8] = torch.tensor([0, n]), torch.zeros(n, dtype=torch.int64)
+    with torch.inference_mode():
+        expected = small.encoder(*inputs)
+    assert (compiled.call("embed", *inputs)[0] - expected).abs().max() < 1e-5
+
+
+def test_the_head_scores_alike(compiled: ExportedModel, small: Bundle) -> None:
+    graph, recipes = GRAPHS[0], DEFAULTS[:5]
+    states = compiled.call("embed", *embed_tensors([graph]))[1]
+    schedules = torch.from_numpy(np.stack([recipe_features(recipe) for recipe in recipes]))
+    found, numbers = torch.from_numpy(effects(graph, recipes)), torch.arange(len(recipes))
+    scores = compiled.call("score", states, schedules, found, torch.zeros_like(numbers), numbers)[0]
+    assert np.abs(scores.numpy() - small.score([graph], recipes)[0]).max() < 1e-5
+
+
+def test_what_was_compiled_for_another_machine_is_refused(compiled: ExportedModel) -> None:
+    assert compiled.metadata["compiled_for"] == compiled_for()
+    for change, message in (
+        ({"compiled_for": {"AOTI_CPU_ISA": "asimd"}}, r"compiled_for is .*asimd.*, expected "),
+        ({"versions": {"torch": "2.0.0"}}, "torch version is 2.0.0, expected "),
+        ({"backend": "torchscript"}, "backend is torchscript, expected aoti"),
+    ):
+        text = json.dumps({**compiled.metadata, **change})
+        with pytest.raises(InputError, match=message):
+            check_metadata(Path("m.pt2"), text, "aoti")
+
+
+def test_files_that_are_no_artefact(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*m\.pt2"):
+        load_exported(tmp_path / "m.pt2")
+    (tmp_path / "m.pt2").write_bytes(b"no archive")
+    with pytest.raises(InputError, match=r"cannot read .*m\.pt2"):
+        load_exported(tmp_path / "m.pt2")
