@@ -39,33 +39,56 @@ class Affine:
 
 def affine(expr: Expr) -> Affine:
     """The affine form; total, because what is not affine becomes an atom."""
+    terms: dict[Expr, int] = {}
+    constant = _accumulate(expr, 1, terms)
+    return Affine({a: c for a, c in terms.items() if c}, constant)
+
+
+def _accumulate(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
+    """Add `scale` times the expression to `terms`; the constant that comes with it."""
     if isinstance(expr, Symbol):
-        return _atom(expr)
+        terms[expr] = terms.get(expr, 0) + scale
+        return 0
     if isinstance(expr, Const) and isinstance(expr.value, int):
-        return Affine({}, int(expr.value))
+        return scale * int(expr.value)
     if isinstance(expr, Op):
-        if expr.name in ("add", "sub"):
-            left, right = affine(expr.args[0]), affine(expr.args[1])
-            return _combine(left, right, 1 if expr.name == "add" else -1)
-        if expr.name == "neg":
-            return _combine(Affine({}, 0), affine(expr.args[0]), -1)
-        if expr.name == "mul":
-            left, right = (affine(a) for a in expr.args)
-            for scale, other in ((left, right), (right, left)):
-                if scale.is_constant:
-                    return _combine(Affine({}, 0), other, scale.constant)
+        name, args = expr.name, expr.args
+        if name == "add":
+            return _accumulate(args[0], scale, terms) + _accumulate(args[1], scale, terms)
+        if name == "sub":
+            return _accumulate(args[0], scale, terms) + _accumulate(args[1], -scale, terms)
+        if name == "neg":
+            return _accumulate(args[0], -scale, terms)
+        if name == "mul":
+            for other, factor in (args, args[::-1]):
+                form = affine(factor)
+                if form.is_constant:
+                    return _accumulate(other, scale * form.constant, terms)
+    is_atom, found = _folded(expr)
+    if isinstance(found, int):
+        return scale * found
+    if is_atom:
+        terms[found] = terms.get(found, 0) + scale
+        return 0
+    return _accumulate(found, scale, terms)
+
+
+def _folded(expr: Expr) -> tuple[bool, int | Expr]:
+    """What is no sum or product: as an atom in canonical form (then true), as its value where that is
+    constant, or as the expression that it stands for."""
+    if isinstance(expr, Op):
         if expr.name.startswith("cast:int") and _rounds_nothing(expr.args[0]):
-            return affine(expr.args[0])
+            return False, expr.args[0]
         if expr.name in _FOLD:
             args = [affine(a) for a in expr.args]
             if all(a.is_constant for a in args):
                 value = _FOLD[expr.name](*(a.constant for a in args))
                 if value is not None:
-                    return Affine({}, value)
-            return _atom(Op(expr.name, tuple(from_affine(a) for a in args)))
+                    return False, value
+            return True, Op(expr.name, tuple(from_affine(a) for a in args))
     if isinstance(expr, Load):
-        return _atom(Load(expr.buffer, tuple(simplify(i) for i in expr.indices)))
-    return _atom(expr)
+        return True, Load(expr.buffer, tuple(simplify(i) for i in expr.indices))
+    return True, expr
 
 
 def from_affine(form: Affine) -> Expr:
@@ -104,17 +127,6 @@ def evaluate(expr: Expr, values: Mapping[str, int]) -> int | None:
         expr, lambda e: Const(values[e.name]) if isinstance(e, Symbol) and e.name in values else e
     )
     return constant(bound)
-
-
-def _atom(expr: Expr) -> Affine:
-    return Affine({expr: 1}, 0)
-
-
-def _combine(left: Affine, right: Affine, scale: int) -> Affine:
-    terms = dict(left.terms)
-    for atom, coefficient in right.terms.items():
-        terms[atom] = terms.get(atom, 0) + scale * coefficient
-    return Affine({a: c for a, c in terms.items() if c}, left.constant + scale * right.constant)
 
 
 def _rounds_nothing(expr: Expr) -> bool:
