@@ -17,6 +17,10 @@ NEST_COLUMNS = ("row_id", "digest", "kernel", "family", "frontend", "encoder_id"
 """All but the graphs, which are fetched one by one when they are asked for."""
 
 
+_BLOCK = 256
+"""Values whose maximum is looked at before they are."""
+
+
 class RecordIndex:
     """The records, grouped by nest; in each group the usable come first, by falling speedup."""
 
@@ -106,7 +110,7 @@ class Embeddings:
         k = min(k, int(usable.sum()))
         if k < 1:
             return np.zeros(0, np.int64), np.zeros(0, np.float32)
-        nearest = np.argpartition(-similarity, k - 1)[:k]
+        nearest = _largest(similarity, k)
         nearest = nearest[np.lexsort((nearest, -similarity[nearest]))]
         return nearest, np.maximum(0, 1 - similarity[nearest])
 
@@ -140,6 +144,22 @@ class Snapshot:
         if fingerprint not in self._usable:
             self._usable[fingerprint] = self.records.usable(fingerprint)
         return self._usable[fingerprint][self._groups[encoder_id]]
+
+
+def _largest(values: Float32[np.ndarray, " n"], k: int) -> Int64[np.ndarray, " k"]:
+    """Positions of the k largest values, in no order.
+
+    They lie in the k blocks with the largest maxima, and the maxima of a million values take a hundredth of
+    the time that a partition of them takes.
+    """
+    blocks = len(values) // _BLOCK
+    if blocks <= 2 * k:
+        return np.argpartition(-values, k - 1)[:k]
+    maxima = values[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+    best = np.argpartition(-maxima, k - 1)[:k]
+    inside = (best[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
+    rows = np.concatenate([inside, np.arange(blocks * _BLOCK, len(values))])
+    return rows[np.argpartition(-values[rows], k - 1)[:k]]
 
 
 def _unit_rows(embeddings: pa.ListArray) -> Float32[np.ndarray, "n d"]:
