@@ -279,6 +279,53 @@ def test_tiles_pass_through_shared_memory_and_registers(tensor_core_graph: Progr
     assert {"block", "thread"} <= levels
 
 
+def mma() -> Schedule:
+    """A half precision product on fragments that lie in the lanes of a warp (mma.sync, ldmatrix)."""
+
+    def spread(i: Any, j: Any) -> list[Any]:
+        return [i // 16, j // 16, *ti.cuda.shared_16x16_to_ldmatrix_32x8_layout(i % 16, j % 16)]
+
+    s = Schedule(functions.matmul(64, 48, 32, "float16"))
+    block = s.get_sblock("C")
+    i, j, k = s.get_loops(block)
+    (i0, i1), (j0, j1), (k0, k1) = (s.split(loop, [None, 16]) for loop in (i, j, k))
+    s.reorder(i0, j0, k0, i1, j1, k1)
+    s.bind(i0, "blockIdx.x")
+    outer = s.blockize(i1)
+    for operand in range(2):
+        s.compute_at(s.cache_read(outer, operand, "shared"), k0)
+    fragments = [s.cache_read(outer, operand, "warp") for operand in range(2)]
+    result = s.cache_write(outer, 0, "warp")
+    s.reverse_compute_at(result, j0)
+    for fragment in fragments:
+        s.transform_layout(fragment, ("write", 0), spread)
+    s.transform_layout(result, ("read", 0), spread)
+    s.decompose_reduction(outer, k0)
+    s.tensorize(s.get_loops(s.get_sblock("C_init"))[-2], "mma_fill_16x16_f32")
+    for fragment, operand in zip(fragments, "ab", strict=True):
+        s.tensorize(s.get_loops(fragment)[-2], f"mma_ldmatrix_f16_{operand}")
+    s.tensorize(s.get_loops(block)[-3], "mma_f16f16f32")
+    s.tensorize(s.get_loops(result)[-2], "mma_store_16x16_f32_global_")
+    return s
+
+
+def test_fragments_in_the_lanes_of_a_warp_are_tiles_too() -> None:
+    graph = scheduled_graph(mma().mod)
+    found = instructions(graph)
+    (product,) = (n for n in found if n["flops"])
+    assert (product["m_extent"], product["n_extent"], product["k_extent"]) == (16, 16, 16)
+    assert (product["instances"], product["flops"]) == (4 * 3 * 2, 2 * 16**3)
+    assert assigned(graph, product) == Counter(
+        {("m", 16, 16): 1, ("n", 16, 16): 1, ("k", 16, 16): 1, ("m", 1, 4): 1, ("n", 1, 3): 1, ("k", 1, 2): 1}
+    )
+    assert len(found) == 5
+
+
+def test_fragments_have_the_size_of_one_tile() -> None:
+    fragments = [b for b in scheduled_nest(mma().mod).buffers.values() if b.scope == "local"]
+    assert {b.shape for b in fragments} == {(1, 1, 32, 8)}
+
+
 def test_what_is_no_tensor_instruction_is_said() -> None:
     s = vnni()
     function = s.mod["main"]
