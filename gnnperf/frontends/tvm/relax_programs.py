@@ -58,12 +58,18 @@ def relax_tasks(module: Any, name: str, target: Any = None) -> tuple[TvmTask, ..
     passes = relax.transform
     try:
         with target:
-            fused = tvm.transform.Sequential(
+            legal = tvm.transform.Sequential(
                 [
-                    passes.DecomposeOpsForInference(), passes.LegalizeOps(), passes.AnnotateTIROpPattern(),
-                    passes.FoldConstant(), passes.FuseOps(), passes.FuseTIR(),
+                    passes.DecomposeOpsForInference(), passes.CanonicalizeBindings(), passes.LegalizeOps(),
+                    passes.AnnotateTIROpPattern(),
                 ]
             )(module)  # fmt: skip
+            fused = tvm.transform.Sequential(
+                [
+                    passes.DeadCodeElimination(), passes.FoldConstant(), passes.FuseOps(), passes.FuseTIR(),
+                    passes.RewriteDataflowReshape(),  # reshapes that are views run nothing
+                ]
+            )(_without_weights(legal, passes))  # fmt: skip
         found = meta_schedule.relax_integration.extract_tasks(fused, target)
     except Exception as error:  # passes raise anything
         raise InputError(f"kernel: relax cannot split {name!r} into tasks: {first_line(error)}") from None
@@ -80,6 +86,18 @@ def _single(module: Any) -> Any:
     """The module with its one function called `main`."""
     (function,) = module.functions.values()
     return single(function)
+
+
+def _without_weights(module: Any, passes: Any) -> Any:
+    """The module without what depends on weights alone (transposing them, say), which is computed once,
+    before the program runs."""
+    if not any("num_input" in (f.attrs or {}) for f in module.functions.values()):
+        return module
+    lifted = passes.LiftTransformParams()(module)
+    for variable in list(lifted.functions):
+        if variable.name_hint.endswith("_transform_params"):
+            del lifted[variable]
+    return lifted
 
 
 def _unique(names: list[str]) -> list[str]:

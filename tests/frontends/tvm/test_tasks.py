@@ -155,7 +155,7 @@ def test_an_exported_program_is_split_into_tasks(tmp_path: Path) -> None:
     path = tmp_path / "block.pt2"
     torch.export.save(torch.export.export(Block(), (torch.randn(8, 16),)), path)
     tasks = load_tasks(str(path))
-    assert sorted(t.calls for t in tasks if len(t.graph.nodes) > 8)[-1] == 3
+    assert sorted(t.calls for t in tasks) == [1, 3]  # weights are transposed before the program runs
     assert all(t.unsupported is None for t in tasks)
 
 
