@@ -1,0 +1,117 @@
+"""The released cost model of tensor programs: a folder with `weights.pt` and `metadata.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+
+import gnnperf
+from gnnperf.errors import InputError
+from gnnperf.graph import EncodedGraph, ProgramGraph, collate, encode, schema_digest
+from gnnperf.nn.tensor.model import CostModel, CostModelConfig
+from gnnperf.nn.tensor.numbers import NUMBERS, statement_numbers
+
+VERSION = 1
+WEIGHTS, METADATA = "weights.pt", "metadata.json"
+PIECE = 256
+"""Graphs scored at a time: what fits into caches."""
+
+
+@dataclass(frozen=True)
+class TensorBundle:
+    """models: whose scores are averaged. corpus: what they were trained on. figures: on held-out workloads,
+    of the same training without them."""
+
+    models: Sequence[CostModel]
+    corpus: Mapping[str, Any]
+    figures: Mapping[str, float]
+
+    def score(self, graphs: Sequence[ProgramGraph]) -> Float32[np.ndarray, " n"]:
+        """Score n scheduled graphs, of one workload: the highest first is the order to try them in.
+
+        A difference is one of ln(1 / runtime). Scores of different workloads do not compare.
+        """
+        return self.score_encoded([encode(graph) for graph in graphs])
+
+    def score_encoded(self, graphs: Sequence[EncodedGraph]) -> Float32[np.ndarray, " n"]:
+        """The same of graphs that are encoded already."""
+        pieces = [graphs[at : at + PIECE] for at in range(0, len(graphs), PIECE)]
+        with torch.inference_mode(), _one_thread():
+            found = [self._score(piece) for piece in pieces]
+        return np.concatenate(found) if found else np.zeros(0, np.float32)
+
+    def _score(self, graphs: Sequence[EncodedGraph]) -> Float32[np.ndarray, " n"]:
+        batch = collate(graphs)
+        numbers = statement_numbers(batch, self.models[0].config.threads)
+        return torch.stack([model(batch, numbers) for model in self.models]).mean(0).numpy()
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Graphs are small, and what is tuned wants the other threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def save_tensor_bundle(folder: Path, bundle: TensorBundle) -> None:
+    """Write a bundle. Raises InputError where the folder cannot be written."""
+    metadata = {
+        "version": VERSION,
+        "schema_digest": schema_digest(),
+        "numbers": NUMBERS,
+        "models": [asdict(model.config) for model in bundle.models],
+        "corpus": dict(bundle.corpus),
+        "figures": dict(bundle.figures),
+        "versions": {"gnnperf": gnnperf.__version__, "torch": torch.__version__},
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        torch.save([model.state_dict() for model in bundle.models], folder / WEIGHTS)
+        (folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {folder}: {error.strerror}; choose another folder") from error
+
+
+def load_tensor_bundle(folder: Path) -> TensorBundle:
+    """Read a bundle. Raises InputError: not one, damaged, or made for other graphs (got / expected)."""
+    try:
+        metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+        states = torch.load(folder / WEIGHTS, weights_only=True, map_location="cpu")
+    except Exception as error:  # torch.load raises a dozen types for a damaged file
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"expected a cost model of tensor programs in {folder}: {reason}") from error
+    for what, expected in (
+        ("version", VERSION), ("schema_digest", schema_digest()), ("numbers", list(NUMBERS)),
+    ):  # fmt: skip
+        if (got := metadata.get(what)) != expected:
+            raise InputError(
+                f"{folder}: {what}: got {_short(got)}, expected {_short(expected)}; "
+                "train it anew with scripts/train_tensor.py"
+            )
+    try:
+        models = []
+        for config, state in zip(metadata["models"], states, strict=True):
+            model = CostModel(CostModelConfig(**config))
+            model.load_state_dict(state)
+            models.append(model.eval())
+        return TensorBundle(models, metadata["corpus"], metadata["figures"])
+    except (InputError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"damaged {folder}: {reason}; restore or train it anew") from error
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
