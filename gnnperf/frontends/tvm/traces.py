@@ -11,6 +11,7 @@ from gnnperf.errors import InputError, NotApplicable
 from gnnperf.frontends.tvm.roles import roles_of
 from gnnperf.frontends.user_files import first_line
 
+TENSORIZE = "meta_schedule.auto_tensorize"
 POSTPROCESSING = "EnterPostproc"
 """The instruction after which a trace records what post-processing did."""
 
@@ -114,6 +115,9 @@ def replay(document: TraceDocument, context: Any) -> Any:
             raise NotApplicable(f"post-processing fails: {first_line(error)}") from None
         if not accepted:
             raise NotApplicable(f"post-processing refuses the schedule: {str(postproc).partition('(')[0]}")
+    wanted = sum(i[0] == "Annotate" and i[2] == [TENSORIZE] for i in document.instructions)
+    if sum(i.kind.name == "Tensorize" for i in schedule.trace.insts) < wanted:
+        raise NotApplicable("the trace does not fit: its tensor instruction computes something else")
     return schedule
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm.factors import Factors, distance, nearest, with_remainder
 from gnnperf.frontends.tvm.roles import Roles, roles_of
-from gnnperf.frontends.tvm.sketches import Sketch, anchor_tiles, sketch_of
+from gnnperf.frontends.tvm.sketches import Sketch, anchor_tiles, converted, sketch_of
 from gnnperf.frontends.tvm.traces import (
     TraceDocument,
     cores_of,
@@ -52,7 +52,8 @@ def transfer(document: TraceDocument, context: Any, proposals: int = 4) -> list[
     refused: NotApplicable | None = None
     if _same_structure(document, roles):
         try:
-            return _proposals(_renamed(document, roles), context, proposals)
+            skeletons = [*_tensorized(document, context, roles), _renamed(document, roles)]
+            return _proposals(skeletons, context, proposals)
         except NotApplicable as error:
             refused = error
     try:
@@ -61,11 +62,13 @@ def transfer(document: TraceDocument, context: Any, proposals: int = 4) -> list[
         raise refused or error from None
 
 
-def _proposals(skeleton: TraceDocument, context: Any, count: int) -> list[Proposal]:
+def _proposals(skeletons: Sequence[TraceDocument], context: Any, count: int) -> list[Proposal]:
+    """Of every skeleton in turn."""
     found: list[Proposal] = []
     seen: set[int] = set()
     reason = NotApplicable("the trace has no variant that fits")
-    for policy, decided in _variants(_with_cores(skeleton, context), context):
+    variants = [_variants(_with_cores(s, context), context) for s in skeletons]
+    for policy, decided in _in_turn(variants):
         if len(found) == count:
             break
         try:
@@ -80,6 +83,11 @@ def _proposals(skeleton: TraceDocument, context: Any, count: int) -> list[Propos
     if not found:
         raise reason
     return found
+
+
+def _in_turn(variants: Sequence[Iterator[tuple[str, TraceDocument]]]) -> Iterator[tuple[str, TraceDocument]]:
+    for several in itertools.zip_longest(*variants):
+        yield from (one for one in several if one is not None)
 
 
 # --------------------------------------------------------------------------- the same structure
@@ -106,11 +114,26 @@ def _renamed(document: TraceDocument, roles: Roles) -> TraceDocument:
     return replace(document, instructions=tuple(map(instruction, document.instructions)))
 
 
+def _tensorized(document: TraceDocument, context: Any, roles: Roles) -> list[TraceDocument]:
+    """The target's sketch with a tensor instruction that the trace, made for other types, could not use."""
+    rules = map(str, context.space_generator.sch_rules or ())
+    if sketch_of(document).instruction is not None or not any(
+        "Intrin" in r or "TensorCore" in r for r in rules
+    ):
+        return []
+    try:
+        first = _regenerated(document, context, roles)[0]
+    except NotApplicable:
+        return []
+    return [first] if sketch_of(first).instruction is not None else []
+
+
 # --------------------------------------------------------------------------- another structure
 
 
-def _regenerated(document: TraceDocument, context: Any, roles: Roles) -> TraceDocument:
-    """The target's own sketch that is most like the trace, with its decisions."""
+def _regenerated(document: TraceDocument, context: Any, roles: Roles) -> list[TraceDocument]:
+    """The target's own sketch that is most like the trace, with its decisions; before it, where the trace
+    uses no tensor instruction but the target's rules know one, the most alike that does."""
     wanted = sketch_of(document)
     if wanted.structure is None:
         raise NotApplicable(
@@ -122,12 +145,20 @@ def _regenerated(document: TraceDocument, context: Any, roles: Roles) -> TraceDo
     alike = [i for i, s in enumerate(sketches) if s.structure == wanted.structure]
     if not alike:
         raise NotApplicable(f"the target has no sketch of the structure {wanted.structure}")
-    return _with_decisions(designs[min(alike, key=lambda i: _difference(sketches[i], wanted))], document)
+    alike.sort(key=lambda i: _difference(sketches[i], wanted))
+    tensorized = [i for i in alike if sketches[i].instruction is not None]
+    chosen = dict.fromkeys([*tensorized[:1], alike[0]] if wanted.instruction is None else alike[:1])
+    return [_with_decisions(designs[i], document) for i in chosen]
 
 
-def _difference(one: Sketch, two: Sketch) -> tuple[bool, bool, int]:
+def _difference(one: Sketch, two: Sketch) -> tuple[bool, bool, bool, int]:
     levels = [-1 if s.write_level is None else s.write_level for s in (one, two)]
-    return one.factored != two.factored, (levels[0] < 0) != (levels[1] < 0), abs(levels[0] - levels[1])
+    return (
+        one.instruction != two.instruction,
+        one.factored != two.factored,
+        (levels[0] < 0) != (levels[1] < 0),
+        abs(levels[0] - levels[1]),
+    )
 
 
 def _with_decisions(design: TraceDocument, source: TraceDocument) -> TraceDocument:
@@ -143,7 +174,8 @@ def _with_decisions(design: TraceDocument, source: TraceDocument) -> TraceDocume
                 break
             count = len(design.decisions[one.position])
             fits = other is not None and len(other.factors) == count
-            wanted[one.position] = list(other.factors) if fits else [one.extent, *[1] * (count - 1)]
+            untiled = [one.extent, *[1] * (count - 1)]
+            wanted[one.position] = list(converted(other, one.covered)) if fits else untiled
     for mine, theirs in zip(_places(design, CHOICE), _places(source, CHOICE), strict=False):
         wanted[mine] = source.decisions[theirs]
     return replace(design, decisions=wanted, cores=1)

@@ -30,6 +30,18 @@ def matmul(
     return te.create_prim_func([a, b, te.compute((n, m), element, name=names[2])])
 
 
+def packed(n: int = 64, m: int = 64, k: int = 64) -> tirx.PrimFunc:
+    """C[n, m] = A[n, k] B, of bytes, with B packed as VNNI takes it."""
+    a = placeholder("A", n, k, dtype="uint8")
+    b = placeholder("B", m // 16, k // 4, 16, 4, dtype="int8")
+    r = te.reduce_axis((0, k), "k")
+
+    def element(i: Any, j: Any) -> Any:
+        return te.sum(a[i, r].astype("int32") * b[j // 16, r // 4, j % 16, r % 4].astype("int32"), axis=r)
+
+    return te.create_prim_func([a, b, te.compute((n, m), element, name="C")])
+
+
 def conv2d(size: int = 16, channels: int = 8, filters: int = 12, padding: int = 0) -> list[Any]:
     x, w = placeholder("x", 1, size, size, channels), placeholder("w", 3, 3, channels, filters)
     return [x, w, topi.nn.conv2d_nhwc(x, w, 1, padding, 1)]

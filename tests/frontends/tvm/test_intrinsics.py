@@ -48,19 +48,8 @@ def moved(graph: ProgramGraph, node: Node) -> Counter[Any]:
 # --------------------------------------------------------------------------- VNNI
 
 
-def packed(n: int = 64, m: int = 64, k: int = 64) -> Any:
-    a = functions.placeholder("A", n, k, dtype="uint8")
-    b = functions.placeholder("B", m // 16, k // 4, 16, 4, dtype="int8")
-    r = te.reduce_axis((0, k), "k")
-
-    def element(i: Any, j: Any) -> Any:
-        return te.sum(a[i, r].astype("int32") * b[j // 16, r // 4, j % 16, r % 4].astype("int32"), axis=r)
-
-    return te.create_prim_func([a, b, te.compute((n, m), element, name="C")])
-
-
 def vnni() -> Schedule:
-    s = Schedule(packed())
+    s = Schedule(functions.packed())
     block = s.get_sblock("C")
     i, j, k = s.get_loops(block)
     j0, j1 = s.split(j, [None, 16])
@@ -90,7 +79,7 @@ def test_vnni_moves_all_of_its_arrays() -> None:
 
 
 def test_a_tensorized_function_does_the_work_of_the_plain_one() -> None:
-    (task,) = tasks_of(packed(), "packed")
+    (task,) = tasks_of(functions.packed(), "packed")
     work = {float(n["flops"]) * float(n["instances"]) for n in instructions(scheduled_graph(vnni().mod))}
     assert work == {float(task.graph.values["total_flops"])}
 

@@ -299,3 +299,57 @@ def is_tile(instruction: Any) -> bool:
 def test_where_structures_differ_that_is_said(source: Any, target: Any, reason: str) -> None:
     with pytest.raises(NotApplicable, match=reason):
         transfer(document(context(source)), context(target))
+
+
+# --------------------------------------------------------------------------- tensor instructions
+
+
+def int8_context(thing: Any) -> Any:
+    """A context whose rules tile for VNNI, too."""
+    from tvm.s_tir.meta_schedule import postproc, schedule_rule
+    from tvm.s_tir.tensor_intrin.x86 import VNNI_DOT_16x4_INTRIN
+
+    tiles: dict[str, Any] = {
+        "structure": "SSRSRS",
+        "max_innermost_factor": 64,
+        "reuse_write": schedule_rule.ReuseType(req="may", levels=[1, 2], scope="global"),
+    }
+    generator = ms.space_generator.PostOrderApply(
+        sch_rules=[
+            schedule_rule.MultiLevelTilingWithIntrin(VNNI_DOT_16x4_INTRIN, **tiles),
+            schedule_rule.MultiLevelTiling(**tiles),
+        ],
+        postprocs=[postproc.RewriteReductionBlock(), postproc.RewriteTensorize(vectorize_init_loop=True)],
+        mutator_probs="llvm",
+    )
+    (task,) = tasks_of(thing, "f")
+    target = tvm.target.Target({"kind": "llvm", "mcpu": "cascadelake", "num-cores": 2})
+    return ms.TuneContext(
+        mod=task.module,
+        target=target,
+        space_generator=generator,
+        search_strategy="evolutionary",
+        num_threads=1,
+    )
+
+
+def instructions(proposal: Any) -> int:
+    return sum(n.kind == "intrinsic" for n in scheduled_graph(proposal.schedule.mod).nodes)
+
+
+def test_a_plain_trace_becomes_a_tensorized_one_where_the_types_allow(documents: list[TraceDocument]) -> None:
+    other = int8_context(functions.packed(96, 128, 64))
+    for one in documents:
+        found = transfer(one, other, 4)
+        assert instructions(found[0]) == 1
+        assert {instructions(p) for p in found} == {0, 1}
+
+
+def test_a_tensorized_trace_keeps_its_instruction_or_gives_it_up() -> None:
+    source = int8_context(functions.packed())
+    one = next(
+        d for d in (document(source, n) for n in range(3)) if any(i[0] == "Blockize" for i in d.instructions)
+    )
+    assert all(instructions(p) == 1 for p in transfer(one, int8_context(functions.packed(80, 160, 96)), 3))
+    plain = transfer(one, context(functions.matmul(64, 64, 64)), 2)
+    assert all(instructions(p) == 0 and verified(p.schedule, REFERENCES["matmul"]) for p in plain)
