@@ -22,14 +22,14 @@ class TraceDocument:
 
     instructions: [kind, inputs, attributes, outputs] each, as TVM writes them. decisions: of instructions
     that sample, by position. blocks: role by name of the blocks that the trace may name. loops: kinds of
-    the loops around the anchor (see `Roles`). cores: that the trace was made for.
+    the loops around the anchor (see `Roles`). cores: that the trace was made for; 0 where that is not known.
     """
 
     instructions: tuple[tuple[Any, ...], ...]
     decisions: Mapping[int, Any]
     blocks: Mapping[str, str]
     loops: str
-    cores: int = 1
+    cores: int = 0
 
     def to_json(self) -> str:
         """One line; `from_json` restores an equal document."""
@@ -121,6 +121,11 @@ def replay(document: TraceDocument, context: Any) -> Any:
     return schedule
 
 
+def places(document: TraceDocument, kind: str) -> list[int]:
+    """Positions of the instructions of a kind."""
+    return [i for i, x in enumerate(document.instructions) if x[0] == kind]
+
+
 def does_not_fit(error: Exception) -> NotApplicable:
     """What is raised where TVM refuses an instruction of a trace."""
     text = str(error)
@@ -132,8 +137,8 @@ def does_not_fit(error: Exception) -> NotApplicable:
 
 
 def cores_of(target: Any) -> int:
-    """Cores that a target says to schedule for; 1 where it says nothing."""
-    return int(target.attrs.get("num-cores", 1)) if target is not None else 1
+    """Cores that a target says to schedule for; 0 where it says nothing."""
+    return int(target.attrs.get("num-cores", 0)) if target is not None else 0
 
 
 def plain(value: Any) -> Any:

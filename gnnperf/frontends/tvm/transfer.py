@@ -8,24 +8,23 @@ Post-processing is redone in either case.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm.factors import Factors, distance, nearest, with_remainder
-from gnnperf.frontends.tvm.roles import Roles, roles_of
-from gnnperf.frontends.tvm.sketches import Sketch, anchor_tiles, converted, sketch_of
+from gnnperf.frontends.tvm.roles import roles_of
+from gnnperf.frontends.tvm.skeletons import regenerated, renamed, same_structure, tensorized
 from gnnperf.frontends.tvm.traces import (
     TraceDocument,
     cores_of,
     does_not_fit,
+    places,
     replay,
-    trace_document,
 )
 
-TILE, CHOICE = "SamplePerfectTile", "SampleCategorical"
+TILE = "SamplePerfectTile"
 CHOICES = 4
 """Factorisations of each loop that are looked at."""
 FAR = 0.5
@@ -50,139 +49,57 @@ def transfer(document: TraceDocument, context: Any, proposals: int = 4) -> list[
     """
     roles = roles_of(context.mod["main"])
     refused: NotApplicable | None = None
-    if _same_structure(document, roles):
+    if same_structure(document, roles):
         try:
-            skeletons = [*_tensorized(document, context, roles), _renamed(document, roles)]
+            skeletons = [*tensorized(document, context, roles), renamed(document, roles)]
             return _proposals(skeletons, context, proposals)
         except NotApplicable as error:
             refused = error
     try:
-        return _proposals(_regenerated(document, context, roles), context, proposals)
+        return _proposals(regenerated(document, context, roles), context, proposals)
     except NotApplicable as error:
         raise refused or error from None
 
 
 def _proposals(skeletons: Sequence[TraceDocument], context: Any, count: int) -> list[Proposal]:
-    """Of every skeleton in turn."""
     found: list[Proposal] = []
     seen: set[int] = set()
     reason = NotApplicable("the trace has no variant that fits")
-    variants = [_variants(_with_cores(s, context), context) for s in skeletons]
-    for policy, decided in _in_turn(variants):
-        if len(found) == count:
-            break
-        try:
-            schedule = replay(decided, context)
-        except NotApplicable as error:
-            reason = error
-            continue
-        key = _hash(schedule.mod)
-        if key not in seen:
-            seen.add(key)
-            found.append(Proposal(schedule, policy))
+    try:
+        for policy, decided in _in_turn(skeletons, context):
+            try:
+                schedule = replay(decided, context)
+            except NotApplicable as error:
+                reason = error
+                continue
+            key = _hash(schedule.mod)
+            if key not in seen:
+                seen.add(key)
+                found.append(Proposal(schedule, policy))
+            if len(found) == count:
+                break
+    except NotApplicable as error:
+        reason = error
     if not found:
         raise reason
     return found
 
 
-def _in_turn(variants: Sequence[Iterator[tuple[str, TraceDocument]]]) -> Iterator[tuple[str, TraceDocument]]:
-    for several in itertools.zip_longest(*variants):
-        yield from (one for one in several if one is not None)
-
-
-# --------------------------------------------------------------------------- the same structure
-
-
-def _same_structure(document: TraceDocument, roles: Roles) -> bool:
-    return sorted(document.blocks.values()) == sorted(roles.blocks.values()) and document.loops == roles.loops
-
-
-def _renamed(document: TraceDocument, roles: Roles) -> TraceDocument:
-    """Blocks named as in the target; those that the schedule itself makes are named after their origin."""
-    names = {old: roles.names[role] for old, role in document.blocks.items()}
-
-    def rename(name: str) -> str:
-        origin = max((o for o in names if name == o or name.startswith(f"{o}_")), key=len, default=None)
-        return name if origin is None else names[origin] + name[len(origin) :]
-
-    def instruction(found: tuple[Any, ...]) -> tuple[Any, ...]:
-        kind, inputs, attributes, outputs = found
-        if kind == "GetSBlock":
-            attributes = [rename(attributes[0]), *attributes[1:]]
-        return (kind, inputs, attributes, outputs)
-
-    return replace(document, instructions=tuple(map(instruction, document.instructions)))
-
-
-def _tensorized(document: TraceDocument, context: Any, roles: Roles) -> list[TraceDocument]:
-    """The target's sketch with a tensor instruction that the trace, made for other types, could not use."""
-    rules = map(str, context.space_generator.sch_rules or ())
-    if sketch_of(document).instruction is not None or not any(
-        "Intrin" in r or "TensorCore" in r for r in rules
-    ):
-        return []
-    try:
-        first = _regenerated(document, context, roles)[0]
-    except NotApplicable:
-        return []
-    return [first] if sketch_of(first).instruction is not None else []
-
-
-# --------------------------------------------------------------------------- another structure
-
-
-def _regenerated(document: TraceDocument, context: Any, roles: Roles) -> list[TraceDocument]:
-    """The target's own sketch that is most like the trace, with its decisions; before it, where the trace
-    uses no tensor instruction but the target's rules know one, the most alike that does."""
-    wanted = sketch_of(document)
-    if wanted.structure is None:
-        raise NotApplicable(
-            f"blocks {sorted(document.blocks.values())} with loops {document.loops} differ from "
-            f"{sorted(roles.blocks.values())} with {roles.loops}, and the trace has no tiles to take over"
-        )
-    designs = [trace_document(d, context.mod) for d in context.generate_design_space()]
-    sketches = [sketch_of(d) for d in designs]
-    alike = [i for i, s in enumerate(sketches) if s.structure == wanted.structure]
-    if not alike:
-        raise NotApplicable(f"the target has no sketch of the structure {wanted.structure}")
-    alike.sort(key=lambda i: _difference(sketches[i], wanted))
-    tensorized = [i for i in alike if sketches[i].instruction is not None]
-    chosen = dict.fromkeys([*tensorized[:1], alike[0]] if wanted.instruction is None else alike[:1])
-    return [_with_decisions(designs[i], document) for i in chosen]
-
-
-def _difference(one: Sketch, two: Sketch) -> tuple[bool, bool, bool, int]:
-    levels = [-1 if s.write_level is None else s.write_level for s in (one, two)]
-    return (
-        one.instruction != two.instruction,
-        one.factored != two.factored,
-        (levels[0] < 0) != (levels[1] < 0),
-        abs(levels[0] - levels[1]),
-    )
-
-
-def _with_decisions(design: TraceDocument, source: TraceDocument) -> TraceDocument:
-    """Tiles of matching loops, innermost first; loops without a match are not tiled. What else is sampled
-    is taken over in order."""
-    tiles = anchor_tiles(source)
-    wanted: dict[int, Any] = dict(design.decisions)
-    for kind in "SR":
-        own = [t for t in anchor_tiles(design) if t.kind == kind][::-1]
-        given = [t for t in tiles if t.kind == kind][::-1]
-        for one, other in itertools.zip_longest(own, given):
-            if one is None:
-                break
-            count = len(design.decisions[one.position])
-            fits = other is not None and len(other.factors) == count
-            untiled = [one.extent, *[1] * (count - 1)]
-            wanted[one.position] = list(converted(other, one.covered)) if fits else untiled
-    for mine, theirs in zip(_places(design, CHOICE), _places(source, CHOICE), strict=False):
-        wanted[mine] = source.decisions[theirs]
-    return replace(design, decisions=wanted, cores=1)
-
-
-def _places(document: TraceDocument, kind: str) -> list[int]:
-    return [i for i, x in enumerate(document.instructions) if x[0] == kind]
+def _in_turn(skeletons: Sequence[TraceDocument], context: Any) -> Iterator[tuple[str, TraceDocument]]:
+    """Variants of every skeleton in turn. Raises NotApplicable where all refuse, once the others are done."""
+    going = [_variants(_with_cores(s, context), context) for s in skeletons]
+    refused: NotApplicable | None = None
+    while going:
+        for variants in list(going):
+            try:
+                yield next(variants)
+            except StopIteration:
+                going.remove(variants)
+            except NotApplicable as error:
+                going.remove(variants)
+                refused = error
+    if refused is not None:
+        raise refused
 
 
 # --------------------------------------------------------------------------- decisions
@@ -198,7 +115,7 @@ def _with_cores(document: TraceDocument, context: Any) -> TraceDocument:
             inputs = [inputs[0], max(1, inputs[1] * cores // document.cores)]
         return (kind, inputs, attributes, outputs)
 
-    if cores == document.cores or document.cores == 1:
+    if cores == document.cores or not cores or not document.cores:
         return document
     return replace(document, cores=cores, instructions=tuple(map(instruction, document.instructions)))
 
@@ -267,7 +184,7 @@ def _extents(document: TraceDocument, context: Any) -> dict[int, int]:
     from tvm.s_tir import Schedule
     from tvm.s_tir.schedule import Trace
 
-    positions = _places(document, TILE)
+    positions = places(document, TILE)
     free = {k: v for k, v in document.decisions.items() if k not in positions}
     first = Schedule(context.mod, seed=1)
     found: list[int] = []
