@@ -80,6 +80,9 @@ def tensor_instruction(translator: ScheduledTranslator, block: Any) -> list[Node
         raise translator.unsupported(f"a tensor instruction of {len(sources)} operands")
     tiles = _placed(target, sources, translator)
     steps = _steps(tiles, translator)
+    for loops in steps.values():  # outside of what the instruction covers
+        for level, name in enumerate(reversed(loops), 1):
+            translator.levels[name] = max(level, translator.levels.get(name, 0))
     extents: dict[str, int] = {}
     for tile in tiles:
         extents |= tile.extents

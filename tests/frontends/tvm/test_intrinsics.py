@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from nests.test_to_graph import dump
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm import scheduled_graph, scheduled_nest, tasks_of
@@ -71,6 +74,24 @@ def test_vnni_multiplies_sixteen_rows_of_four() -> None:
 def test_vnni_says_which_loops_it_covers_and_which_step_over_its_tiles() -> None:
     graph = scheduled_graph(vnni().mod)
     assert assigned(graph) == Counter({("n", 16, 16): 1, ("n", 1, 4): 1, ("k", 4, 4): 1, ("k", 1, 16): 1})
+
+
+def test_golden(golden: Callable[[str, str], None]) -> None:
+    golden("graphs/tvm_vnni.json", dump(scheduled_graph(vnni().mod)))
+
+
+def test_a_graph_with_an_instruction_is_a_graph_like_others(tmp_path: Path) -> None:
+    graph = scheduled_graph(vnni().mod)
+    assert ProgramGraph.from_json(graph.to_json()) == graph
+    assert ProgramGraph.from_networkx(graph.to_networkx()).digest == graph.digest
+    graph.draw(tmp_path / "graph.svg")
+    assert (tmp_path / "graph.svg").stat().st_size > 1000
+
+
+def test_loops_that_step_over_tiles_are_tile_loops() -> None:
+    graph = scheduled_graph(vnni().mod)
+    levels = {n.label: n["tile_level"] for n in graph.nodes if n.kind == "loop"}
+    assert levels == {"i": 0, "j_0": 1, "j_1_init": 0, "k_0": 1, "tile_n": 0, "tile_k": 0}
 
 
 def test_vnni_moves_all_of_its_arrays() -> None:
