@@ -43,5 +43,7 @@ toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
 html_title = f"gnnperf {release}"
+html_static_path = ["static"]
+html_css_files = ["wide.css"]
 html_copy_source = False
 html_show_copyright = False

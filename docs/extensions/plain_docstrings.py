@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 
 CODE = re.compile(r"(\w?)`+([^`]+)`+(\w?)")
 MARKUP = re.compile(r"[*|]|(?<=\w)_(?!\w)")
-ITEM = re.compile(r"(\w+(?:, \w+)*): ")
+ITEM = re.compile(r"(?:^|(?<=[.;:)] ))(\w+(?:, \w+)*): ")
 SECTIONS = ("Args:", "Returns:", "Raises:", "Yields:", "References:", "Relations:")
 """Headings whose indented text is no code; napoleon reads them."""
 VALUES = ("property", "attribute", "data")
@@ -56,17 +56,16 @@ def paragraphs(lines: list[str]) -> Iterator[list[str]]:
 
 
 def listed(lines: list[str], names: Collection[str]) -> list[str]:
-    """Lines that begin with one of `names` as items; what is before the first and between them is kept."""
-    result: list[str] = []
-    inside = False
-    for line in lines:
-        found = ITEM.match(line)
-        if found and set(found[1].split(", ")) <= set(names):
-            result += ["", f"* `{found[1].replace(', ', '`, `')}`: {line[found.end() :]}"]
-            inside = True
-        else:
-            result.append(f"  {line}" if inside else line)
-    return result
+    """Sentences that begin with one of `names` and a colon as items, after what is before the first."""
+    text = " ".join(lines)
+    starts = [found for found in ITEM.finditer(text) if set(found[1].split(", ")) <= set(names)]
+    if not starts:
+        return lines
+    ends = [found.start() for found in starts[1:]] + [len(text)]
+    items = [text[: starts[0].start()].strip(), ""]
+    for found, end in zip(starts, ends, strict=True):
+        items.append(f"* `{found[1].replace(', ', '`, `')}`: {text[found.end() : end].strip()}")
+    return items
 
 
 def escape(text: str) -> str:
