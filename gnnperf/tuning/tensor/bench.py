@@ -82,7 +82,11 @@ class Bench:
         """Verify and time scheduled modules. best_s: the best runtime known, for the cutoff."""
         import tvm
 
-        self._client.send(([tvm.ir.save_json(module) for module in modules], best_s))
+        return self.measure_texts([tvm.ir.save_json(module) for module in modules], best_s)
+
+    def measure_texts(self, texts: Sequence[str], best_s: float = float("inf")) -> list[Outcome]:
+        """The same, of modules as `tvm.ir.save_json` writes them."""
+        self._client.send((texts, best_s))
         found: list[Outcome] = self._answer()
         return found
 

@@ -23,13 +23,11 @@ class Space:
 
         self.module = module
         if workload.kind.endswith("_int8") and workload.params.get("layout") != "plain" and has_vnni():
-            self.generator = _vnni_generator()
+            self.generator = vnni_generator()
         elif workload.kind in ("elementwise", "transpose"):
-            self.generator = _spatial_generator()
+            self.generator = spatial_generator()
         else:
-            self.generator = ms.space_generator.PostOrderApply(
-                sch_rules="llvm", postprocs="llvm", mutator_probs="llvm"
-            )
+            self.generator = plain_generator()
         context = ms.TuneContext(mod=module, target=target, space_generator=self.generator, num_threads=1)
         self.generator = context.space_generator
         self.designs = context.generate_design_space()
@@ -64,7 +62,14 @@ class Space:
         return MeasureCandidate(schedule, self.arguments)
 
 
-def _spatial_generator() -> Any:
+def plain_generator() -> Any:
+    """MetaSchedule's own rules for CPUs."""
+    from tvm.s_tir import meta_schedule as ms
+
+    return ms.space_generator.PostOrderApply(sch_rules="llvm", postprocs="llvm", mutator_probs="llvm")
+
+
+def spatial_generator() -> Any:
     """The rules for CPUs, and tiles for what has no reduction, of which MetaSchedule itself tiles nothing."""
     from tvm.ir.utils import derived_object
     from tvm.s_tir import meta_schedule as ms
@@ -111,7 +116,7 @@ def _spatial_generator() -> Any:
     )
 
 
-def _vnni_generator() -> Any:
+def vnni_generator() -> Any:
     """The rules for CPUs, and tiles that end in VNNI's dot product of 16 x 4 bytes. Without vectorized
     copies: those of packed weights fail in TVM's `vectorize_loop`."""
     from tvm.s_tir import meta_schedule as ms

@@ -1,0 +1,172 @@
+"""Schedules of one module compiled and verified together, then timed in turn: a process of their own.
+
+They share TVM's threads and their inputs, so that what is left between them is the schedule. The process
+waits for its next turn without using a processor.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, NoReturn
+
+from gnnperf.devices import MachineLock
+from gnnperf.errors import MeasureError
+from gnnperf.measure import Measurement
+from gnnperf.measure.confine import available_threads, die_with_parent, limit_memory, prefer_this_process
+from gnnperf.measure.statistics import relative_half_width
+from gnnperf.tuning.tensor.batch import last_line, silence
+from gnnperf.tuning.tensor.kernel import Build, Kernel
+from gnnperf.tuning.tensor.outcome import BenchLimits, Outcome
+from gnnperf.tuning.tensor.problem import Problem
+
+_PATIENCE_S = 120.0
+"""For one turn, and for compiling and verifying one schedule: they have been run before."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long players are timed. rounds: of turns, at least. budget_s: wall time, after which no round
+    begins that need not; three must do where a round takes seconds. target: relative half-width of the
+    interval of every median at which timing stops."""
+
+    rounds: int = 6
+    budget_s: float = 2.0
+    target: float = 0.01
+
+
+def in_turns(players: Mapping[str, Callable[[], float]], pace: Pace) -> dict[str, Measurement]:
+    """Time players interleaved, in an order that is turned round in every round. Takes the machine's lock.
+
+    players: each gives the seconds of a run of its own, whenever it is called.
+    """
+    samples: dict[str, list[float]] = {name: [] for name in players}
+    with MachineLock():
+        started, rounds = time.monotonic(), 0
+        while players:
+            for name in list(players)[:: 1 if rounds % 2 == 0 else -1]:
+                samples[name].append(players[name]())
+            rounds += 1
+            spent_s = time.monotonic() - started
+            if rounds < (pace.rounds if spent_s < 5 * pace.budget_s else 3):
+                continue
+            known = all(relative_half_width(found) <= pace.target for found in samples.values())
+            if known or spent_s > pace.budget_s:
+                break
+    return {name: Measurement.from_samples(found) for name, found in samples.items()}
+
+
+class Turns:
+    """Player 0 is the unscheduled module, the others are schedules of it. Start it before this process uses
+    threads: it forks.
+
+    Attributes:
+        outcomes: of every player, "ok" where it computed what it should.
+    """
+
+    def __init__(
+        self, module: Any, texts: Sequence[str], target: Any, limits: BenchLimits, build: Build, seed: int
+    ) -> None:
+        """texts: modules as `tvm.ir.save_json` writes them. Raises MeasureError where the process ends."""
+        self._client, theirs = Pipe()
+        parent, self._pid = os.getpid(), os.fork()
+        if self._pid == 0:
+            self._client.close()
+            _Players(theirs, limits).serve(parent, module, texts, target, build, seed)
+        theirs.close()
+        try:
+            self.outcomes: list[Outcome] = [self._receive() for _ in range(1 + len(texts))]
+        except BaseException:
+            self.close()
+            raise
+
+    def turn(self, player: int) -> float:
+        """Seconds of a run. Raises MeasureError."""
+        self._client.send(player)
+        return float(self._receive())
+
+    def close(self) -> None:
+        self._client.close()
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+
+    def _receive(self) -> Any:
+        if not select.select([self._client], [], [], _PATIENCE_S)[0]:
+            raise MeasureError(f"a schedule that was measured before took longer than {_PATIENCE_S:g} s")
+        try:
+            answer = self._client.recv()
+        except (EOFError, OSError):
+            raise MeasureError("a schedule that was measured before killed its process") from None
+        if isinstance(answer, MeasureError):
+            raise answer
+        return answer
+
+
+class _Players:
+    """The other side."""
+
+    def __init__(self, client: Connection, limits: BenchLimits) -> None:
+        self.client, self.limits = client, limits
+
+    def serve(
+        self, parent: int, module: Any, texts: Sequence[str], target: Any, build: Build, seed: int
+    ) -> NoReturn:
+        try:
+            die_with_parent(parent)
+            signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+            silence()
+            problem = Problem.random(module, seed)
+            kernels = [None, *(self._built(text, target, build) for text in texts)]
+            limit_memory(self.limits.memory_bytes, available_threads())
+            self._verify_and_time(problem, module, target, build, kernels)
+        except (EOFError, OSError):
+            pass
+        except Exception as error:
+            with suppress(OSError):
+                self.client.send(MeasureError(last_line(error)))
+        finally:
+            os._exit(0)
+
+    def _verify_and_time(
+        self, problem: Problem, module: Any, target: Any, build: Build, kernels: list[Kernel | Outcome | None]
+    ) -> None:
+        with MachineLock():
+            prefer_this_process()
+            kernels[0] = problem.solve(module, target, build)
+            length = problem.tolerated_length()
+            arguments = problem.arguments()
+            for kernel in kernels:
+                self.client.send(self._verified(kernel, problem, arguments, length))
+        while True:
+            chosen: Any = kernels[self.client.recv()]
+            self.client.send(chosen.times_s(arguments, 1, self.limits.sample_s)[0])
+
+    def _built(self, text: str, target: Any, build: Build) -> Kernel | Outcome:
+        import tvm
+
+        try:
+            return build(tvm.ir.load_json(text), target)
+        except Exception as error:
+            return Outcome("build_error", detail=last_line(error))
+
+    def _verified(
+        self, kernel: Kernel | Outcome | None, problem: Problem, arguments: list[Any], length: int
+    ) -> Outcome:
+        if isinstance(kernel, Outcome):
+            return kernel
+        assert kernel is not None
+        arguments = [*arguments[:-1], problem.output()]
+        try:
+            kernel.run(arguments)
+        except Exception as error:
+            return Outcome("run_error", detail=last_line(error))
+        fault = problem.fault(arguments[-1].numpy(), length)
+        return Outcome("wrong_result", detail=fault[:300]) if fault else Outcome("ok")
