@@ -17,3 +17,8 @@ def shipped(folder: str) -> Path:
 def shipped_bundle() -> Path:
     """The bundle for loop nests: encoder, retrieval head, calibration and schedule store."""
     return shipped("checkpoints/loop-nests")
+
+
+def shipped_tensor_bundle() -> Path:
+    """The bundle for tensor programs: cost model and schedule store."""
+    return shipped("checkpoints/tensor-programs")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,14 @@ import click
 
 from gnnperf.cli.options import checkpoint_option, kernel_options
 from gnnperf.cli.output import Report, Verb, to_json
+from gnnperf.errors import GnnperfError
+from gnnperf.shipped import shipped_tensor_bundle
 
 if TYPE_CHECKING:
+    from gnnperf.frontends.dace import DaceKernel
     from gnnperf.nn import Bundle
     from gnnperf.retrieval.report import Retrieval
+    from gnnperf.retrieval.transfer import Options
     from gnnperf.store import Store
 
 
@@ -32,7 +38,8 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
 )
 @click.option(
     "--baseline", type=click.Choice(["auto", "simplify"]), default="auto", show_default=True,
-    help="What to beat: DaCe's auto_optimize, or the plain program.",
+    help="What to beat: DaCe's auto_optimize, or the plain program. Of a TVM kernel it is what TVM's default "
+    "pipeline makes of it.",
 )  # fmt: skip
 @click.option(
     "--budget", metavar="SECONDS", type=float, callback=_seconds,
@@ -42,7 +49,8 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
 @click.option("--explain", is_flag=True, help="Show the neighbours, and what was tried and refused, and why.")
 @click.option(
     "--output", "-o", type=click.Path(path_type=Path), metavar="DIR",
-    help="Write the tuned SDFG, a compiled library, a script that runs it, and the report.",
+    help="Write the tuned SDFG (or TVMScript and traces), a compiled library, a script that runs it, and the "
+    "report.",
 )  # fmt: skip
 @click.option(
     "--store", "store_location", metavar="DIR|URI",
@@ -69,27 +77,22 @@ def retrieve(
 ) -> Report:  # fmt: skip
     """Make a kernel faster with the schedules of kernels like it.
 
-    KERNEL is path/to/file.py:name (a @dace.program) or an .sdfg/.sdfgz file. Every loop nest is looked up in
-    the schedule store; the k best candidates are compiled, verified against the plain program and timed
-    beside the baseline; winners are put back and the whole kernel is verified and timed. The result is
-    never slower than the baseline: what does not win beyond noise is not kept.
+    KERNEL is path/to/file.py:name (a @dace.program, or a TVM PrimFunc, IRModule or list of TE tensors, or a
+    function that returns one of these), an .sdfg/.sdfgz file, a saved TVM module (.json) or a torch exported
+    program (.pt2). Every loop nest, or every task of a TVM kernel, is looked up in the schedule store; the k
+    best candidates are compiled, verified against the plain program and timed beside the baseline; winners
+    are put back and the whole kernel is verified and timed. The result is never slower than the baseline:
+    what does not win beyond noise is not kept.
     """
     started = time.monotonic()
     if gpu is not None:
         from gnnperf.cli.configurations import retrieve_configurations
 
-        given = ctx.get_parameter_source("checkpoint") is not click.core.ParameterSource.DEFAULT
-        return retrieve_configurations(kernel, gpu, k, symbols, data, checkpoint if given else None, output)
-    from gnnperf.devices import describe_host
-    from gnnperf.errors import GnnperfError, InputError
-    from gnnperf.frontends.dace import load_kernel
-    from gnnperf.measure import Compiler, Runner
-    from gnnperf.nn import load_bundle
-    from gnnperf.retrieval.neighbours import Calibration
-    from gnnperf.retrieval.output import baseline_sdfg, check_output, write_output
-    from gnnperf.retrieval.records import remember
-    from gnnperf.retrieval.transfer import Options, Transfer
-    from gnnperf.store import Store
+        own_bundle = None if _is_default(ctx, "checkpoint") else checkpoint
+        return retrieve_configurations(kernel, gpu, k, symbols, data, own_bundle, output)
+    from gnnperf.errors import InputError
+    from gnnperf.frontends.tvm import is_tvm_kernel
+    from gnnperf.retrieval.folder import check_output
 
     if output is not None:
         if model_only:
@@ -97,35 +100,81 @@ def retrieve(
         if output.is_file():
             raise InputError(f"--output: expected a folder, but '{output}' is a file; choose another")
         check_output(output)
-    loaded = load_kernel(kernel, symbols, inputs, seed)
+    if is_tvm_kernel(kernel):
+        from gnnperf.cli.tensor import retrieve_tensor
+
+        _refuse(ctx, "inputs", "seed", "baseline")
+        if _is_default(ctx, "checkpoint"):
+            checkpoint = shipped_tensor_bundle()
+        own = partial(_own_store, store_location, no_store)
+        result, failure = retrieve_tensor(
+            kernel, symbols, checkpoint, k, budget, model_only, output, own, started
+        )
+    else:
+        from gnnperf.frontends.dace import load_kernel
+        from gnnperf.retrieval.transfer import Options
+
+        loaded = load_kernel(kernel, symbols, inputs, seed)
+        options = Options(k=k, baseline=baseline, budget_s=budget, model_only=model_only)
+        own = partial(_own_store, store_location, no_store)
+        result, failure = _retrieve_nests(loaded, options, checkpoint, output, own, started)
+    return Report(result.to_dict(), _view(result, explain), failure)
+
+
+def _retrieve_nests(
+    kernel: DaceKernel, options: Options, checkpoint: Path, output: Path | None,
+    own: Callable[[Bundle], Store | None], started: float,
+) -> tuple[Retrieval, GnnperfError | None]:  # fmt: skip
+    """Retrieve recipes for the nests of a DaCe kernel: the answer, and what went wrong in writing it."""
+    from gnnperf.devices import describe_host
+    from gnnperf.measure import Compiler, Runner
+    from gnnperf.nn import load_bundle
+    from gnnperf.retrieval.neighbours import Calibration
+    from gnnperf.retrieval.output import baseline_sdfg, write_output
+    from gnnperf.retrieval.records import remember
+    from gnnperf.retrieval.transfer import Transfer
+    from gnnperf.store import Store
+
     bundle = load_bundle(checkpoint)
     released = Store.open(checkpoint / "store")
-    own = _own_store(store_location, no_store, bundle)
+    mine = own(bundle)
     transfer = Transfer(
-        loaded,
+        kernel,
         bundle,
-        [released] if own is None else [released, own],
+        [released] if mine is None else [released, mine],
         describe_host(),
         Calibration.load(checkpoint),
-        Options(k=k, baseline=baseline, budget_s=budget, model_only=model_only),
+        options,
         notify=lambda text: click.echo(f"gnnperf: {text}", err=True),
         started=started,
     )
     with Compiler() as compiler, Runner() as runner:
         result, tuned, queries = transfer.run(compiler, runner)
-        if own is not None and not model_only:
+        if mine is not None and not options.model_only:
             try:
-                remember(own, queries, loaded.name, bundle, transfer.device)
+                remember(mine, queries, kernel.name, bundle, transfer.device)
             except GnnperfError as error:  # the answer is worth more than the memory of it
                 click.echo(f"gnnperf: nothing was remembered: {error}", err=True)
-        failure = None
         if output is not None:
             try:
-                best = tuned if tuned is not None else baseline_sdfg(loaded, result.baseline_name)
-                write_output(output, loaded, best, to_json(result.to_dict()), compiler)
+                best = tuned if tuned is not None else baseline_sdfg(kernel, result.baseline_name)
+                write_output(output, kernel, best, to_json(result.to_dict()), compiler)
             except GnnperfError as error:
-                failure = error
-    return Report(result.to_dict(), _view(result, explain), failure)
+                return result, error
+    return result, None
+
+
+def _is_default(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT
+
+
+def _refuse(ctx: click.Context, *names: str) -> None:
+    """InputError where an option was given that means nothing for a TVM kernel."""
+    from gnnperf.errors import InputError
+
+    given = next((name for name in names if not _is_default(ctx, name)), None)
+    if given is not None:
+        raise InputError(f"--{given}: a TVM kernel takes none: expected no such option; leave it out")
 
 
 def _own_store(location: str | None, no_store: bool, bundle: Bundle) -> Store | None:

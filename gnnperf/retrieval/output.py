@@ -16,24 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from gnnperf.errors import GnnperfError, InputError
+from gnnperf.errors import GnnperfError
 from gnnperf.frontends.dace import DaceKernel, auto_optimised, dace_source
 from gnnperf.measure import Compiler, Library
+from gnnperf.retrieval.folder import LIBRARY, REPORT, SCRIPT
 from gnnperf.schedules.library_calls import libraries
 
-SDFG, LIBRARY, SCRIPT, REPORT = "kernel.sdfgz", "libkernel.so", "run.py", "report.json"
-
-
-def check_output(folder: Path) -> None:
-    """Refuse early, before minutes of work: InputError where the folder cannot be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise InputError(
-            f"--output: expected a folder that can be written, got {folder}: {error.strerror}; choose another"
-        ) from None
+SDFG = "kernel.sdfgz"
 
 
 def baseline_sdfg(kernel: DaceKernel, name: str) -> Any:

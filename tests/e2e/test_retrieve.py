@@ -11,7 +11,8 @@ from e2e.conftest import KERNELS, Finished, Shell
 
 from gnnperf.errors import InputError
 from gnnperf.measure.measurement import STATUSES
-from gnnperf.retrieval.output import LIBRARY, REPORT, SCRIPT, SDFG
+from gnnperf.retrieval.folder import LIBRARY, REPORT, SCRIPT
+from gnnperf.retrieval.output import SDFG
 from gnnperf.schedules import Recipe
 
 SIZES = ("--set", "N=64", "--set", "M=48", "--set", "K=80")

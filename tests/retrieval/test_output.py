@@ -14,7 +14,8 @@ import pytest
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.frontends.dace import DaceKernel, load_kernel, splice
 from gnnperf.measure import Compiler
-from gnnperf.retrieval.output import LIBRARY, REPORT, SCRIPT, SDFG, baseline_sdfg, check_output, write_output
+from gnnperf.retrieval.folder import LIBRARY, REPORT, SCRIPT, check_output
+from gnnperf.retrieval.output import SDFG, baseline_sdfg, write_output
 from gnnperf.schedules import Recipe, apply, emit
 
 KERNEL = """

@@ -14,7 +14,8 @@ import pytest
 
 from gnnperf.frontends.dace import DaceKernel, dace_source, load_kernel, splice
 from gnnperf.measure import Compiler, Limits, Runner, Source
-from gnnperf.retrieval.output import LIBRARY, REPORT, SCRIPT, SDFG, write_output
+from gnnperf.retrieval.folder import LIBRARY, REPORT, SCRIPT
+from gnnperf.retrieval.output import SDFG, write_output
 from gnnperf.schedules import DEFAULTS, CppFunction, apply, emit
 from gnnperf.schedules.library_calls import openblas
 

@@ -52,7 +52,7 @@ def case_spmm(
     from gnnperf.errors import InputError
     from gnnperf.evaluation.cases import Effort, Released, RowLog
     from gnnperf.evaluation.spmm import describe_setup, find_mkl, grid, run_product, scattered, summarise
-    from gnnperf.retrieval.output import check_output
+    from gnnperf.retrieval.folder import check_output
 
     find_mkl()
     products = grid(quick and match is None)

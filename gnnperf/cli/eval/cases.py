@@ -59,7 +59,7 @@ def run_suite(
     """Run a suite (or the one of that name), kernel by kernel. What went wrong is in the table, and makes
     the exit code 1."""
     from gnnperf.evaluation.cases import SUITES, Effort, Released, RowLog, describe_setup, run_case, summarise
-    from gnnperf.retrieval.output import check_output
+    from gnnperf.retrieval.folder import check_output
 
     suite = SUITES[which] if isinstance(which, str) else which
     cases = suite.cases(kernels)

@@ -42,7 +42,7 @@ def gpu_operators(data: Path, fit_on: str, seeds: int, workers: int, output: Pat
     models, seeds_mape the mean of theirs. Linear rows of P4 are left out: they are inconsistent.
     """
     from gnnperf.evaluation.gpu.operators import OperatorSettings, evaluate_operators
-    from gnnperf.retrieval.output import check_output
+    from gnnperf.retrieval.folder import check_output
 
     if output is not None:
         check_output(output)

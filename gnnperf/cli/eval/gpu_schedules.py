@@ -32,7 +32,7 @@ def gpu_schedules(data: Path | None, seeds: int, quick: bool, output: Path | Non
     from gnnperf.evaluation.gpu_schedules import StudySettings, evaluate_gpu_schedules, summarise
     from gnnperf.evaluation.gpu_schedules.plot import plot_efficiency, plot_errors
     from gnnperf.evaluation.gpu_schedules.study import GPU, tasks
-    from gnnperf.retrieval.output import check_output
+    from gnnperf.retrieval.folder import check_output
     from gnnperf.training.demand import FitSettings
     from gnnperf.training.gpu_tables import data_path, load_tables
 

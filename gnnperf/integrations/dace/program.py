@@ -21,7 +21,7 @@ from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
 from gnnperf.frontends.dace.source import parse_program
 from gnnperf.integrations.dace.tuning import LOG, Tuning
-from gnnperf.retrieval.output import REPORT, SCRIPT
+from gnnperf.retrieval.folder import REPORT, SCRIPT
 
 Call = Callable[..., Any]
 RETURN = "__return"

@@ -1,0 +1,17 @@
+"""Retrieval for TVM kernels: traces of like workloads, transferred, ranked by the cost model, measured."""
+
+from gnnperf.retrieval.tensor.candidates import CostModel, TraceCandidate, propose, ranked
+from gnnperf.retrieval.tensor.query import TaskQuery
+from gnnperf.retrieval.tensor.release import fill_store
+from gnnperf.retrieval.tensor.transfer import TensorOptions, TensorTransfer
+
+__all__ = [
+    "CostModel",
+    "TaskQuery",
+    "TensorOptions",
+    "TensorTransfer",
+    "TraceCandidate",
+    "fill_store",
+    "propose",
+    "ranked",
+]

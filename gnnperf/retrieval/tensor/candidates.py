@@ -1,0 +1,149 @@
+"""From neighbours to candidates: their traces, transferred to a task, in order of promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.tvm import TraceDocument, TvmTask, scheduled_graph, trace_document, transfer
+from gnnperf.frontends.tvm.sketches import anchor_tiles, sketch_of
+from gnnperf.frontends.user_files import first_line
+from gnnperf.graph import ProgramGraph
+from gnnperf.retrieval.tensor.contexts import context_of
+from gnnperf.store import Neighbour, Record
+
+KIND = "trace"
+"""Of the store's schedules that this package reads and writes."""
+TRACES, PROPOSALS = 4, 3
+"""Traces taken from a neighbour, its fastest first; proposals for each."""
+POOL = 96
+"""Candidates that are enough to choose from."""
+
+
+class CostModel(Protocol):
+    """What ranks scheduled graphs of one task."""
+
+    def score(self, graphs: Sequence[ProgramGraph]) -> NDArray[np.float32]:
+        """f32[n], the most promising the highest."""
+
+
+@dataclass(frozen=True)
+class TraceCandidate:
+    """A schedule to try. schedule: a `tvm.s_tir.Schedule` of the task's module. policy: how its tiles were
+    decided. turn: its place in an order by neighbours alone: the nearest ones' fastest traces first, in their
+    most faithful form."""
+
+    schedule: Any
+    document: TraceDocument
+    graph: ProgramGraph
+    policy: str
+    neighbour: str
+    neighbour_kernel: str
+    distance: float
+    turn: int
+    score: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return f"{describe(self.document)} ({self.policy})"
+
+
+@dataclass
+class Pool:
+    """candidates: all different. refused: why a neighbour's traces do not fit, by the neighbour's kernel."""
+
+    candidates: list[TraceCandidate]
+    refused: dict[str, str]
+
+
+def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: int = POOL) -> Pool:
+    """The neighbours' traces, nearest first, transferred to a task until there are `pool` candidates."""
+    import tvm_ffi
+
+    context = context_of(task.module, target)
+    found, seen = Pool([], {}), set[int]()
+    for near, neighbour in enumerate(neighbours):
+        if len(found.candidates) >= pool:
+            break
+        for rank, record in enumerate(best_traces(neighbour.records)):
+            try:
+                document = TraceDocument.from_json(record.schedule)
+                proposals = transfer(document, context, PROPOSALS)
+            except Exception as reason:  # NotApplicable, or what TVM raises: anything
+                found.refused.setdefault(neighbour.nest.kernel, first_line(reason))
+                continue
+            for variant, proposal in enumerate(proposals):
+                key = int(tvm_ffi.structural_hash(proposal.schedule.mod))
+                if key in seen:
+                    continue
+                seen.add(key)
+                try:
+                    graph = scheduled_graph(proposal.schedule.mod, task.name)
+                except UnsupportedConstruct as reason:
+                    found.refused.setdefault(neighbour.nest.kernel, str(reason))
+                    continue
+                found.candidates.append(
+                    TraceCandidate(
+                        schedule=proposal.schedule,
+                        document=trace_document(proposal.schedule, task.module, target),
+                        graph=graph,
+                        policy=proposal.policy,
+                        neighbour=neighbour.nest.digest,
+                        neighbour_kernel=neighbour.nest.kernel,
+                        distance=neighbour.distance,
+                        turn=near + rank + len(neighbours) * variant,
+                    )
+                )
+    return found
+
+
+def best_traces(records: Sequence[Record], count: int = TRACES) -> Iterator[Record]:
+    """The fastest traces that were measured right, each once."""
+    good = [r for r in records if r.schedule_kind == KIND and r.status == "ok" and r.runtime_s is not None]
+    seen: set[str] = set()
+    for record in sorted(good, key=lambda r: r.runtime_s or 0.0):
+        if len(seen) == count:
+            return
+        if record.schedule not in seen:
+            seen.add(record.schedule)
+            yield record
+
+
+def ranked(candidates: Sequence[TraceCandidate], model: CostModel) -> list[TraceCandidate]:
+    """In the order to try them: as the cost model says; what it cannot tell apart, as the neighbours do."""
+    if not candidates:
+        return []
+    scores = model.score([c.graph for c in candidates])
+    scored = [replace(c, score=float(s)) for c, s in zip(candidates, scores, strict=True)]
+    return sorted(scored, key=lambda c: (-c.score, c.turn))
+
+
+def describe(document: TraceDocument) -> str:
+    """Tiles of the loops around the anchor and how far is unrolled, in a few words."""
+    sketch = sketch_of(document)
+    tiles = " ".join("x".join(map(str, t.factors)) for t in anchor_tiles(document))
+    words = [sketch.structure or ("tiles" if tiles else "loops fused"), tiles]
+    if sketch.factored:
+        words.append("reduction split")
+    if sketch.write_level is not None:
+        words.append(f"written at level {sketch.write_level}")
+    unrolled = _unrolled(document)
+    if unrolled:
+        words.append(f"unrolled up to {unrolled}")
+    return " ".join(filter(None, words))
+
+
+def _unrolled(document: TraceDocument) -> int:
+    values: dict[str, int] = {}
+    for position, (kind, inputs, attributes, outputs) in enumerate(document.instructions):
+        if kind == "SampleCategorical" and position in document.decisions:
+            values[outputs[0]] = int(attributes[0][document.decisions[position]])
+        elif kind == "Annotate" and attributes[0].startswith("meta_schedule.unroll"):
+            return values.get(inputs[1], 0) if isinstance(inputs[1], str) else int(inputs[1])
+    return 0

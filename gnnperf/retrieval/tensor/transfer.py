@@ -1,0 +1,239 @@
+"""The main job on TVM kernels: retrieve traces for every task of a kernel, measure them, keep what wins.
+
+tasks -> graphs -> embed -> nearest workloads -> their traces -> transfer to the task -> scheduled graphs ->
+rank by the cost model -> verify and measure the first few -> time the best in turn with the unscheduled
+function -> keep what is faster beyond noise (design, section 6).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from gnnperf.devices import DeviceSpec
+from gnnperf.errors import MeasureError
+from gnnperf.frontends.tvm import TvmTask
+from gnnperf.measure import Measurement
+from gnnperf.nn import Bundle
+from gnnperf.retrieval.neighbours import nearest
+from gnnperf.retrieval.report import Retrieval, Timing
+from gnnperf.retrieval.tensor.candidates import KIND, CostModel, TraceCandidate, propose, ranked
+from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement, beside
+from gnnperf.store import Neighbour, Store
+from gnnperf.tuning.tensor.collect import BASELINE
+from gnnperf.tuning.tensor.scope import objection
+from gnnperf.tuning.tensor.server import BenchServer
+from gnnperf.tuning.tensor.turns import Pace, in_turns
+
+FINALISTS = 2
+"""Of the candidates that were measured, timed once more in turn with the baseline."""
+ASKED = 4
+"""Times as many neighbours are looked up as are wanted: those without a trace are passed over."""
+
+OUT_OF_TIME = "the time budget ended before this task was tried"
+
+
+@dataclass(frozen=True)
+class TensorOptions:
+    """k: measured candidates per task. neighbours: workloads consulted. budget_s: wall time for measuring
+    candidates, or None. exclude: digests, and families, of workloads that are not consulted."""
+
+    k: int = 3
+    neighbours: int = 16
+    budget_s: float | None = None
+    exclude: frozenset[str] = frozenset()
+    exclude_families: frozenset[str] = frozenset()
+
+
+@dataclass
+class TensorTransfer:
+    """One run of the main job. server: measures the tasks' modules, in their order; None measures nothing.
+
+    model: ranks scheduled graphs. started: `time.monotonic()` when the whole work began.
+    """
+
+    kernel: str
+    tasks: Sequence[TvmTask]
+    target: Any
+    bundle: Bundle
+    model: CostModel
+    stores: Sequence[Store]
+    device: DeviceSpec
+    server: BenchServer | None
+    options: TensorOptions = TensorOptions()
+    notify: Callable[[str], None] = lambda _: None
+    started: float = field(default_factory=time.monotonic)
+    stages_s: dict[str, float] = field(default_factory=dict)
+
+    def run(self) -> tuple[Retrieval, list[TaskQuery]]:
+        """(report, the queries with their measurements)."""
+        self.stages_s["loading"] = time.monotonic() - self.started
+        skipped = {task.name: objection(task) for task in self.tasks}
+        queries = [TaskQuery(task, n) for n, task in enumerate(self.tasks) if skipped[task.name] is None]
+        self.ask(queries)
+        if self.server is not None:
+            self._timed("candidates", partial(self.measure, queries, self.server))
+        return self._report(queries, {name: why for name, why in skipped.items() if why}), queries
+
+    # ------------------------------------------------------------------ asking
+
+    def ask(self, queries: Sequence[TaskQuery]) -> None:
+        """Neighbours and ranked candidates of all tasks."""
+        if not queries:
+            return
+        graphs = self._timed("graphs", lambda: [q.task.graph for q in queries])
+        vectors = self._timed("embedding", lambda: self.bundle.embed(graphs))
+        for query, vector in zip(queries, vectors, strict=True):
+            query.neighbours = self._timed("search", partial(self._nearest, vector))
+            pool = self._timed("transfer", partial(propose, query.task, query.neighbours, self.target))
+            query.candidates = self._timed("ranking", partial(ranked, pool.candidates, self.model))
+            query.refused = pool.refused
+            query.reason = self._doubt(query)
+
+    def _nearest(self, vector: Any) -> list[Neighbour]:
+        options = self.options
+        found = nearest(
+            self.stores, vector, ASKED * options.neighbours, self.bundle.encoder_id, self.device.fingerprint
+        )
+        usable = [
+            n
+            for n in found
+            if n.nest.digest not in options.exclude
+            and n.nest.family not in options.exclude_families
+            and any(r.schedule_kind == KIND and r.status == "ok" for r in n.records)
+        ]
+        return usable[: options.neighbours]
+
+    def _doubt(self, query: TaskQuery) -> str:
+        if not query.neighbours:
+            return f"no TVM schedule was measured on a {self.device.fingerprint} yet; collect some here"
+        if not query.candidates:
+            why = next(iter(query.refused.values()), "there are none")
+            return f"no trace of a neighbour fits: {why}"
+        return ""
+
+    # ------------------------------------------------------------------ measuring
+
+    def measure(self, queries: Sequence[TaskQuery], server: BenchServer) -> None:
+        """Verify and time the first k candidates of every task; pick winners."""
+        deadline = math.inf if self.options.budget_s is None else time.monotonic() + self.options.budget_s
+        for position, query in enumerate(queries, start=1):
+            self.notify(f"task {position} of {len(queries)}: {query.task.name}")
+            try:
+                query.baseline = as_measurement(server.baseline(query.number))
+                if query.reason:
+                    continue
+                if time.monotonic() > deadline:
+                    query.reason = OUT_OF_TIME
+                    continue
+                self._try(query, server)
+            except MeasureError as error:
+                query.reason = f"the task cannot be measured: {error}"
+        spent_s = [(q.baseline.runtime_s or 0.0) * q.task.calls if q.baseline else 0.0 for q in queries]
+        for query, one_s in zip(queries, spent_s, strict=True):
+            query.share = one_s / sum(spent_s) if one_s else None
+
+    def _try(self, query: TaskQuery, server: BenchServer) -> None:
+        assert query.baseline is not None
+        chosen = query.candidates[: self.options.k]
+        best_s = query.baseline.runtime_s or math.inf
+        outcomes = server.measure(query.number, [c.schedule.mod for c in chosen], best_s)
+        query.tried = [
+            (candidate, as_measurement(outcome, query.baseline))
+            for candidate, outcome in zip(chosen, outcomes, strict=True)
+        ]
+        good = sorted((m.runtime_s, n) for n, (_, m) in enumerate(query.tried) if m.runtime_s is not None)
+        finalists = [n for _, n in good[:FINALISTS]]
+        if finalists:
+            self._final(query, finalists, server)
+        if query.winner is None:
+            query.reason = "none of the candidates was faster than the baseline beyond noise"
+
+    def _final(self, query: TaskQuery, finalists: Sequence[int], server: BenchServer) -> None:
+        """The best of the tried, in turn with the unscheduled function."""
+        modules = [query.tried[n][0].schedule.mod for n in finalists]
+        outcomes = server.rehearse(query.number, modules)
+        right = [p for p, outcome in enumerate(outcomes) if outcome.status == "ok"]
+        found = in_turns({str(p): partial(server.turn, p) for p in right}, Pace())
+        server.end_turns()
+        query.baseline = found["0"]
+        for player, n in enumerate(finalists, start=1):
+            candidate, _ = query.tried[n]
+            measured = (
+                beside(found[str(player)], query.baseline)
+                if player in right
+                else Measurement(outcomes[player].status, detail=outcomes[player].detail)
+            )
+            query.tried[n] = candidate, measured
+        query.winner = _winner([query.tried[n] for n in finalists])
+
+    # ------------------------------------------------------------------ reporting
+
+    def _timed(self, stage: str, work: Callable[[], Any]) -> Any:
+        started = time.monotonic()
+        try:
+            return work()
+        finally:
+            self.stages_s[stage] = self.stages_s.get(stage, 0.0) + time.monotonic() - started
+
+    def _report(self, queries: Sequence[TaskQuery], skipped: Mapping[str, str]) -> Retrieval:
+        measured = [q for q in queries if q.timings is not None]
+        baseline = _total([(q.timings[0], q.task.calls) for q in measured if q.timings])
+        tuned = _total([(q.timings[1], q.task.calls) for q in measured if q.timings])
+        won = any(q.winner for q in queries)
+        speedup = baseline.runtime_s / tuned.runtime_s if baseline and tuned else None
+        interval = None
+        if baseline and tuned and won:
+            interval = (
+                baseline.interval_s[0] / tuned.interval_s[1],
+                baseline.interval_s[1] / tuned.interval_s[0],
+            )
+        return Retrieval(
+            kernel=self.kernel,
+            device=self.device.fingerprint,
+            baseline_name=BASELINE,
+            baseline_note="",
+            baseline=baseline,
+            tuned=tuned,
+            speedup=speedup,
+            speedup_interval=interval,
+            verified=bool(measured),
+            kept_baseline=not won,
+            note=self._note(queries, won),
+            candidates_measured=sum(len(q.tried) for q in queries),
+            wall_s=time.monotonic() - self.started,
+            nests=[q.report(self.options.k) for q in queries],
+            skipped=[{"part": name, "reason": reason} for name, reason in skipped.items()],
+            stages_s=dict(self.stages_s),
+        )
+
+    def _note(self, queries: Sequence[TaskQuery], won: bool) -> str:
+        words = []
+        if not queries:
+            words.append("the kernel has no task that can be tuned")
+        elif self.server is None:
+            words.append("nothing was measured (--model-only)")
+        elif not won:
+            words.append("no schedule was faster than the baseline beyond noise; the baseline is kept")
+        if len(queries) > 1 and self.server is not None:
+            words.append("times are those of each task alone, times its calls, added up")
+        return "; ".join(words)
+
+
+def _winner(
+    tried: Sequence[tuple[TraceCandidate, Measurement]],
+) -> tuple[TraceCandidate, Measurement] | None:
+    good = [pair for pair in tried if pair[1].faster_beyond_noise]
+    return min(good, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
+
+
+def _total(parts: Sequence[tuple[Timing, int]]) -> Timing | None:
+    """Of all tasks, each as often as it is called; the ends of the intervals added up hold the sum."""
+    if not parts:
+        return None
+    low, high = (sum(t.interval_s[end] * calls for t, calls in parts) for end in (0, 1))
+    return Timing(sum(t.runtime_s * calls for t, calls in parts), (low, high))

@@ -1,0 +1,135 @@
+"""`gnnperf retrieve` on TVM kernels: from the command line to the files it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from e2e.conftest import Shell
+from tensor_world import write_checkpoint
+
+from gnnperf.cli.main import run
+from gnnperf.measure.measurement import STATUSES
+
+PRODUCT = """
+from tvm import te
+
+
+def product(m=40, n=96, k=72):
+    a, b = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), name="k")
+    return [a, b, te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")]
+
+
+def broken():
+    raise ValueError("no such size")
+
+
+def number():
+    return 3
+"""
+CHECK = """
+import numpy as np, run
+rng = np.random.default_rng(1)
+a, b = rng.random((40, 72), np.float32), rng.random((72, 96), np.float32)
+c = np.empty((40, 96), np.float32)
+run.call("product", a, b, c)
+assert np.allclose(c, a @ b, rtol=1e-4)
+import kernel
+assert [v.name_hint for v in kernel.Module.functions] == ["product"]
+"""
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoint")
+    write_checkpoint(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def kernels(shell: Shell) -> Path:
+    path = shell.folder / "kernels_tvm.py"
+    path.write_text(PRODUCT)
+    return path
+
+
+def test_a_product_that_is_not_in_the_store(shell: Shell, kernels: Path, checkpoint: Path) -> None:
+    finished = shell.gnnperf(
+        "retrieve", f"{kernels}:product", "--checkpoint", checkpoint, "-k", 4, "--json", "--output", "out"
+    )
+    answer = finished.document
+    assert answer["baseline"]["name"] == "tvm-default" and answer["verified"] is True
+    assert answer["speedup"] >= 1 and answer["candidates_measured"] == 4
+    (nest,) = answer["nests"]
+    assert nest["neighbours"][0]["family"] == "matmul"
+    for rank, candidate in enumerate(nest["candidates"], start=1):
+        assert candidate["rank"] == rank and candidate["status"] in STATUSES
+        assert candidate["schedule"]["kind"] == "trace" and "SSRSRS" in candidate["words"]
+    out = shell.folder / "out"
+    assert json.loads((out / "report.json").read_text()) == answer
+    schedules = json.loads((out / "schedules.json").read_text())
+    assert (nest["accepted"] is not None) == ("product" in schedules)
+    (out / "check.py").write_text(CHECK)
+    checked = shell.python(out / "check.py")
+    assert checked.exit_code == 0, checked.stderr
+    info = shell.gnnperf("store", "info", shell.user_store, "--json").document
+    assert info["records"] == 4 and info["families"] == {"user": 4}
+
+
+def test_ctrl_c(shell: Shell, kernels: Path, checkpoint: Path) -> None:
+    process = shell.start(
+        "retrieve", f"{kernels}:product", "--set", "k=100000", "--checkpoint", checkpoint, "--no-store"
+    )
+    assert process.stderr is not None
+    assert "task 1 of 1" in next(iter(process.stderr))
+    os.killpg(process.pid, signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (130, "")
+    assert stderr == "gnnperf: interrupted; nothing was reported\n"
+    assert shell.processes() == []
+
+
+def test_what_cannot_be_tuned_is_left_as_it_is(
+    kernels: Path,
+    checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    command = ["retrieve", f"{kernels}:product", "--set", "m=0", "--checkpoint", str(checkpoint)]
+    assert run([*command, "--no-store", "--model-only"]) == 0
+    assert "not tuned: product: it has an array without elements" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{file}:broken"], "no such size"),
+        (["{file}:number"], "expected 'number' to be a PrimFunc"),
+        (["{file}:product", "--baseline", "simplify"], "--baseline"),
+        (["{file}:product", "--inputs", "x.py:f"], "--inputs"),
+        (["{folder}/nothing.json"], "there is no file"),
+        (["{folder}/nothing.pt2"], "nothing.pt2"),
+        (["{file}:product", "--checkpoint", "{folder}"], "expected a cost model"),
+    ],
+)
+def test_mistakes(
+    arguments: list[str],
+    said: str,
+    kernels: Path,
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    given = [a.format(file=kernels, folder=tmp_path) for a in arguments]
+    if "--checkpoint" not in given:
+        given += ["--checkpoint", str(checkpoint)]
+    assert run(["retrieve", *given, "--no-store", "--model-only"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and said in err and err.count("\n") == 1

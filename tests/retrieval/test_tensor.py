@@ -1,0 +1,147 @@
+"""From a corpus of TVM schedules to a store, and from its traces to candidates for another workload."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_checkpoint, write_corpus
+
+from gnnperf.devices import describe_host
+from gnnperf.errors import InputError
+from gnnperf.frontends.tvm import TraceDocument, TvmTask, load_tasks
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
+from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.graph import ProgramGraph
+from gnnperf.nn import Bundle, load_bundle
+from gnnperf.retrieval.tensor import TensorOptions, TensorTransfer, fill_store, propose, ranked
+from gnnperf.retrieval.tensor.candidates import best_traces, describe
+from gnnperf.retrieval.tensor.records import remember
+from gnnperf.shipped import shipped_bundle
+from gnnperf.store import Neighbour, Store
+from gnnperf.tuning.tensor.server import BenchServer
+
+NEW = Workload("matmul", {"m": 32, "n": 80, "k": 48})
+
+
+class ByNodes:
+    """A cost model that prefers large graphs."""
+
+    def score(self, graphs: Sequence[ProgramGraph]) -> NDArray[np.float32]:
+        return np.array([len(graph.nodes) for graph in graphs], np.float32)
+
+
+@pytest.fixture(scope="module")
+def bundle() -> Bundle:
+    import_tvm()
+    return load_bundle(shipped_bundle())
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory, bundle: Bundle) -> Store:
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus(folder, (MATMUL, SOFTMAX, HELD_OUT))
+    store = Store.open(folder / "store", create=True)
+    assert fill_store(folder, bundle, store, best=3) == 6
+    return store
+
+
+def neighbours(store: Store, task: TvmTask, bundle: Bundle) -> list[Neighbour]:
+    vector = bundle.embed([task.graph])[0]
+    return store.nearest(vector, 8, bundle.encoder_id, describe_host().fingerprint)
+
+
+def test_the_store_has_the_best_traces_of_what_models_learn_from(store: Store) -> None:
+    info = store.info()
+    assert info.families == {"matmul": 3, "softmax": 3}  # of 4 that were right; none held out
+    task = TvmTask("any", MATMUL.build())
+    records = store.records(task.graph.digest)
+    assert [r.runtime_s for r in records] == pytest.approx([1e-3 / 4, 1e-3 / 3, 1e-3 / 2])
+    assert {r.schedule_kind for r in records} == {"trace"} and {r.baseline for r in records} == {
+        "tvm-default"
+    }
+    assert records[0].speedup == pytest.approx(8)
+    assert TraceDocument.from_json(records[0].schedule).blocks["C"] == "anchor"
+
+
+def test_an_empty_corpus_is_bad_input(tmp_path: Path, bundle: Bundle) -> None:
+    with pytest.raises(InputError, match="expected a corpus of TVM schedules"):
+        fill_store(tmp_path, bundle, Store.open(tmp_path / "store", create=True))
+
+
+def test_traces_of_neighbours_become_different_schedules_of_the_task(store: Store, bundle: Bundle) -> None:
+    task = TvmTask("new", NEW.build())
+    near = neighbours(store, task, bundle)
+    assert [n.nest.family for n in near] == ["matmul", "softmax"]
+    pool = propose(task, near, host_target())
+    assert len({c.document.to_json() for c in pool.candidates}) == len(pool.candidates) >= 3
+    assert {c.neighbour_kernel for c in pool.candidates} == {MATMUL.name}
+    assert list(pool.refused) == [SOFTMAX.name]  # whose traces mean nothing for a product
+    first = ranked(pool.candidates, ByNodes())
+    scores = ByNodes().score([c.graph for c in pool.candidates])
+    assert [c.score for c in first] == sorted(scores.tolist(), reverse=True)
+    assert "SSRSRS" in describe(first[0].document)
+
+
+def test_best_traces_are_the_fastest_each_once(store: Store, bundle: Bundle) -> None:
+    near = neighbours(store, TvmTask("any", MATMUL.build()), bundle)[0]
+    doubled = [*near.records, *near.records]
+    assert [r.runtime_s for r in best_traces(doubled, 2)] == sorted(r.runtime_s or 0 for r in near.records)[
+        :2
+    ]
+
+
+def test_the_whole_way(tmp_path: Path, store: Store, bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retrieve for a kernel of two tasks; what was measured is found by the next."""
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    set_runtime_threads()
+    source = tmp_path / "kernels.py"
+    source.write_text(
+        "import tvm\nfrom gnnperf.frontends.tvm.workloads import Workload\n"
+        "def both():\n"
+        "    product = Workload('matmul', {'m': 32, 'n': 80, 'k': 48}).build()['main']\n"
+        "    rows = Workload('softmax', {'m': 24, 'n': 40}).build()['main']\n"
+        "    return tvm.IRModule({'product': product, 'rows': rows})\n"
+    )
+    tasks = load_tasks(f"{source}:both")
+    own = Store.open(tmp_path / "own", create=True)
+    target = host_target()
+    with BenchServer([task.module for task in tasks], target) as server:
+        transfer = TensorTransfer(
+            "both", tasks, target, bundle, ByNodes(), [store], describe_host(), server, TensorOptions(k=2)
+        )
+        answer, queries = transfer.run()
+    assert [nest.name for nest in answer.nests] == ["both_product", "both_rows"]
+    assert answer.verified and answer.baseline is not None and answer.tuned is not None
+    assert answer.candidates_measured == 4
+    for nest in answer.nests:
+        assert [c.status for c in nest.candidates] == ["ok", "ok"]
+        assert (nest.accepted is None) == (nest.best_s == nest.baseline_s)
+    total_s = sum(q.baseline.runtime_s for q in queries if q.baseline and q.baseline.runtime_s)
+    assert answer.baseline.runtime_s == pytest.approx(total_s)
+    assert answer.tuned.runtime_s <= answer.baseline.runtime_s
+    assert remember(own, queries, "both", bundle, describe_host(), target) == 4
+    again = TensorTransfer("both", tasks, target, bundle, ByNodes(), [own], describe_host(), None)
+    told, _ = again.run()
+    assert told.candidates_measured == 0 and "--model-only" in told.note
+    assert [nest.neighbours[0]["distance"] for nest in told.nests] == pytest.approx([0, 0], abs=1e-5)
+
+
+def test_without_records_it_says_so(tmp_path: Path, bundle: Bundle) -> None:
+    empty = Store.open(tmp_path / "empty", create=True)
+    task = TvmTask("new", NEW.build())
+    transfer = TensorTransfer("new", [task], host_target(), bundle, ByNodes(), [empty], describe_host(), None)
+    (nest,) = transfer.run()[0].nests
+    assert nest.abstained and "no TVM schedule was measured" in nest.reason
+
+
+def test_a_checkpoint_can_be_made(tmp_path: Path) -> None:
+    from gnnperf.nn.tensor import load_tensor_bundle
+
+    write_checkpoint(tmp_path, (MATMUL,))
+    assert len(load_tensor_bundle(tmp_path).score([TvmTask("any", NEW.build()).graph])) == 1
