@@ -96,16 +96,44 @@ def export(location: str, file: Path) -> Report:
 
 @store.command("import", cls=Verb)
 @click.argument("location", metavar="STORE")
-@file_argument
-def import_(location: str, file: Path) -> Report:
+@click.argument("file", metavar="[FILE.jsonl.zst]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--metaschedule", metavar="DIR", type=click.Path(path_type=Path),
+    help="Instead of a file: a folder with database_workload.json and database_tuning_record.json of TVM's "
+    "MetaSchedule. Records of other processors than this are kept, for them; those of GPUs are left out.",
+)  # fmt: skip
+@click.option(
+    "--best", default=8, show_default=True, type=click.IntRange(1),
+    help="With --metaschedule: traces added of each workload, the fastest.",
+)  # fmt: skip
+def import_(location: str, file: Path | None, metaschedule: Path | None, best: int) -> Report:
     """Add to STORE what an exported file has and it has not. STORE is made if need be."""
     from gnnperf.errors import InputError
     from gnnperf.store import Store
 
-    if not file.is_file():  # before STORE is made
+    if (file is None) == (metaschedule is None):
+        got = "neither" if file is None else "both"
+        raise InputError(f"expected FILE.jsonl.zst or --metaschedule DIR, got {got}; give one of them")
+    if metaschedule is not None:
+        return _import_metaschedule(location, metaschedule, best)
+    if file is None or not file.is_file():  # before STORE is made
         raise InputError(f"expected a file made by `gnnperf store export`, got {file}, which is no file")
     added = Store.open(location, create=True).import_(file)
     return _report(location, "added", added.nests, added.records)
+
+
+def _import_metaschedule(location: str, folder: Path, best: int) -> Report:
+    from gnnperf.integrations.metaschedule import import_database
+    from gnnperf.nn import load_bundle
+    from gnnperf.shipped import shipped_bundle
+    from gnnperf.store import Store
+
+    bundle = load_bundle(shipped_bundle())
+    added = import_database(folder, lambda: Store.open(location, create=True), bundle, best)
+    report = _report(location, "added", added.nests, added.records)
+    for reason, count in added.left_out.items():
+        click.echo(f"gnnperf: left out {count} tuning records: {reason}", err=True)
+    return Report({**report.document, "left_out": dict(added.left_out)}, report.view)
 
 
 def _report(location: str, done: str, nests: int, records: int) -> Report:

@@ -1,0 +1,211 @@
+"""Databases that MetaSchedule wrote (`tvm.s_tir.meta_schedule.database.JSONDatabase`) into a schedule store.
+
+They name the target that was tuned for, and no machine and no baseline. So the fingerprint is that of a
+processor with the target's instructions, and speedups are relative to the median of what the search measured.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from gnnperf.errors import InputError, UnsupportedConstruct
+from gnnperf.frontends.tvm import TvmTask, document_of_json, roles_of
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.tasks import single
+from gnnperf.frontends.user_files import first_line
+from gnnperf.graph import ProgramGraph
+from gnnperf.measure import median_interval
+from gnnperf.nn import Bundle
+from gnnperf.retrieval.tensor.candidates import KIND
+from gnnperf.retrieval.tensor.release import FRONTEND
+from gnnperf.store import Nest, Record, Store
+
+WORKLOADS, RECORDS = "database_workload.json", "database_tuning_record.json"
+BASELINE = "metaschedule-median"
+"""The median of the schedules that were measured for a workload."""
+FAMILY = "metaschedule"
+FAILED_S = 1e9
+"""From here on, what MetaSchedule writes as a runtime is its mark of a failure."""
+
+_X86 = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"))
+
+
+@dataclass
+class Imported:
+    """nests, records: how many were added. left_out: reasons, and how many tuning records each concerns."""
+
+    nests: int = 0
+    records: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class _Workload:
+    graph: ProgramGraph
+    task: TvmTask
+    tuned: list[tuple[float, Any]] = field(default_factory=list)
+    """(median seconds, tuning record) of what ran."""
+
+
+def import_database(folder: Path, open_store: Callable[[], Store], bundle: Bundle, best: int) -> Imported:
+    """Add the `best` fastest traces of every workload and processor to a store, embedded by the bundle.
+
+    open_store: called once it is known that there is something to add. The same function with other shapes
+    is another workload. Records for targets that are no processors are left out. Raises InputError where the
+    folder is no such database, or nothing in it can be used.
+    """
+    records, created = _read(folder)
+    done = Imported()
+    found: dict[tuple[str, str], _Workload] = {}
+    tasks: dict[int, tuple[TvmTask, ProgramGraph] | str] = {}
+    for record in records:
+        seconds = [float(s) for s in record.run_secs or ()]
+        fingerprint = target_fingerprint(record.target)
+        key = record.workload.__chandle__()
+        if key not in tasks:
+            tasks[key] = _task(record.workload.mod)
+        entry = tasks[key]
+        if isinstance(entry, str):
+            done.left_out[entry] += 1
+        elif fingerprint is None:
+            done.left_out[f"for the target {record.target.kind.name}: expected llvm, a processor"] += 1
+        elif not seconds or statistics.median(seconds) >= FAILED_S:
+            done.left_out["failed when they were measured"] += 1
+        else:
+            task, graph = entry
+            workload = found.setdefault((graph.digest, fingerprint), _Workload(graph, task))
+            workload.tuned.append((statistics.median(seconds), record))
+    if not found:
+        reasons = "; ".join(f"{n} {why}" for why, n in done.left_out.items()) or "it is empty"
+        raise InputError(f"nothing in {folder} can be used: {reasons}")
+    _add(found, open_store(), bundle, best, created, done)
+    return done
+
+
+def _add(
+    found: Mapping[tuple[str, str], _Workload],
+    store: Store,
+    bundle: Bundle,
+    best: int,
+    created: str,
+    done: Imported,
+) -> None:
+    by_digest = {digest: workload for (digest, _), workload in found.items()}
+    names = {digest: _name(workload) for digest, workload in by_digest.items()}
+    store.add_nests(
+        [Nest(digest, names[digest], FAMILY, FRONTEND) for digest in by_digest],
+        [w.graph.to_json() for w in by_digest.values()],
+        bundle.embed([w.graph for w in by_digest.values()]),
+        bundle.encoder_id,
+    )
+    records = [
+        record
+        for (digest, fingerprint), workload in found.items()
+        for record in _records(workload, names[digest], fingerprint, best, created)
+    ]
+    store.add_records(records)
+    done.nests, done.records = len(by_digest), len(records)
+
+
+def target_fingerprint(target: Any) -> str | None:
+    """That of devices which run what was tuned for a target; None for what is no processor."""
+    import tvm
+
+    if target.kind.name != "llvm":
+        return None
+    triple = str(target.attrs.get("mtriple", "")) or str(
+        tvm.get_global_func("target.llvm_get_system_triple")()
+    )
+    if triple.startswith("aarch64"):
+        return f"cpu/aarch64/{'sve' if target.attrs.get('feature.has_sve') else 'neon'}"
+    if not triple.startswith("x86_64"):
+        return None
+    has = tvm.get_global_func("target.target_has_feature")
+    return f"cpu/x86_64/{next((isa for flag, isa in _X86 if has(flag, target)), 'sse2')}"
+
+
+def _read(folder: Path) -> tuple[Sequence[Any], str]:
+    """(tuning records, when the last of them was written)."""
+    import_tvm()
+    from tvm.s_tir.meta_schedule.database import JSONDatabase
+
+    paths = [folder / WORKLOADS, folder / RECORDS]
+    if missing := [path for path in paths if not path.is_file()]:
+        raise InputError(
+            f"expected a folder with {WORKLOADS} and {RECORDS}, as MetaSchedule writes them; "
+            f"there is no {missing[0]}"
+        )
+    try:
+        records = JSONDatabase(*map(str, paths), allow_missing=False).get_all_tuning_records()
+    except Exception as error:  # TVM raises anything, of damaged files and of those of other versions
+        raise InputError(
+            f"cannot read {folder}: {first_line(error)}; expected a database of apache-tvm "
+            f"{version('apache-tvm')}"
+        ) from None
+    modified = datetime.fromtimestamp(paths[1].stat().st_mtime, UTC)
+    return list(records), modified.isoformat(timespec="microseconds")
+
+
+def _task(module: Any) -> tuple[TvmTask, ProgramGraph] | str:
+    """The task of a workload with its graph; or why it has none."""
+    functions = list(module.functions.values())
+    if len(functions) != 1:
+        return f"of workloads with {len(functions)} functions: expected one"
+    task = TvmTask("workload", single(functions[0]))
+    try:
+        return task, task.graph
+    except UnsupportedConstruct as reason:
+        return f"of workloads with {reason}"
+
+
+def _name(workload: _Workload) -> str:
+    """The block that does most of the work, and the shape of the result."""
+    function = workload.task.function
+    anchor = roles_of(function).names["anchor"]
+    return f"{anchor}-{'x'.join(str(int(n)) for n in function.params[-1].shape)}"
+
+
+def _records(workload: _Workload, name: str, fingerprint: str, best: int, created: str) -> list[Record]:
+    baseline_s = statistics.median(seconds for seconds, _ in workload.tuned)
+    made: dict[str, Record] = {}
+    for position in sorted(range(len(workload.tuned)), key=lambda n: workload.tuned[n][0]):
+        if len(made) == best:
+            break
+        tuned = workload.tuned[position][1]
+        samples = [float(s) for s in tuned.run_secs]
+        runtime_s, low_s, high_s = median_interval(samples)
+        document = document_of_json(
+            tuned.trace.as_json(remove_postproc=False), workload.task.module, tuned.target
+        )
+        made.setdefault(
+            document.to_json(),
+            Record(
+                nest_digest=workload.graph.digest,
+                kernel=name,
+                family=FAMILY,
+                frontend=FRONTEND,
+                device_fingerprint=fingerprint,
+                device_name=str(tuned.target.attrs.get("mcpu", "unknown processor")),
+                baseline=BASELINE,
+                schedule=document.to_json(),
+                schedule_kind=KIND,
+                status="ok",
+                baseline_s=baseline_s,
+                runtime_s=runtime_s,
+                interval_lo_s=low_s,
+                interval_hi_s=high_s,
+                samples=len(samples),
+                speedup=baseline_s / runtime_s,
+                created=created,
+                provenance=json.dumps({"database": "metaschedule", "target": str(tuned.target)}),
+            ),
+        )
+    return list(made.values())

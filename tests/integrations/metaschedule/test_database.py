@@ -1,0 +1,109 @@
+"""Databases of MetaSchedule become records that retrieval finds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gnnperf.devices import describe_host
+from gnnperf.errors import InputError
+from gnnperf.frontends.tvm import TraceDocument, TvmTask
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.target import host_target
+from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.integrations.metaschedule import Imported, import_database
+from gnnperf.integrations.metaschedule.database import target_fingerprint
+from gnnperf.nn import Bundle, load_bundle
+from gnnperf.retrieval.tensor import propose
+from gnnperf.shipped import shipped_bundle
+from gnnperf.store import Store
+from gnnperf.tuning.tensor.spaces import Space
+
+SMALL, LARGE = (Workload("matmul", {"m": m, "n": 48, "k": 32}) for m in (32, 64))
+
+
+@pytest.fixture(scope="module")
+def bundle() -> Bundle:
+    import_tvm()
+    return load_bundle(shipped_bundle())
+
+
+def write_database(folder: Path, entries: Sequence[tuple[Workload, Any, Sequence[float]]]) -> None:
+    """Of random schedules, so many seconds each, for a target each."""
+    from tvm.s_tir.meta_schedule.database import JSONDatabase, TuningRecord
+
+    folder.mkdir(exist_ok=True)
+    database = JSONDatabase(work_dir=str(folder))
+    for seed, (workload, target, seconds) in enumerate(entries):
+        module = workload.build()
+        space = Space(workload, module, host_target())
+        entry = database.commit_workload(module)
+        for candidate, time_s in zip(space.sample(len(seconds), 100 * seed), seconds, strict=True):
+            record = TuningRecord(candidate.sch.trace, entry, [time_s] * 2, target, space.arguments)
+            database.commit_tuning_record(record)
+
+
+def imported(folder: Path, bundle: Bundle, best: int = 8) -> tuple[Store, Imported]:
+    store = Store.open(folder / "store", create=True)
+    return store, import_database(folder, lambda: store, bundle, best)
+
+
+def test_the_same_function_with_other_shapes_is_another_workload(tmp_path: Path, bundle: Bundle) -> None:
+    times = [3e-3, 1e-3, 2e-3, 1e10]  # the last one failed
+    write_database(tmp_path, [(SMALL, host_target(), times), (LARGE, host_target(), times)])
+    store, done = imported(tmp_path, bundle, best=2)
+    assert (done.nests, done.records) == (2, 4)
+    assert done.left_out == {"failed when they were measured": 2}
+    for workload in (SMALL, LARGE):
+        records = store.records(TvmTask("any", workload.build()).graph.digest)
+        assert [r.runtime_s for r in records] == [1e-3, 2e-3]
+        assert [r.speedup for r in records] == [2.0, 1.0]  # over the median of three
+        assert {r.device_fingerprint for r in records} == {describe_host().fingerprint}
+        assert records[0].kernel == f"C-{workload.params['m']}x48"
+        assert TraceDocument.from_json(records[0].schedule).loops == "SSR"
+
+
+def test_its_traces_are_transferred(tmp_path: Path, bundle: Bundle) -> None:
+    write_database(tmp_path, [(SMALL, host_target(), [1e-3, 2e-3])])
+    store, _ = imported(tmp_path, bundle)
+    task = TvmTask("new", LARGE.build())
+    vector = bundle.embed([task.graph])[0]
+    near = store.nearest(vector, 4, bundle.encoder_id, describe_host().fingerprint)
+    assert propose(task, near, host_target()).candidates
+
+
+def test_other_targets_are_kept_apart_or_left_out(tmp_path: Path, bundle: Bundle) -> None:
+    import tvm
+
+    old = tvm.target.Target({"kind": "llvm", "mcpu": "haswell"})
+    gpu = tvm.target.Target({"kind": "cuda", "arch": "sm_80"})
+    write_database(tmp_path, [(SMALL, old, [1e-3]), (LARGE, gpu, [1e-3])])
+    store, done = imported(tmp_path, bundle)
+    assert done.left_out == {"for the target cuda: expected llvm, a processor": 1}
+    assert store.info().devices == {"cpu/x86_64/avx2": 1}
+
+
+def test_targets_have_the_fingerprints_of_machines() -> None:
+    import tvm
+
+    assert target_fingerprint(host_target()) == describe_host().fingerprint
+    arm = tvm.target.Target({"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-n1"})
+    assert target_fingerprint(arm) == "cpu/aarch64/neon"
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "there is no"),
+        ({"database_workload.json": "", "database_tuning_record.json": ""}, "it is empty"),
+        ({"database_workload.json": "[3]\n", "database_tuning_record.json": "x\n"}, "cannot read"),
+    ],
+)
+def test_what_is_no_database(files: dict[str, str], said: str, tmp_path: Path, bundle: Bundle) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=said):
+        import_database(tmp_path, lambda: pytest.fail("a store was made"), bundle, 8)
