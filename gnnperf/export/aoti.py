@@ -44,7 +44,8 @@ def _compiled(function: Function) -> list[Any]:
         for spec in function.inputs
     )
     exported = torch.export.export(module, function.example, dynamic_shapes=(*shapes,))
-    options: dict[str, Any] = {"aot_inductor.package": True}
+    # Scalar constants that are kept as tensors: inductor cannot stack those that it inlines.
+    options: dict[str, Any] = {"aot_inductor.package": True, "always_keep_tensor_constants": True}
     return torch._inductor.aot_compile(exported.module(), function.example, options=options)  # type: ignore
 
 
