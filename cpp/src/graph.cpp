@@ -89,7 +89,8 @@ Field field_of(const Json& document) {
               document.at("required"), {}};
   for (const auto& [word, column] : document.at("choices").items()) {
     int64_t place = column.is_null() ? -1 : column.get<int64_t>();
-    if (place < -1 || place >= static_cast<int64_t>(field.width)) throw Error("a choice lies outside of its field");
+    if (place < -1 || place >= static_cast<int64_t>(field.width))
+      throw Error("a choice lies outside of its field");
     field.choices[word] = place;
   }
   if (field.choices.empty() && field.width != 1) throw Error("a field without choices is not one column wide");
@@ -144,7 +145,8 @@ int64_t end_of(const Json& edge, const char* name, size_t nodes, const std::stri
   int64_t position = -1;
   if (value.is_number_unsigned() && value.get<uint64_t>() < nodes) position = value.get<int64_t>();
   if (position < 0)
-    throw Error(where + ": expected " + name + " to be a node below " + std::to_string(nodes) + ", got " + shown(value));
+    throw Error(where + ": expected " + name + " to be a node below " + std::to_string(nodes) + ", got " +
+                shown(value));
   return position;
 }
 
@@ -208,11 +210,13 @@ void Registry::check(const Json& features, const Fields& known, const std::strin
       throw Error(where + ": expected another kind of value for the field '" + name + "', got " + shown(value));
   }
   for (const auto& [name, field] : known)
-    if (field.required && !features.contains(name)) throw Error(where + ": expected the field '" + name + "', got none");
+    if (field.required && !features.contains(name))
+      throw Error(where + ": expected the field '" + name + "', got none");
 }
 
 Graph Registry::read(const Json& document) const {
-  const Json* version = document.is_object() && document.contains("schema_version") ? &document["schema_version"] : nullptr;
+  const bool has_version = document.is_object() && document.contains("schema_version");
+  const Json* version = has_version ? &document["schema_version"] : nullptr;
   if (!version || !version->is_number_integer() || *version != schema_version)
     throw Error("expected a program graph of schema version " + std::to_string(schema_version) + ", got " +
                 (version ? shown(*version) : "none"));

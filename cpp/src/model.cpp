@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <span>
 
 #include "gnnperf/error.h"
 
@@ -25,6 +26,7 @@ namespace {
 
 constexpr char METADATA[] = "gnnperf.json";  // of the file inside the archive
 constexpr int FORMAT_VERSION = 1;
+constexpr size_t NODES_AT_ONCE = 512;
 
 template <typename T>
 at::Tensor tensor(const std::vector<T>& values, std::vector<int64_t> shape, at::ScalarType type) {
@@ -45,16 +47,20 @@ void expect(const std::string& path, const std::string& name, const Json& got, c
 }
 
 std::string type_name(at::ScalarType type) {
-  return type == at::kLong ? "int64" : type == at::kFloat ? "float32" : type == at::kDouble ? "float64" : "another type";
+  if (type == at::kLong) return "int64";
+  return type == at::kFloat ? "float32" : type == at::kDouble ? "float64" : "another type";
 }
 
 // Compare tensors with what the metadata says of them; names of sizes mean the same throughout a call.
-void check_tensors(const std::string& where, const Tensors& tensors, const Json& specs, std::map<std::string, int64_t>& sizes) {
+void check_tensors(const std::string& where, const Tensors& tensors, const Json& specs,
+                   std::map<std::string, int64_t>& sizes) {
   if (tensors.size() != specs.size())
-    throw Error(where + ": expected " + std::to_string(specs.size()) + " tensors, got " + std::to_string(tensors.size()));
+    throw Error(where + ": expected " + std::to_string(specs.size()) + " tensors, got " +
+                std::to_string(tensors.size()));
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Json& shape = specs[i].at("shape");
-    bool fits = tensors[i].dim() == int64_t(shape.size()) && type_name(tensors[i].scalar_type()) == specs[i].at("dtype");
+    const std::string type = type_name(tensors[i].scalar_type());
+    bool fits = tensors[i].dim() == int64_t(shape.size()) && type == specs[i].at("dtype");
     for (size_t d = 0; fits && d < shape.size(); ++d) {
       if (shape[d].is_number()) {
         fits = tensors[i].size(d) == shape[d].get<int64_t>();
@@ -62,11 +68,11 @@ void check_tensors(const std::string& where, const Tensors& tensors, const Json&
       }
       const std::string text = shape[d];
       const size_t plus = text.find('+');
-      const int64_t more = plus == std::string::npos ? 0 : std::stoll(text.substr(plus + 1));
-      fits = sizes.emplace(text.substr(0, plus), tensors[i].size(d) - more).first->second == tensors[i].size(d) - more;
+      const int64_t size = tensors[i].size(d) - (plus == std::string::npos ? 0 : std::stoll(text.substr(plus + 1)));
+      fits = sizes.emplace(text.substr(0, plus), size).first->second == size;
     }
     if (!fits) {
-      std::string got = type_name(tensors[i].scalar_type()) + "[";
+      std::string got = type + "[";
       for (int64_t d = 0; d < tensors[i].dim(); ++d) got += (d ? "," : "") + std::to_string(tensors[i].size(d));
       throw Error(where + ": " + specs[i].at("name").get<std::string>() + ": expected " +
                   specs[i].at("dtype").get<std::string>() + shape.dump() + ", got " + got + "]");
@@ -88,7 +94,7 @@ double column_of(const Workload& w, const std::string& name, const Json& metadat
       {"m", w.m},         {"n", w.n},                   {"k", w.k},                         {"rows", w.rows},
       {"columns", w.columns}, {"passes", w.passes}};
   auto found = numbers.find(name);
-  if (found == numbers.end()) throw Error("the model wants '" + name + "' of a workload, which this client does not know");
+  if (found == numbers.end()) throw Error("the model wants '" + name + "' of a workload, unknown to this client");
   return found->second;
 }
 
@@ -146,6 +152,47 @@ Tensors call(const std::string& path, const Json& metadata, Backend& backend, co
   return outputs;
 }
 
+// Graphs side by side, as one batch.
+struct Batch {
+  explicit Batch(std::span<const EncodedGraph> graphs) {
+    auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    std::vector<int64_t> targets;
+    for (const auto& graph : graphs) {
+      const int64_t start = ptr.back();
+      append(all.node_kind, graph.node_kind);
+      append(all.node_features, graph.node_features);
+      append(all.edge_kind, graph.edge_kind);
+      append(all.edge_features, graph.edge_features);
+      append(all.graph_features, graph.graph_features);
+      for (int64_t node : graph.edge_source) ends.push_back(node + start);
+      for (int64_t node : graph.edge_target) targets.push_back(node + start);
+      owner.resize(owner.size() + graph.node_kind.size(), int64_t(ptr.size()) - 1);
+      ptr.push_back(start + int64_t(graph.node_kind.size()));
+    }
+    append(ends, targets);
+  }
+
+  // The input of `embed` that metadata describes.
+  at::Tensor input(const Json& spec, const Registry& registry) const {
+    const std::string name = spec.at("name");
+    const int64_t n = ptr.back(), e = int64_t(all.edge_kind.size()), b = int64_t(ptr.size()) - 1;
+    if (name == "node_kind") return tensor(all.node_kind, {n}, at::kLong);
+    if (name == "node_features") return tensor(all.node_features, {n, int64_t(registry.node_width)}, at::kFloat);
+    if (name == "edge_index") return tensor(ends, {2, e}, at::kLong);
+    if (name == "edge_kind") return tensor(all.edge_kind, {e}, at::kLong);
+    if (name == "edge_features") return tensor(all.edge_features, {e, int64_t(registry.edge_width)}, at::kFloat);
+    if (name == "graph_features") return tensor(all.graph_features, {b, int64_t(registry.graph_width)}, at::kFloat);
+    if (name == "ptr") return tensor(ptr, {b + 1}, at::kLong);
+    if (name == "batch") return tensor(owner, {n}, at::kLong);
+    if (name == "profile")  // absent: embeddings that meet in a search are made without
+      return at::full({b, spec.at("shape").at(1).get<int64_t>()}, std::numeric_limits<float>::quiet_NaN());
+    throw Error("embed wants '" + name + "', which this client does not know");
+  }
+
+  EncodedGraph all;
+  std::vector<int64_t> ends, ptr{0}, owner;
+};
+
 void require(const std::string& path, const Model& model, const std::string& function, const char* what) {
   if (!model.has(function)) throw Error(path + ": this model " + what + "; export a checkpoint that does");
 }
@@ -186,45 +233,21 @@ Model::~Model() = default;
 
 std::vector<std::vector<float>> Model::embed(const std::vector<EncodedGraph>& graphs) const {
   require(path_, *this, "embed", "embeds no graphs");
-  if (graphs.empty()) return {};
-  EncodedGraph all;
-  std::vector<int64_t> ptr{0}, batch, ends;
-  auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-  for (const auto& graph : graphs) {
-    const int64_t start = ptr.back();
-    append(all.node_kind, graph.node_kind);
-    append(all.node_features, graph.node_features);
-    append(all.edge_kind, graph.edge_kind);
-    append(all.edge_features, graph.edge_features);
-    append(all.graph_features, graph.graph_features);
-    for (int64_t node : graph.edge_source) all.edge_source.push_back(node + start);
-    for (int64_t node : graph.edge_target) all.edge_target.push_back(node + start);
-    batch.resize(batch.size() + graph.node_kind.size(), int64_t(ptr.size()) - 1);
-    ptr.push_back(start + int64_t(graph.node_kind.size()));
-  }
-  ends = all.edge_source;
-  append(ends, all.edge_target);
-  const int64_t n = ptr.back(), e = int64_t(all.edge_kind.size()), b = int64_t(graphs.size());
-  Tensors inputs;
-  for (const auto& spec : metadata_.at("functions").at("embed").at("inputs")) {
-    const std::string name = spec.at("name");
-    if (name == "node_kind") inputs.push_back(tensor(all.node_kind, {n}, at::kLong));
-    else if (name == "node_features") inputs.push_back(tensor(all.node_features, {n, int64_t(registry_.node_width)}, at::kFloat));
-    else if (name == "edge_index") inputs.push_back(tensor(ends, {2, e}, at::kLong));
-    else if (name == "edge_kind") inputs.push_back(tensor(all.edge_kind, {e}, at::kLong));
-    else if (name == "edge_features") inputs.push_back(tensor(all.edge_features, {e, int64_t(registry_.edge_width)}, at::kFloat));
-    else if (name == "graph_features") inputs.push_back(tensor(all.graph_features, {b, int64_t(registry_.graph_width)}, at::kFloat));
-    else if (name == "ptr") inputs.push_back(tensor(ptr, {b + 1}, at::kLong));
-    else if (name == "batch") inputs.push_back(tensor(batch, {n}, at::kLong));
-    else if (name == "profile")  // absent: embeddings that meet in a search are made without
-      inputs.push_back(at::full({b, spec.at("shape").at(1).get<int64_t>()}, std::numeric_limits<float>::quiet_NaN()));
-    else throw Error(path_ + ": embed wants '" + name + "', which this client does not know");
-  }
-  const auto rows = call(path_, metadata_, *backend_, "embed", inputs)[0].contiguous();
   std::vector<std::vector<float>> result;
-  for (int64_t i = 0; i < b; ++i) {
-    const float* row = rows.data_ptr<float>() + i * rows.size(1);
-    result.emplace_back(row, row + rows.size(1));
+  // As many graphs at once as a cache holds the states of: larger batches are slower.
+  for (size_t from = 0, to = 0; from < graphs.size(); from = to) {
+    size_t nodes = 0;
+    while (to < graphs.size() && (to == from || nodes + graphs[to].node_kind.size() <= NODES_AT_ONCE))
+      nodes += graphs[to++].node_kind.size();
+    const Batch batch(std::span<const EncodedGraph>(graphs).subspan(from, to - from));
+    Tensors inputs;
+    for (const auto& spec : metadata_.at("functions").at("embed").at("inputs"))
+      inputs.push_back(batch.input(spec, registry_));
+    const at::Tensor rows = call(path_, metadata_, *backend_, "embed", inputs)[0].contiguous();
+    for (int64_t i = 0; i < rows.size(0); ++i) {
+      const float* row = rows.data_ptr<float>() + i * rows.size(1);
+      result.emplace_back(row, row + rows.size(1));
+    }
   }
   return result;
 }
