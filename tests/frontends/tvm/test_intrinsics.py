@@ -51,8 +51,8 @@ def moved(graph: ProgramGraph, node: Node) -> Counter[Any]:
 # --------------------------------------------------------------------------- VNNI
 
 
-def vnni() -> Schedule:
-    s = Schedule(functions.packed())
+def vnni(function: Any = None) -> Schedule:
+    s = Schedule(function or functions.packed())
     block = s.get_sblock("C")
     i, j, k = s.get_loops(block)
     j0, j1 = s.split(j, [None, 16])
