@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_checkpoint, write_corpus
+from trace_world import HELD_OUT, MATMUL, SOFTMAX, write_checkpoint, write_corpus
 
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
@@ -83,8 +83,12 @@ def test_traces_of_neighbours_become_different_schedules_of_the_task(store: Stor
     assert {c.neighbour_kernel for c in pool.candidates} == {MATMUL.name}
     assert list(pool.refused) == [SOFTMAX.name]  # whose traces mean nothing for a product
     first = ranked(pool.candidates, ByNodes())
-    scores = ByNodes().score([c.graph for c in pool.candidates])
-    assert [c.score for c in first] == sorted(scores.tolist(), reverse=True)
+    assert sorted(map(id, (c.schedule for c in first))) == sorted(id(c.schedule) for c in pool.candidates)
+    scores = sorted(ByNodes().score([c.graph for c in pool.candidates]).tolist(), reverse=True)
+    assert [c.score for c in first[:2]] == scores[:2]  # the model's
+    assert first[2].turn == min(
+        c.turn for c in pool.candidates if c.turn not in (first[0].turn, first[1].turn)
+    )
     assert "SSRSRS" in describe(first[0].document)
 
 

@@ -23,6 +23,7 @@ from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.report import Retrieval, Timing
 from gnnperf.retrieval.tensor.candidates import KIND, CostModel, TraceCandidate, propose, ranked
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement, beside
+from gnnperf.retrieval.tensor.quiet import quiet
 from gnnperf.store import Neighbour, Store
 from gnnperf.tuning.tensor.collect import BASELINE
 from gnnperf.tuning.tensor.scope import objection
@@ -89,7 +90,8 @@ class TensorTransfer:
         vectors = self._timed("embedding", lambda: self.bundle.embed(graphs))
         for query, vector in zip(queries, vectors, strict=True):
             query.neighbours = self._timed("search", partial(self._nearest, vector))
-            pool = self._timed("transfer", partial(propose, query.task, query.neighbours, self.target))
+            with quiet():
+                pool = self._timed("transfer", partial(propose, query.task, query.neighbours, self.target))
             query.candidates = self._timed("ranking", partial(ranked, pool.candidates, self.model))
             query.refused = pool.refused
             query.reason = self._doubt(query)
