@@ -18,6 +18,7 @@ BENCHMARKS: tuple[str, ...] = (
     "case-stencils",
     "case-dnn",
     "case-linalg",
+    "tensor-transfer",
     "export",
 )
 """In the order of `gnnperf eval --help`."""

@@ -1,0 +1,5 @@
+"""Held-out tensor programs tuned by transfer, beside MetaSchedule's search and PyTorch."""
+
+from gnnperf.evaluation.tensor.study import Study, describe_setup, summarise
+
+__all__ = ["Study", "describe_setup", "summarise"]

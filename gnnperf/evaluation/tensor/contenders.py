@@ -1,0 +1,91 @@
+"""What a workload is run with, side by side: TVM schedules in one process, PyTorch in another, in turn."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gnnperf.evaluation.cases.side_by_side import Effort, Failed, PythonFunction, Starter
+from gnnperf.evaluation.cases.side_by_side import Problem as SharedProblem
+from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.measure import Measurement
+from gnnperf.measure.confine import available_threads
+from gnnperf.tuning.tensor import build_kernel
+from gnnperf.tuning.tensor.problem import Problem
+from gnnperf.tuning.tensor.server import BenchServer
+from gnnperf.tuning.tensor.turns import Pace, in_turns
+
+DEFAULT, TORCH = "tvm-default", "torch"
+BYTES = ("matmul_int8", "conv2d_int8")
+"""Kinds that PyTorch has no plain call for."""
+
+OPERATORS = Path(__file__).with_name("torch_operators.py")
+
+
+def timed_in_turn(
+    server: BenchServer,
+    number: int,
+    workload: Workload,
+    modules: Mapping[str, Any],
+    target: Any,
+    pace: Pace,
+    beside_torch: bool,
+) -> dict[str, Measurement]:
+    """A measurement of the unscheduled function, of every schedule by its name, and of PyTorch where it has
+    the operator; contenders with the same schedule share one. What fails has a status and no time."""
+    players = {DEFAULT: "0"}
+    distinct: dict[int, int] = {}
+    chosen: list[Any] = []
+    for name, module in modules.items():
+        key = _hash(module)
+        if key not in distinct:
+            chosen.append(module)
+            distinct[key] = len(chosen)
+        players[name] = str(distinct[key])
+    outcomes = server.rehearse(number, chosen)
+    calls: dict[str, Callable[[], float]] = {
+        str(n): partial(server.turn, n) for n, outcome in enumerate(outcomes) if outcome.status == "ok"
+    }
+    failed = {str(n): Measurement(o.status, detail=o.detail) for n, o in enumerate(outcomes)}
+    try:
+        with ExitStack() as stack:
+            if beside_torch and workload.kind not in BYTES:
+                try:
+                    calls[TORCH] = _torch(stack, workload, target)
+                except Failed as failure:
+                    status, detail = failure.args
+                    failed[TORCH] = Measurement(status, detail=detail)
+                players[TORCH] = TORCH
+            found = in_turns(calls, pace)
+    finally:
+        server.end_turns()
+    return {name: found.get(player) or failed[player] for name, player in players.items()}
+
+
+def _torch(stack: ExitStack, workload: Workload, target: Any) -> Callable[[], float]:
+    """Start the process that runs PyTorch; what gives it a turn. Raises Failed."""
+    module = workload.build()
+    problem = Problem.random(module)
+    problem.solve(module, target, build_kernel)
+    names = [f"x{n}" for n in range(len(problem.inputs))]
+    shared = SharedProblem(
+        data={**dict(zip(names, problem.inputs, strict=True)), "out": problem.output().numpy()},
+        symbols={"kind": workload.kind, "params": dict(workload.params)},  # type: ignore[dict-item]
+        outputs=["out"],
+        reference={"out": problem.reference},
+        reduction_length=problem.tolerated_length(),
+    )
+    function = PythonFunction(OPERATORS, ("one", "two", "three")[len(names) - 1], "torch")
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gnnperf-torch-"))
+    player = Starter(shared, Effort(), available_threads(), folder)(function)
+    return stack.enter_context(player).turn
+
+
+def _hash(module: Any) -> int:
+    import tvm_ffi
+
+    return int(tvm_ffi.structural_hash(module))

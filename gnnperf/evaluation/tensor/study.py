@@ -1,0 +1,221 @@
+"""Transfer of TVM schedules to held-out workloads, beside MetaSchedule's own search and PyTorch."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from gnnperf.devices import describe_host
+from gnnperf.errors import GnnperfError
+from gnnperf.evaluation.benchmark import BenchmarkResult
+from gnnperf.evaluation.tensor.contenders import DEFAULT, TORCH, timed_in_turn
+from gnnperf.evaluation.tensor.search import Trial, best_of, metaschedule, trials_to_reach
+from gnnperf.frontends.tvm import TraceDocument, TvmTask, transfer
+from gnnperf.frontends.tvm.target import host_mcpu
+from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.measure import Measurement
+from gnnperf.measure.confine import available_threads
+from gnnperf.nn import Bundle, load_bundle
+from gnnperf.nn.tensor import TensorBundle, load_tensor_bundle
+from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
+from gnnperf.retrieval.tensor.candidates import best_traces
+from gnnperf.retrieval.tensor.contexts import context_of
+from gnnperf.shipped import shipped_bundle
+from gnnperf.store import Store
+from gnnperf.tuning.tensor import Outcome
+from gnnperf.tuning.tensor.server import BenchServer
+from gnnperf.tuning.tensor.turns import Pace
+
+K = 8
+"""Candidates of ours that are measured."""
+LONG = 1000
+"""Trials of a long search; the short one is its beginning."""
+SHORT = 128
+
+OURS_8, OURS_1, MODEL, KIND_8, FLOOR, MS, MS_LONG = (
+    "ours_8", "ours_1", "model_only", "kind_8", "floor_8", "ms", "ms_long",
+)  # fmt: skip
+Notify = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Study:
+    """One run of the benchmark. trials: of MetaSchedule; from `LONG` on, its beginning is judged as well.
+    held_out_kinds: also transfer without the workloads of the same kind."""
+
+    workloads: Sequence[Workload]
+    server: BenchServer
+    target: Any
+    bundle: Bundle
+    model: TensorBundle
+    store: Store
+    trials: int = SHORT
+    held_out_kinds: bool = False
+    seed: int = 0
+    pace: Pace = field(default_factory=lambda: Pace(rounds=10, budget_s=6.0))
+
+    @staticmethod
+    def load(
+        workloads: Sequence[Workload], server: BenchServer, target: Any, checkpoint: Path, **options: Any
+    ) -> Study:
+        """Raises GnnperfError where the checkpoint cannot be read."""
+        model, store = load_tensor_bundle(checkpoint), Store.open(checkpoint / "store")
+        return Study(workloads, server, target, load_bundle(shipped_bundle()), model, store, **options)
+
+    def row(self, number: int, notify: Notify = lambda _: None) -> dict[str, Any]:
+        """Everything about workload `number`; times in seconds, those in turn with one another."""
+        workload = self.workloads[number]
+        try:
+            return self._row(number, workload, notify)
+        except GnnperfError as error:
+            return {
+                "workload": workload.name,
+                "kind": workload.kind,
+                "failures": [f"{workload.name}: {error}"],
+            }
+
+    def _row(self, number: int, workload: Workload, notify: Notify) -> dict[str, Any]:
+        task = TvmTask(workload.name, workload.build())
+        self.server.baseline(number)
+        notify("transferring")
+        query = self._ask(task, number, frozenset())
+        tried = self._measure(number, [c.schedule.mod for c in query.candidates[:K]])
+        chosen = {OURS_8: _best(tried), OURS_1: _best(tried[:1]), MODEL: tried[0][0] if tried else None}
+        if self.held_out_kinds:
+            other = self._ask(task, number, frozenset({workload.kind}))
+            chosen[KIND_8] = _best(self._measure(number, [c.schedule.mod for c in other.candidates[:K]]))
+        chosen[FLOOR] = _best(self._measure(number, self._re_decided(task, query, workload.kind)))
+        trials = metaschedule(
+            workload,
+            task.module,
+            self.target,
+            self.trials,
+            lambda modules, best_s: self.server.measure(number, modules, best_s),
+            self.seed,
+            notify,
+        )
+        for name, end in ((MS, min(self.trials, SHORT)), (MS_LONG, self.trials)):
+            found = best_of(trials[:end])
+            chosen[name] = found.module if found and (name == MS or self.trials >= LONG) else None
+        notify("timing in turn")
+        modules = {name: module for name, module in chosen.items() if module is not None}
+        timed = timed_in_turn(self.server, number, workload, modules, self.target, self.pace, True)
+        return self._report(workload, query, tried, trials, timed)
+
+    def _ask(self, task: TvmTask, number: int, without: frozenset[str]) -> TaskQuery:
+        """Ranked candidates from all but the workload itself, and from no workload of some kinds."""
+        query = TaskQuery(task, number)
+        TensorTransfer(
+            kernel=task.name,
+            tasks=[task],
+            target=self.target,
+            bundle=self.bundle,
+            model=self.model,
+            stores=[self.store],
+            device=describe_host(),
+            server=None,
+            options=TensorOptions(k=K, exclude=frozenset({task.graph.digest}), exclude_families=without),
+        ).ask([query])
+        return query
+
+    def _measure(self, number: int, modules: Sequence[Any]) -> list[tuple[Any, Outcome]]:
+        return list(zip(modules, self.server.measure(number, modules), strict=True)) if modules else []
+
+    def _re_decided(self, task: TvmTask, query: TaskQuery, kind: str) -> list[Any]:
+        """The floor: the best trace of the nearest workload of the kind, its tiles decided anew, no model."""
+        for neighbour in query.neighbours:
+            if neighbour.nest.family != kind:
+                continue
+            for record in best_traces(neighbour.records, 1):
+                try:
+                    proposals = transfer(
+                        TraceDocument.from_json(record.schedule), context_of(task.module, self.target), K
+                    )
+                except GnnperfError:
+                    break
+                return [proposal.schedule.mod for proposal in proposals]
+        return []
+
+    def _report(
+        self,
+        workload: Workload,
+        query: TaskQuery,
+        tried: Sequence[tuple[Any, Outcome]],
+        trials: Sequence[Trial],
+        timed: Mapping[str, Measurement],
+    ) -> dict[str, Any]:
+        def seconds(name: str) -> float | None:
+            """What is not there, or failed, leaves the user with the unscheduled function."""
+            found = timed.get(name)
+            return found.runtime_s if found and found.runtime_s else timed[DEFAULT].runtime_s
+
+        ms_s, torch = seconds(MS), timed.get(TORCH)
+        row: dict[str, Any] = {"workload": workload.name, "kind": workload.kind}
+        row |= {f"{name}_s": seconds(name) for name in (MS, OURS_8, OURS_1, MODEL)}
+        row["floor_8_s"] = seconds(FLOOR) if FLOOR in timed else None
+        row["kind_8_s"] = seconds(KIND_8) if self.held_out_kinds else None
+        row["ms_long_s"] = seconds(MS_LONG) if MS_LONG in timed else None
+        row["torch_s"] = torch.runtime_s if torch else None
+        row["default_s"] = timed[DEFAULT].runtime_s
+        row["trials"] = len(trials)
+        best = best_of(trials[:SHORT])
+        if best and best.outcome.runtime_s and ms_s and row["ours_8_s"]:
+            # In turn, both are compared fairly: the search's own figures are from another moment.
+            wanted_s = best.outcome.runtime_s * row["ours_8_s"] / ms_s
+            row["trials_to_match_8"] = trials_to_reach(trials, wanted_s)
+        else:
+            row["trials_to_match_8"] = None
+        row["candidates"] = [outcome.status for _, outcome in tried]
+        row["neighbours"] = [n.nest.kernel for n in query.neighbours[:3]]
+        row["intervals_s"] = {name: m.interval_s for name, m in timed.items() if m.interval_s}
+        wrong = [f"{n}: {m.status}: {m.detail}" for n, m in timed.items() if m.status != "ok"]
+        row["note"] = "; ".join([*([query.reason] if query.reason else []), *wrong])
+        row["failures"] = []
+        return row
+
+
+def _best(tried: Sequence[tuple[Any, Outcome]]) -> Any:
+    """The module of the fastest; None where none was right."""
+    right = [(outcome.runtime_s, n) for n, (_, outcome) in enumerate(tried) if outcome.runtime_s is not None]
+    return tried[min(right)[1]][0] if right else None
+
+
+def summarise(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> BenchmarkResult:
+    """The table, and geometric means of latency MetaSchedule / ours (higher is better)."""
+    good = [row for row in rows if not row["failures"]]
+    figures: dict[str, float] = {}
+    for name, above, below in (
+        ("ratio_to_ms128_at_8", "ms_s", "ours_8_s"),
+        ("ratio_to_ms128_at_1", "ms_s", "ours_1_s"),
+        ("ratio_to_ms128_model_only", "ms_s", "model_only_s"),
+        ("ratio_to_ms1000_at_8", "ms_long_s", "ours_8_s"),
+        ("floor_ratio_at_8", "ms_s", "floor_8_s"),
+        ("heldout_kind_ratio_at_8", "ms_s", "kind_8_s"),
+        ("vs_torch_at_8", "torch_s", "ours_8_s"),
+    ):
+        ratios = [row[above] / row[below] for row in good if row.get(above) and row.get(below)]
+        if ratios:
+            figures[name] = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    if good:
+        # Where the whole search did not get there, it takes more than all its trials.
+        needed = [row["trials_to_match_8"] or row["trials"] + 1 for row in good]
+        figures["median_trials_to_match_8"] = statistics.median(needed)
+    figures["workloads"] = len(good)
+    return BenchmarkResult("tensor-transfer", figures, rows, settings)
+
+
+def describe_setup() -> dict[str, Any]:
+    """Machine and versions."""
+    host = describe_host()
+    return {
+        "device": host.fingerprint,
+        "name": host.name,
+        "mcpu": host_mcpu(),
+        "threads": available_threads(),
+        "versions": {name: version(name) for name in ("apache-tvm", "torch", "xgboost")},
+    }

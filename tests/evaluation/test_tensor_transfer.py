@@ -1,0 +1,150 @@
+"""The benchmark of TVM transfer: one workload from end to end, PyTorch's operators, and the table."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from trace_world import write_checkpoint
+
+from gnnperf.cli.eval.tensor_transfer import scattered
+from gnnperf.cli.main import run
+from gnnperf.evaluation.tensor import Study, summarise
+from gnnperf.evaluation.tensor.search import Trial, best_of, trials_to_reach
+from gnnperf.evaluation.tensor.torch_operators import OPERATORS
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
+from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.tuning.tensor import Outcome, build_kernel
+from gnnperf.tuning.tensor.problem import Problem
+
+WORKLOADS = [
+    ("matmul", {"m": 5, "n": 6, "k": 7, "layout": "tt"}),
+    ("batch_matmul", {"batch": 2, "m": 3, "n": 4, "k": 5, "layout": "nt"}),
+    ("dense", {"m": 3, "n": 4, "k": 5, "activation": "gelu"}),
+    ("dense", {"m": 3, "n": 4, "k": 5, "activation": "none"}),
+    ("attention_scores", {"heads": 2, "queries": 3, "keys": 4, "depth": 5}),
+    ("attention_values", {"heads": 2, "queries": 3, "keys": 4, "depth": 5}),
+    ("conv1d", {"length": 9, "ci": 2, "co": 3, "kernel": 3, "padding": 1}),
+    ("conv1d", {"length": 9, "ci": 2, "co": 3, "kernel": 3, "stride": 2, "layout": "NCW"}),
+    ("conv2d", {"h": 7, "w": 6, "ci": 2, "co": 3, "kernel": 3, "padding": 1}),
+    ("conv2d", {"h": 7, "w": 6, "ci": 2, "co": 3, "kernel": 3, "stride": 2, "layout": "NCHW"}),
+    ("conv3d", {"d": 4, "h": 5, "w": 6, "ci": 2, "co": 3, "kernel": 3, "padding": 1}),
+    ("conv3d", {"d": 4, "h": 5, "w": 6, "ci": 2, "co": 3, "kernel": 3, "layout": "NCDHW"}),
+    ("group_conv2d", {"h": 5, "w": 5, "ci": 4, "co": 6, "kernel": 3, "groups": 2, "padding": 1}),
+    ("group_conv2d", {"h": 5, "w": 5, "ci": 4, "co": 6, "kernel": 3, "groups": 2, "layout": "NHWC"}),
+    ("depthwise_conv2d", {"h": 6, "w": 5, "c": 3, "kernel": 3, "padding": 1}),
+    ("depthwise_conv2d", {"h": 6, "w": 5, "c": 3, "kernel": 3, "stride": 2, "layout": "NCHW"}),
+    ("conv2d_transpose", {"h": 3, "w": 3, "ci": 2, "co": 3, "kernel": 4, "stride": 2, "padding": 1}),
+    ("reduce", {"m": 4, "n": 5, "op": "mean_square", "axis": 0}),
+    ("reduce", {"m": 4, "n": 5, "op": "max", "axis": 1}),
+    ("softmax", {"m": 4, "n": 5, "axis": 0}),
+    ("layer_norm", {"m": 4, "n": 8}),
+    ("rms_norm", {"m": 4, "n": 8}),
+    ("group_norm", {"c": 4, "h": 3, "w": 3, "groups": 2}),
+    ("pool2d", {"c": 2, "h": 6, "w": 6, "kernel": 3, "stride": 2, "op": "max", "padding": 1}),
+    ("pool2d", {"c": 2, "h": 6, "w": 6, "kernel": 2, "stride": 2, "op": "avg", "layout": "NHWC"}),
+    ("pool2d", {"c": 2, "h": 5, "w": 5, "kernel": 3, "stride": 1, "op": "avg", "padding": 1}),
+    ("global_pool", {"c": 3, "h": 4, "w": 4, "op": "avg"}),
+    ("global_pool", {"c": 3, "h": 4, "w": 4, "op": "max", "layout": "NHWC"}),
+    *(
+        ("elementwise", {"m": 4, "n": 5, "chain": chain})
+        for chain in ("add_relu", "bias_gelu", "silu_mul", "scale_shift", "residual", "tanh_gate")
+    ),
+    ("transpose", {"shape": [3, 4, 5], "order": [2, 0, 1]}),
+]
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    import_tvm()
+    set_runtime_threads(1)
+
+
+@pytest.mark.parametrize(("kind", "params"), WORKLOADS, ids=str)
+def test_pytorch_computes_what_the_workload_does(kind: str, params: dict[str, Any]) -> None:
+    module = Workload(kind, params).build()
+    problem = Problem.random(module)
+    problem.solve(module, host_target(1), build_kernel)
+    found = OPERATORS[kind](*map(torch.from_numpy, problem.inputs), **params)()
+    assert problem.fault(np.ascontiguousarray(found.numpy()), problem.tolerated_length()) is None
+
+
+CONFIG = """
+workloads:
+  - {kind: matmul, m: 24, n: 32, k: 40, split: held_out}
+  - {kind: matmul, m: 64, n: 64, k: 64}
+"""
+
+
+def test_the_command_measures_a_row_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_checkpoint(tmp_path)
+    (tmp_path / "corpus.yaml").write_text(CONFIG)
+    command = ["eval", "tensor-transfer", "-c", tmp_path / "corpus.yaml", "--checkpoint", tmp_path]
+    command += ["--trials", 16, "--held-out-kinds", "--output", tmp_path / "out", "--json"]
+    assert run([str(word) for word in command]) == 0, capfd.readouterr().err
+    found = json.loads(capfd.readouterr().out)
+    assert json.loads((tmp_path / "out" / "tensor-transfer.json").read_text()) == found
+    (row,) = found["rows"]
+    assert row["workload"] == "matmul-m_24-n_32-k_40" and row["failures"] == [] and row["note"] == ""
+    for name in ("ms_s", "ours_8_s", "ours_1_s", "model_only_s", "floor_8_s", "torch_s", "default_s"):
+        assert 0 < row[name] < 1, name
+    assert row["kind_8_s"] == row["default_s"]  # softmax has nothing to give
+    assert row["ms_long_s"] is None and row["trials"] == 16
+    assert set(row["candidates"]) == {"ok"} and row["neighbours"][0].startswith("matmul")
+    figures = found["figures"]
+    assert figures["workloads"] == 1 and figures["ratio_to_ms128_at_8"] == row["ms_s"] / row["ours_8_s"]
+    assert "ratio_to_ms1000_at_8" not in figures
+    monkeypatch.setattr(Study, "row", lambda *_: pytest.fail("measured again"))
+    assert run([str(word) for word in command]) == 0
+    assert json.loads(capfd.readouterr().out)["rows"] == [row]
+
+
+def test_figures_are_geometric_means_and_medians() -> None:
+    row = {
+        "failures": [],
+        "ours_8_s": 1.0,
+        "ours_1_s": 2.0,
+        "model_only_s": 2.0,
+        "floor_8_s": None,
+        "trials": 128,
+    }
+    rows = [
+        {**row, "ms_s": 1.0, "torch_s": 3.0, "trials_to_match_8": 20},
+        {**row, "ms_s": 4.0, "torch_s": None, "trials_to_match_8": None},
+        {"failures": ["it broke"], "ms_s": 1e9},
+    ]
+    figures = summarise(rows, {}).figures
+    assert figures == {
+        "ratio_to_ms128_at_8": pytest.approx(2.0),
+        "ratio_to_ms128_at_1": pytest.approx(1.0),
+        "ratio_to_ms128_model_only": pytest.approx(1.0),
+        "vs_torch_at_8": pytest.approx(3.0),
+        "median_trials_to_match_8": 74.5,  # of 20 and of more than all 128
+        "workloads": 2,
+    }
+
+
+def test_trials_to_reach() -> None:
+    trials = [
+        Trial(None, Outcome("ok", (3.0,))),
+        Trial(None, Outcome("timeout")),
+        Trial(None, Outcome("ok", (1.0,))),
+        Trial(None, Outcome("ok", (2.0,))),
+    ]
+    assert best_of(trials) is trials[2] and best_of(trials[1:2]) is None
+    assert [trials_to_reach(trials, s) for s in (5.0, 2.5, 0.5)] == [1, 3, None]
+
+
+def test_the_first_workloads_stand_for_all_kinds() -> None:
+    kinds = ["a", "a", "a", "b", "c", "c"]
+    found = scattered([Workload(kind, {"n": n}) for n, kind in enumerate(kinds)])
+    assert "".join(w.kind for w in found) == "abcaca"
