@@ -16,13 +16,21 @@ from jaxtyping import Float64
 
 from gnnperf.graph import GRAPH_FEATURES, NODE_FIELDS, GraphBatch
 from gnnperf.nn.tensor.columns import columns_of, decoded, node_column
+from gnnperf.nn.tensor.cores import CORE_COLUMNS, core_columns
 from gnnperf.nn.tensor.statements import INTRINSIC, Statements, statements_of
+from gnnperf.nn.tensor.tiles import (
+    LINE_BYTES,
+    Tiles,
+    instances_inside,
+    shared_work,
+    straight_levels,
+    traffic_bytes,
+    trips_kept,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-LINE_BYTES = 64
-"""A cache line, and a vector register of AVX-512."""
 CACHE_BYTES = tuple(2.0**p for p in range(11, 27, 2))
 """Sizes of caches, 2 KiB to 32 MiB, whose traffic is counted; the network finds those that matter."""
 INNERMOST = 5
@@ -37,11 +45,13 @@ _SCALARS = (
     "vector_extent", "vector_registers", "vector_fill", "body_instructions", "instructions_of_thread",
     "unrolled_extent", "accumulator_lines", "body_lines", "accumulating_trips", "inner_reduction_trips",
     "reads", "target_moves", "target_unit", "target_strided", "reads_invariant", "reads_unit",
-    "reads_strided", "gathered_of_thread", "share_of_flops", "share_of_instances", "element_bytes", "footprint_lines",
+    "reads_strided", "gathered_of_thread", "share_of_flops", "share_of_instances", "element_bytes",
+    "footprint_lines",
 )  # fmt: skip
 _LEVEL = ("extent", "vectorized", "unrolled", "parallel", "accumulates", "reused", "unit", "lines")
 NUMBERS: tuple[str, ...] = (
     *_SCALARS,
+    *CORE_COLUMNS,
     *(f"{name}_{level}" for level in range(INNERMOST) for name in _LEVEL),
     *(f"traffic_{int(size) >> 10}k" for size in CACHE_BYTES),
     *(f"traffic_{int(size) >> 10}k_per_instance" for size in CACHE_BYTES),
@@ -67,88 +77,31 @@ def statement_numbers(batch: GraphBatch, threads: int) -> StatementNumbers:
 
 def _columns(s: Statements, batch: GraphBatch, threads: int) -> Iterator[Float64[np.ndarray, "s _"]]:
     nodes = batch.node_features.numpy()[s.node]
-    inside = _cumulated(s.extent)  # [s, D + 1]: instances of what lies inside of a level
-    tiles = _Tiles.of(s)
+    inside = instances_inside(s.extent)  # [s, D + 1]: instances of what lies inside of a level
+    tiles = Tiles.of(s)
     yield _scalars(s, batch, threads, inside, tiles)
+    yield from core_columns(s, inside, tiles, threads)
     yield from _levels(s, tiles)
-    traffic = np.stack([_traffic(s, inside, tiles, size) for size in CACHE_BYTES], 1)
-    speedup = _parallel(s, inside, threads)["speedup"]
+    traffic = np.stack([traffic_bytes(s, inside, tiles, size) for size in CACHE_BYTES], 1)
+    speedup = shared_work(s, inside, threads)["speedup"]
     yield np.log2(traffic / speedup[:, None])
     yield np.log2(traffic / inside[:, -1:])
     yield nodes[:, _OPERATIONS]
     yield batch.graph_features.numpy()[s.graph]
 
 
-class _Tiles(NamedTuple):
-    """What each access touches inside of each level: elements and cache lines, [a, D + 1]; moves: whether a
-    loop moves it, [a, D]; step_bytes: how far, 0 where not."""
-
-    elements: Float64[np.ndarray, "a E"]
-    lines: Float64[np.ndarray, "a E"]
-    moves: Float64[np.ndarray, "a D"]
-    step_bytes: Float64[np.ndarray, "a D"]
-
-    @staticmethod
-    def of(s: Statements) -> _Tiles:
-        extent = s.extent[s.owner]
-        stride = s.stride_bytes
-        moved = stride > 0
-        reach = _running(np.cumsum((extent - 1)[:, :, None] * stride, 1), 0.0)
-        steps = _running(np.cumprod(np.where(moved, extent[:, :, None], 1.0), 1), 1.0)
-        least = _running(np.minimum.accumulate(np.where(moved, stride, np.inf), 1), np.inf)
-        with np.errstate(invalid="ignore"):
-            spread = np.where(np.isfinite(least), reach / least, 0.0) + 1
-        count = np.minimum(steps, spread)  # [a, D + 1, R] elements along each array dimension
-        elements = count.prod(2)
-        unit = least.argmin(2)[:, :, None]
-        step = np.minimum(np.take_along_axis(least, unit, 2)[:, :, 0], LINE_BYTES)
-        run = np.take_along_axis(count, unit, 2)[:, :, 0]
-        lines = elements / run * np.maximum(1.0, run * np.where(np.isfinite(step), step, 1.0) / LINE_BYTES)
-        step_bytes = np.where(moved, stride, np.inf).min(2)
-        moves = moved.any(2)
-        return _Tiles(elements, lines, moves.astype(np.float64), np.where(moves, step_bytes, 0.0))
-
-
-def _cumulated(extent: Float64[np.ndarray, "s D"]) -> Float64[np.ndarray, "s E"]:
-    return _running(np.cumprod(extent, 1), 1.0)
-
-
-def _running(cumulated: np.ndarray, start: float) -> np.ndarray:
-    """With the value before the first level in front."""
-    return np.concatenate([np.full_like(cumulated[:, :1], start), cumulated], axis=1)
-
-
-def _parallel(s: Statements, inside: Float64[np.ndarray, "s E"], threads: int) -> dict[str, np.ndarray]:
-    """How the loops that run in parallel share the work: what is inside and outside of them, per launch."""
-    trips = np.where(s.parallel, s.extent, 1.0).prod(1)
-    any_of = s.parallel.any(1)
-    first = s.parallel.argmax(1)
-    last = s.parallel.shape[1] - 1 - s.parallel[:, ::-1].argmax(1)
-    rows = np.arange(len(trips))
-    task = np.where(any_of, inside[rows, first], inside[:, -1])
-    launches = np.where(any_of, inside[:, -1] / inside[rows, last + 1], 0.0)
-    chunks = np.ceil(trips / threads)
-    return {"any": any_of, "trips": trips, "task": task, "launches": launches, "speedup": trips / chunks}
-
-
-def _body(s: Statements) -> Float64[np.ndarray, " s"]:
-    """How many innermost loops are vectorized or unrolled: straight code."""
-    straight = (s.vectorized | s.unrolled) & (np.arange(s.extent.shape[1]) < s.levels[:, None])
-    return np.cumprod(straight, 1).sum(1)
-
-
 def _scalars(
-    s: Statements, batch: GraphBatch, threads: int, inside: Float64[np.ndarray, "s E"], tiles: _Tiles
+    s: Statements, batch: GraphBatch, threads: int, inside: Float64[np.ndarray, "s E"], tiles: Tiles
 ) -> Float64[np.ndarray, "s _"]:
     nodes = batch.node_features.numpy()[s.node]
     rows, own = np.arange(len(s.node)), s.owner
     total = inside[:, -1]
-    shared = _parallel(s, inside, threads)
+    shared = shared_work(s, inside, threads)
     target, read = s.target.astype(np.float64), (~s.target).astype(np.float64)
     element = np.maximum(1.0, s.of_access(s.element_bytes * target))
     vector = np.where(s.vectorized, s.extent, 1.0).prod(1)
     registers = np.ceil(vector * element / LINE_BYTES)
-    body = _body(s)
+    body = straight_levels(s)
     instructions = inside[rows, body] / vector * registers
     flops = decoded(nodes[:, node_column("flops")])
     intrinsic = batch.node_kind.numpy()[s.node] == INTRINSIC
@@ -178,8 +131,8 @@ def _scalars(
         "unrolled_extent": np.log2(inside[rows, body] / vector),
         "accumulator_lines": np.log2(1 + s.of_access(target * body_lines)),
         "body_lines": np.log2(1 + s.of_access(read * body_lines)),
-        "accumulating_trips": np.log2(_still(s.extent, moves_target, body)),
-        "inner_reduction_trips": np.log2(_still(s.extent, moves_target, np.zeros_like(body))),
+        "accumulating_trips": np.log2(trips_kept(s.extent, moves_target, body)),
+        "inner_reduction_trips": np.log2(trips_kept(s.extent, moves_target, np.zeros_like(body))),
         "reads": s.of_access(read),
         "target_moves": moves_target[:, 0],
         "target_unit": s.of_access(target * unit),
@@ -196,22 +149,12 @@ def _scalars(
     return np.stack([values[name].astype(np.float64) for name in _SCALARS], 1)
 
 
-def _still(
-    extent: Float64[np.ndarray, "s D"], moves: np.ndarray, start: np.ndarray
-) -> Float64[np.ndarray, " s"]:
-    """Trips of the loops from level `start` outwards before one moves the target: accumulators stay."""
-    levels = np.arange(extent.shape[1])
-    within = levels >= start[:, None]
-    stopped = np.cumsum(within & moves, 1) > 0
-    return np.where(within & ~stopped, extent, 1.0).prod(1)
-
-
 def _share(values: Float64[np.ndarray, " s"], graph: np.ndarray, graphs: int) -> Float64[np.ndarray, " s"]:
     total = np.bincount(graph, values, graphs)[graph]
     return values / np.maximum(total, 1.0)
 
 
-def _levels(s: Statements, tiles: _Tiles) -> Iterator[Float64[np.ndarray, "s _"]]:
+def _levels(s: Statements, tiles: Tiles) -> Iterator[Float64[np.ndarray, "s _"]]:
     """The innermost loops one by one, in the order of _LEVEL."""
     target, read = s.target.astype(np.float64), (~s.target).astype(np.float64)
     for level in range(INNERMOST):
@@ -220,7 +163,7 @@ def _levels(s: Statements, tiles: _Tiles) -> Iterator[Float64[np.ndarray, "s _"]
             continue
         there = level < s.levels
         moves, step = tiles.moves[:, level], tiles.step_bytes[:, level]
-        lines = tiles.lines[:, level + 1] - 0.0
+        lines = tiles.lines[:, level + 1]
         columns = (
             np.log2(s.extent[:, level]),
             s.vectorized[:, level],
@@ -232,20 +175,3 @@ def _levels(s: Statements, tiles: _Tiles) -> Iterator[Float64[np.ndarray, "s _"]
             np.log2(1 + s.of_access(lines)),
         )
         yield np.stack([c.astype(np.float64) for c in columns], 1)
-
-
-def _traffic(
-    s: Statements, inside: Float64[np.ndarray, "s E"], tiles: _Tiles, size: float
-) -> Float64[np.ndarray, " s"]:
-    """Bytes that enter a cache of `size` bytes: the largest tile that fits is loaded once for each time
-    around it, but what the next loop does not move stays."""
-    fits = s.of_access(tiles.lines * LINE_BYTES) <= size  # [s, D + 1]
-    level = np.cumprod(fits, 1).sum(1) - 1
-    level = np.maximum(level, 0)[s.owner]
-    a = np.arange(len(level))
-    around = inside[s.owner, -1] / inside[s.owner, level]
-    depth = s.extent.shape[1]
-    outer = np.minimum(level, depth - 1)
-    stays = (level < depth) & (tiles.moves[a, outer] == 0)
-    reloads = around / np.where(stays, s.extent[s.owner, outer], 1.0)
-    return np.maximum(1.0, s.of_access(tiles.lines[a, level] * LINE_BYTES * reloads))
