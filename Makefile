@@ -13,11 +13,12 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test clean
+.PHONY: help install demo test docs clean
 
 help:
 	@echo 'make demo     install into $(VENV), then speed up a bundled kernel and verify it'
 	@echo 'make test     install with the development tools, then ruff, mypy and pytest'
+	@echo 'make docs     build the documentation into build/docs'
 	@echo 'make install  install into $(VENV): $(BIN)/gnnperf'
 	@echo 'make clean    remove $(VENV) and everything that tools left behind'
 	@echo
@@ -34,6 +35,9 @@ test: $(INSTALLED_DEV)
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+docs: $(INSTALLED_DEV)
+	$(BIN)/sphinx-build -n -W --keep-going -q -d build/doctrees docs build/docs
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .dacecache _dacegraphs .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -170,6 +170,8 @@ def _candidates(
 def _prediction(candidates: Candidates, bundle: DemandBundle) -> Prediction:
     demands = bundle.demands(candidates.description)
     middle = np.mean([demand.predict(candidates) for demand in demands], axis=0)
+    if demands[0].parameters is None:  # of a kernel that nobody measured, networks know no bounds
+        middle = np.maximum(middle, np.log2(1e3 * candidates.physics["roofline_s"]))
     widths = {level: bundle.half_width(candidates.description, level) for level in LEVELS}
     return Prediction(
         np.exp2(middle),

@@ -71,8 +71,9 @@ def save_demands(folder: Path, bundle: DemandBundle, data: Mapping[str, Any]) ->
         raise InputError(f"cannot write {folder}: {error.strerror}; choose another folder") from error
 
 
-def load_demands(folder: Path) -> DemandBundle:
+def load_demands(folder: Path | str) -> DemandBundle:
     """Read a bundle. Raises InputError: not one, damaged, or made for other features (got / expected)."""
+    folder = Path(folder)
     try:
         metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
         states = torch.load(folder / WEIGHTS, weights_only=True, map_location="cpu")

@@ -135,3 +135,23 @@ def test_configurations_that_are_none(capfd: pytest.CaptureFixture[str], kernel:
     assert run(["predict", kernel, "--gpu", "L4"]) == 2
     said = capfd.readouterr()
     assert said.out == "" and said.err.count("\n") == 1 and problem in said.err
+
+
+def test_a_kernel_that_nobody_measured_is_not_faster_than_memory(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "scale.yaml"
+    path.write_text(
+        "name: scale\nsizes: {N: 268435456}\nparameters: {threads: [1024, 128], items: [8, 1]}\n"
+        "buffers: {x: {dtype: float32, shape: [N]}, y: {dtype: float32, shape: [N]}}\n"
+        "loops:\n"
+        '- {axis: i, extent: "cdiv(N, threads * items)", bind: block.x}\n'
+        "- {axis: i, extent: items}\n"
+        "- {axis: i, extent: threads, bind: thread.x}\n"
+        'compute: ["y[i] = 2 * x[i]"]\n'
+    )
+    l4 = load_device("l4")
+    assert l4.bandwidth_gbps is not None
+    for threads in (128, 1024):
+        (found,) = document(capfd, f"{path}:threads={threads}", "--gpu", "l4")["predictions"]  # type: ignore[misc]
+        assert found["runtime_ms"] > 0.999e3 * 2 * 4 * 268435456 / (l4.bandwidth_gbps * 1e9)
