@@ -14,17 +14,20 @@ from gnnperf.frontends.tvm import TraceDocument, TvmTask, scheduled_graph, trace
 from gnnperf.frontends.tvm.sketches import anchor_tiles, sketch_of
 from gnnperf.frontends.user_files import first_line
 from gnnperf.graph import ProgramGraph
+from gnnperf.retrieval.portfolio import portfolio
 from gnnperf.retrieval.tensor.contexts import context_of
 from gnnperf.store import Neighbour, Record
 
 KIND = "trace"
 """Of the store's schedules that this package reads and writes."""
-TRACES, PROPOSALS = 4, 3
+TRACES, PROPOSALS = 6, 4
 """Traces taken from a neighbour, its fastest first; proposals for each."""
-POOL = 96
+POOL = 160
 """Candidates that are enough to choose from."""
-HEDGE = 4
-"""One candidate of so many is chosen by the neighbours alone."""
+SHORTLIST = 48
+"""Candidates with the highest scores, of which a portfolio is made."""
+LOOPS, LEVELS = 8, 4
+"""Of the tiles that are compared."""
 
 
 class CostModel(Protocol):
@@ -118,22 +121,27 @@ def best_traces(records: Sequence[Record], count: int = TRACES) -> Iterator[Reco
 
 
 def ranked(candidates: Sequence[TraceCandidate], model: CostModel) -> list[TraceCandidate]:
-    """In the order to try them: as the cost model says, but every third of four as the neighbours do.
-
-    The two err differently: where the model is wrong about a workload, what was fastest on the nearest one,
-    with its tiles as near as can be, is still a good guess."""
+    """In the order to try them: by the cost model, as a portfolio: the best of the first few counts."""
     if not candidates:
         return []
     scores = model.score([c.graph for c in candidates])
     scored = [replace(c, score=float(s)) for c, s in zip(candidates, scores, strict=True)]
-    by_model = sorted(scored, key=lambda c: (-c.score, c.turn))
-    by_neighbours = sorted(scored, key=lambda c: c.turn)
-    order: dict[int, TraceCandidate] = {}
-    for position in range(len(scored)):
-        source = by_neighbours if position % HEDGE == HEDGE - 2 else by_model
-        chosen = next(c for c in source if id(c) not in order)
-        order[id(chosen)] = chosen
-    return list(order.values())
+    scored.sort(key=lambda c: (-c.score, c.turn))
+    shortlist = scored[:SHORTLIST]
+    features = np.stack([trace_features(c.document) for c in shortlist])
+    order = portfolio(np.array([c.score for c in shortlist]), features, len(shortlist))
+    return [*(shortlist[int(n)] for n in order), *scored[SHORTLIST:]]
+
+
+def trace_features(document: TraceDocument) -> NDArray[np.float64]:
+    """f64[LOOPS * LEVELS + 3], near for like traces of one task: logarithms of the tiles of the innermost
+    loops, how far is unrolled, where results are written, and whether the reduction is split."""
+    sketch, tiles = sketch_of(document), np.zeros((LOOPS, LEVELS))
+    for row, tile in zip(tiles, anchor_tiles(document)[::-1], strict=False):
+        factors = tile.factors[::-1][:LEVELS]
+        row[: len(factors)] = np.log2(factors)
+    level = -1 if sketch.write_level is None else sketch.write_level
+    return np.array([*tiles.ravel(), np.log2(1 + _unrolled(document)), level, sketch.factored])
 
 
 def describe(document: TraceDocument) -> str:

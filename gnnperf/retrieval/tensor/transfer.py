@@ -30,7 +30,7 @@ from gnnperf.tuning.tensor.scope import objection
 from gnnperf.tuning.tensor.server import BenchServer
 from gnnperf.tuning.tensor.turns import Pace, in_turns
 
-FINALISTS = 2
+FINALISTS = 3
 """Of the candidates that were measured, timed once more in turn with the baseline."""
 ASKED = 4
 """Times as many neighbours are looked up as are wanted: those without a trace are passed over."""

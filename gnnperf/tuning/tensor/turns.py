@@ -11,6 +11,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
@@ -26,6 +27,9 @@ from gnnperf.tuning.tensor.batch import last_line, silence
 from gnnperf.tuning.tensor.kernel import Build, Kernel
 from gnnperf.tuning.tensor.outcome import BenchLimits, Outcome
 from gnnperf.tuning.tensor.problem import Problem
+
+_COMPILING = 2
+"""Threads that compile."""
 
 _PATIENCE_S = 120.0
 """For one turn, and for compiling and verifying one schedule: they have been run before."""
@@ -124,7 +128,8 @@ class _Players:
             signal.signal(signal.SIGSEGV, signal.SIG_DFL)
             silence()
             problem = Problem.random(module, seed)
-            kernels = [None, *(self._built(text, target, build) for text in texts)]
+            with ThreadPoolExecutor(_COMPILING) as pool:
+                kernels = [None, *pool.map(lambda text: self._built(text, target, build), texts)]
             limit_memory(self.limits.memory_bytes, available_threads())
             self._verify_and_time(problem, module, target, build, kernels)
         except (EOFError, OSError):
