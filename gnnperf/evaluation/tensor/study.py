@@ -36,6 +36,8 @@ K = 8
 LONG = 1000
 """Trials of a long search; the short one is its beginning."""
 SHORT = 128
+AFTER = (1, 8, 16, 32, 64, 128, 256, 512, 1000)
+"""Trials after which a row says how far the search was."""
 
 OURS_8, OURS_1, MODEL, KIND_8, FLOOR, MS, MS_LONG = (
     "ours_8", "ours_1", "model_only", "kind_8", "floor_8", "ms", "ms_long",
@@ -163,6 +165,7 @@ class Study:
         row["torch_s"] = torch.runtime_s if torch else None
         row["default_s"] = timed[DEFAULT].runtime_s
         row["trials"] = len(trials)
+        row["ms_best_after_s"] = {n: _best_s(trials[:n]) for n in AFTER if n <= len(trials)}
         best = best_of(trials[:SHORT])
         if best and best.outcome.runtime_s and ms_s and row["ours_8_s"]:
             # In turn, both are compared fairly: the search's own figures are from another moment.
@@ -177,6 +180,12 @@ class Study:
         row["note"] = "; ".join([*([query.reason] if query.reason else []), *wrong])
         row["failures"] = []
         return row
+
+
+def _best_s(trials: Sequence[Trial]) -> float | None:
+    """As measured during the search."""
+    found = best_of(trials)
+    return found.outcome.runtime_s if found else None
 
 
 def _best(tried: Sequence[tuple[Any, Outcome]]) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gnnperf.cli.main import run
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm import TraceDocument, TvmTask
@@ -107,3 +109,21 @@ def test_what_is_no_database(files: dict[str, str], said: str, tmp_path: Path, b
         (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=said):
         import_database(tmp_path, lambda: pytest.fail("a store was made"), bundle, 8)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_database(tmp_path, [(SMALL, host_target(), [1e-3, 1e10])])
+    command = ["store", "import", str(tmp_path / "store")]
+    assert run([*command, "--metaschedule", str(tmp_path), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {
+        "location": str(tmp_path / "store"),
+        "done": "added",
+        "nests": 1,
+        "records": 1,
+        "left_out": {"failed when they were measured": 1},
+    }
+    assert "left out 1 tuning records: failed when they were measured" in err
+    for wrong in ([], [str(tmp_path / "x.zst"), "--metaschedule", str(tmp_path)]):
+        assert run([*command, *wrong]) == 2
+        assert "give one of them" in capsys.readouterr().err
