@@ -9,6 +9,7 @@ from importlib.metadata import version
 from gnnperf.devices import DeviceSpec
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.query import Query
+from gnnperf.retrieval.stores import USER_FAMILY
 from gnnperf.store import Nest, Record, Store
 
 
@@ -27,10 +28,6 @@ def remember(store: Store, queries: Sequence[Query], kernel: str, bundle: Bundle
     records = [record for query in measured for record in _records(query, kernel, device)]
     store.add_records(records)
     return len(records)
-
-
-USER_FAMILY = "user"
-"""Family of nests that came from a user's kernel rather than a corpus."""
 
 
 def _records(query: Query, kernel: str, device: DeviceSpec) -> list[Record]:

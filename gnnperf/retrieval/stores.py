@@ -11,6 +11,9 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.nn import Bundle
 from gnnperf.store import Store
 
+USER_FAMILY = "user"
+"""Family of nests that came from a user's kernel rather than a corpus."""
+
 
 def user_store() -> str:
     """Where a user's own records live: $GNNPERF_STORE (a folder or URI), else the user's data folder."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -160,3 +162,10 @@ def test_a_checkpoint_can_be_made(tmp_path: Path) -> None:
 
     write_checkpoint(tmp_path, (MATMUL,))
     assert len(load_tensor_bundle(tmp_path).score([TvmTask("any", NEW.build()).graph])) == 1
+
+
+def test_dace_is_not_needed() -> None:
+    """It takes seconds to import."""
+    modules = ", ".join(f"gnnperf.retrieval.tensor.{name}" for name in ("records", "output", "transfer"))
+    code = f"import sys, gnnperf.cli.tensor, {modules}; assert not {{'dace', 'tvm'}} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,7 +10,7 @@ from typing import Any
 from gnnperf.devices import DeviceSpec
 from gnnperf.measure.confine import available_threads
 from gnnperf.nn import Bundle
-from gnnperf.retrieval.records import USER_FAMILY
+from gnnperf.retrieval.stores import USER_FAMILY
 from gnnperf.retrieval.tensor.candidates import KIND
 from gnnperf.retrieval.tensor.query import TaskQuery
 from gnnperf.retrieval.tensor.release import FRONTEND
