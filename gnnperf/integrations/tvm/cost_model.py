@@ -1,0 +1,176 @@
+"""A cost model for MetaSchedule that has seen other workloads before it sees the first of this one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from numpy.typing import NDArray
+
+from gnnperf.errors import InputError, UnsupportedConstruct
+from gnnperf.frontends.tvm import scheduled_graph
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.graph import ProgramGraph, collate, encode
+from gnnperf.nn.tensor import load_tensor_bundle, statement_numbers
+from gnnperf.shipped import shipped_tensor_bundle
+
+import_tvm()
+
+from tvm.ir.utils import derived_object  # noqa: E402
+from tvm.s_tir.meta_schedule.cost_model import PyCostModel  # noqa: E402
+
+FAILED = 10.0
+"""Slower than the best, in doublings, that a schedule which failed is taken to be."""
+PRIOR = 0.5
+"""Deviation, in doublings, of what the released model gets wrong about a schedule, where nothing is known."""
+NOISE = 0.15
+"""Part of it that no other schedule shares."""
+MEMORY = 512
+"""Measured schedules of a workload that are learned from: the latest."""
+
+
+@derived_object
+class GNNCostModel(PyCostModel):  # type: ignore[misc]
+    """The released cost model of tensor programs, corrected by what this workload's measurements say.
+
+    The correction is a Gaussian process over the numbers of a schedule (`gnnperf.nn.tensor.numbers`), one for
+    each workload, whose prior mean is the model: schedules like those that were faster than expected rise.
+
+    Args:
+        folder: a bundle of `scripts/train_tensor.py`; None for the released one. InputError where it is none.
+
+    Example:
+        ms.tune_tir(mod, target, work_dir, max_trials_global=64, cost_model=GNNCostModel())
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        super().__init__()
+        self.bundle = load_tensor_bundle(folder or shipped_tensor_bundle())
+        self._graphs: dict[int, ProgramGraph | None] = {}
+        self._known: dict[str, _Measured] = {}
+
+    def predict(self, context: Any, candidates: Sequence[Any]) -> Float64[np.ndarray, " n"]:
+        """log2(1 / runtime) of n candidates, up to a constant of the workload: higher is better."""
+        scores, features = self._judge(candidates)
+        known = self._known.get(_workload(context))
+        return scores if known is None else scores + known.correction(features)
+
+    def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
+        """Learn from measurements. A failure is learned from as very slow."""
+        scores, features = self._judge(candidates)
+        runtimes = [min(map(float, r.run_secs)) if r.run_secs else np.inf for r in results]
+        known = self._known.setdefault(_workload(context), _Measured())
+        known.add(scores, features, np.array(runtimes))
+
+    def save(self, path: str) -> None:
+        """What was learned from measurements; the released model itself is not written."""
+        arrays = {
+            f"{i}.{k}": v for i, known in enumerate(self._known.values()) for k, v in known.arrays().items()
+        }
+        with Path(path).open("wb") as file:
+            np.savez_compressed(file, workloads=np.array(list(self._known), dtype=str), **arrays)
+
+    def load(self, path: str) -> None:
+        """What `save` wrote. Raises InputError (RuntimeError, through TVM) where the file is not that."""
+        try:
+            with np.load(path) as arrays:
+                names = [str(name) for name in arrays["workloads"]]
+                self._known = {
+                    name: _Measured(*(arrays[f"{i}.{k}"] for k in ("scores", "features", "runtimes_s")))
+                    for i, name in enumerate(names)
+                }
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"expected what GNNCostModel.save wrote in {path}: {error}") from None
+
+    def _judge(self, candidates: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Scores in doublings, f64[n], and features, f64[n, f]. What has no graph has the lowest score."""
+        graphs = [self._graph(candidate.sch.mod) for candidate in candidates]
+        scores = np.full(len(graphs), np.nan)
+        features: NDArray[np.float64] | None = None
+        if usable := [i for i, graph in enumerate(graphs) if graph is not None]:
+            found, numbers = self._describe([graphs[i] for i in usable])
+            scores[usable] = found / np.log(2.0)
+            features = np.zeros((len(graphs), numbers.shape[1]))
+            features[usable] = numbers
+        scores = np.where(np.isnan(scores), np.nanmin(scores) - FAILED if usable else 0.0, scores)
+        return scores, np.zeros((len(graphs), 0)) if features is None else features
+
+    def _describe(self, graphs: Sequence[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Scores in nats, f32[n], and numbers, f32[n, f]: means and maxima over a program's statements."""
+        encoded = [encode(graph) for graph in graphs]
+        model = self.bundle.models[0]
+        with torch.inference_mode():
+            numbers = statement_numbers(collate(encoded), model.config.threads)
+            rows = model.by_statements.scale(numbers.rows)
+            owner = numbers.graph[:, None].expand_as(rows)
+            empty = rows.new_zeros(len(graphs), rows.shape[1])
+            pooled = [
+                empty.scatter_reduce(0, owner, rows, how, include_self=False) for how in ("mean", "amax")
+            ]
+        return self.bundle.score_encoded(encoded), torch.cat(pooled, dim=1).numpy()
+
+    def _graph(self, module: Any) -> ProgramGraph | None:
+        """Of a scheduled module; the search asks for the same ones again and again."""
+        import tvm_ffi
+
+        key = int(tvm_ffi.structural_hash(module))
+        if key not in self._graphs:
+            try:
+                self._graphs[key] = scheduled_graph(module)
+            except UnsupportedConstruct:
+                self._graphs[key] = None
+        return self._graphs[key]
+
+
+def _workload(context: Any) -> str:
+    import tvm_ffi
+
+    return format(int(tvm_ffi.structural_hash(context.mod)) & 0xFFFFFFFFFFFFFFFF, "016x")
+
+
+class _Measured:
+    """Measured schedules of one workload: scores f64[n], features f64[n, f], runtimes_s f64[n]."""
+
+    def __init__(
+        self,
+        scores: NDArray[np.float64] | None = None,
+        features: NDArray[np.float64] | None = None,
+        runtimes_s: NDArray[np.float64] | None = None,
+    ) -> None:
+        self._rows = [(scores, features, runtimes_s)] if scores is not None else []
+
+    def add(
+        self, scores: NDArray[np.float64], features: NDArray[np.float64], runtimes_s: NDArray[np.float64]
+    ) -> None:
+        self._rows.append((scores, features, runtimes_s))
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        scores, features, runtimes_s = (
+            np.concatenate(part)[-MEMORY:] for part in zip(*self._rows, strict=True)
+        )
+        return {"scores": scores, "features": features, "runtimes_s": runtimes_s}
+
+    def correction(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Posterior mean of what the model gets wrong, in doublings, f64[m] (Rasmussen and Williams 2006,
+        equation 2.25)."""
+        known = self.arrays()
+        good = np.isfinite(known["runtimes_s"])
+        if not good.any():
+            return np.zeros(len(features))
+        target = -np.log2(np.where(good, known["runtimes_s"], 1.0))
+        target = np.where(good, target, target[good].min() - FAILED)
+        wrong = target - known["scores"]
+        wrong = np.clip(wrong - np.median(wrong[good]), -4.0, 4.0)
+        both = np.concatenate([known["features"], features])
+        spread = both.std(0)
+        both = (both - both.mean(0)) / np.where(spread > 0, spread, 1.0)
+        n = len(wrong)
+        distance = ((both[:, None] - both[None, :n]) ** 2).mean(-1)
+        kernel = PRIOR**2 * np.exp(-distance)
+        weights = np.linalg.solve(kernel[:n] + NOISE**2 * np.eye(n), wrong)
+        found: NDArray[np.float64] = kernel[n:] @ weights
+        return found

@@ -1,0 +1,103 @@
+"""A database for MetaSchedule that has an answer for workloads that were never tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gnnperf.devices import describe_host
+from gnnperf.errors import GnnperfError
+from gnnperf.frontends.tvm import TvmTask
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.nn import load_bundle
+from gnnperf.nn.tensor import load_tensor_bundle
+from gnnperf.retrieval.tensor import TensorTransfer
+from gnnperf.shipped import shipped_bundle, shipped_tensor_bundle
+from gnnperf.store import Store
+
+import_tvm()
+
+from tvm.ir.utils import derived_object  # noqa: E402
+from tvm.s_tir import meta_schedule as ms  # noqa: E402
+
+
+@derived_object
+class TransferDatabase(ms.database.PyDatabase):  # type: ignore[misc]
+    """Records that were committed to it, and for any other workload a schedule by transfer: the traces of the
+    nearest workloads in the store, their tiles decided anew, the best by the cost model. Nothing is measured.
+
+    Args:
+        folder: a bundle with a store; None for the released one.
+        store: a schedule store of the user's own beside it.
+
+    Example:
+        with TransferDatabase(), target:
+            module = relax.transform.MetaScheduleApplyDatabase()(module)
+    """
+
+    def __init__(self, folder: Path | None = None, store: str | None = None) -> None:
+        super().__init__()
+        folder = folder or shipped_tensor_bundle()
+        self.memory = ms.database.MemoryDatabase()
+        self.model = load_tensor_bundle(folder)
+        self.bundle = load_bundle(shipped_bundle())
+        self.stores = [Store.open(folder / "store"), *([Store.open(store)] if store else [])]
+        self._answers: dict[int, Any] = {}
+
+    def has_workload(self, mod: Any) -> bool:
+        return bool(self.memory.has_workload(mod))
+
+    def commit_workload(self, mod: Any) -> Any:
+        return self.memory.commit_workload(mod)
+
+    def commit_tuning_record(self, record: Any) -> None:
+        self.memory.commit_tuning_record(record)
+
+    def get_top_k(self, workload: Any, top_k: int) -> Sequence[Any]:
+        found: Sequence[Any] = self.memory.get_top_k(workload, top_k)
+        return found
+
+    def get_all_tuning_records(self) -> Sequence[Any]:
+        found: Sequence[Any] = self.memory.get_all_tuning_records()
+        return found
+
+    def __len__(self) -> int:
+        return len(self.memory)
+
+    def query_tuning_record(self, mod: Any, target: Any, workload_name: str) -> Any:
+        """A committed record, or one of a transferred schedule, whose run_secs are empty; None without."""
+        known = self.memory.query_tuning_record(mod, target, workload_name)
+        schedule = None if known is not None else self._transferred(mod, target, workload_name)
+        if schedule is None:
+            return known
+        arguments = ms.arg_info.ArgInfo.from_entry_func(mod, True)
+        return ms.database.TuningRecord(schedule.trace, ms.database.Workload(mod), None, target, arguments)
+
+    def query_schedule(self, mod: Any, target: Any, workload_name: str) -> Any:
+        """Of a committed record, or a transferred one; None without."""
+        known = self.memory.query_schedule(mod, target, workload_name)
+        return known if known is not None else self._transferred(mod, target, workload_name)
+
+    def query_ir_module(self, mod: Any, target: Any, workload_name: str) -> Any:
+        """The module that `query_schedule` makes; None without."""
+        schedule = self.query_schedule(mod, target, workload_name)
+        return None if schedule is None else schedule.mod
+
+    def _transferred(self, mod: Any, target: Any, name: str) -> Any:
+        import tvm_ffi
+
+        key = int(tvm_ffi.structural_hash(mod))
+        if key not in self._answers:
+            self._answers[key] = self._ask(mod, target, name)
+        return self._answers[key]
+
+    def _ask(self, mod: Any, target: Any, name: str) -> Any:
+        transfer = TensorTransfer(
+            name, [TvmTask(name, mod)], target, self.bundle, self.model, self.stores, describe_host(), None
+        )
+        try:
+            _, queries = transfer.run()
+        except GnnperfError:  # what has no graph has no neighbours
+            return None
+        return queries[0].candidates[0].schedule if queries and queries[0].candidates else None
