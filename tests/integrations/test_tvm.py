@@ -112,6 +112,9 @@ def test_a_workload_never_tuned_gets_a_schedule(module: Any) -> None:
     np.testing.assert_allclose(c.numpy(), a @ b, rtol=1e-4)
     # What is committed goes first.
     workload = database.commit_workload(module)
-    plain = ms.database.TuningRecord(tvm.s_tir.Schedule(module).trace, workload, [1e-3], target, None)
-    database.commit_tuning_record(plain)
+    plain = tvm.s_tir.Schedule(module)
+    plain.get_loops(plain.get_sblock("C"))  # an empty trace is none to TVM
+    arguments = ms.arg_info.ArgInfo.from_entry_func(module, True)
+    record = ms.database.TuningRecord(plain.trace, workload, [1e-3], target, arguments)
+    database.commit_tuning_record(record)
     tvm.ir.assert_structural_equal(database.query_ir_module(module, target, "main"), module)
