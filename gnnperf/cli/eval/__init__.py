@@ -18,6 +18,7 @@ BENCHMARKS: tuple[str, ...] = (
     "case-stencils",
     "case-dnn",
     "case-linalg",
+    "tensor-ranking",
     "tensor-transfer",
     "export",
 )

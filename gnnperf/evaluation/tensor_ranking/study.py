@@ -1,0 +1,140 @@
+"""Hold out workloads of known kinds, hold out kinds: nothing of what is held out is learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gnnperf.errors import InputError
+from gnnperf.evaluation.benchmark import BenchmarkResult
+from gnnperf.evaluation.tensor_ranking.baselines import CONTENDERS, OURS, RANDOM
+from gnnperf.evaluation.tensor_ranking.scores import Ranking, rank_pool, rank_randomly, summary
+from gnnperf.training.tensor.corpus import HELD_OUT, TensorCorpus
+from gnnperf.training.tensor.data import Pool
+from gnnperf.training.tensor.fit import FitSettings
+
+WORKLOAD, KIND = "workload", "kind"
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class RankingSettings:
+    """folds: that the kinds are dealt into, each held out once. fit: of our training and the perceptron's.
+    seed: of all training."""
+
+    folds: int = 6
+    fit: FitSettings = field(default_factory=FitSettings)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class RankingTask:
+    """Learn from `known`, rank the schedules of `asked`. held_out: WORKLOAD or KIND."""
+
+    held_out: str
+    known: tuple[Pool, ...]
+    asked: tuple[Pool, ...]
+
+
+def ranking_tasks(pools: Sequence[Pool], settings: RankingSettings) -> Iterator[RankingTask]:
+    """What is trained and judged. Workloads marked as held out are never learned from; those of a held-out
+    kind are judged too. Raises InputError where there is nothing to hold out, or nothing left to learn from.
+    """
+    learned = [p for p in pools if p.workload.split != HELD_OUT]
+    held_out = [p for p in pools if p.workload.split == HELD_OUT]
+    kinds = sorted({p.workload.kind for p in pools})
+    known = sorted({p.workload.kind for p in learned})
+    if not learned or not held_out or len(known) < 2:
+        raise InputError(
+            "expected measured workloads of at least two kinds, some marked as held out, got "
+            f"{len(learned)} others and {len(held_out)} held out of {len(kinds)} kinds; collect more"
+        )
+    asked = tuple(p for p in held_out if p.workload.kind in known)
+    if asked:
+        yield RankingTask(WORKLOAD, tuple(learned), asked)
+    dealt = np.random.default_rng(settings.seed).permutation(kinds)
+    for number in range(min(settings.folds, len(kinds))):
+        fold = set(dealt[number :: settings.folds].tolist())
+        rest = tuple(p for p in learned if p.workload.kind not in fold)
+        if rest:
+            yield RankingTask(KIND, rest, tuple(p for p in pools if p.workload.kind in fold))
+
+
+Judged = dict[tuple[str, str], dict[str, Ranking]]
+"""(held out, model) -> workload -> its ranking."""
+
+
+def evaluate_ranking(
+    tasks: Sequence[RankingTask],
+    settings: RankingSettings,
+    report: Callable[[int, str], None] = lambda done, doing: None,
+) -> Judged:
+    """Train every contender on every task and rank what was held out. report: called with steps done, and
+    what comes."""
+    judged: Judged = {}
+    for number, task in enumerate(tasks, start=1):
+        for name, contender in CONTENDERS.items():
+            report(0, f"{name}, {task.held_out} held out, {number} of {len(tasks)}")
+            found = contender(task.known, task.asked, settings.fit, settings.seed)
+            rankings = {
+                pool.workload.name: rank_pool(pool, scores)
+                for pool, scores in zip(task.asked, found, strict=True)
+            }
+            judged.setdefault((task.held_out, name), {}).update(rankings)
+            report(1, name)
+        by_chance = {pool.workload.name: rank_randomly(pool) for pool in task.asked}
+        judged.setdefault((task.held_out, RANDOM), {}).update(by_chance)
+    return judged
+
+
+def summarise(
+    judged: Judged,
+    pools: Sequence[Pool],
+    settings: RankingSettings,
+    corpus: TensorCorpus,
+    each_workload: bool = False,
+) -> BenchmarkResult:
+    """Figures, and a row per kind and model; with each_workload one per workload too."""
+    totals = {key: summary([*rankings.values()]) for key, rankings in judged.items()}
+    figures: dict[str, float] = {}
+    for (held_out, name), values in totals.items():
+        prefix = ("" if held_out == WORKLOAD else "heldout_kind_") + ("" if name == OURS else f"{name}_")
+        figures |= {f"{prefix}{metric}": value for metric, value in values.items()}
+    rows = [row for key in judged for row in _rows(key, judged[key], pools, each_workload)]
+    learned = [p for p in pools if p.workload.split != HELD_OUT]
+    return BenchmarkResult(
+        "tensor-ranking",
+        figures,
+        rows,
+        {
+            "corpus_digest": corpus.digest,
+            "device": corpus.device,
+            "workloads": len(pools),
+            "kinds": len({p.workload.kind for p in pools}),
+            "schedules": sum(len(p.graphs) for p in pools),
+            "schedules_learned_from": sum(len(p.graphs) for p in learned),
+            **asdict(settings),
+        },
+    )
+
+
+def _rows(
+    key: tuple[str, str], rankings: Mapping[str, Ranking], pools: Sequence[Pool], each_workload: bool
+) -> Iterator[dict[str, Any]]:
+    held_out, name = key
+    mine = [p for p in pools if p.workload.name in rankings]
+    groups = [(ALL, ALL, mine)]
+    for kind in sorted({p.workload.kind for p in mine}):
+        of_kind = [p for p in mine if p.workload.kind == kind]
+        groups.append((kind, ALL, of_kind))
+        if each_workload:
+            groups += [(kind, p.workload.name, [p]) for p in of_kind]
+    for kind, workload, members in groups:
+        yield {
+            "held_out": held_out, "kind": kind, "workload": workload, "model": name,
+            "workloads": len(members), "schedules": sum(len(p.graphs) for p in members),
+            **summary([rankings[p.workload.name] for p in members]),
+        }  # fmt: skip

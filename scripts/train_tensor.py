@@ -1,0 +1,81 @@
+"""Train the released cost model of tensor programs on all measured TVM schedules.
+
+python scripts/train_tensor.py -o checkpoints/tensor-programs [--corpus DIR] [--evaluation ranking.json]
+
+Figures in its metadata come from the evaluation, where what was ranked had been held out:
+gnnperf eval tensor-ranking --json > ranking.json writes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from gnnperf.errors import GnnperfError, InputError
+from gnnperf.shipped import shipped
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--corpus", type=Path, default=shipped("checkpoints/corpus/tensor"), metavar="DIR")
+    parser.add_argument("--cache", type=Path, metavar="DIR", help="of features; ~/.cache/gnnperf/tensor")
+    parser.add_argument("--evaluation", type=Path, metavar="JSON", help="of gnnperf eval tensor-ranking")
+    parser.add_argument("--seeds", type=int, default=1, help="models to average")
+    parser.add_argument("--quick", action="store_true", help="train briefly: a first look")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    try:
+        train(arguments)
+    except GnnperfError as error:
+        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def train(arguments: argparse.Namespace) -> None:
+    """Fit, and write the bundle."""
+    from gnnperf.nn.tensor import TensorBundle, save_tensor_bundle
+    from gnnperf.training.tensor.corpus import load_tensor_corpus
+    from gnnperf.training.tensor.data import pools_of
+    from gnnperf.training.tensor.features import corpus_features, default_cache
+    from gnnperf.training.tensor.fit import DEFAULT_FIT, QUICK_FIT, fit_cost_model
+
+    evaluation = read_evaluation(arguments.evaluation) if arguments.evaluation else {}
+    corpus = load_tensor_corpus(arguments.corpus)
+    pools = pools_of(corpus, corpus_features(corpus, arguments.cache or default_cache()))
+    settings = QUICK_FIT if arguments.quick else DEFAULT_FIT
+    models = []
+    for seed in range(arguments.seeds):
+        models.append(fit_cost_model(pools, settings, seed))
+        print(f"trained: {seed + 1} of {arguments.seeds}", file=sys.stderr)
+    about = {
+        "digest": corpus.digest,
+        "device": corpus.device,
+        "kinds": sorted({pool.workload.kind for pool in pools}),
+        "workloads": len(pools),
+        "schedules": sum(len(pool.graphs) for pool in pools),
+        "evaluated_on": evaluation.get("settings", {}),
+    }
+    save_tensor_bundle(arguments.output, TensorBundle(models, about, evaluation.get("figures", {})))
+
+
+def read_evaluation(path: Path) -> dict[str, Any]:
+    """The document that the evaluation printed. Raises InputError."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    if not isinstance(document, dict) or document.get("benchmark") != "tensor-ranking":
+        raise InputError(f"expected what `gnnperf eval tensor-ranking --json` printed, got {path}")
+    return document
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""`gnnperf eval tensor-ranking` and the training of the released cost model, on a few schedules."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_corpus
+
+from gnnperf.cli.main import run
+from gnnperf.nn.tensor import load_tensor_bundle
+from gnnperf.training.tensor import features
+from gnnperf.training.tensor.corpus import load_tensor_corpus
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus(folder, (MATMUL, SOFTMAX, HELD_OUT), count=4)
+    return folder
+
+
+def test_features_are_kept_for_the_next_time(corpus: Path, tmp_path: Path) -> None:
+    measured = load_tensor_corpus(corpus)
+    made = features.corpus_features(measured, tmp_path)
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert len(files) == 3
+    kept = features.corpus_features(measured, tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == files
+    for before, after in zip(chain(*made), chain(*kept), strict=True):
+        assert before.graph is not None and after.graph is not None
+        assert before.stores is not None and after.stores is not None
+        assert before.stores.shape[1] == features.STORE_FEATURES
+        assert np.array_equal(before.stores, after.stores)
+        for name in features._NAMES:
+            assert np.array_equal(getattr(before.graph, name), getattr(after.graph, name)), name
+    next(iter(files)).write_bytes(b"torn")
+    again = features.corpus_features(measured, tmp_path)
+    assert [len(found) for found in again] == [len(found) for found in made]
+
+
+def test_the_command_and_the_release(
+    corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["--corpus", str(corpus), "--cache", str(tmp_path / "cache")]
+    assert run(["eval", "tensor-ranking", *options, "--folds", "2", "--quick", "--json"]) == 0
+    text = capfd.readouterr().out
+    document = json.loads(text)
+    assert document["benchmark"] == "tensor-ranking"
+    for name in ("top1", "top5", "pairwise", "xgb_top1", "xgb_top5", "xgb_pairwise", "heldout_kind_top1",
+                 "heldout_kind_xgb_top1"):  # fmt: skip
+        assert 0 <= document["figures"][name] <= 1, name
+    assert document["settings"]["schedules"] == 15
+    import train_tensor
+
+    (tmp_path / "ranking.json").write_text(text)
+    arguments = ["train_tensor.py", *options, "--evaluation", str(tmp_path / "ranking.json"), "--quick"]
+    monkeypatch.setattr(sys, "argv", [*arguments, "-o", str(tmp_path / "bundle")])
+    assert train_tensor.main() == 0
+    bundle = load_tensor_bundle(tmp_path / "bundle")
+    assert bundle.figures == document["figures"]
+    assert (bundle.corpus["schedules"], bundle.corpus["kinds"]) == (15, ["matmul", "softmax"])
+    graphs = features.corpus_features(load_tensor_corpus(corpus), tmp_path / "cache")[0]
+    assert np.isfinite(bundle.score_encoded([f.graph for f in graphs if f.graph is not None])).all()
+
+
+def test_what_is_no_corpus_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["eval", "tensor-ranking", "--corpus", str(tmp_path)]) == 2
+    error = capfd.readouterr().err
+    assert error.count("\n") == 1 and "expected a corpus of TVM schedules" in error
