@@ -1,8 +1,9 @@
-"""Train the released cost model of tensor programs on all measured TVM schedules.
+"""Train the released cost model of tensor programs on measured TVM schedules.
 
 python scripts/train_tensor.py -o checkpoints/tensor-programs [--corpus DIR] [--evaluation ranking.json]
 
-Figures in its metadata come from the evaluation, where what was ranked had been held out:
+Held-out workloads are left out: `gnnperf eval tensor-transfer` asks about them. Figures in its metadata come
+from the evaluation, where what was ranked had been held out:
 gnnperf eval tensor-ranking --json > ranking.json writes it.
 """
 
@@ -50,6 +51,7 @@ def train(arguments: argparse.Namespace) -> None:
     evaluation = read_evaluation(arguments.evaluation) if arguments.evaluation else {}
     corpus = load_tensor_corpus(arguments.corpus)
     pools = pools_of(corpus, corpus_features(corpus, arguments.cache or default_cache()))
+    pools = [pool for pool in pools if pool.workload.split == "training"]
     settings = QUICK_FIT if arguments.quick else DEFAULT_FIT
     models = []
     for seed in range(arguments.seeds):

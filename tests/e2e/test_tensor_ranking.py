@@ -65,7 +65,7 @@ def test_the_command_and_the_release(
     assert train_tensor.main() == 0
     bundle = load_tensor_bundle(tmp_path / "bundle")
     assert bundle.figures == document["figures"]
-    assert (bundle.corpus["schedules"], bundle.corpus["kinds"]) == (15, ["matmul", "softmax"])
+    assert (bundle.corpus["schedules"], bundle.corpus["kinds"]) == (10, ["matmul", "softmax"])
     graphs = features.corpus_features(load_tensor_corpus(corpus), tmp_path / "cache")[0]
     assert np.isfinite(bundle.score_encoded([f.graph for f in graphs if f.graph is not None])).all()
 
