@@ -3,6 +3,7 @@
 # No `from __future__ import annotations`: DaCe would not see the types of arguments.
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import dace
@@ -12,9 +13,17 @@ import pytest
 import gnnperf
 from gnnperf.errors import InputError
 from gnnperf.integrations.dace import TransferTune, TunedProgram, tuning
+from gnnperf.integrations.dace.program import same_float_mode
 from gnnperf.integrations.dace.tuning import Tuned
 
 N, M = dace.symbol("N"), dace.symbol("M")
+
+
+@pytest.fixture(autouse=True)
+def _float_mode() -> Iterator[None]:
+    """DaCe's own libraries change it."""
+    with same_float_mode():
+        yield
 
 
 @dace.program
@@ -79,6 +88,14 @@ def test_a_tuned_program_is_right_remembered_and_used_again(
     again = gnnperf.tuned(k=1, remember=False, cache=tmp_path)(product)
     np.testing.assert_allclose(again(b=one, a=2 * other), 2 * other)
     assert isinstance(again, TunedProgram) and again.__name__ == "product"
+
+
+def test_loading_a_tuned_program_leaves_subnormals_alone(tmp_path: Path) -> None:
+    program = gnnperf.tuned(k=1, remember=False, cache=tmp_path)(product)
+    program(np.eye(160, dtype=np.float32), np.eye(160, dtype=np.float32))
+    (folder,) = tmp_path.iterdir()
+    assert (folder / "libkernel.so").is_file()
+    assert np.float32(1e-40) * np.float32(0.5) > 0
 
 
 def test_on_any_trouble_the_plain_program_runs(

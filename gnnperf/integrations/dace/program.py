@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import ctypes.util
 import functools
 import hashlib
 import importlib.util
 import json
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, overload
 
@@ -99,12 +102,26 @@ def _kind(value: Any) -> Any:
     return value if isinstance(value, int) else type(value).__name__
 
 
+@contextlib.contextmanager
+def same_float_mode() -> Iterator[None]:
+    """Restore the floating-point environment afterwards: loading a library that was linked with -ffast-math
+    flushes subnormals to zero in all of the process."""
+    libm = ctypes.CDLL(ctypes.util.find_library("m"))
+    before = ctypes.create_string_buffer(256)  # larger than any fenv_t
+    libm.fegetenv(before)
+    try:
+        yield
+    finally:
+        libm.fesetenv(before)
+
+
 def _load(folder: Path, closure: Mapping[str, Any]) -> Call:
     """Call what `gnnperf retrieve --output` wrote with arguments by name."""
     spec = importlib.util.spec_from_file_location(f"gnnperf_tuned_{folder.name[-16:]}", folder / SCRIPT)
     assert spec is not None and spec.loader is not None
     script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    with same_float_mode():
+        spec.loader.exec_module(script)
     returned = [argument for argument in script.ARGUMENTS if argument[0].startswith(RETURN)]
 
     def call(given: Mapping[str, Any]) -> Any:
