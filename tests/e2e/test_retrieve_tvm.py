@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import Shell
-from trace_world import write_checkpoint
+from tensor_world import write_checkpoint
 
 from gnnperf.cli.main import run
 from gnnperf.measure.measurement import STATUSES

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from trace_world import write_checkpoint
+from tensor_world import write_checkpoint
 
 from gnnperf.cli.eval.tensor_transfer import scattered
 from gnnperf.cli.main import run

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from trace_world import HELD_OUT, MATMUL, SOFTMAX, write_checkpoint, write_corpus
+from tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_checkpoint, write_corpus
 
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
