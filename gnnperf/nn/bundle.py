@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from gnnperf.graph import ProgramGraph, collate, encode, schema_digest
 from gnnperf.nn.encoder import Encoder, EncoderConfig
 from gnnperf.nn.head import HeadConfig, RetrievalHead
 from gnnperf.nn.profile import PROFILE_FIELDS, profile_row
+from gnnperf.nn.threads import one_thread
 from gnnperf.schedules import Recipe, effect_fields, effects, recipe_features, recipe_fields
 
 BUNDLE_VERSION = 3
@@ -86,7 +86,7 @@ class Bundle:
             f32[b, embedding_width], rows of norm 1.
         """
         profile = torch.stack([profile_row(g.profile) for g in graphs]) if with_profiles else None
-        with torch.inference_mode(), _one_thread():
+        with torch.inference_mode(), one_thread():
             embedding = self.encoder.embed(collate([encode(g) for g in graphs]), profile)
         return embedding.numpy()
 
@@ -107,22 +107,10 @@ class Bundle:
         schedules = torch.from_numpy(np.stack([recipe_features(recipe, names) for recipe in recipes]))
         pairs = torch.cartesian_prod(torch.arange(len(graphs)), torch.arange(len(recipes)))
         found = torch.from_numpy(np.concatenate([effects(graph, recipes) for graph in graphs]))
-        with torch.inference_mode(), _one_thread():
+        with torch.inference_mode(), one_thread():
             states = self.encoder.fingerprint(*collate([encode(g) for g in graphs]), profile)
             scores = self.head(states, schedules, found, pairs[:, 0], pairs[:, 1])
         return scores.view(len(graphs), len(recipes)).numpy()
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Nests are small: a second thread gains nothing, and on a busy machine each of its barriers may
-    cost milliseconds."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def encoder_id(encoder: Encoder) -> str:

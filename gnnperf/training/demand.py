@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch.nn.functional import smooth_l1_loss
 from gnnperf.devices import DeviceSpec
 from gnnperf.frontends.tunable.traffic import Numbers
 from gnnperf.nn.demand import DemandConfig, DemandNet
+from gnnperf.nn.threads import one_thread
 from gnnperf.training.gpu_tables import Candidates, GpuTable
 
 GENERIC = (
@@ -74,17 +74,6 @@ class Demand:
         shares = torch.from_numpy(share.astype(np.float32)).expand(len(candidates), -1)
         with torch.inference_mode(), one_thread():
             return self.net.eval()(*inputs, shares).double().numpy()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """The network is small: a second thread gains nothing, and on a busy machine costs much."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def fit_demand(

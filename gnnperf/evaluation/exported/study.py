@@ -5,8 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from gnnperf.evaluation.exported.million import Searched, search_many
 from gnnperf.export import export_checkpoint, load_exported
 from gnnperf.graph import ProgramGraph, collate, encode
 from gnnperf.nn import Bundle, load_bundle
+from gnnperf.nn.threads import one_thread
 from gnnperf.store import Store
 
 NODES, BATCH = 60, 256
@@ -57,7 +57,7 @@ def evaluate_export(
     if not (checkpoint / "store").is_dir():
         raise InputError(f"expected a checkpoint with a store, got {checkpoint}")
     bundle = load_bundle(checkpoint)
-    with tempfile.TemporaryDirectory() as name, _one_thread():
+    with tempfile.TemporaryDirectory() as name, one_thread():
         folder = Path(name)
         advance(0, doing="building the C++ client")
         client = Client(program) if program else build_client(folder / "build")
@@ -174,13 +174,3 @@ def _result(
         "aoti": settings.aoti, "threads": 1, "torch": torch.__version__, "device": host.name,
     }  # fmt: skip
     return BenchmarkResult("export", figures, rows, about)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from gnnperf.errors import InputError
 from gnnperf.graph import EncodedGraph, ProgramGraph, collate, encode, schema_digest
 from gnnperf.nn.tensor.model import CostModel, CostModelConfig
 from gnnperf.nn.tensor.numbers import NUMBERS, statement_numbers
+from gnnperf.nn.threads import one_thread
 
 VERSION = 1
 WEIGHTS, METADATA = "weights.pt", "metadata.json"
@@ -44,7 +44,7 @@ class TensorBundle:
     def score_encoded(self, graphs: Sequence[EncodedGraph]) -> Float32[np.ndarray, " n"]:
         """The same of graphs that are encoded already."""
         pieces = [graphs[at : at + PIECE] for at in range(0, len(graphs), PIECE)]
-        with torch.inference_mode(), _one_thread():
+        with torch.inference_mode(), one_thread():
             found = [self._score(piece) for piece in pieces]
         return np.concatenate(found) if found else np.zeros(0, np.float32)
 
@@ -52,17 +52,6 @@ class TensorBundle:
         batch = collate(graphs)
         numbers = statement_numbers(batch, self.models[0].config.threads)
         return torch.stack([model(batch, numbers) for model in self.models]).mean(0).numpy()
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Graphs are small, and what is tuned wants the other threads."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def save_tensor_bundle(folder: Path, bundle: TensorBundle) -> None:
