@@ -20,7 +20,7 @@ from _job import say
 
 from gnnperf.errors import GnnperfError
 from gnnperf.shipped import shipped
-from gnnperf.tuning.append_log import read_lines
+from gnnperf.training.lines import read_lines
 
 METHOD = """
 `scripts/collect_tensor.py` searched each workload with MetaSchedule: a quarter of its schedules were drawn
@@ -43,8 +43,8 @@ FILES = """
 
 def card(folder: Path) -> str:
     """The card of a corpus as Markdown. Raises GnnperfError where it is damaged or empty."""
-    workloads = {line["workload"]: line for line in read_lines(folder, "workloads")}
-    schedules = list(read_lines(folder, "schedules"))
+    workloads = {line["workload"]: line for _, line in read_lines(folder, "workloads")}
+    schedules = [line for _, line in read_lines(folder, "schedules")]
     if not schedules:
         raise GnnperfError(f"expected a corpus of TVM schedules in {folder}, got nothing; collect one first")
     statuses = Counter(line["status"] for line in schedules)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph
+from gnnperf.training.lines import read_corpus_lines
 
 if TYPE_CHECKING:
     from gnnperf.training.efficiency import EfficiencyTable
@@ -159,41 +159,9 @@ MEASUREMENT_KEYS = (
 
 
 def _read(folder: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(where, object) for each line of `name`.jsonl.zst and `name`.jsonl."""
-    files = [f for f in (folder / f"{name}.jsonl.zst", folder / f"{name}.jsonl") if f.is_file()]
-    if not files:
-        raise InputError(
-            f"expected a corpus folder with {name}.jsonl or {name}.jsonl.zst, got {folder}; "
-            "give the folder that `gnnperf collect` wrote"
-        )
+    """(where, object) for each line of `name`."""
     keys = NEST_KEYS if name == "nests" else MEASUREMENT_KEYS
-    for file in files:
-        lines = _content(file).split(b"\n")
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            where = f"{file} line {number}"
-            try:
-                raw = json.loads(line)
-            except ValueError as error:
-                if number == len(lines):  # no newline after it: the writer was interrupted here
-                    continue
-                raise InputError(f"{where}: expected a JSON object ({error}); remove the line") from error
-            missing = [k for k in keys if not isinstance(raw, dict) or k not in raw]
-            if missing:
-                raise InputError(f"{where}: expected the key {missing[0]!r}, got none; collect it again")
-            yield where, raw
-
-
-def _content(file: Path) -> bytes:
-    try:
-        if file.suffix != ".zst":
-            return file.read_bytes()
-        with file.open("rb") as compressed:
-            reader = zstandard.ZstdDecompressor().stream_reader(compressed, read_across_frames=True)
-            return reader.read()
-    except (OSError, zstandard.ZstdError) as error:
-        raise InputError(f"cannot read {file}: {error}; restore it, or collect it again") from error
+    return read_corpus_lines(folder, name, keys, "a corpus folder", "`gnnperf collect`")
 
 
 def _nest(where: str, raw: Mapping[str, Any]) -> CorpusNest:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import zstandard
 
 from gnnperf.errors import CorpusError
+from gnnperf.training.lines import read_lines
 
 
 class AppendLog:
@@ -30,7 +31,7 @@ class AppendLog:
         try:
             self._open()
             for name in self.FILES:
-                for line in read_lines(folder, name):
+                for _, line in read_lines(folder, name, CorpusError):
                     self._know(name, line)
         except BaseException:
             self.close()
@@ -86,30 +87,6 @@ class AppendLog:
             f"cannot write the corpus folder {self.folder}: {error.strerror}; make room and start again, "
             "nothing collected so far is lost"
         )
-
-
-def read_lines(folder: Path, name: str) -> Iterator[dict[str, Any]]:
-    """The lines of one file of a log, sealed ones first. Raises CorpusError."""
-    for path in (folder / f"{name}.jsonl.zst", folder / f"{name}.jsonl"):
-        for number, line in enumerate(_content(path).splitlines(), start=1):
-            try:
-                yield json.loads(line)
-            except ValueError:
-                raise CorpusError(
-                    f"line {number} of {path} is damaged; remove it, or restore the file"
-                ) from None
-
-
-def _content(path: Path) -> bytes:
-    if not path.exists():
-        return b""
-    try:
-        if path.suffix != ".zst":
-            return path.read_bytes()
-        with path.open("rb") as file:
-            return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read()
-    except (OSError, zstandard.ZstdError) as error:
-        raise CorpusError(f"cannot read {path}: {error}; restore the file") from None
 
 
 def _pack(plain: Path, packed: Path) -> None:

@@ -107,7 +107,7 @@ def test_several_devices_need_a_choice(folder: Path) -> None:
     ("name", "line", "message"),
     [
         ("nests", "{", r"nests.jsonl line 3: expected a JSON object"),
-        ("nests", "[]", r"nests.jsonl line 3: expected the key 'digest', got none"),
+        ("nests", "[]", r"nests.jsonl line 3: expected a JSON object, got list; remove the line"),
         ("measurements", '{"digest": "x"}', r"measurements.jsonl line 4: expected the key 'schedule'"),
         (
             "measurements",

@@ -209,12 +209,12 @@ def test_a_full_disk_is_one_line_and_the_log_goes_on_afterwards(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("nests.jsonl", b'{"digest": "a"}\nnonsense\n', "line 2 of .*nests.jsonl is damaged"),
-        ("done.jsonl.zst", b"nonsense", "cannot read .*done.jsonl.zst: .*; restore the file"),
+        ("nests.jsonl", b'{"digest": "a"}\nnonsense\n', "nests.jsonl line 2: expected a JSON object"),
+        ("done.jsonl.zst", b"nonsense", "cannot read .*done.jsonl.zst: .*; restore it"),
         (
             "measurements.jsonl.zst",
             zstandard.ZstdCompressor().compress(b"x\n"),
-            "line 1 of .*measurements.jsonl.zst is damaged; remove it, or restore the file",
+            "measurements.jsonl.zst line 1: expected a JSON object .*; remove the line, or restore the file",
         ),
     ],
 )

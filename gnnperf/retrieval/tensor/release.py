@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gnnperf.errors import InputError, UnsupportedConstruct
+from gnnperf.errors import CorpusError, InputError, UnsupportedConstruct
 from gnnperf.frontends.tvm import TraceDocument, TvmTask, document_of_json
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.workloads import Workload
@@ -18,7 +18,7 @@ from gnnperf.measure import median_interval
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.tensor.candidates import KIND
 from gnnperf.store import Nest, Record, Store
-from gnnperf.tuning.append_log import read_lines
+from gnnperf.training.lines import read_lines
 from gnnperf.tuning.tensor import Outcome
 
 FRONTEND = "tvm"
@@ -64,10 +64,10 @@ def read_corpus(corpus: Path, best: int, splits: Collection[str]) -> Iterator[St
     """Workloads whose unscheduled form has a graph."""
     target = None
     schedules: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for line in read_lines(corpus, "schedules"):
+    for _, line in read_lines(corpus, "schedules", CorpusError):
         schedules[line["workload"]].append(line)
     tvm = import_tvm()
-    for about in read_lines(corpus, "workloads"):
+    for _, about in read_lines(corpus, "workloads", CorpusError):
         if about["split"] not in splits:
             continue
         workload = Workload(about["kind"], about["params"], about["split"])

@@ -11,11 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import zstandard
-
 from gnnperf.errors import InputError
 from gnnperf.measure.measurement import STATUSES
 from gnnperf.measure.statistics import Interval, median_interval
+from gnnperf.training.lines import read_corpus_lines
 
 HELD_OUT = "held_out"
 """Split of the workloads that models must not learn from."""
@@ -116,33 +115,5 @@ def _schedule(where: str, raw: Mapping[str, Any]) -> MeasuredSchedule:
 
 
 def _lines(folder: Path, name: str, keys: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(where, line) of a file of the log, sealed lines first; what a writer left of its last line is not
-    read."""
-    files = [f for f in (folder / f"{name}.jsonl.zst", folder / f"{name}.jsonl") if f.is_file()]
-    if not files:
-        raise InputError(
-            f"expected a corpus of TVM schedules with {name}.jsonl or {name}.jsonl.zst, got {folder}; "
-            "give the folder that scripts/collect_tensor.py wrote"
-        )
-    for file in files:
-        whole, _, _ = _content(file).rpartition(b"\n")
-        for number, line in enumerate(whole.splitlines(), start=1):
-            where = f"{file} line {number}"
-            try:
-                raw = json.loads(line)
-            except ValueError:
-                raise InputError(f"{where}: expected a JSON object; restore the file") from None
-            missing = [key for key in keys if not isinstance(raw, dict) or key not in raw]
-            if missing:
-                raise InputError(f"{where}: expected the key {missing[0]!r}, got none; collect it again")
-            yield where, raw
-
-
-def _content(file: Path) -> bytes:
-    try:
-        if file.suffix != ".zst":
-            return file.read_bytes()
-        with file.open("rb") as compressed:
-            return zstandard.ZstdDecompressor().stream_reader(compressed, read_across_frames=True).read()
-    except (OSError, zstandard.ZstdError) as error:
-        raise InputError(f"cannot read {file}: {error}; restore it, or collect it again") from None
+    """(where, line) of a file of the log."""
+    return read_corpus_lines(folder, name, keys, "a corpus of TVM schedules", "scripts/collect_tensor.py")
