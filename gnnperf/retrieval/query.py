@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from gnnperf.frontends.dace import Unit
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Measurement
+from gnnperf.retrieval.measured import report_neighbours, report_tried
 from gnnperf.retrieval.ranking import Candidate
-from gnnperf.retrieval.report import NestReport, Tried
+from gnnperf.retrieval.report import NestReport
 from gnnperf.schedules import Recipe
 from gnnperf.store import Neighbour
 from gnnperf.tuning.cases import UnitCase
@@ -48,37 +49,9 @@ class Query:
             accepted=schedule.to_dict() if schedule else None,
             accepted_words=schedule.describe() if schedule else "",
             share=self.share,
-            candidates=[_tried(rank, *pair) for rank, pair in enumerate(shown, start=1)],
-            neighbours=[
-                {
-                    "digest": n.nest.digest,
-                    "kernel": n.nest.kernel,
-                    "family": n.nest.family,
-                    "distance": n.distance,
-                }
-                for n in self.neighbours
+            candidates=[
+                report_tried(rank, c, c.schedule.to_dict(), c.schedule.describe(), m)
+                for rank, (c, m) in enumerate(shown, start=1)
             ],
+            neighbours=report_neighbours(self.neighbours),
         )
-
-
-def _tried(rank: int, candidate: Candidate, measurement: Measurement | None) -> Tried:
-    tried = Tried(
-        rank=rank,
-        neighbour=candidate.neighbour,
-        neighbour_kernel=candidate.neighbour_kernel,
-        distance=candidate.distance,
-        score=candidate.score,
-        schedule=candidate.schedule.to_dict(),
-        words=candidate.schedule.describe(),
-        status="not_measured",
-    )
-    if measurement is None:
-        return tried
-    return replace(
-        tried,
-        status=measurement.status,
-        speedup=measurement.speedup,
-        speedup_interval=measurement.speedup_interval,
-        runtime_s=measurement.runtime_s,
-        detail=measurement.detail,
-    )

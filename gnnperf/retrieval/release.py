@@ -12,7 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gnnperf.measure import Measurement
 from gnnperf.nn import Bundle
+from gnnperf.retrieval.measured import add_to_store, record_of
 from gnnperf.retrieval.neighbours import CALIBRATION, Calibration
 from gnnperf.retrieval.ranking import UNKNOWN, log_efficiencies, rank
 from gnnperf.schedules import Recipe
@@ -37,8 +39,9 @@ def records_of(corpus: Corpus, device_name: str) -> list[Record]:
 
 def _record(corpus: Corpus, index: int, m: CorpusMeasurement, device_name: str) -> Record:
     nest = corpus.nests[index]
-    ok = m.status == "ok" and m.runtime_s is not None and m.interval_s is not None
-    return Record(
+    speedup = m.baseline_s / m.runtime_s if m.baseline_s and m.runtime_s else None
+    return record_of(
+        Measurement(m.status, m.runtime_s, m.interval_s, baseline_s=m.baseline_s, speedup=speedup),
         nest_digest=nest.digest,
         kernel=nest.kernel,
         family=nest.family,
@@ -48,12 +51,6 @@ def _record(corpus: Corpus, index: int, m: CorpusMeasurement, device_name: str) 
         baseline=nest.baseline,
         schedule=json.dumps(m.schedule, sort_keys=True, separators=(",", ":")),
         schedule_kind=str(m.schedule["kind"]),
-        status=m.status,
-        baseline_s=m.baseline_s if ok else None,
-        runtime_s=m.runtime_s,
-        interval_lo_s=m.interval_s[0] if ok and m.interval_s else None,
-        interval_hi_s=m.interval_s[1] if ok and m.interval_s else None,
-        speedup=m.baseline_s / m.runtime_s if ok and m.baseline_s and m.runtime_s else None,
         # One moment for all: the same corpus gives the same store, record for record.
         created="2026-01-01T00:00:00+00:00",
         provenance=json.dumps({"corpus": corpus.digest, "origin": m.origin}),
@@ -63,13 +60,8 @@ def _record(corpus: Corpus, index: int, m: CorpusMeasurement, device_name: str) 
 def build_store(corpus: Corpus, bundle: Bundle, folder: Path, device_name: str) -> Store:
     """A store of all nests and measurements of a corpus, embedded by the bundle."""
     store = Store.open(folder, create=True)
-    store.add_nests(
-        [Nest(n.digest, n.kernel, n.family, n.frontend) for n in corpus.nests],
-        [n.graph.to_json() for n in corpus.nests],
-        bundle.embed([n.graph for n in corpus.nests]),
-        bundle.encoder_id,
-    )
-    store.add_records(records_of(corpus, device_name))
+    nests = [Nest(n.digest, n.kernel, n.family, n.frontend) for n in corpus.nests]
+    add_to_store(store, bundle, nests, [n.graph for n in corpus.nests], records_of(corpus, device_name))
     return store
 
 

@@ -23,6 +23,7 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Measurement, Runner, Source
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.assemble import Assembly, assemble
+from gnnperf.retrieval.measured import Stages, fastest
 from gnnperf.retrieval.neighbours import Calibration, nearest
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import Candidate, rank
@@ -69,26 +70,28 @@ class Transfer:
     options: Options
     notify: Callable[[str], None] = lambda _: None
     started: float = field(default_factory=time.monotonic)
-    stages_s: dict[str, float] = field(default_factory=dict)
+    stages: Stages = field(default_factory=Stages)
 
     def run(self, compiler: Compiler, runner: Runner) -> tuple[Retrieval, Any, list[Query]]:
         """(report, tuned SDFG or None where the baseline was kept, the queries with their measurements)."""
-        self.stages_s["loading"] = time.monotonic() - self.started
+        self.stages.seconds["loading"] = time.monotonic() - self.started
         self.notify("reading the kernel's inputs")
         capture = capture_for_graphs if self.options.model_only else capture_inputs
-        self._timed("inputs", lambda: capture(self.kernel, compiler, runner))
+        self.stages.timed("inputs", lambda: capture(self.kernel, compiler, runner))
         queries = self.ask()
         if self.options.model_only:
             note = "nothing was measured (--model-only)" if queries else NOTHING_TO_TUNE
             return self._report(queries, None, None, note), None, queries
-        whole = self._timed(
+        whole = self.stages.timed(
             "baseline", lambda: WholeKernel.prepare(self.kernel, self.options.baseline, compiler, runner)
         )
-        self._timed("candidates", lambda: self.measure(queries, whole, compiler, runner))
+        self.stages.timed("candidates", lambda: self.measure(queries, whole, compiler, runner))
         if not any(q.winner for q in queries):
             return self._report(queries, whole, None, _why_kept(queries)), None, queries
         self.notify("measuring the whole kernel")
-        tuned, note = self._timed("whole", lambda: assemble(self.kernel, queries, whole, compiler, runner))
+        tuned, note = self.stages.timed(
+            "whole", lambda: assemble(self.kernel, queries, whole, compiler, runner)
+        )
         return self._report(queries, whole, tuned, note), tuned.sdfg if tuned else None, queries
 
     # ------------------------------------------------------------------ asking
@@ -96,10 +99,10 @@ class Transfer:
     def ask(self) -> list[Query]:
         """Graphs, embeddings, neighbours and ranked candidates of all nests."""
         units = [u for u in self.kernel.units if u.skipped is None and u.nest.has_loops]
-        queries = self._timed("graphs", lambda: [Query(u, unit_graph(u)) for u in units])
+        queries = self.stages.timed("graphs", lambda: [Query(u, unit_graph(u)) for u in units])
         if not queries:
             return []
-        vectors = self._timed("embedding", lambda: self.bundle.embed([q.graph for q in queries]))
+        vectors = self.stages.timed("embedding", lambda: self.bundle.embed([q.graph for q in queries]))
         fingerprint, pool = self.device.fingerprint, max(POOL, 2 * self.options.k)
 
         def search() -> None:
@@ -110,7 +113,7 @@ class Transfer:
                 query.candidates = rank(query.neighbours, pool, partial(self._predict, query.graph))
                 query.reason = self._doubt(query)
 
-        self._timed("search", search)
+        self.stages.timed("search", search)
         return queries
 
     def _predict(self, graph: ProgramGraph, recipes: Sequence[Recipe]) -> NDArray[np.float32]:
@@ -157,18 +160,11 @@ class Transfer:
             # All are compiled together, so the first is measured however long that took.
             if measurement.status != "not_applicable" and time.monotonic() > deadline:
                 break
-        query.winner = _winner(query.tried)
+        query.winner = fastest(query.tried)
         if query.winner is None:
             query.reason = "none of the candidates was faster than the baseline beyond noise"
 
     # ------------------------------------------------------------------ reporting
-
-    def _timed(self, stage: str, work: Callable[[], Any]) -> Any:
-        started = time.monotonic()
-        try:
-            return work()
-        finally:
-            self.stages_s[stage] = self.stages_s.get(stage, 0.0) + time.monotonic() - started
 
     def _report(
         self,
@@ -212,7 +208,7 @@ class Transfer:
                 *({"part": part.label, "reason": part.reason} for part in self.kernel.skipped),
                 *({"part": u.name, "reason": u.skipped} for u in self.kernel.units if u.skipped is not None),
             ],
-            stages_s=dict(self.stages_s),
+            stages_s=dict(self.stages.seconds),
         )
 
 
@@ -233,12 +229,6 @@ def _first_distinct(
             codes.add(prepared.text)
         chosen[candidate] = prepared
     return chosen
-
-
-def _winner(tried: Sequence[tuple[Candidate, Measurement]]) -> tuple[Candidate, Measurement] | None:
-    """The fastest candidate that beats the baseline."""
-    good = [pair for pair in tried if pair[1].faster_beyond_noise]
-    return min(good, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
 
 
 def _why_kept(queries: Sequence[Query]) -> str:

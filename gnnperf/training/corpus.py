@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph
+from gnnperf.measure.measurement import STATUSES, Status
 from gnnperf.training.lines import read_corpus_lines
 
 if TYPE_CHECKING:
     from gnnperf.training.efficiency import EfficiencyTable
-
-STATUSES = frozenset({"ok", "wrong_result", "not_applicable", "build_error", "run_error", "timeout"})
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class CorpusMeasurement:
     digest: str
     schedule_id: str
     schedule: Mapping[str, Any]
-    status: str
+    status: Status
     runtime_s: float | None
     interval_s: tuple[float, float] | None
     baseline_s: float | None

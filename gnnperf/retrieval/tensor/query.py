@@ -9,7 +9,8 @@ from typing import Any
 
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.measure import Measurement, speedup_interval
-from gnnperf.retrieval.report import NestReport, Timing, Tried
+from gnnperf.retrieval.measured import report_neighbours, report_tried
+from gnnperf.retrieval.report import NestReport, Timing
 from gnnperf.retrieval.tensor.candidates import TraceCandidate
 from gnnperf.store import Neighbour
 from gnnperf.tuning.tensor import Outcome
@@ -55,17 +56,11 @@ class TaskQuery:
             accepted=as_schedule(accepted) if accepted else None,
             accepted_words=accepted.words if accepted else "",
             share=self.share,
-            candidates=[_tried(rank, *pair) for rank, pair in enumerate(shown, start=1)],
-            neighbours=[
-                {
-                    "digest": n.nest.digest,
-                    "kernel": n.nest.kernel,
-                    "family": n.nest.family,
-                    "distance": n.distance,
-                    **({"refused": self.refused[n.nest.kernel]} if n.nest.kernel in self.refused else {}),
-                }
-                for n in self.neighbours
+            candidates=[
+                report_tried(rank, c, as_schedule(c), c.words, m)
+                for rank, (c, m) in enumerate(shown, start=1)
             ],
+            neighbours=report_neighbours(self.neighbours, self.refused),
         )
 
 
@@ -97,20 +92,3 @@ def timing(measurement: Measurement) -> Timing:
 def as_schedule(candidate: TraceCandidate) -> dict[str, Any]:
     """The trace as a JSON object."""
     return {"kind": "trace", **json.loads(candidate.document.to_json())}
-
-
-def _tried(rank: int, candidate: TraceCandidate, measurement: Measurement | None) -> Tried:
-    return Tried(
-        rank=rank,
-        neighbour=candidate.neighbour,
-        neighbour_kernel=candidate.neighbour_kernel,
-        distance=candidate.distance,
-        score=candidate.score,
-        schedule=as_schedule(candidate),
-        words=candidate.words,
-        status=measurement.status if measurement else "not_measured",
-        speedup=measurement.speedup if measurement else None,
-        speedup_interval=measurement.speedup_interval if measurement else None,
-        runtime_s=measurement.runtime_s if measurement else None,
-        detail=measurement.detail if measurement else "",
-    )

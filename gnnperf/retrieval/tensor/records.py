@@ -10,6 +10,7 @@ from typing import Any
 from gnnperf.devices import DeviceSpec
 from gnnperf.measure.confine import available_threads
 from gnnperf.nn import Bundle
+from gnnperf.retrieval.measured import add_to_store, record_of
 from gnnperf.retrieval.stores import USER_FAMILY
 from gnnperf.retrieval.tensor.candidates import KIND
 from gnnperf.retrieval.tensor.query import TaskQuery
@@ -26,12 +27,6 @@ def remember(
     if not measured:
         return 0
     graphs = [q.task.graph for q in measured]
-    store.add_nests(
-        [Nest(graph.digest, kernel, USER_FAMILY, FRONTEND) for graph in graphs],
-        [graph.to_json() for graph in graphs],
-        bundle.embed(graphs),
-        bundle.encoder_id,
-    )
     about = json.dumps(
         {
             "tvm": version("apache-tvm"),
@@ -40,14 +35,15 @@ def remember(
         }
     )
     records = [record for query in measured for record in _records(query, kernel, device, about)]
-    store.add_records(records)
+    nests = [Nest(graph.digest, kernel, USER_FAMILY, FRONTEND) for graph in graphs]
+    add_to_store(store, bundle, nests, graphs, records)
     return len(records)
 
 
 def _records(query: TaskQuery, kernel: str, device: DeviceSpec, about: str) -> Iterator[Record]:
-    for candidate, m in query.tried:
-        ok = m.status == "ok"
-        yield Record(
+    for candidate, measurement in query.tried:
+        yield record_of(
+            measurement,
             nest_digest=query.task.graph.digest,
             kernel=kernel,
             family=USER_FAMILY,
@@ -57,12 +53,5 @@ def _records(query: TaskQuery, kernel: str, device: DeviceSpec, about: str) -> I
             baseline=BASELINE,
             schedule=candidate.document.to_json(),
             schedule_kind=KIND,
-            status=m.status,
-            baseline_s=m.baseline_s if ok else None,
-            runtime_s=m.runtime_s if ok else None,
-            interval_lo_s=m.interval_s[0] if ok and m.interval_s else None,
-            interval_hi_s=m.interval_s[1] if ok and m.interval_s else None,
-            samples=m.samples if ok else 0,
-            speedup=m.speedup if ok else None,
             provenance=about,
         )

@@ -14,8 +14,9 @@ from gnnperf.frontends.tvm import TraceDocument, TvmTask, document_of_json
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import ProgramGraph
-from gnnperf.measure import median_interval
+from gnnperf.measure import Measurement
 from gnnperf.nn import Bundle
+from gnnperf.retrieval.measured import add_to_store, record_of
 from gnnperf.retrieval.tensor.candidates import KIND
 from gnnperf.store import Nest, Record, Store
 from gnnperf.training.lines import read_lines
@@ -49,14 +50,9 @@ def fill_store(
         raise InputError(
             f"expected a corpus of TVM schedules with workloads of {', '.join(splits)}, got {corpus}"
         )
-    store.add_nests(
-        [Nest(w.graph.digest, w.name, w.kind, FRONTEND) for w in found],
-        [w.graph.to_json() for w in found],
-        bundle.embed([w.graph for w in found]),
-        bundle.encoder_id,
-    )
+    nests = [Nest(w.graph.digest, w.name, w.kind, FRONTEND) for w in found]
     records = [record for w in found for record in w.records]
-    store.add_records(records)
+    add_to_store(store, bundle, nests, [w.graph for w in found], records)
     return len(records)
 
 
@@ -98,10 +94,8 @@ def _record(
     about: Mapping[str, Any], line: Mapping[str, Any], digest: str, task: TvmTask, target: Any
 ) -> Record:
     document: TraceDocument = document_of_json(line["trace"], task.module, target)
-    samples = line["samples_s"]
-    runtime_s, lo_s, hi_s = median_interval(samples)
-    baseline_s = median_interval(about["baseline_samples_s"])[0]
-    return Record(
+    return record_of(
+        Measurement.from_samples(line["samples_s"], about["baseline_samples_s"]),
         nest_digest=digest,
         kernel=about["workload"],
         family=about["kind"],
@@ -111,13 +105,6 @@ def _record(
         baseline=about["baseline"],
         schedule=document.to_json(),
         schedule_kind=KIND,
-        status="ok",
-        baseline_s=baseline_s,
-        runtime_s=runtime_s,
-        interval_lo_s=lo_s,
-        interval_hi_s=hi_s,
-        samples=len(samples),
-        speedup=baseline_s / runtime_s,
         # One moment for all of a day: the same corpus gives the same store, record for record.
         created=f"{about['collected']}T00:00:00+00:00",
         provenance=json.dumps(

@@ -19,9 +19,10 @@ from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.measure import Measurement
 from gnnperf.nn import Bundle
+from gnnperf.retrieval.measured import Stages, fastest
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.report import Retrieval, Timing
-from gnnperf.retrieval.tensor.candidates import KIND, CostModel, TraceCandidate, propose, ranked
+from gnnperf.retrieval.tensor.candidates import KIND, CostModel, propose, ranked
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement, beside
 from gnnperf.retrieval.tensor.quiet import quiet
 from gnnperf.store import Neighbour, Store
@@ -68,16 +69,16 @@ class TensorTransfer:
     options: TensorOptions = TensorOptions()
     notify: Callable[[str], None] = lambda _: None
     started: float = field(default_factory=time.monotonic)
-    stages_s: dict[str, float] = field(default_factory=dict)
+    stages: Stages = field(default_factory=Stages)
 
     def run(self) -> tuple[Retrieval, list[TaskQuery]]:
         """(report, the queries with their measurements)."""
-        self.stages_s["loading"] = time.monotonic() - self.started
+        self.stages.seconds["loading"] = time.monotonic() - self.started
         skipped = {task.name: objection(task) for task in self.tasks}
         queries = [TaskQuery(task, n) for n, task in enumerate(self.tasks) if skipped[task.name] is None]
         self.ask(queries)
         if self.server is not None:
-            self._timed("candidates", partial(self.measure, queries, self.server))
+            self.stages.timed("candidates", partial(self.measure, queries, self.server))
         return self._report(queries, {name: why for name, why in skipped.items() if why}), queries
 
     # ------------------------------------------------------------------ asking
@@ -86,13 +87,15 @@ class TensorTransfer:
         """Neighbours and ranked candidates of all tasks."""
         if not queries:
             return
-        graphs = self._timed("graphs", lambda: [q.task.graph for q in queries])
-        vectors = self._timed("embedding", lambda: self.bundle.embed(graphs))
+        graphs = self.stages.timed("graphs", lambda: [q.task.graph for q in queries])
+        vectors = self.stages.timed("embedding", lambda: self.bundle.embed(graphs))
         for query, vector in zip(queries, vectors, strict=True):
-            query.neighbours = self._timed("search", partial(self._nearest, vector))
+            query.neighbours = self.stages.timed("search", partial(self._nearest, vector))
             with quiet():
-                pool = self._timed("transfer", partial(propose, query.task, query.neighbours, self.target))
-            query.candidates = self._timed("ranking", partial(ranked, pool.candidates, self.model))
+                pool = self.stages.timed(
+                    "transfer", partial(propose, query.task, query.neighbours, self.target)
+                )
+            query.candidates = self.stages.timed("ranking", partial(ranked, pool.candidates, self.model))
             query.refused = pool.refused
             query.reason = self._doubt(query)
 
@@ -171,16 +174,9 @@ class TensorTransfer:
                 else Measurement(outcomes[player].status, detail=outcomes[player].detail)
             )
             query.tried[n] = candidate, measured
-        query.winner = _winner([query.tried[n] for n in finalists])
+        query.winner = fastest([query.tried[n] for n in finalists])
 
     # ------------------------------------------------------------------ reporting
-
-    def _timed(self, stage: str, work: Callable[[], Any]) -> Any:
-        started = time.monotonic()
-        try:
-            return work()
-        finally:
-            self.stages_s[stage] = self.stages_s.get(stage, 0.0) + time.monotonic() - started
 
     def _report(self, queries: Sequence[TaskQuery], skipped: Mapping[str, str]) -> Retrieval:
         measured = [q for q in queries if q.timings is not None]
@@ -210,7 +206,7 @@ class TensorTransfer:
             wall_s=time.monotonic() - self.started,
             nests=[q.report(self.options.k) for q in queries],
             skipped=[{"part": name, "reason": reason} for name, reason in skipped.items()],
-            stages_s=dict(self.stages_s),
+            stages_s=dict(self.stages.seconds),
         )
 
     def _note(self, queries: Sequence[TaskQuery], won: bool) -> str:
@@ -224,13 +220,6 @@ class TensorTransfer:
         if len(queries) > 1 and self.server is not None:
             words.append("times are those of each task alone, times its calls, added up")
         return "; ".join(words)
-
-
-def _winner(
-    tried: Sequence[tuple[TraceCandidate, Measurement]],
-) -> tuple[TraceCandidate, Measurement] | None:
-    good = [pair for pair in tried if pair[1].faster_beyond_noise]
-    return min(good, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
 
 
 def _total(parts: Sequence[tuple[Timing, int]]) -> Timing | None:
