@@ -123,7 +123,7 @@ def import_(location: str, file: Path | None, metaschedule: Path | None, best: i
 
 
 def _import_metaschedule(location: str, folder: Path, best: int) -> Report:
-    from gnnperf.integrations.metaschedule import import_database
+    from gnnperf.integrations.tvm import import_database
     from gnnperf.nn import load_bundle
     from gnnperf.shipped import shipped_bundle
     from gnnperf.store import Store

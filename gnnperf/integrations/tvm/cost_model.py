@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float64
 from numpy.typing import NDArray
 
 from gnnperf.errors import InputError, UnsupportedConstruct
 from gnnperf.frontends.tvm import scheduled_graph
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.graph import ProgramGraph, collate, encode
-from gnnperf.nn.tensor import load_tensor_bundle, statement_numbers
+from gnnperf.graph import encode
+from gnnperf.nn.tensor import FEATURES, load_tensor_bundle
 from gnnperf.shipped import shipped_tensor_bundle
 
 import_tvm()
@@ -50,7 +50,7 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
     def __init__(self, folder: Path | None = None) -> None:
         super().__init__()
         self.bundle = load_tensor_bundle(folder or shipped_tensor_bundle())
-        self._graphs: dict[int, ProgramGraph | None] = {}
+        self._described: dict[int, tuple[float, NDArray[np.float32]] | None] = {}
         self._known: dict[str, _Measured] = {}
 
     def predict(self, context: Any, candidates: Sequence[Any]) -> Float64[np.ndarray, " n"]:
@@ -88,42 +88,27 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
 
     def _judge(self, candidates: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Scores in doublings, f64[n], and features, f64[n, f]. What has no graph has the lowest score."""
-        graphs = [self._graph(candidate.sch.mod) for candidate in candidates]
-        scores = np.full(len(graphs), np.nan)
-        features: NDArray[np.float64] | None = None
-        if usable := [i for i, graph in enumerate(graphs) if graph is not None]:
-            found, numbers = self._describe([graphs[i] for i in usable])
-            scores[usable] = found / np.log(2.0)
-            features = np.zeros((len(graphs), numbers.shape[1]))
-            features[usable] = numbers
-        scores = np.where(np.isnan(scores), np.nanmin(scores) - FAILED if usable else 0.0, scores)
-        return scores, np.zeros((len(graphs), 0)) if features is None else features
-
-    def _describe(self, graphs: Sequence[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Scores in nats, f32[n], and numbers, f32[n, f]: means and maxima over a program's statements."""
-        encoded = [encode(graph) for graph in graphs]
-        model = self.bundle.models[0]
-        with torch.inference_mode():
-            numbers = statement_numbers(collate(encoded), model.config.threads)
-            rows = model.by_statements.scale(numbers.rows)
-            owner = numbers.graph[:, None].expand_as(rows)
-            empty = rows.new_zeros(len(graphs), rows.shape[1])
-            pooled = [
-                empty.scatter_reduce(0, owner, rows, how, include_self=False) for how in ("mean", "amax")
-            ]
-        return self.bundle.score_encoded(encoded), torch.cat(pooled, dim=1).numpy()
-
-    def _graph(self, module: Any) -> ProgramGraph | None:
-        """Of a scheduled module; the search asks for the same ones again and again."""
         import tvm_ffi
 
-        key = int(tvm_ffi.structural_hash(module))
-        if key not in self._graphs:
-            try:
-                self._graphs[key] = scheduled_graph(module)
-            except UnsupportedConstruct:
-                self._graphs[key] = None
-        return self._graphs[key]
+        keys = [int(tvm_ffi.structural_hash(candidate.sch.mod)) for candidate in candidates]
+        modules = {key: candidate.sch.mod for key, candidate in zip(keys, candidates, strict=True)}
+        self._describe({key: mod for key, mod in modules.items() if key not in self._described})
+        found = [self._described[key] for key in keys]
+        worst = min((one[0] for one in found if one is not None), default=FAILED) - FAILED
+        unknown = worst, np.zeros(FEATURES, np.float32)
+        scores, features = zip(*(unknown if one is None else one for one in found), strict=True)
+        return np.array(scores), np.array(features, np.float64)
+
+    def _describe(self, modules: Mapping[int, Any]) -> None:
+        """Score modules and keep that, by structural hash: the search asks for the same ones many times."""
+        graphs = {}
+        for key, module in modules.items():
+            self._described[key] = None
+            with suppress(UnsupportedConstruct):
+                graphs[key] = encode(scheduled_graph(module))
+        scores, features = self.bundle.describe([*graphs.values()])
+        for key, score, row in zip(graphs, scores.tolist(), features, strict=True):
+            self._described[key] = score / np.log(2.0), row
 
 
 def _workload(context: Any) -> str:

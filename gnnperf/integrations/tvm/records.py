@@ -10,7 +10,7 @@ import json
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -22,8 +22,9 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.tasks import single
 from gnnperf.frontends.user_files import first_line
 from gnnperf.graph import ProgramGraph
-from gnnperf.measure import median_interval
+from gnnperf.measure import Measurement
 from gnnperf.nn import Bundle
+from gnnperf.retrieval.measured import add_to_store, record_of
 from gnnperf.retrieval.tensor.candidates import KIND
 from gnnperf.retrieval.tensor.release import FRONTEND
 from gnnperf.store import Nest, Record, Store
@@ -100,18 +101,13 @@ def _add(
 ) -> None:
     by_digest = {digest: workload for (digest, _), workload in found.items()}
     names = {digest: _name(workload) for digest, workload in by_digest.items()}
-    store.add_nests(
-        [Nest(digest, names[digest], FAMILY, FRONTEND) for digest in by_digest],
-        [w.graph.to_json() for w in by_digest.values()],
-        bundle.embed([w.graph for w in by_digest.values()]),
-        bundle.encoder_id,
-    )
     records = [
         record
         for (digest, fingerprint), workload in found.items()
         for record in _records(workload, names[digest], fingerprint, best, created)
     ]
-    store.add_records(records)
+    nests = [Nest(digest, names[digest], FAMILY, FRONTEND) for digest in by_digest]
+    add_to_store(store, bundle, nests, [w.graph for w in by_digest.values()], records)
     done.nests, done.records = len(by_digest), len(records)
 
 
@@ -179,15 +175,15 @@ def _records(workload: _Workload, name: str, fingerprint: str, best: int, create
     for position in sorted(range(len(workload.tuned)), key=lambda n: workload.tuned[n][0]):
         if len(made) == best:
             break
-        tuned = workload.tuned[position][1]
-        samples = [float(s) for s in tuned.run_secs]
-        runtime_s, low_s, high_s = median_interval(samples)
+        seconds, tuned = workload.tuned[position]
+        measured = Measurement.from_samples([float(s) for s in tuned.run_secs])
         document = document_of_json(
             tuned.trace.as_json(remove_postproc=False), workload.task.module, tuned.target
         )
         made.setdefault(
             document.to_json(),
-            Record(
+            record_of(
+                replace(measured, baseline_s=baseline_s, speedup=baseline_s / seconds),
                 nest_digest=workload.graph.digest,
                 kernel=name,
                 family=FAMILY,
@@ -197,13 +193,6 @@ def _records(workload: _Workload, name: str, fingerprint: str, best: int, create
                 baseline=BASELINE,
                 schedule=document.to_json(),
                 schedule_kind=KIND,
-                status="ok",
-                baseline_s=baseline_s,
-                runtime_s=runtime_s,
-                interval_lo_s=low_s,
-                interval_hi_s=high_s,
-                samples=len(samples),
-                speedup=baseline_s / runtime_s,
                 created=created,
                 provenance=json.dumps({"database": "metaschedule", "target": str(tuned.target)}),
             ),

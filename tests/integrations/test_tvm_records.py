@@ -16,8 +16,8 @@ from gnnperf.frontends.tvm import TraceDocument, TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target
 from gnnperf.frontends.tvm.workloads import Workload
-from gnnperf.integrations.metaschedule import Imported, import_database
-from gnnperf.integrations.metaschedule.database import target_fingerprint
+from gnnperf.integrations.tvm import Imported, import_database
+from gnnperf.integrations.tvm.records import target_fingerprint
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.retrieval.tensor import propose
 from gnnperf.shipped import shipped_bundle
