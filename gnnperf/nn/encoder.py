@@ -8,18 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnnperf.errors import InputError
-from gnnperf.graph import (
-    EDGE_FEATURES,
-    EDGE_KINDS,
-    GRAPH_FEATURES,
-    NODE_FEATURES,
-    NODE_KINDS,
-    GraphBatch,
-)
-from gnnperf.nn.attention import AttentionReadout
-from gnnperf.nn.message_passing import MessagePassingLayer
+from gnnperf.graph import GraphBatch
+from gnnperf.nn.graph_net import GraphNet
 from gnnperf.nn.profile import PROFILE_FIELDS, ProfileEncoder
-from gnnperf.nn.scaling import Standardise
 
 
 @dataclass(frozen=True)
@@ -51,7 +42,7 @@ class EncoderConfig:
 DEFAULT_CONFIG = EncoderConfig()
 
 
-class Encoder(nn.Module):
+class Encoder(GraphNet):
     """Typed message passing, attention readout, projection to the unit sphere.
 
     Three views of one net: `node_states` (per node), `fingerprint` (per graph, before the
@@ -62,21 +53,9 @@ class Encoder(nn.Module):
     """
 
     def __init__(self, config: EncoderConfig = DEFAULT_CONFIG) -> None:
-        super().__init__()
         width = config.width
+        super().__init__(width, config.layers, config.heads, config.dropout)
         self.config = config
-        self.node_scale = Standardise(NODE_FEATURES)
-        self.edge_scale = Standardise(EDGE_FEATURES)
-        self.graph_scale = Standardise(GRAPH_FEATURES)
-        self.node_kind = nn.Embedding(len(NODE_KINDS), width)
-        self.node = nn.Linear(NODE_FEATURES, width)
-        self.layers = nn.ModuleList(
-            MessagePassingLayer(width, config.heads, len(EDGE_KINDS), EDGE_FEATURES, config.dropout)
-            for _ in range(config.layers)
-        )
-        self.norm = nn.LayerNorm(width)
-        self.readout = AttentionReadout(width, config.heads)
-        self.graph_values = nn.Linear(GRAPH_FEATURES, width)
         self.profile = ProfileEncoder(len(PROFILE_FIELDS), width)
         # What all programs have in common is taken out across the batch, not within each program:
         # otherwise all embeddings start alike, and the contrastive loss collapses them to one point.
@@ -86,21 +65,6 @@ class Encoder(nn.Module):
             nn.GELU(),
             nn.Linear(width, config.embedding_width),
         )
-
-    def node_states(
-        self,
-        node_kind: Tensor,
-        node_features: Tensor,
-        edge_index: Tensor,
-        edge_kind: Tensor,
-        edge_features: Tensor,
-    ) -> Tensor:
-        """i64[n], f32[n, F], i64[2, e], i64[e], f32[e, G] -> f32[n, width]."""
-        nodes = self.node(self.node_scale(node_features)) + self.node_kind(node_kind)
-        edges = self.edge_scale(edge_features)
-        for layer in self.layers:
-            nodes = layer(nodes, edge_index, edge_kind, edges)
-        return self.norm(nodes)
 
     def fingerprint(
         self,
@@ -115,10 +79,9 @@ class Encoder(nn.Module):
         profile: Tensor | None = None,
     ) -> Tensor:
         """As `forward`, before the projection: f32[b, width]."""
-        nodes = self.node_states(node_kind, node_features, edge_index, edge_kind, edge_features)
-        # The number of graphs is a shape (of ptr), not a value: what torch.export can follow.
-        state = self.readout(nodes, batch, ptr.size(0) - 1)
-        state = state + self.graph_values(self.graph_scale(graph_features))
+        state = self.graph_states(
+            node_kind, node_features, edge_index, edge_kind, edge_features, graph_features, ptr, batch
+        )
         if profile is not None:
             state = state + self.profile(profile)
         return state
@@ -171,7 +134,5 @@ class Encoder(nn.Module):
 
     def fit_scales(self, graphs: GraphBatch, profile: Tensor) -> None:
         """Take the statistics of the input features from the training graphs."""
-        self.node_scale.fit(graphs.node_features)
-        self.edge_scale.fit(graphs.edge_features)
-        self.graph_scale.fit(graphs.graph_features)
+        self.fit_graph_scales(graphs)
         self.profile.scale.fit(profile)

@@ -1,13 +1,15 @@
 """The cost model of scheduled tensor programs, and the bundle it is shipped in."""
 
-from gnnperf.nn.tensor.bundle import TensorBundle, load_tensor_bundle, save_tensor_bundle
+from gnnperf.nn.tensor.bundle import FEATURES, Described, TensorBundle, load_tensor_bundle, save_tensor_bundle
 from gnnperf.nn.tensor.model import CostModel, CostModelConfig
 from gnnperf.nn.tensor.numbers import NUMBERS, StatementNumbers, statement_numbers
 
 __all__ = [
+    "FEATURES",
     "NUMBERS",
     "CostModel",
     "CostModelConfig",
+    "Described",
     "StatementNumbers",
     "TensorBundle",
     "load_tensor_bundle",

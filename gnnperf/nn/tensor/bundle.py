@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float32
+from torch import Tensor
 
 import gnnperf
 from gnnperf.errors import InputError
-from gnnperf.graph import EncodedGraph, ProgramGraph, collate, encode, schema_digest
+from gnnperf.graph import EncodedGraph, GraphBatch, ProgramGraph, collate, encode, schema_digest
 from gnnperf.nn.tensor.model import CostModel, CostModelConfig
-from gnnperf.nn.tensor.numbers import NUMBERS, statement_numbers
+from gnnperf.nn.tensor.numbers import NUMBERS, StatementNumbers, statement_numbers
 from gnnperf.nn.threads import one_thread
 
 VERSION = 1
 WEIGHTS, METADATA = "weights.pt", "metadata.json"
 PIECE = 256
 """Graphs scored at a time: what fits into caches."""
+FEATURES = 2 * len(NUMBERS)
+"""Width of what describes a graph beside its score."""
+
+
+class Described(NamedTuple):
+    """scores: f32[n], as `TensorBundle.score` gives them. features: f32[n, f], means and maxima over the
+    statements of each graph of their standardised numbers (`gnnperf.nn.tensor.numbers`)."""
+
+    scores: Float32[np.ndarray, " n"]
+    features: Float32[np.ndarray, "n f"]
 
 
 @dataclass(frozen=True)
@@ -43,15 +54,33 @@ class TensorBundle:
 
     def score_encoded(self, graphs: Sequence[EncodedGraph]) -> Float32[np.ndarray, " n"]:
         """The same of graphs that are encoded already."""
-        pieces = [graphs[at : at + PIECE] for at in range(0, len(graphs), PIECE)]
         with torch.inference_mode(), one_thread():
-            found = [self._score(piece) for piece in pieces]
+            found = [self._score(*piece).numpy() for piece in self._pieces(graphs)]
         return np.concatenate(found) if found else np.zeros(0, np.float32)
 
-    def _score(self, graphs: Sequence[EncodedGraph]) -> Float32[np.ndarray, " n"]:
-        batch = collate(graphs)
-        numbers = statement_numbers(batch, self.models[0].config.threads)
-        return torch.stack([model(batch, numbers) for model in self.models]).mean(0).numpy()
+    def describe(self, graphs: Sequence[EncodedGraph]) -> Described:
+        """Scores, and the numbers that say which graphs are alike."""
+        scores, features = [np.zeros(0, np.float32)], [np.zeros((0, FEATURES), np.float32)]
+        with torch.inference_mode(), one_thread():
+            for batch, numbers in self._pieces(graphs):
+                scores.append(self._score(batch, numbers).numpy())
+                features.append(self._pooled(numbers, len(batch.graph_features)).numpy())
+        return Described(np.concatenate(scores), np.concatenate(features))
+
+    def _pieces(self, graphs: Sequence[EncodedGraph]) -> Iterator[tuple[GraphBatch, StatementNumbers]]:
+        for at in range(0, len(graphs), PIECE):
+            batch = collate(graphs[at : at + PIECE])
+            yield batch, statement_numbers(batch, self.models[0].config.threads)
+
+    def _score(self, batch: GraphBatch, numbers: StatementNumbers) -> Tensor:
+        return torch.stack([model(batch, numbers) for model in self.models]).mean(0)
+
+    def _pooled(self, numbers: StatementNumbers, graphs: int) -> Tensor:
+        rows = self.models[0].by_statements.scale(numbers.rows)
+        owner, empty = numbers.graph[:, None].expand_as(rows), rows.new_zeros(graphs, rows.shape[1])
+        return torch.cat(
+            [empty.scatter_reduce(0, owner, rows, how, include_self=False) for how in ("mean", "amax")], dim=1
+        )
 
 
 def save_tensor_bundle(folder: Path, bundle: TensorBundle) -> None:

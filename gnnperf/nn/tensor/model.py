@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from gnnperf.errors import InputError
-from gnnperf.graph import EDGE_FEATURES, EDGE_KINDS, GRAPH_FEATURES, NODE_FEATURES, NODE_KINDS, GraphBatch
-from gnnperf.nn.attention import AttentionReadout, segment_softmax, segment_sum
-from gnnperf.nn.message_passing import MessagePassingLayer
+from gnnperf.graph import GraphBatch
+from gnnperf.nn.attention import segment_softmax, segment_sum
+from gnnperf.nn.graph_net import GraphNet
 from gnnperf.nn.scaling import Standardise
 from gnnperf.nn.tensor.numbers import NUMBERS, StatementNumbers
 
@@ -73,46 +73,22 @@ class CostModel(nn.Module):
 
     def fit_scales(self, graphs: GraphBatch, numbers: StatementNumbers) -> None:
         """Take the statistics of the inputs from what is learned from."""
-        self.by_graph.fit_scales(graphs)
+        self.by_graph.fit_graph_scales(graphs)
         self.by_statements.scale.fit(numbers.rows)
 
 
-class GraphJudge(nn.Module):
+class GraphJudge(GraphNet):
     """Message passing over the scheduled graph, attention readout, and a perceptron."""
 
     def __init__(self, config: CostModelConfig) -> None:
-        super().__init__()
         width = config.width
-        self.node_scale = Standardise(NODE_FEATURES, limit=4.0)
-        self.edge_scale = Standardise(EDGE_FEATURES, limit=4.0)
-        self.graph_scale = Standardise(GRAPH_FEATURES, limit=4.0)
-        self.node_kind = nn.Embedding(len(NODE_KINDS), width)
-        self.node = nn.Linear(NODE_FEATURES, width)
-        self.layers = nn.ModuleList(
-            MessagePassingLayer(width, config.heads, len(EDGE_KINDS), EDGE_FEATURES, config.dropout)
-            for _ in range(config.layers)
-        )
-        self.norm = nn.LayerNorm(width)
-        self.readout = AttentionReadout(width, config.heads)
-        self.graph_values = nn.Linear(GRAPH_FEATURES, width)
+        super().__init__(width, config.layers, config.heads, config.dropout, limit=4.0)
         self.score = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, 1))
 
     def forward(self, graphs: GraphBatch) -> Tensor:
         """f32[b]."""
-        nodes = self.node(self.node_scale(graphs.node_features)) + self.node_kind(graphs.node_kind)
-        edges = self.edge_scale(graphs.edge_features)
-        for layer in self.layers:
-            nodes = layer(nodes, graphs.edge_index, graphs.edge_kind, edges)
-        state = self.readout(self.norm(nodes), graphs.batch, len(graphs.graph_features))
-        state = state + self.graph_values(self.graph_scale(graphs.graph_features))
-        found: Tensor = self.score(state).squeeze(1)
+        found: Tensor = self.score(self.graph_states(*graphs)).squeeze(1)
         return found
-
-    def fit_scales(self, graphs: GraphBatch) -> None:
-        """Take the statistics of the inputs."""
-        self.node_scale.fit(graphs.node_features)
-        self.edge_scale.fit(graphs.edge_features)
-        self.graph_scale.fit(graphs.graph_features)
 
 
 class StatementJudge(nn.Module):

@@ -1,0 +1,79 @@
+"""What all networks over program graphs share: message passing, and a readout of every graph."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from gnnperf.graph import (
+    EDGE_FEATURES,
+    EDGE_KINDS,
+    GRAPH_FEATURES,
+    NODE_FEATURES,
+    NODE_KINDS,
+    GraphBatch,
+)
+from gnnperf.nn.attention import AttentionReadout
+from gnnperf.nn.message_passing import MessagePassingLayer
+from gnnperf.nn.scaling import Standardise
+
+
+class GraphNet(nn.Module):
+    """Typed message passing, attention readout, and the values of the graph as a whole.
+
+    Args:
+        width: of node states and of the readout. layers: of message passing. heads: of attention, which
+            divide the width. dropout: probability, in training only.
+        limit: of standardised inputs, in deviations.
+    """
+
+    def __init__(self, width: int, layers: int, heads: int, dropout: float, limit: float = 6.0) -> None:
+        super().__init__()
+        self.node_scale = Standardise(NODE_FEATURES, limit)
+        self.edge_scale = Standardise(EDGE_FEATURES, limit)
+        self.graph_scale = Standardise(GRAPH_FEATURES, limit)
+        self.node_kind = nn.Embedding(len(NODE_KINDS), width)
+        self.node = nn.Linear(NODE_FEATURES, width)
+        self.layers = nn.ModuleList(
+            MessagePassingLayer(width, heads, len(EDGE_KINDS), EDGE_FEATURES, dropout) for _ in range(layers)
+        )
+        self.norm = nn.LayerNorm(width)
+        self.readout = AttentionReadout(width, heads)
+        self.graph_values = nn.Linear(GRAPH_FEATURES, width)
+
+    def node_states(
+        self,
+        node_kind: Tensor,
+        node_features: Tensor,
+        edge_index: Tensor,
+        edge_kind: Tensor,
+        edge_features: Tensor,
+    ) -> Tensor:
+        """i64[n], f32[n, F], i64[2, e], i64[e], f32[e, G] -> f32[n, width]."""
+        nodes = self.node(self.node_scale(node_features)) + self.node_kind(node_kind)
+        edges = self.edge_scale(edge_features)
+        for layer in self.layers:
+            nodes = layer(nodes, edge_index, edge_kind, edges)
+        return self.norm(nodes)
+
+    def graph_states(
+        self,
+        node_kind: Tensor,
+        node_features: Tensor,
+        edge_index: Tensor,
+        edge_kind: Tensor,
+        edge_features: Tensor,
+        graph_features: Tensor,
+        ptr: Tensor,
+        batch: Tensor,
+    ) -> Tensor:
+        """f32[b, width] of the b graphs of a batch, whose fields these are."""
+        nodes = self.node_states(node_kind, node_features, edge_index, edge_kind, edge_features)
+        # The number of graphs is a shape (of ptr), not a value: what torch.export can follow.
+        state = self.readout(nodes, batch, ptr.size(0) - 1)
+        return state + self.graph_values(self.graph_scale(graph_features))
+
+    def fit_graph_scales(self, graphs: GraphBatch) -> None:
+        """Take the statistics of the inputs from the graphs that are learned from."""
+        self.node_scale.fit(graphs.node_features)
+        self.edge_scale.fit(graphs.edge_features)
+        self.graph_scale.fit(graphs.graph_features)
