@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import click
 from gnnperf.cli.output import Report, Verb
 
 if TYPE_CHECKING:
-    from gnnperf.devices import DeviceSpec
+    from gnnperf.devices import DeviceSpec, FoundGpu
 
 
 @click.group()
@@ -50,8 +51,14 @@ def show(device: str) -> Report:
 @devices.command(cls=Verb)
 @click.option("--refresh", is_flag=True, help="Measure again, even when this machine was measured before.")
 def probe(refresh: bool) -> Report:
-    """Measure this machine's peak FLOP rate and memory bandwidth (some seconds; kept in the cache)."""
-    from gnnperf.devices import describe_host, probe
+    """Measure this machine's peak FLOP rate and memory bandwidth (some seconds; kept in the cache).
+
+    Of NVIDIA GPUs, where there are any, the properties are read from the driver, and where torch was built
+    with CUDA, bandwidth (triad) and peak (fp32 product) are measured, every time.
+    """
+    from rich.console import Group
+
+    from gnnperf.devices import describe_host, find_gpus, probe
 
     busy, threads = os.getloadavg()[0], describe_host().threads
     spec = probe(refresh)
@@ -61,7 +68,39 @@ def probe(refresh: bool) -> Report:
             "use --refresh when this machine is idle",
             err=True,
         )
-    return _report("host", spec)
+    gpus, why_none = find_gpus()
+    found = [(gpu, *_measured(gpu)) for gpu in gpus]
+    host = _report("host", spec)
+    documents = [
+        {**_document(f"gpu {gpu.index}", gpu.spec), "driver": gpu.driver, "clock_mhz": gpu.clock_mhz,
+         "measured": measured}
+        for gpu, measured, _ in found
+    ]  # fmt: skip
+    views = [_gpu_view(document, remark) for document, (_, _, remark) in zip(documents, found, strict=True)]
+    notes = [] if gpus else [f"no GPU: {why_none}"]
+    return Report({**host.document, "gpus": documents}, Group(host.view, *views, *notes))
+
+
+def _measured(gpu: FoundGpu) -> tuple[dict[str, float], str]:
+    """What torch measures on a GPU, and why it measures nothing where it does not."""
+    from gnnperf.devices import measure_gpu
+    from gnnperf.errors import MeasureError
+
+    try:
+        return measure_gpu(gpu.index), ""
+    except MeasureError as error:
+        return {}, f"not measured: {error}"
+
+
+def _gpu_view(document: Mapping[str, Any], remark: str) -> Any:
+    from rich.console import Group
+    from rich.table import Table
+
+    table = Table("field", "value", box=None)
+    for field, value in {**document, **document["measured"]}.items():
+        if field not in ("provenance", "measured"):
+            table.add_row(field, _cell(value))
+    return Group("", table, *([remark] if remark else []))
 
 
 def _report(key: str, spec: DeviceSpec) -> Report:

@@ -11,6 +11,7 @@ from gnnperf.devices.catalog import (
 )
 from gnnperf.devices.host import describe_host
 from gnnperf.devices.lock import MachineLock
+from gnnperf.devices.nvidia import FoundGpu, find_gpus, measure_gpu
 from gnnperf.devices.probe import probe
 from gnnperf.devices.quantity import Provenance
 from gnnperf.devices.spec import DeviceSpec
@@ -18,14 +19,17 @@ from gnnperf.devices.toolchain import find_compiler
 
 __all__ = [
     "DeviceSpec",
+    "FoundGpu",
     "MachineLock",
     "Provenance",
     "describe_host",
     "find_compiler",
     "find_device",
+    "find_gpus",
     "gnnperf_cache_dir",
     "list_devices",
     "load_device",
+    "measure_gpu",
     "peer",
     "probe",
     "read_device",
