@@ -29,7 +29,7 @@ _STARTED, _ENDED = 1, 2
 @dataclass
 class Batch:
     """Candidates as (number, IRModule in JSON). best_s: the runtime that makes others hopeless. threads: that
-    compile. Runs in a fork of its own (`work`)."""
+    compile. pipe: file descriptor that takes the reports. Runs in a fork of its own (`work`)."""
 
     jobs: Sequence[tuple[int, str]]
     problem: Problem
@@ -40,7 +40,7 @@ class Batch:
     best_s: float
     threads: int
     kernel_threads: int
-    pipe: int
+    pipe: int = -1
 
     def work(self, parent: int) -> NoReturn:
         """Compile, then run what was compiled; ends the process."""

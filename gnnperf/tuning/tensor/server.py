@@ -11,24 +11,22 @@ import os
 import signal
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import Any, NoReturn
 
 from gnnperf.errors import MeasureError
 from gnnperf.measure.confine import die_with_parent
 from gnnperf.tuning.tensor.batch import last_line
 from gnnperf.tuning.tensor.bench import Bench
+from gnnperf.tuning.tensor.forked import Forked
 from gnnperf.tuning.tensor.kernel import Build, build_kernel
 from gnnperf.tuning.tensor.outcome import BenchLimits, Outcome
 from gnnperf.tuning.tensor.turns import Turns
 
 
-class BenchServer:
-    """Measures schedules of several unscheduled modules, one at a time. Start it before this process uses
-    threads: it forks. Every method raises MeasureError where measuring itself fails."""
+class BenchServer(Forked):
+    """Measures schedules of several unscheduled modules, one at a time. Every method raises MeasureError
+    where measuring itself fails."""
 
     def __init__(
         self,
@@ -38,15 +36,10 @@ class BenchServer:
         build: Build = build_kernel,
         seed: int = 0,
     ) -> None:
-        self._client, theirs = Pipe()
+        about = (modules, target, limits or BenchLimits(), build, seed)
+        super().__init__(lambda client, parent: _Server(client, *about).serve(parent))
         self._asked: deque[int] = deque()  # modules whose baseline was asked for and not answered yet
         self._baselines: dict[int, Outcome | MeasureError] = {}
-        server = _Server(theirs, modules, target, limits or BenchLimits(), build, seed)
-        parent, self._pid = os.getpid(), os.fork()
-        if self._pid == 0:
-            self._client.close()
-            server.serve(parent)
-        theirs.close()
 
     def prepare(self, number: int) -> None:
         """Begin to run a module's unscheduled function, and do not wait for it."""
@@ -79,21 +72,6 @@ class BenchServer:
     def end_turns(self) -> None:
         """Nothing more is timed of what was rehearsed."""
         self._ask("end")
-
-    def close(self) -> None:
-        """End the server, and with it all that it started."""
-        self._client.close()
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-
-    def __enter__(self) -> BenchServer:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _ask(self, *request: Any) -> Any:
         self._hear()

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
@@ -24,6 +23,7 @@ from gnnperf.measure import Measurement
 from gnnperf.measure.confine import available_threads, die_with_parent, limit_memory, prefer_this_process
 from gnnperf.measure.statistics import relative_half_width
 from gnnperf.tuning.tensor.batch import last_line, silence
+from gnnperf.tuning.tensor.forked import Forked
 from gnnperf.tuning.tensor.kernel import Build, Kernel
 from gnnperf.tuning.tensor.outcome import BenchLimits, Outcome
 from gnnperf.tuning.tensor.problem import Problem
@@ -67,9 +67,8 @@ def in_turns(players: Mapping[str, Callable[[], float]], pace: Pace) -> dict[str
     return {name: Measurement.from_samples(found) for name, found in samples.items()}
 
 
-class Turns:
-    """Player 0 is the unscheduled module, the others are schedules of it. Start it before this process uses
-    threads: it forks.
+class Turns(Forked):
+    """Player 0 is the unscheduled module, the others are schedules of it.
 
     Attributes:
         outcomes: of every player, "ok" where it computed what it should.
@@ -79,12 +78,8 @@ class Turns:
         self, module: Any, texts: Sequence[str], target: Any, limits: BenchLimits, build: Build, seed: int
     ) -> None:
         """texts: modules as `tvm.ir.save_json` writes them. Raises MeasureError where the process ends."""
-        self._client, theirs = Pipe()
-        parent, self._pid = os.getpid(), os.fork()
-        if self._pid == 0:
-            self._client.close()
-            _Players(theirs, limits).serve(parent, module, texts, target, build, seed)
-        theirs.close()
+        about = (module, texts, target, build, seed)
+        super().__init__(lambda client, parent: _Players(client, limits).serve(parent, *about))
         try:
             self.outcomes: list[Outcome] = [self._receive() for _ in range(1 + len(texts))]
         except BaseException:
@@ -95,12 +90,6 @@ class Turns:
         """Seconds of a run. Raises MeasureError."""
         self._client.send(player)
         return float(self._receive())
-
-    def close(self) -> None:
-        self._client.close()
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
 
     def _receive(self) -> Any:
         if not select.select([self._client], [], [], _PATIENCE_S)[0]:
