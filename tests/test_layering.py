@@ -28,6 +28,7 @@ LAYERS = (
     "export",
     "integrations",
     "evaluation",
+    "report",
     "cli",
 )
 """Each may import itself and what stands to its left."""

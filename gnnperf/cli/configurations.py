@@ -52,7 +52,13 @@ def retrieve_configurations(
     if path is None:
         click.echo("gnnperf: no measurements of other GPUs: give --data, or set GNNPERF_DATA", err=True)
     document_ = {**vars(proposal), "device": device.name, "prediction": vars(proposal.prediction)}
-    return Report(document_, _view(proposal))
+
+    def page() -> str:
+        from gnnperf.report import configurations_page
+
+        return configurations_page(proposal, description, sizes)
+
+    return Report(document_, _view(proposal), page=page)
 
 
 def _view(proposal: Proposal) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from gnnperf.cli.options import checkpoint_option
 from gnnperf.cli.output import Report, Verb, progress
+from gnnperf.cli.page import check_page, write_page
 
 
 @click.command(cls=Verb)
@@ -20,8 +19,8 @@ from gnnperf.cli.output import Report, Verb, progress
 )  # fmt: skip
 @checkpoint_option
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path), default=Path("map.html"), show_default=True,
-    metavar="FILE.html", help="Where to write the page.",
+    "--output", "-o", "--report", "output", type=click.Path(path_type=Path), default=Path("map.html"),
+    show_default=True, metavar="FILE.html", help="Where to write the page.",
 )  # fmt: skip
 def explore(locations: tuple[str, ...], checkpoint: Path, output: Path) -> Report:
     """Write a map of all loop nests in a store: one HTML page that needs nothing else.
@@ -38,7 +37,7 @@ def explore(locations: tuple[str, ...], checkpoint: Path, output: Path) -> Repor
     from gnnperf.nn import load_bundle
     from gnnperf.store import Store
 
-    _check(output)
+    check_page(output, "--output")
     bundle = load_bundle(checkpoint)
     stores = [Store.open(location) for location in locations or (str(checkpoint / "store"),)]
     total = sum(store.info().nests for store in stores)
@@ -52,7 +51,7 @@ def explore(locations: tuple[str, ...], checkpoint: Path, output: Path) -> Repor
     click.echo(f"gnnperf: placing {len(nests):,} nests on the plane", err=True)
     places = project(np.stack([nest.embedding for nest in nests]))
     page = make_page(nests, places, bundle.encoder_id)
-    size_bytes = _write(output, page.html)
+    size_bytes = write_page(output, page.html)
     document = {
         "path": output,
         "nests": page.nests,
@@ -65,30 +64,3 @@ def explore(locations: tuple[str, ...], checkpoint: Path, output: Path) -> Repor
     }
     words = f"{page.nests:,} nests of {page.families} families, {size_bytes / 1e6:.1f} MB"
     return Report(document, Text(f"{output}: {words}; open it in a browser"))
-
-
-def _check(output: Path) -> None:
-    """Raises InputError where no page can be written, before any work is done for it."""
-    from gnnperf.errors import InputError
-
-    if output.is_dir():
-        raise InputError(f"--output: expected a file to write, got the folder {output}; name a file in it")
-    try:
-        with tempfile.NamedTemporaryFile(dir=output.parent):
-            pass
-    except OSError as error:
-        raise InputError(
-            f"--output: expected a file that can be written, got {output}: {error.strerror}"
-        ) from None
-
-
-def _write(output: Path, html: str) -> int:
-    """Size in bytes. An interrupted run leaves an older page as it was."""
-    part = output.with_name(f"{output.name}.part")
-    try:
-        size_bytes = part.write_bytes(html.encode())
-        part.replace(output)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
-    return size_bytes

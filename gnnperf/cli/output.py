@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gnnperf.cli.page import WANTED, page_option, write_page
 from gnnperf.errors import GnnperfError, MeasureError
 
 if TYPE_CHECKING:
@@ -35,18 +36,21 @@ class Report:
     document: printed by `--json`, as strict JSON (see `to_json`).
     view: the same for people: a rich renderable (a table, a text, a `rich.console.Group` of them).
     failure: what went wrong afterwards, raised when the report has been printed.
+    page: makes the same as HTML; called for `--report` when the report has been printed.
     """
 
     document: Mapping[str, Any]
     view: RenderableType
     failure: GnnperfError | None = None
+    page: Callable[[], str] | None = None
 
 
 class Verb(click.Command):
     """A command whose callback returns a `Report`. Adds `--json` and prints the report, and nothing else.
 
     While the callback runs, standard output is standard error, also for C libraries and child processes:
-    what DaCe, a compiler or a progress bar print cannot get into the document.
+    what DaCe, a compiler or a progress bar print cannot get into the document. With `page=True` there is
+    `--report FILE.html` too, and the reports have a page.
 
     Example:
         @click.command(cls=Verb)
@@ -54,13 +58,16 @@ class Verb(click.Command):
         def embed(kernel: str) -> Report: ...
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, page: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if page:
+            self.params.append(page_option())
         text = "Print one JSON document on standard output."
         self.params.append(click.Option(["--json", "as_json"], is_flag=True, help=text))
 
     def invoke(self, ctx: click.Context) -> None:
-        as_json = ctx.params.pop("as_json")
+        as_json, page_path = ctx.params.pop("as_json"), ctx.params.pop("page_path", None)
+        ctx.meta[WANTED] = page_path
         try:
             with stdout_to_stderr():
                 report = super().invoke(ctx)
@@ -68,8 +75,25 @@ class Verb(click.Command):
             # `main` takes a broken pipe for a reader of our output that left; this is not one.
             raise MeasureError("lost the connection to a helper process: broken pipe") from error
         write(report, as_json=as_json)
-        if report.failure is not None:
-            raise report.failure
+        failure = report.failure
+        if page_path is not None:
+            # Last of all: whatever becomes of the page, the result has been told.
+            failure = failure or _write_page(report, page_path)
+        if failure is not None:
+            raise failure
+
+
+def _write_page(report: Report, path: Path) -> GnnperfError | None:
+    """Write the page of a report, and say so; what went wrong."""
+    assert report.page is not None
+    sys.stdout.flush()
+    try:
+        with stdout_to_stderr():
+            write_page(path, report.page())
+    except OSError as error:
+        return GnnperfError(f"--report: cannot write {path}: {error.strerror}; make room, or choose another")
+    click.echo(f"gnnperf: wrote {path}", err=True)
+    return None
 
 
 def write(report: Report, *, as_json: bool) -> None:

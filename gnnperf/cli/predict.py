@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ import click
 
 from gnnperf.cli.options import released_runtime_head
 from gnnperf.cli.output import Report, Verb, human_time
+from gnnperf.cli.page import page_is_wanted
+from gnnperf.cli.pages import page_of_operators
 from gnnperf.cli.predicted_configuration import predict_configuration
 from gnnperf.errors import GnnperfError, InputError
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, page=True)
 @click.argument("kernel", required=False)
 @click.option(
     "--gpu", "gpus", multiple=True, metavar="NAME", help="Of the catalog, or a YAML file; repeatable."
@@ -76,6 +79,8 @@ def predict(
             raise InputError(
                 "--table needs --output, and takes its GPUs from its column device, not from --gpu"
             )
+        if page_is_wanted():
+            raise InputError("--report is a page about a KERNEL; of a --table, read the --output")
         return _bulk(load_head(head), table, described, output, calibrate)
     if not gpus:
         raise InputError("expected at least one --gpu; `gnnperf devices list` shows those that are known")
@@ -111,7 +116,8 @@ def _single(
         "left_out": left_out,
         "predictions": [_document(name, found, operators) for name, found in rows],
     }
-    return Report(document, _view(rows))
+    page = partial(page_of_operators, kernel, operators, workloads, rows, left_out)
+    return Report(document, _view(rows), page=page)
 
 
 def _operators(kernel: str, fused: bool) -> tuple[list[Operator], dict[str, int]]:

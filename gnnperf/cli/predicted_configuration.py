@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gnnperf.cli.configurations import TUNABLE
 from gnnperf.cli.output import Report, human_time
+from gnnperf.cli.pages import NOT_MEASURED, page_of_configuration, too_large
 from gnnperf.errors import GnnperfError
 from gnnperf.shipped import shipped
 
@@ -33,24 +35,21 @@ def predict_configuration(kernel: str, gpus: tuple[str, ...], calibrate: Path | 
             found = found.shifted(calibrated_shift(calibrate, description, device, devices, bundle))
         rows.append((name, device, found))
     if not any(found.fits[0] for _, _, found in rows):
-        raise GnnperfError(f"no prediction: {_objection(rows[0][1])}")
+        raise GnnperfError(f"no prediction: {too_large(rows[0][1])}")
     measured = bundle.demands(description)[0].parameters is not None
     document = {
         "kernel": kernel,
         "measured_elsewhere": measured,
         "predictions": [_document(name, device, found) for name, device, found in rows],
     }
-    return Report(document, _view(rows, measured))
-
-
-def _objection(device: DeviceSpec) -> str:
-    return f"a block needs more shared memory or threads than one can have on {device.name}"
+    page = partial(page_of_configuration, kernel, description, given, rows, measured)
+    return Report(document, _view(rows, measured), page=page)
 
 
 def _document(name: str, device: DeviceSpec, found: Prediction) -> dict[str, Any]:
     document: dict[str, Any] = {"gpu": name, "device": device.name}
     if not found.fits[0]:
-        return {**document, "objection": _objection(device)}
+        return {**document, "objection": too_large(device)}
     intervals = {f"{level}%": [float(lo[0]), float(hi[0])] for level, (lo, hi) in found.interval_ms.items()}
     return {
         **document, "objection": None, "runtime_ms": float(found.runtime_ms[0]), "intervals_ms": intervals
@@ -64,11 +63,11 @@ def _view(rows: list[tuple[str, DeviceSpec, Prediction]], measured: bool) -> Any
     table = Table("GPU", box=None)
     for heading in ("runtime", "80% interval", "95% interval"):
         table.add_column(heading, justify="right")
-    remarks = [] if measured else ["the kernel was not measured anywhere: physics, and what others needed"]
+    remarks = [] if measured else [NOT_MEASURED]
     for name, device, found in rows:
         if not found.fits[0]:
             table.add_row(name, "-", "-", "-")
-            remarks.append(f"{name}: no prediction: {_objection(device)}")
+            remarks.append(f"{name}: no prediction: {too_large(device)}")
             continue
         spans = (found.interval_ms[level] for level in ("80", "95"))
         cells = [f"{human_time(lo[0] * 1e-3)} to {human_time(hi[0] * 1e-3)}" for lo, hi in spans]

@@ -12,11 +12,13 @@ import click
 
 from gnnperf.cli.options import checkpoint_option, kernel_options
 from gnnperf.cli.output import Report, Verb, to_json
+from gnnperf.cli.pages import page_of_retrieval
 from gnnperf.errors import GnnperfError
 from gnnperf.shipped import shipped_tensor_bundle
 
 if TYPE_CHECKING:
     from gnnperf.frontends.dace import DaceKernel
+    from gnnperf.graph import ProgramGraph
     from gnnperf.nn import Bundle
     from gnnperf.retrieval.report import Retrieval
     from gnnperf.retrieval.transfer import Options
@@ -29,7 +31,7 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
     return value
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, page=True)
 @click.argument("kernel")
 @kernel_options
 @checkpoint_option
@@ -107,7 +109,7 @@ def retrieve(
         if _is_default(ctx, "checkpoint"):
             checkpoint = shipped_tensor_bundle()
         own = partial(_own_store, store_location, no_store)
-        result, failure = retrieve_tensor(
+        result, graphs, failure = retrieve_tensor(
             kernel, symbols, checkpoint, k, budget, model_only, output, own, started
         )
     else:
@@ -117,15 +119,18 @@ def retrieve(
         loaded = load_kernel(kernel, symbols, inputs, seed)
         options = Options(k=k, baseline=baseline, budget_s=budget, model_only=model_only)
         own = partial(_own_store, store_location, no_store)
-        result, failure = _retrieve_nests(loaded, options, checkpoint, output, own, started)
-    return Report(result.to_dict(), _view(result, explain), failure)
+        result, graphs, failure = _retrieve_nests(loaded, options, checkpoint, output, own, started)
+    return Report(
+        result.to_dict(), _view(result, explain), failure, partial(page_of_retrieval, result, graphs)
+    )
 
 
 def _retrieve_nests(
     kernel: DaceKernel, options: Options, checkpoint: Path, output: Path | None,
     own: Callable[[Bundle], Store | None], started: float,
-) -> tuple[Retrieval, GnnperfError | None]:  # fmt: skip
-    """Retrieve recipes for the nests of a DaCe kernel: the answer, and what went wrong in writing it."""
+) -> tuple[Retrieval, dict[str, ProgramGraph], GnnperfError | None]:  # fmt: skip
+    """Retrieve recipes for the nests of a DaCe kernel: the answer, graphs of the nests by digest, and what
+    went wrong in writing it."""
     from gnnperf.devices import describe_host
     from gnnperf.measure import Compiler, Runner
     from gnnperf.nn import load_bundle
@@ -150,6 +155,7 @@ def _retrieve_nests(
     )
     with Compiler() as compiler, Runner() as runner:
         result, tuned, queries = transfer.run(compiler, runner)
+        graphs = {query.graph.digest: query.graph for query in queries}
         if mine is not None and not options.model_only:
             try:
                 remember(mine, queries, kernel.name, bundle, transfer.device)
@@ -160,8 +166,8 @@ def _retrieve_nests(
                 best = tuned if tuned is not None else baseline_sdfg(kernel, result.baseline_name)
                 write_output(output, kernel, best, to_json(result.to_dict()), compiler)
             except GnnperfError as error:
-                return result, error
-    return result, None
+                return result, graphs, error
+    return result, graphs, None
 
 
 def _is_default(ctx: click.Context, name: str) -> bool:

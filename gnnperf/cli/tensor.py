@@ -15,6 +15,7 @@ from gnnperf.shipped import shipped_bundle
 
 if TYPE_CHECKING:
     from gnnperf.frontends.tvm import TvmTask
+    from gnnperf.graph import ProgramGraph
     from gnnperf.nn import Bundle
     from gnnperf.retrieval.report import Retrieval
     from gnnperf.store import Store
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 def retrieve_tensor(
     kernel: str, symbols: dict[str, float], checkpoint: Path, k: int, budget_s: float | None,
     model_only: bool, output: Path | None, own: Callable[[Bundle], Store | None], started: float,
-) -> tuple[Retrieval, GnnperfError | None]:  # fmt: skip
-    """Retrieve traces for the tasks of a kernel: the answer, and what went wrong in writing it.
+) -> tuple[Retrieval, dict[str, ProgramGraph], GnnperfError | None]:  # fmt: skip
+    """Retrieve traces for the tasks of a kernel: the answer, graphs of the tasks by digest, and what went
+    wrong in writing it.
 
     own: opens the user's store; None: there is none. Raises GnnperfError.
     """
@@ -51,7 +53,7 @@ def retrieve_tensor(
 def _retrieve(
     kernel: str, tasks: Sequence[TvmTask], target: Any, checkpoint: Path, server: BenchServer | None, k: int,
     budget_s: float | None, output: Path | None, own: Callable[[Bundle], Store | None], started: float,
-) -> tuple[Retrieval, GnnperfError | None]:  # fmt: skip
+) -> tuple[Retrieval, dict[str, ProgramGraph], GnnperfError | None]:  # fmt: skip
     from gnnperf.devices import describe_host
     from gnnperf.nn import load_bundle
     from gnnperf.nn.tensor import load_tensor_bundle
@@ -78,6 +80,7 @@ def _retrieve(
         started=started,
     )
     result, queries = transfer.run()
+    graphs = {query.task.graph.digest: query.task.graph for query in queries}
     if mine is not None and server is not None:
         try:
             remember(mine, queries, name, bundle, transfer.device, target)
@@ -87,5 +90,5 @@ def _retrieve(
         try:
             write_output(output, name, tasks, queries, target, to_json(result.to_dict()))
         except GnnperfError as error:
-            return result, error
-    return result, None
+            return result, graphs, error
+    return result, graphs, None

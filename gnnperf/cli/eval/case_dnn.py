@@ -10,7 +10,7 @@ from gnnperf.cli.eval.cases import case_options, run_suite
 from gnnperf.cli.output import Report, Verb
 
 
-@click.command("case-dnn", cls=Verb)
+@click.command("case-dnn", cls=Verb, page=True)
 @case_options
 def case_dnn(**options: Any) -> Report:
     """Pieces of neural networks beside auto_optimize and torch.

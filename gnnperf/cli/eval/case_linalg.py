@@ -10,7 +10,7 @@ from gnnperf.cli.eval.cases import case_options, run_suite
 from gnnperf.cli.output import Report, Verb
 
 
-@click.command("case-linalg", cls=Verb)
+@click.command("case-linalg", cls=Verb, page=True)
 @case_options
 def case_linalg(**options: Any) -> Report:
     """Compositions of dense linear algebra beside auto_optimize and NumPy.

@@ -10,7 +10,7 @@ from gnnperf.cli.eval.cases import case_options, run_suite
 from gnnperf.cli.output import Report, Verb
 
 
-@click.command("case-stencils", cls=Verb)
+@click.command("case-stencils", cls=Verb, page=True)
 @case_options
 def case_stencils(**options: Any) -> Report:
     """Weather-like stencils beside auto_optimize, NumPy and Numba.

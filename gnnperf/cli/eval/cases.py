@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 QUICK_KERNELS = 3
+CAPTION = "Speedup over each competitor, with 95% intervals. A bar that hangs down is a loss."
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -83,32 +84,37 @@ def run_suite(
     result = summarise(suite, rows, settings)
     if output is not None:
         _write(output, suite, result)
-    report = replace(benchmark_report(result), view=_view(suite, result))
-    return with_failure(report, len(cases), output)
+    return with_failure(_report(suite, result), len(cases), output)
 
 
 def _write(output: Path, suite: Suite, result: BenchmarkResult) -> None:
-    from gnnperf.evaluation.cases.plot import plot
-
     (output / f"{result.benchmark}.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
     for suffix in (".png", ".svg"):
-        title = f"gnnperf, {result.settings['threads']} threads, {result.settings['name']}"
-        plot(
-            result.rows, ("auto_optimize", *suite.competitors), title, output / f"{result.benchmark}{suffix}"
-        )
+        _plot(suite, result, output / f"{result.benchmark}{suffix}")
+
+
+def _plot(suite: Suite, result: BenchmarkResult, path: Path) -> None:
+    from gnnperf.evaluation.cases.plot import plot
+
+    title = f"gnnperf, {result.settings['threads']} threads, {result.settings['name']}"
+    plot(result.rows, _competitors(suite), title, path)
+
+
+def _competitors(suite: Suite) -> tuple[str, ...]:
+    return ("auto_optimize", *suite.competitors)
 
 
 # --------------------------------------------------------------------------- for people
 
 
-def _view(suite: Suite, result: BenchmarkResult) -> Any:
+def _report(suite: Suite, result: BenchmarkResult) -> Report:
     from rich.console import Group
     from rich.text import Text
 
-    competitors = ("auto_optimize", *suite.competitors)
-    shown = [_shown(row, competitors) for row in result.rows]
+    shown = [_shown(row, _competitors(suite)) for row in result.rows]
     notes = [Text(f"{row['kernel']}: {row['note']}") for row in result.rows if row["note"]]
-    return Group(benchmark_report(replace(result, rows=shown)).view, *([Text(), *notes] if notes else []))
+    report = benchmark_report(result, shown, {CAPTION: partial(_plot, suite, result)})
+    return replace(report, view=Group(report.view, *([Text(), *notes] if notes else [])))
 
 
 def _shown(row: Mapping[str, Any], competitors: tuple[str, ...]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from gnnperf.cli.options import checkpoint_option
 from gnnperf.cli.output import Report, Verb, progress
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, page=True)
 @checkpoint_option
 @click.option(
     "--client", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="PATH",

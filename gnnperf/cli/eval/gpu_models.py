@@ -11,7 +11,7 @@ from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.output import Report, Verb, progress
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, page=True)
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),

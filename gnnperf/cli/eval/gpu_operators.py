@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import click
 from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.output import Report, Verb, progress, to_json
 
+CAPTION = "Predicted and measured; what the 80% intervals hold, by GPU; errors, by distance of the GPU."
 
-@click.command(cls=Verb)
+
+@click.command(cls=Verb, page=True)
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
@@ -42,6 +45,7 @@ def gpu_operators(data: Path, fit_on: str, seeds: int, workers: int, output: Pat
     models, seeds_mape the mean of theirs. Linear rows of P4 are left out: they are inconsistent.
     """
     from gnnperf.evaluation.gpu.operators import OperatorSettings, evaluate_operators
+    from gnnperf.evaluation.gpu.plot import plot_operators
     from gnnperf.retrieval.folder import check_output
 
     if output is not None:
@@ -50,11 +54,9 @@ def gpu_operators(data: Path, fit_on: str, seeds: int, workers: int, output: Pat
     settings = OperatorSettings(data, splits[fit_on], tuple(range(seeds)), workers)
     with progress("fitting", 7 * (seeds + 1)) as advance:
         result, points = evaluate_operators(settings, advance)
-    report = benchmark_report(result)
+    plot = partial(plot_operators, points, result.rows)
     if output is not None:
-        from gnnperf.evaluation.gpu.plot import plot_operators
-
         for suffix in (".png", ".svg"):
-            plot_operators(points, result.rows, output / f"gpu-operators{suffix}")
+            plot(output / f"gpu-operators{suffix}")
         (output / "gpu-operators.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
-    return report
+    return benchmark_report(result, plots={CAPTION: plot})

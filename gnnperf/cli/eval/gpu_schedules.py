@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -9,8 +10,11 @@ import click
 from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.output import Report, Verb, progress, to_json
 
+EFFICIENCY = "Best of the first five over the optimum, on GPUs that were held out."
+ERRORS = "Measured over predicted runtime on GPUs that were held out: median, 10th and 90th percentile."
 
-@click.command("gpu-schedules", cls=Verb)
+
+@click.command("gpu-schedules", cls=Verb, page=True)
 @click.option(
     "--data", type=click.Path(path_type=Path), metavar="PATH",
     help="tunable_kernels.parquet, or the folder with it.  [default: $GNNPERF_DATA]",
@@ -44,9 +48,13 @@ def gpu_schedules(data: Path | None, seeds: int, quick: bool, output: Path | Non
     with progress("gpu-schedules", sum(1 for _ in tasks(tables, settings.protocols))) as advance:
         rows, errors = evaluate_gpu_schedules(tables, settings, advance)
     result = summarise(rows, errors, settings, path.name)
+    plots = {
+        EFFICIENCY: partial(plot_efficiency, result.rows),
+        ERRORS: partial(plot_errors, errors),
+    }
     if output is not None:
         (output / "gpu-schedules.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
         for suffix in (".png", ".svg"):
-            plot_efficiency(result.rows, output / f"gpu-schedules{suffix}")
-            plot_errors(errors, output / f"gpu-schedules-runtime{suffix}")
-    return benchmark_report(result)
+            plots[EFFICIENCY](output / f"gpu-schedules{suffix}")
+            plots[ERRORS](output / f"gpu-schedules-runtime{suffix}")
+    return benchmark_report(result, plots=plots)

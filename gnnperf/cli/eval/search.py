@@ -13,7 +13,7 @@ from gnnperf.cli.options import released_trials
 from gnnperf.cli.output import Report, Verb, progress
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, page=True)
 @replay_options
 @click.option(
     "--trials", type=click.Path(path_type=Path, file_okay=False), default=released_trials, metavar="DIR",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gnnperf.cli.output import Report
@@ -11,19 +13,34 @@ if TYPE_CHECKING:
     from gnnperf.evaluation import BenchmarkResult
 
 
-def benchmark_report(result: BenchmarkResult) -> Report:
-    """A table with a line per row, the figures below it."""
+def benchmark_report(
+    result: BenchmarkResult,
+    shown: Sequence[Mapping[str, Any]] | None = None,
+    plots: Mapping[str, Callable[[Path], None]] | None = None,
+) -> Report:
+    """A table with a line per row, the figures below it.
+
+    shown: shorter rows for people, with the same keys in all of them. plots: for the page; see
+    `gnnperf.report.benchmark_page`.
+    """
     from rich.console import Group
     from rich.table import Table
 
+    rows = result.rows if shown is None else shown
     table = Table(box=None, padding=(0, 1))
-    for name in result.rows[0] if result.rows else ():
-        numeric = all(isinstance(row[name], int | float | None) for row in result.rows)
+    for name in rows[0] if rows else ():
+        numeric = all(isinstance(row[name], int | float | None) for row in rows)
         table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
-    for row in result.rows:
+    for row in rows:
         table.add_row(*map(_cell, row.values()))
     lines = "\n".join(f"{name}: {_cell(value)}" for name, value in result.figures.items())
-    return Report(asdict(result), Group(table, "", lines))
+
+    def page() -> str:
+        from gnnperf.report import benchmark_page
+
+        return benchmark_page(result, shown, plots)
+
+    return Report(asdict(result), Group(table, "", lines), page=page)
 
 
 def _cell(value: Any) -> str:

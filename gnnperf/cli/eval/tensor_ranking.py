@@ -10,7 +10,7 @@ from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.output import Report, Verb, progress
 
 
-@click.command("tensor-ranking", cls=Verb)
+@click.command("tensor-ranking", cls=Verb, page=True)
 @click.option(
     "--corpus", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
     help="Folder that scripts/collect_tensor.py wrote.  [default: the corpus that comes with gnnperf]",

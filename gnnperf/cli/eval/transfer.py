@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.output import Report, Verb, progress
 
 
-@click.command(cls=Verb)
+@click.command(cls=Verb, page=True)
 @replay_options
 @click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this; may be repeated.")
 @click.option("--families", is_flag=True, help="Show every family, and how ours depends on confidence.")
@@ -33,11 +32,9 @@ def transfer(corpus: Path, policies: tuple[str, ...], families: bool, **options:
     read = folders.load()
     with progress("replaying", len(settings.tasks(read))) as advance:
         result = evaluate_transfer(folders, read, settings, advance)
-    report = benchmark_report(result)
     if families:
-        return report
+        return benchmark_report(result)
     all_nests = [dict(row) for row in result.rows if row["subset"] == ALL]
     for row in all_nests:
         del row["subset"], row["nests"]
-    shown = replace(result, rows=all_nests)
-    return replace(report, view=benchmark_report(shown).view)
+    return benchmark_report(result, all_nests)

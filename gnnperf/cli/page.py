@@ -1,0 +1,54 @@
+"""Files that hold a page for people: whether they can be written, asked early, and the writing."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+WANTED = "gnnperf.page"
+"""Under this name a context knows the file that `--report` named."""
+
+
+def page_option() -> click.Option:
+    """`--report FILE.html`. A file that cannot be written is refused before any work is done for it."""
+    return click.Option(
+        ["--report", "page_path"], type=click.Path(path_type=Path), metavar="FILE.html",
+        callback=lambda ctx, param, path: path if path is None else check_page(path, "--report"),
+        help="Also write what is found as a page for people: one HTML file that needs nothing else.",
+    )  # fmt: skip
+
+
+def page_is_wanted() -> bool:
+    """Whether the command that runs was given `--report`."""
+    return click.get_current_context().meta.get(WANTED) is not None
+
+
+def check_page(path: Path, option: str) -> Path:
+    """The path, if a page can be written there. Raises InputError."""
+    from gnnperf.errors import InputError
+
+    if path.is_dir():
+        raise InputError(f"{option}: expected a file to write, got the folder {path}; name a file in it")
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{option}: expected a file that can be written, got {path}: {error.strerror}; choose another"
+        ) from None
+    return path
+
+
+def write_page(path: Path, html: str) -> int:
+    """Size in bytes. An interrupted run leaves an older page as it was. Raises OSError."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        size_bytes = part.write_bytes(html.encode())
+        part.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+    return size_bytes
