@@ -9,9 +9,9 @@ from typing import Any
 
 from gnnperf.devices import describe_host
 from gnnperf.frontends.tvm.target import host_mcpu, host_target
+from gnnperf.frontends.tvm.traces import plain
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.tuning.tensor.spaces import Space
-from gnnperf.tuning.tensor.tuner import plain
 
 MATMUL = Workload("matmul", {"m": 64, "n": 64, "k": 64})
 SOFTMAX = Workload("softmax", {"m": 32, "n": 64})

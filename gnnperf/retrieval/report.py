@@ -32,8 +32,33 @@ class Tried:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """Median runtime with its 95% interval, in seconds."""
+
+    runtime_s: float
+    interval_s: Interval
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Another library's implementation. status: of measuring it; "not_applicable" where it has none, and
+    `detail` says so. speedup: its median over that of what was kept, which is timed in turn with it."""
+
+    library: str
+    status: str
+    timing: Timing | None = None
+    speedup: float | None = None
+    speedup_interval: Interval | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
 class NestReport:
-    """One nest: what it was compared with and what became of it. Times are seconds per execution."""
+    """One nest: what it was compared with and what became of it. Times are seconds per execution.
+
+    confidence: probability that the best measured candidate comes within 10% of the best known schedule;
+    confident: whether that is enough to say so. None where nothing was measured, or it was never learned.
+    """
 
     name: str
     digest: str
@@ -45,16 +70,14 @@ class NestReport:
     accepted_words: str = ""
     share: float | None = None
     """Of the kernel's runtime that the nest takes, once."""
+    confidence: float | None = None
+    confident: bool | None = None
     candidates: list[Tried] = field(default_factory=list)
     neighbours: list[Mapping[str, Any]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Median runtime with its 95% interval, in seconds."""
-
-    runtime_s: float
-    interval_s: Interval
+    beside: list[Beside] = field(default_factory=list)
+    search: Mapping[str, Any] | None = None
+    """Of `gnnperf tune`: `trials` measured now, `known` from before, `origins` and `statuses` with their
+    counts, `best_s` after so many of all (`after`)."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +101,8 @@ class Retrieval:
     nests: list[NestReport]
     skipped: list[Mapping[str, str]]
     stages_s: Mapping[str, float] = field(default_factory=dict)
+    beside: list[Beside] = field(default_factory=list)
+    """Other libraries' implementations of a whole kernel of several tasks."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `gnnperf retrieve --json`."""
@@ -95,6 +120,7 @@ class Retrieval:
             "wall_s": self.wall_s,
             "stages_s": self.stages_s,
             "nests": self.nests,
+            "beside": self.beside,
             "skipped": self.skipped,
         }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,13 +46,17 @@ class TraceCandidate:
 
     schedule: Any
     document: TraceDocument
-    graph: ProgramGraph
     policy: str
     neighbour: str
     neighbour_kernel: str
     distance: float
     turn: int
     score: float = 0.0
+
+    @cached_property
+    def graph(self) -> ProgramGraph:
+        """The scheduled graph. Raises UnsupportedConstruct where the IR lacks what the schedule does."""
+        return scheduled_graph(self.schedule.mod)
 
     @property
     def words(self) -> str:
@@ -88,23 +93,21 @@ def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: i
                 if key in seen:
                     continue
                 seen.add(key)
+                candidate = TraceCandidate(
+                    schedule=proposal.schedule,
+                    document=trace_document(proposal.schedule, task.module, target),
+                    policy=proposal.policy,
+                    neighbour=neighbour.nest.digest,
+                    neighbour_kernel=neighbour.nest.kernel,
+                    distance=neighbour.distance,
+                    turn=near + rank + len(neighbours) * variant,
+                )
                 try:
-                    graph = scheduled_graph(proposal.schedule.mod, task.name)
+                    candidate.graph  # noqa: B018
                 except UnsupportedConstruct as reason:
                     found.refused.setdefault(neighbour.nest.kernel, str(reason))
                     continue
-                found.candidates.append(
-                    TraceCandidate(
-                        schedule=proposal.schedule,
-                        document=trace_document(proposal.schedule, task.module, target),
-                        graph=graph,
-                        policy=proposal.policy,
-                        neighbour=neighbour.nest.digest,
-                        neighbour_kernel=neighbour.nest.kernel,
-                        distance=neighbour.distance,
-                        turn=near + rank + len(neighbours) * variant,
-                    )
-                )
+                found.candidates.append(candidate)
     return found
 
 

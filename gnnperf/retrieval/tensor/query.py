@@ -11,6 +11,7 @@ from gnnperf.frontends.tvm import TvmTask
 from gnnperf.measure import Measurement, speedup_interval
 from gnnperf.retrieval.measured import report_neighbours, report_tried
 from gnnperf.retrieval.report import NestReport, Timing
+from gnnperf.retrieval.tensor.beside import comparison
 from gnnperf.retrieval.tensor.candidates import TraceCandidate
 from gnnperf.store import Neighbour
 from gnnperf.tuning.tensor import Outcome
@@ -19,7 +20,8 @@ from gnnperf.tuning.tensor import Outcome
 @dataclass
 class TaskQuery:
     """number: of the task's module in the bench server. reason: why nothing was accepted; empty where it was.
-    final: the unscheduled function, then the best candidates, timed in turn."""
+    tried: the measured candidates that are told of. search: what a search of its own did, see `NestReport`.
+    beside: other libraries' implementations, timed in turn with the best candidates."""
 
     task: TvmTask
     number: int
@@ -31,6 +33,13 @@ class TaskQuery:
     tried: list[tuple[TraceCandidate, Measurement]] = field(default_factory=list)
     winner: tuple[TraceCandidate, Measurement] | None = None
     share: float | None = None
+    search: Mapping[str, Any] | None = None
+    beside: dict[str, Measurement] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> int:
+        """How many candidates were measured."""
+        return self.search["trials"] if self.search else len(self.tried)
 
     @property
     def timings(self) -> tuple[Timing, Timing] | None:
@@ -61,6 +70,8 @@ class TaskQuery:
                 for rank, (c, m) in enumerate(shown, start=1)
             ],
             neighbours=report_neighbours(self.neighbours, self.refused),
+            search=self.search,
+            beside=[comparison(name, m, timings and timings[1]) for name, m in self.beside.items()],
         )
 
 

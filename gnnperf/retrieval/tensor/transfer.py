@@ -22,7 +22,8 @@ from gnnperf.nn import Bundle
 from gnnperf.retrieval.measured import Stages, fastest
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.report import Retrieval, Timing
-from gnnperf.retrieval.tensor.candidates import KIND, CostModel, propose, ranked
+from gnnperf.retrieval.tensor.beside import Library, beside_whole, joined
+from gnnperf.retrieval.tensor.candidates import KIND, CostModel, TraceCandidate, propose, ranked
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement, beside
 from gnnperf.retrieval.tensor.quiet import quiet
 from gnnperf.store import Neighbour, Store
@@ -55,7 +56,8 @@ class TensorOptions:
 class TensorTransfer:
     """One run of the main job. server: measures the tasks' modules, in their order; None measures nothing.
 
-    model: ranks scheduled graphs. started: `time.monotonic()` when the whole work began.
+    model: ranks scheduled graphs. libraries: that every task is timed beside. started: `time.monotonic()`
+    when the whole work began.
     """
 
     kernel: str
@@ -67,9 +69,11 @@ class TensorTransfer:
     device: DeviceSpec
     server: BenchServer | None
     options: TensorOptions = TensorOptions()
+    libraries: Sequence[Library] = ()
     notify: Callable[[str], None] = lambda _: None
     started: float = field(default_factory=time.monotonic)
     stages: Stages = field(default_factory=Stages)
+    deadline: float = math.inf
 
     def run(self) -> tuple[Retrieval, list[TaskQuery]]:
         """(report, the queries with their measurements)."""
@@ -125,17 +129,19 @@ class TensorTransfer:
 
     def measure(self, queries: Sequence[TaskQuery], server: BenchServer) -> None:
         """Verify and time the first k candidates of every task; pick winners."""
-        deadline = math.inf if self.options.budget_s is None else time.monotonic() + self.options.budget_s
+        if self.options.budget_s is not None:
+            self.deadline = time.monotonic() + self.options.budget_s
         for position, query in enumerate(queries, start=1):
             self.notify(f"task {position} of {len(queries)}: {query.task.name}")
             try:
                 query.baseline = as_measurement(server.baseline(query.number))
-                if query.reason:
-                    continue
-                if time.monotonic() > deadline:
+                if not query.reason and time.monotonic() > self.deadline:
                     query.reason = OUT_OF_TIME
-                    continue
-                self._try(query, server)
+                if not query.reason:
+                    self._try(query, server)
+                finalists = _best(query.tried)
+                if finalists or self.libraries:
+                    self._final(query, finalists, server)
             except MeasureError as error:
                 query.reason = f"the task cannot be measured: {error}"
         spent_s = [(q.baseline.runtime_s or 0.0) * q.task.calls if q.baseline else 0.0 for q in queries]
@@ -151,20 +157,17 @@ class TensorTransfer:
             (candidate, as_measurement(outcome, query.baseline))
             for candidate, outcome in zip(chosen, outcomes, strict=True)
         ]
-        good = sorted((m.runtime_s, n) for n, (_, m) in enumerate(query.tried) if m.runtime_s is not None)
-        finalists = [n for _, n in good[:FINALISTS]]
-        if finalists:
-            self._final(query, finalists, server)
-        if query.winner is None:
-            query.reason = "none of the candidates was faster than the baseline beyond noise"
 
     def _final(self, query: TaskQuery, finalists: Sequence[int], server: BenchServer) -> None:
-        """The best of the tried, in turn with the unscheduled function."""
+        """The best of the tried, in turn with the unscheduled function and with other libraries."""
         modules = [query.tried[n][0].schedule.mod for n in finalists]
         outcomes = server.rehearse(query.number, modules)
         right = [p for p, outcome in enumerate(outcomes) if outcome.status == "ok"]
-        found = in_turns({str(p): partial(server.turn, p) for p in right}, Pace())
+        players = {str(p): partial(server.turn, p) for p in right}
+        with joined(self.libraries, query.task) as (others, query.beside):
+            found = in_turns({**players, **others}, Pace())
         server.end_turns()
+        query.beside |= {name: found[name] for name in others}
         query.baseline = found["0"]
         for player, n in enumerate(finalists, start=1):
             candidate, _ = query.tried[n]
@@ -175,6 +178,8 @@ class TensorTransfer:
             )
             query.tried[n] = candidate, measured
         query.winner = fastest([query.tried[n] for n in finalists])
+        if query.winner is None and not query.reason:
+            query.reason = "none of the candidates was faster than the baseline beyond noise"
 
     # ------------------------------------------------------------------ reporting
 
@@ -202,11 +207,12 @@ class TensorTransfer:
             verified=bool(measured),
             kept_baseline=not won,
             note=self._note(queries, won),
-            candidates_measured=sum(len(q.tried) for q in queries),
+            candidates_measured=sum(q.measured for q in queries),
             wall_s=time.monotonic() - self.started,
             nests=[q.report(self.options.k) for q in queries],
             skipped=[{"part": name, "reason": reason} for name, reason in skipped.items()],
             stages_s=dict(self.stages.seconds),
+            beside=beside_whole(self.libraries, tuned),
         )
 
     def _note(self, queries: Sequence[TaskQuery], won: bool) -> str:
@@ -220,6 +226,12 @@ class TensorTransfer:
         if len(queries) > 1 and self.server is not None:
             words.append("times are those of each task alone, times its calls, added up")
         return "; ".join(words)
+
+
+def _best(tried: Sequence[tuple[TraceCandidate, Measurement]]) -> list[int]:
+    """Numbers of the fastest."""
+    right = sorted((m.runtime_s, n) for n, (_, m) in enumerate(tried) if m.runtime_s is not None)
+    return [n for _, n in right[:FINALISTS]]
 
 
 def _total(parts: Sequence[tuple[Timing, int]]) -> Timing | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
@@ -15,12 +17,14 @@ from gnnperf.devices import describe_host
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_mcpu, host_target, set_runtime_threads
+from gnnperf.frontends.tvm.traces import plain
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.tuning.tensor.bench import Bench
 from gnnperf.tuning.tensor.kernel import Build, build_kernel
 from gnnperf.tuning.tensor.log import TensorLog
-from gnnperf.tuning.tensor.outcome import BenchLimits
+from gnnperf.tuning.tensor.outcome import BenchLimits, Outcome
 from gnnperf.tuning.tensor.settings import TensorConfig
+from gnnperf.tuning.tensor.spaces import Space
 from gnnperf.tuning.tensor.tuner import Tuner
 from gnnperf.tuning.workers import Send, each
 
@@ -78,15 +82,7 @@ class TensorCollector:
             with Bench(module, target, self.limits, self.build, self.config.seed, time_baseline=new) as bench:
                 if new:
                     send(("workloads", [self._description(workload, module, bench)]))
-                tuner = Tuner(
-                    workload,
-                    module,
-                    target,
-                    bench,
-                    known,
-                    lambda lines: send(("schedules", lines)),
-                    self.config.seed,
-                )
+                tuner = self._tuner(workload, Space(workload, module, target), target, bench, known, send)
                 tuner.run(total, self.config.random_share, self.config.batch)
         except MeasureError as error:
             send(("report", [{"text": f"{workload.name}: {error}"}]))
@@ -95,6 +91,36 @@ class TensorCollector:
         seconds["all"] = round(time.monotonic() - started, 2)
         line = {"workload": workload.name, "pass": total, "seconds": seconds}
         send(("done", [{**line, **({"exhausted": True} if tuner.exhausted else {})}]))
+
+    def _tuner(
+        self,
+        workload: Workload,
+        space: Space,
+        target: Any,
+        bench: Bench,
+        known: Sequence[Mapping[str, Any]],
+        send: Send,
+    ) -> Tuner:
+        """A search that goes on from the known lines of the log, and adds its own."""
+        seed = zlib.crc32(f"{self.config.seed} {workload.name} {len(known)}".encode()) & 0x3FFFFFFF
+        numbers = itertools.count(len(known))
+
+        def keep(origin: str, candidates: Sequence[Any], outcomes: Sequence[Outcome]) -> None:
+            about = {"workload": workload.name}
+            lines = [
+                {**about, "n": n, "origin": origin, "seed": seed, **outcome.to_dict()}
+                | {"trace": plain(candidate.sch.trace.as_json())}
+                for candidate, outcome, n in zip(candidates, outcomes, numbers, strict=False)
+            ]
+            send(("schedules", lines))
+
+        tuner = Tuner(space, target, bench.measure, keep, seed)
+        tuner.restore(
+            [line["origin"] for line in known],
+            [space.replay(line["trace"]) for line in known],
+            [Outcome.from_dict(line) for line in known],
+        )
+        return tuner
 
     def _description(self, workload: Workload, module: Any, bench: Bench) -> dict[str, Any]:
         import tvm

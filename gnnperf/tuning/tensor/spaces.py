@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gnnperf.frontends.tvm.roles import roles_of
 from gnnperf.frontends.tvm.target import has_vnni
 from gnnperf.frontends.tvm.workloads import Workload
 
+_BYTES = {"uint8", "int8"}  # types of the operands of VNNI's dot product
 _ATTEMPTS = 8  # per schedule wanted: some samples do not pass post-processing
 
 
@@ -15,22 +17,28 @@ class Space:
     """The schedules that MetaSchedule's rules for CPUs give a module.
 
     Attributes:
-        generator: the rules, post-processors and mutators. designs: sketches, with random decisions.
+        generator: the rules, post-processors and mutators. context: in which traces are applied. designs:
+            sketches, with random decisions.
     """
 
-    def __init__(self, workload: Workload, module: Any, target: Any) -> None:
+    def __init__(self, workload: Workload | None, module: Any, target: Any) -> None:
+        """workload: that the module is of; None: its rules go by what the function does."""
         from tvm.s_tir import meta_schedule as ms
 
         self.module = module
-        if workload.kind.endswith("_int8") and workload.params.get("layout") != "plain" and has_vnni():
+        if workload is None:
+            self.generator = generator_of(module, target)
+        elif workload.kind.endswith("_int8") and workload.params.get("layout") != "plain" and has_vnni():
             self.generator = vnni_generator()
         elif workload.kind in ("elementwise", "transpose"):
             self.generator = spatial_generator()
         else:
             self.generator = plain_generator()
-        context = ms.TuneContext(mod=module, target=target, space_generator=self.generator, num_threads=1)
-        self.generator = context.space_generator
-        self.designs = context.generate_design_space()
+        self.context = ms.TuneContext(
+            mod=module, target=target, space_generator=self.generator, num_threads=1
+        )
+        self.generator = self.context.space_generator
+        self.designs = self.context.generate_design_space()
         self.arguments = ms.arg_info.ArgInfo.from_entry_func(module, remove_preproc=True)
 
     def sample(self, count: int, seed: int) -> Iterator[Any]:
@@ -60,6 +68,20 @@ class Space:
         schedule = Schedule(self.module)
         Trace.apply_json_to_schedule(trace, schedule)
         return MeasureCandidate(schedule, self.arguments)
+
+
+def generator_of(module: Any, target: Any) -> Any:
+    """Rules by what a function does: those for a tensor instruction where it multiplies what the instruction
+    does and the target has it, those that tile what has no reduction, else MetaSchedule's own."""
+    if multiplies_bytes(module, target):
+        return vnni_generator()
+    return plain_generator() if "R" in roles_of(module["main"]).loops else spatial_generator()
+
+
+def multiplies_bytes(module: Any, target: Any) -> bool:
+    """Whether a function takes what VNNI's dot product multiplies, and the target has it."""
+    types = {str(parameter.dtype) for parameter in module["main"].params}
+    return types >= _BYTES and has_vnni(str(target.attrs["mcpu"]))
 
 
 def plain_generator() -> Any:

@@ -1,0 +1,194 @@
+"""`gnnperf tune` of TVM kernels: MetaSchedule's own search, which starts from what retrieval finds.
+
+tasks -> neighbours -> their traces, transferred and ranked -> the first of them measured, and with what the
+user's store knows of the task already they become the search's database, from which its populations grow and
+its cost model learns -> every round's measurements go to the store -> the best in turn with the unscheduled
+function, as in `transfer`.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gnnperf.errors import InputError, NotApplicable
+from gnnperf.frontends.tvm import TraceDocument, replay, trace_document
+from gnnperf.measure import Measurement
+from gnnperf.retrieval.tensor.candidates import KIND, TraceCandidate
+from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement
+from gnnperf.retrieval.tensor.quiet import quiet
+from gnnperf.retrieval.tensor.records import Memory
+from gnnperf.retrieval.tensor.transfer import TensorTransfer
+from gnnperf.tuning.tensor.outcome import Outcome
+from gnnperf.tuning.tensor.server import BenchServer
+from gnnperf.tuning.tensor.spaces import Space
+from gnnperf.tuning.tensor.tuner import Tuner
+
+ROUND = 16
+"""Schedules measured before the search thinks again; the least that are retrieval's."""
+TRANSFERRED = 0.25
+"""Share of the trials that are retrieval's candidates."""
+TOLD = 8
+"""Measured schedules of a task that are reported: the fastest."""
+SEARCHED = "MetaSchedule"
+"""Stands for the neighbour of what the search itself found."""
+AFTER = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+@dataclass
+class TensorTuning(TensorTransfer):
+    """One run of the search. trials: per task in all, those among them that the store already knows. memory:
+    where every round's measurements go, and where earlier ones are looked up; None: nowhere.
+
+    advance: told of new trials, and what was found so far.
+
+    Attributes:
+        measured: trials of this run.
+    """
+
+    trials: int = 64
+    memory: Memory | None = None
+    advance: Callable[[int, str], None] = lambda _count, _doing: None
+    measured: int = field(default=0, init=False)
+
+    def _doubt(self, query: TaskQuery) -> str:
+        return ""  # without a neighbour it is a search like any other
+
+    def _try(self, query: TaskQuery, server: BenchServer) -> None:
+        trials = _Trials(query, self)
+        space = Space(None, query.task.module, self.target)
+        tuner = Tuner(
+            space,
+            self.target,
+            lambda modules, best_s: server.measure(query.number, modules, best_s),
+            trials.keep,
+            zlib.crc32(query.task.graph.digest.encode()) & 0x3FFFFFFF,
+        )
+        trials.restore(tuner, space, self._remembered(query))
+        wanted = max(ROUND, round(TRANSFERRED * self.trials))
+        given = [_candidate(space, c.schedule) for c in query.candidates[:wanted]]
+        tuner.run(self.trials, 0.0, ROUND, given, lambda: time.monotonic() < self.deadline)
+        query.tried, query.search = trials.best(TOLD), trials.summary(tuner)
+
+    def _final(self, query: TaskQuery, finalists: Sequence[int], server: BenchServer) -> None:
+        super()._final(query, finalists, server)
+        if self.memory is not None:
+            self.memory.add(query.task, [query.tried[n] for n in finalists], "tune: in turn")
+
+    def _remembered(self, query: TaskQuery) -> list[tuple[TraceDocument, Outcome]]:
+        """What the store knows of the very task on such a machine, each schedule once."""
+        found: dict[str, tuple[TraceDocument, Outcome]] = {}
+        records = self.memory.store.records(query.task.graph.digest) if self.memory else ()
+        for record in records:
+            if record.schedule_kind == KIND and record.device_fingerprint == self.device.fingerprint:
+                times = () if record.runtime_s is None else (record.runtime_s,)
+                try:
+                    document = TraceDocument.from_json(record.schedule)
+                except InputError:
+                    continue
+                outcome = Outcome.from_dict({"status": record.status, "samples_s": times})
+                found.setdefault(record.schedule, (document, outcome))
+        return list(found.values())
+
+
+class _Trials:
+    """What was measured on one task."""
+
+    def __init__(self, query: TaskQuery, tuning: TensorTuning) -> None:
+        self.query, self.tuning = query, tuning
+        self._transferred = {_hash(c.schedule): c for c in query.candidates}
+        self._found: list[tuple[TraceCandidate, Measurement]] = []
+        self._known = 0
+
+    def restore(self, tuner: Tuner, space: Space, known: Sequence[tuple[TraceDocument, Outcome]]) -> None:
+        """Hand on what was measured before, as far as it fits the task: another function may have the same
+        graph, but other blocks."""
+        candidates, outcomes = [], []
+        for document, outcome in known[: self.tuning.trials]:
+            try:
+                with quiet():
+                    schedule = replay(document, space.context)
+            except NotApplicable:
+                continue
+            candidates.append(_candidate(space, schedule))
+            outcomes.append(outcome)
+        self._note(candidates, outcomes)
+        self._known = len(candidates)
+        tuner.restore(["known"] * len(candidates), candidates, outcomes)
+        self.tuning.advance(self._known, self.words)
+
+    def keep(self, origin: str, candidates: Sequence[Any], outcomes: Sequence[Outcome]) -> None:
+        """A round was measured."""
+        new = self._note(candidates, outcomes)
+        if self.tuning.memory is not None:
+            self.tuning.memory.add(self.query.task, new, f"tune: {origin}")
+        self.tuning.measured += len(new)
+        self.tuning.advance(len(new), self.words)
+
+    def best(self, count: int) -> list[tuple[TraceCandidate, Measurement]]:
+        """The fastest, or else failures."""
+        return sorted(self._found, key=lambda pair: pair[1].runtime_s or float("inf"))[:count]
+
+    def summary(self, tuner: Tuner) -> dict[str, Any]:
+        """`NestReport.search`."""
+        times = [m.runtime_s or float("inf") for _, m in self._found]
+        points = sorted({n for n in AFTER if n < len(times)} | ({len(times)} if times else set()))
+        best = [min(times[:n]) for n in points]
+        return {
+            "trials": len(times) - self._known,
+            "known": self._known,
+            "exhausted": tuner.exhausted,
+            "origins": dict(tuner.counts),
+            "statuses": dict(Counter(m.status for _, m in self._found)),
+            "after": points,
+            "best_s": [s if s < float("inf") else None for s in best],
+        }
+
+    @property
+    def words(self) -> str:
+        """How far the search is."""
+        times = [m.runtime_s for _, m in self._found if m.runtime_s is not None]
+        found = f", best {min(times) * 1e3:.4g} ms" if times else ""
+        return f"{self.query.task.name}: {len(self._found)} of {self.tuning.trials} trials{found}"
+
+    def _note(
+        self, candidates: Sequence[Any], outcomes: Sequence[Outcome]
+    ) -> list[tuple[TraceCandidate, Measurement]]:
+        new = [
+            (self._described(candidate.sch), as_measurement(outcome, self.query.baseline))
+            for candidate, outcome in zip(candidates, outcomes, strict=True)
+        ]
+        self._found += new
+        return new
+
+    def _described(self, schedule: Any) -> TraceCandidate:
+        """The transferred candidate that a schedule is, or one of its own."""
+        known = self._transferred.get(_hash(schedule))
+        if known is not None:
+            return known
+        task = self.query.task
+        return TraceCandidate(
+            schedule=schedule,
+            document=trace_document(schedule, task.module, self.tuning.target),
+            policy="searched",
+            neighbour=task.graph.digest,
+            neighbour_kernel=SEARCHED,
+            distance=0.0,
+            turn=0,
+        )
+
+
+def _candidate(space: Space, schedule: Any) -> Any:
+    from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
+
+    return MeasureCandidate(schedule, space.arguments)
+
+
+def _hash(schedule: Any) -> int:
+    import tvm_ffi
+
+    return int(tvm_ffi.structural_hash(schedule.mod))
