@@ -1,82 +1,76 @@
 """Train the released bundle: encoder, retrieval head, schedule store, calibration.
 
-Twice: without the families that the configuration holds out, which gives the figures, the calibration and the
-number of epochs; then on all families, which gives what is released.
+First every family is held out in turn, in folds: that gives the figures, and how sure retrieval may be of
+what it measures. Then one training on all families gives what is released.
 
-python scripts/train_release.py -c configs/models/first.yaml -o checkpoints/loop-nests
+python scripts/train_release.py -o checkpoints/loop-nests
+python scripts/train_release.py --corpus corpus -o checkpoint
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 from pathlib import Path
 
-import numpy as np
-import yaml
+from gnnperf.errors import InputError
+from gnnperf.evaluation.confidence import learn_confidence
+from gnnperf.evaluation.replay import Folders, replay_all
+from gnnperf.evaluation.transfer import CONFIDENT_K, KS, OURS, ReplaySettings, tabulate
+from gnnperf.retrieval import Calibration
+from gnnperf.retrieval.release import build_store, farthest_trusted
+from gnnperf.training import export_bundle, fit_all
 
-from gnnperf.nn import load_bundle
-from gnnperf.retrieval.release import (
-    GOOD_EFFICIENCY,
-    build_store,
-    calibrate,
-    fixed_order,
-    replay,
-    save_calibration,
-)
-from gnnperf.training import export_bundle, fit_all, load_corpus, train
-
-K = 3
 SEED = 0
+FOLDS = 10
+COMPARED = ("ours", "constant")
+"""Policies that are replayed: what is released, and the orders that know nothing of the nest."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("-c", "--config", type=Path, default=Path("configs/models/first.yaml"))
+    parser.add_argument("--corpus", type=Path, default=Path("checkpoints/corpus/first"))
     parser.add_argument("-o", "--output", type=Path, default=Path("checkpoints/loop-nests"))
+    parser.add_argument("--workers", type=int, default=2, help="processes of one thread each (default 2)")
     arguments = parser.parse_args()
-    settings = yaml.safe_load(arguments.config.read_text())["data"]
-    corpus = load_corpus(settings["corpus"])
-    run = train(["fit", "-c", str(arguments.config)])
-    assert run.bundle_folder is not None
-    bundle = load_bundle(run.bundle_folder)
-    # Neighbours come from training families only; the test families decide nothing.
-    families = {split: settings[f"{split}_families"] for split in ("validation", "test")}
-    training = set(corpus.families) - {*families["validation"], *families["test"]}
-    replays = {
-        split: replay(corpus, bundle, names, K, reference=training) for split, names in families.items()
-    }
-    calibration = calibrate(replays["validation"], K)
-    output: Path = arguments.output
+    folders = Folders(arguments.corpus)
+    corpus = folders.load()
+    settings = ReplaySettings(folds=min(FOLDS, len(corpus.families)), policies=COMPARED, seed=SEED)
+    tasks = settings.tasks(corpus)
+    done = 0
+
+    def advance(steps: int, _doing: str) -> None:
+        nonlocal done
+        done += steps
+        print(f"\rholding families out: {done} of {len(tasks)}", end="", file=sys.stderr, flush=True)
+
+    answers = replay_all(folders, tasks, arguments.workers, advance)
+    print(file=sys.stderr)
+    figures, rows = tabulate(corpus, answers)
     module, data = fit_all(corpus, SEED)
-    released = export_bundle(module, data, output, run.figures, SEED)
-    save_calibration(output, calibration, replays["validation"])
+    output: Path = arguments.output
+    released = export_bundle(module, data, output, figures, SEED)
     shutil.rmtree(output / "store", ignore_errors=True)
     build_store(corpus, released, output / "store", "CPU of the corpus")
-    size = f"{len(corpus.nests)} nests, {corpus.measurement_count} measurements"
-    print(f"{size}, encoder {released.encoder_id}")
-    for split, replayed in replays.items():
-        efficiency = np.array([r.efficiency for r in replayed])
-        near = efficiency[[r.distance <= calibration.max_distance for r in replayed]]
-        print(
-            f"{split} families, {len(replayed)} nests: efficiency@{K} {_geometric_mean(efficiency):.3f} "
-            f"(geometric mean); {len(near)} within the trusted distance of {calibration.max_distance:.3f}, "
-            f"{np.mean(near >= GOOD_EFFICIENCY):.0%} of these at {GOOD_EFFICIENCY} or better"
-        )
-        for k in (1, K):
-            ours = [r.efficiency for r in replay(corpus, bundle, families[split], k, reference=training)]
-            fixed = fixed_order(corpus, families[split], k, training)
-            print(
-                f"  best of {k}: {_geometric_mean(np.array(ours)):.3f}, with one fixed order of schedules "
-                f"{_geometric_mean(np.array(fixed)):.3f}"
-            )
+    confidence = learn_confidence(corpus, [answer for answer in answers if answer.row == OURS])
+    Calibration(farthest_trusted(corpus, released), confidence).save(output)
 
-
-def _geometric_mean(values: np.ndarray) -> float:
-    return float(np.exp(np.log(values).mean()))
+    size = f"{len(corpus.nests)} nests of {len(corpus.families)} families"
+    print(f"{size}, {corpus.measurement_count} measurements, encoder {released.encoder_id}")
+    for row in rows:
+        if row["subset"] == "all" and row["k"] in KS:
+            print(f"{row['policy']:>20}, best of {row['k']:>2}: {row['efficiency']:.3f} of the best known")
+    print(
+        f"confident of {figures['confident_share']:.0%} of held-out nests after {CONFIDENT_K} candidates, "
+        f"rightly of {figures['confident_within_10pct']:.0%} of these"
+    )
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as error:
+        sys.exit(f"train_release: {error}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,12 @@ def nest_like(extents: Sequence[int], reduction: bool = False, operation: str = 
         Edge(compute, access, "writes"),
         Edge(access, buffer, "writes"),
     ]
-    return ProgramGraph(tuple(nodes), tuple(edges), {"total_flops": extents[0] * depth})
+    values = {
+        "total_flops": extents[0] * depth,
+        "distinct_bytes": 4 * math.prod(extents),
+        "reduction_iterations": extents[-1] if reduction else 1,
+    }
+    return ProgramGraph(tuple(nodes), tuple(edges), values)
 
 
 def lonely(operation: str = "add") -> ProgramGraph:

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.options import checkpoint_option, kernel_options
+from gnnperf.cli.options import (
+    beside_option,
+    budget_option,
+    checkpoint_option,
+    is_default,
+    kernel_options,
+    output_option,
+    own_store,
+    refuse,
+    store_options,
+)
 from gnnperf.cli.output import Report, Verb, to_json
 from gnnperf.cli.pages import page_of_retrieval
 from gnnperf.errors import GnnperfError
@@ -25,41 +35,24 @@ if TYPE_CHECKING:
     from gnnperf.store import Store
 
 
-def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    if value is not None and not value > 0:  # nor NaN
-        raise click.BadParameter(f"expected a number of seconds above 0, got {value:g}.")
-    return value
-
-
 @click.command(cls=Verb, page=True)
 @click.argument("kernel")
 @kernel_options
 @checkpoint_option
 @click.option(
-    "-k", default=3, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per nest."
+    "-k", default=5, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per nest."
 )
 @click.option(
     "--baseline", type=click.Choice(["auto", "simplify"]), default="auto", show_default=True,
     help="What to beat: DaCe's auto_optimize, or the plain program. Of a TVM kernel it is what TVM's default "
     "pipeline makes of it.",
 )  # fmt: skip
-@click.option(
-    "--budget", metavar="SECONDS", type=float, callback=_seconds,
-    help="Wall time for measuring candidates; what is left then is not tried.",
-)  # fmt: skip
+@budget_option
 @click.option("--model-only", is_flag=True, help="Rank schedules and measure nothing.")
 @click.option("--explain", is_flag=True, help="Show the neighbours, and what was tried and refused, and why.")
-@click.option(
-    "--output", "-o", type=click.Path(path_type=Path), metavar="DIR",
-    help="Write the tuned SDFG (or TVMScript and traces), a compiled library, a script that runs it, and the "
-    "report.",
-)  # fmt: skip
-@click.option(
-    "--store", "store_location", metavar="DIR|URI",
-    help="Your schedule store: searched beside the released one, and what is measured is added to it."
-    "  [default: $GNNPERF_STORE, else in the user's data folder]",
-)  # fmt: skip
-@click.option("--no-store", is_flag=True, help="Use the released store only and remember nothing.")
+@output_option
+@store_options
+@beside_option
 @click.option(
     "--gpu", metavar="NAME|YAML",
     help="KERNEL is a tunable GPU kernel, by name or a YAML file that describes it: propose K configurations "
@@ -75,7 +68,7 @@ def retrieve(
     ctx: click.Context, kernel: str, symbols: dict[str, float], inputs: str | None, seed: int,
     checkpoint: Path, k: int,
     baseline: Any, budget: float | None, model_only: bool, explain: bool, output: Path | None,
-    store_location: str | None, no_store: bool, gpu: str | None, data: Path | None,
+    store_location: str | None, no_store: bool, beside: str | None, gpu: str | None, data: Path | None,
 ) -> Report:  # fmt: skip
     """Make a kernel faster with the schedules of kernels like it.
 
@@ -90,38 +83,36 @@ def retrieve(
     if gpu is not None:
         from gnnperf.cli.configurations import retrieve_configurations
 
-        own_bundle = None if _is_default(ctx, "checkpoint") else checkpoint
+        own_bundle = None if is_default(ctx, "checkpoint") else checkpoint
         return retrieve_configurations(kernel, gpu, k, symbols, data, own_bundle, output)
     from gnnperf.errors import InputError
     from gnnperf.frontends.tvm import is_tvm_kernel
     from gnnperf.retrieval.folder import check_output
 
+    for option, given in (("--output", output), ("--beside", beside)):
+        if given is not None and model_only:
+            raise InputError(f"{option} is about what was measured to be fastest; leave out --model-only")
     if output is not None:
-        if model_only:
-            raise InputError("--output writes what was measured to be fastest; leave out --model-only")
-        if output.is_file():
-            raise InputError(f"--output: expected a folder, but '{output}' is a file; choose another")
         check_output(output)
+    own = partial(own_store, store_location, no_store)
     if is_tvm_kernel(kernel):
-        from gnnperf.cli.tensor import retrieve_tensor
+        from gnnperf.cli.tensor import TensorJob, retrieve_tensor
 
-        _refuse(ctx, "inputs", "seed", "baseline")
-        if _is_default(ctx, "checkpoint"):
+        refuse(ctx, "a TVM kernel", "inputs", "seed", "baseline")
+        if is_default(ctx, "checkpoint"):
             checkpoint = shipped_tensor_bundle()
-        own = partial(_own_store, store_location, no_store)
-        result, graphs, failure = retrieve_tensor(
-            kernel, symbols, checkpoint, k, budget, model_only, output, own, started
-        )
+        job = TensorJob(kernel, symbols, checkpoint, budget, output, beside, own, started)
+        result, graphs, failure = retrieve_tensor(job, k, model_only)
     else:
         from gnnperf.frontends.dace import load_kernel
         from gnnperf.retrieval.transfer import Options
 
+        refuse(ctx, "a DaCe kernel", "beside")
         loaded = load_kernel(kernel, symbols, inputs, seed)
         options = Options(k=k, baseline=baseline, budget_s=budget, model_only=model_only)
-        own = partial(_own_store, store_location, no_store)
         result, graphs, failure = _retrieve_nests(loaded, options, checkpoint, output, own, started)
     return Report(
-        result.to_dict(), _view(result, explain), failure, partial(page_of_retrieval, result, graphs)
+        result.to_dict(), retrieval_view(result, explain), failure, partial(page_of_retrieval, result, graphs)
     )
 
 
@@ -170,54 +161,33 @@ def _retrieve_nests(
     return result, graphs, None
 
 
-def _is_default(ctx: click.Context, name: str) -> bool:
-    return ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT
-
-
-def _refuse(ctx: click.Context, *names: str) -> None:
-    """InputError where an option was given that means nothing for a TVM kernel."""
-    from gnnperf.errors import InputError
-
-    given = next((name for name in names if not _is_default(ctx, name)), None)
-    if given is not None:
-        raise InputError(f"--{given}: a TVM kernel takes none: expected no such option; leave it out")
-
-
-def _own_store(location: str | None, no_store: bool, bundle: Bundle) -> Store | None:
-    from gnnperf.errors import InputError, StoreError
-    from gnnperf.retrieval.stores import open_own
-
-    if location and no_store:
-        raise InputError("--store and --no-store exclude one another; give one of them")
-    if no_store:
-        return None
-    try:
-        return open_own(location, bundle, lambda text: click.echo(f"gnnperf: {text}", err=True))
-    except StoreError as error:
-        raise StoreError(f"{error}; or name another with --store, or give --no-store") from error
-
-
 # --------------------------------------------------------------------------- for people
 
 
-def _view(result: Retrieval, explain: bool) -> Any:
+def retrieval_view(result: Retrieval, explain: bool) -> Any:
+    """What was found, as a rich renderable."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     parts: list[Any] = [_summary(result)]
     table = Table("nest", "share", "neighbour", "distance", "schedule", "status", "speedup", box=None)
+    if any(nest.confidence is not None for nest in result.nests):
+        table.add_column("confidence")
     for nest in result.nests:
         rows = [_row(nest, tried, explain) for tried in (nest.candidates if explain else _shown(nest))]
         if nest.abstained or not rows:
             near = nest.neighbours[0] if nest.neighbours else None
             rows.insert(0, [near["kernel"], f"{near['distance']:.3f}"] if near else ["", ""])
             rows[0] += [nest.reason, "abstained", ""]
+        if nest.confidence is not None:
+            rows[0].append(f"{nest.confidence:.0%}")
         share = "" if nest.share is None else f"{nest.share:.0%}"
         for position, row in enumerate(rows):
             table.add_row(*((nest.name, share) if position == 0 else ("", "")), *row)
     if result.nests:
         parts.append(table)
+    parts += [Text(line) for line in _beside(result)]
     if explain:
         parts += [Text(line) for line in _explanations(result)]
     return Group(*parts)
@@ -236,10 +206,19 @@ def _summary(result: Retrieval) -> Any:
         lines.append(f"{verified}{result.candidates_measured} candidates measured in {result.wall_s:.1f} s")
     if result.note:
         lines.append(result.note)
+    judged = [nest.confident for nest in result.nests if nest.confident is not None]
+    if judged:
+        lines.append(_confidence(sum(judged), len(judged)))
     if result.baseline_note:
         lines.append(f"baseline is {result.baseline_name}: {result.baseline_note}")
     lines += [f"not tuned: {part['part']}: {part['reason']}" for part in result.skipped]
     return Text("\n".join(lines))
+
+
+def _confidence(sure: int, nests: int) -> str:
+    """What is said of the nests that were measured."""
+    said = f"confident to be within 10% of the best known: {sure} of {nests} nests"
+    return said if sure == nests else f"{said}; a larger -k may find more"
 
 
 def _shown(nest: Any) -> list[Any]:
@@ -260,6 +239,20 @@ def _row(nest: Any, tried: Any, explain: bool) -> list[str]:
         tried.status + kept,
         _speedup(tried.speedup, tried.speedup_interval),
     ]
+
+
+def _beside(result: Retrieval) -> list[str]:
+    """Other libraries, a line each."""
+    named = [(nest.name, found) for nest in result.nests for found in nest.beside]
+    named += [(f"all of {result.kernel}, timed by itself", found) for found in result.beside]
+    lines = []
+    for name, found in named:
+        if found.timing is None:
+            lines.append(f"{name}: {found.library}: {found.detail or found.status}")
+            continue
+        shown = _speedup(found.speedup, found.speedup_interval)
+        lines.append(f"{name}: {found.library} {_duration(found.timing)}; what is kept is {shown} as fast")
+    return lines
 
 
 def _explanations(result: Retrieval) -> list[str]:

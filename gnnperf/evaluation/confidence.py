@@ -1,4 +1,4 @@
-"""When a transfer may be trusted: distance of the evidence against what came of it."""
+"""How sure retrieval may be of what it reached, learned from some held-out nests and checked on others."""
 
 from __future__ import annotations
 
@@ -6,64 +6,66 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
+from gnnperf.evaluation.metrics import transfer_efficiency
+from gnnperf.evaluation.outcomes import Outcomes
 from gnnperf.evaluation.replay import Answer
+from gnnperf.retrieval.confidence import WITHIN, Confidence, Outcome, fit_confidence
+from gnnperf.training import Corpus
 
-LEAST = 10
-"""Nests that a trusted distance must rest on."""
+TRIALS = (1, 2, 3, 5, 7, 10)
+"""Numbers of measured candidates that one judgement is learned from."""
 
 
-def trusted_distance(distance: NDArray[np.float64], good: NDArray[np.bool_], wanted: float) -> float:
-    """The largest distance within which transfers were good at least as often as wanted.
-
-    Args:
-        distance: f64[n] of held-out nests to their evidence.
-        good: bool[n], whether what was transferred to them was good.
-        wanted: share of good ones, in (0, 1].
-
-    Returns:
-        A distance; -inf where there is none that at least `LEAST` nests are within.
-    """
-    # Nests at one distance are trusted together or not at all.
-    limits = np.unique(distance)
-    within = distance[None] <= limits[:, None]
-    count = within.sum(1)
-    enough = np.flatnonzero(((within & good).sum(1) >= wanted * count) & (count >= LEAST))
-    return float(limits[enough[-1]]) if enough.size else -np.inf
+def learn_confidence(corpus: Corpus, answers: Sequence[Answer]) -> Confidence:
+    """From answers to nests of a corpus by models that had not seen their families."""
+    good = np.array([[_good(corpus, answer, k) for k in TRIALS] for answer in answers])
+    families = [corpus.nests[answer.nest].family for answer in answers]
+    return fit_confidence([_outcome(corpus, answer) for answer in answers], good, TRIALS, families)
 
 
 @dataclass(frozen=True)
 class Trust:
-    """Confidence in what a policy proposed: [seeds, nests], nests in corpus order.
+    """Confidence in what a policy reached with k candidates, by seeds and nests, nests in corpus order.
 
-    distance: f64, of the evidence. good: bool, whether the proposal was. confident: bool, whether that was
-    expected: each fold by the distance that the nests of the other folds call for, of the same seed.
+    probability: that it is within 10% of the best known, learned from the nests of other folds, of the same
+    seed. good: whether it was. confident: whether the probability is above the limit that these call for.
     """
 
-    distance: NDArray[np.float64]
-    good: NDArray[np.bool_]
-    confident: NDArray[np.bool_]
+    probability: Float[NDArray, "seeds nests"]
+    good: Bool[NDArray, "seeds nests"]
+    confident: Bool[NDArray, "seeds nests"]
 
     @staticmethod
-    def of(answers: Sequence[Answer], good: NDArray[np.bool_], wanted: float) -> Trust:
-        """From the answers of one policy to all nests, and how good they were: bool[seeds, nests]."""
+    def of(corpus: Corpus, answers: Sequence[Answer], k: int) -> Trust:
+        """From the answers of one policy to every nest, once per seed."""
         seeds = sorted({answer.seed for answer in answers})
-        distance = np.full(good.shape, np.inf)
-        fold = np.zeros(good.shape, dtype=np.int64)
-        for answer in answers:
-            at = seeds.index(answer.seed), answer.nest
-            fold[at] = answer.fold
-            if answer.distance is not None:
-                distance[at] = answer.distance
-        confident = np.zeros(good.shape, dtype=bool)
-        for seed, number in {(s, f) for s in range(len(seeds)) for f in fold[s].tolist()}:
-            others = fold[seed] != number
-            limit = trusted_distance(distance[seed, others], good[seed, others], wanted)
-            confident[seed, ~others] = distance[seed, ~others] <= limit
-        return Trust(distance, good, confident)
+        shape = len(seeds), len(corpus.nests)
+        trust = Trust(np.zeros(shape), np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool))
+        for seed, fold in sorted({(answer.seed, answer.fold) for answer in answers}):
+            of_seed = [answer for answer in answers if answer.seed == seed]
+            confidence = learn_confidence(corpus, [answer for answer in of_seed if answer.fold != fold])
+            for answer in (answer for answer in of_seed if answer.fold == fold):
+                at = seeds.index(seed), answer.nest
+                trust.probability[at] = confidence.probability(_outcome(corpus, answer).first(k))
+                trust.good[at] = _good(corpus, answer, k)
+                trust.confident[at] = trust.probability[at] >= confidence.limit
+        return trust
 
-    def nearest(self, share: float) -> NDArray[np.bool_]:
-        """bool[seeds, nests]: the share of nests with the nearest evidence, per seed."""
-        rank = self.distance.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
-        return rank < round(share * self.distance.shape[1])
+    def surest(self, share: float) -> Bool[NDArray, "seeds nests"]:
+        """The share of nests with the highest probabilities, per seed."""
+        rank = (-self.probability).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
+        return rank < round(share * self.probability.shape[1])
+
+
+def _outcome(corpus: Corpus, answer: Answer) -> Outcome:
+    nest = corpus.nests[answer.nest]
+    shares = [None if tried is None else tried.share for tried in answer.tried]
+    return Outcome(nest.graph, shares, nest.baseline_s)
+
+
+def _good(corpus: Corpus, answer: Answer, k: int) -> bool:
+    best = Outcomes(corpus.measurements[corpus.nests[answer.nest].digest]).best
+    return transfer_efficiency(answer.tried, best, k) >= 1.0 - WITHIN

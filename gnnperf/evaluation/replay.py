@@ -63,7 +63,6 @@ class Answer:
         seed: of what was learned.
         tried: runtimes of the candidates that would be measured, in their order; None failed.
         ordered: False where all orders of them are equally likely.
-        distance: of the nearest evidence, from policies that can tell.
     """
 
     row: str
@@ -72,7 +71,6 @@ class Answer:
     seed: int
     tried: tuple[Relative | None, ...]
     ordered: bool
-    distance: float | None
 
 
 def replay(corpus: Corpus, trials: Measurements, task: Task) -> list[Answer]:
@@ -93,9 +91,7 @@ def replay(corpus: Corpus, trials: Measurements, task: Task) -> list[Answer]:
         for row, rank in rankers.items():
             proposal = rank(query, pool)
             tried = tuple(outcomes.tried(proposal.schedules))
-            answers.append(
-                Answer(row, position, task.number, task.seed, tried, proposal.ordered, proposal.distance)
-            )
+            answers.append(Answer(row, position, task.number, task.seed, tried, proposal.ordered))
     return answers
 
 

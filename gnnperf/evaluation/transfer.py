@@ -35,13 +35,10 @@ ROWS = (
 )
 """Of the table, in their order."""
 OURS = "ours"
-CONFIDENT, NEAREST, FAMILY = "confident", "nearest", "family"
-"""Subsets of the nests: those that ours is confident of, those with the nearest evidence, by family."""
-CONFIDENT_K = 3
-CONFIDENT_WITHIN = 0.10
-WANTED_CONFIDENCE = 0.90
-"""Ours is confident where the best of CONFIDENT_K should come within CONFIDENT_WITHIN of the best known, and
-does so this often."""
+CONFIDENT, SUREST, FAMILY = "confident", "surest", "family"
+"""Subsets of the nests: those that ours is confident of, those it is surest of, by family."""
+CONFIDENT_K = 5
+"""Candidates after which ours says whether it is confident: those that `gnnperf retrieve` measures."""
 COMPARED_WITH = {
     "vs_best_single_at_3": "best single",
     "vs_fixed_order_at_3": "fixed order",
@@ -127,10 +124,7 @@ def tabulate(corpus: Corpus, answers: Sequence[Answer]) -> tuple[dict[str, float
     """
     by_row = {row: [answer for answer in answers if answer.row == row] for row in ROWS}
     scores = {(row, k): Scores.of(corpus, of_row, k) for row, of_row in by_row.items() if of_row for k in KS}
-    trust = None
-    if by_row[OURS]:
-        good = scores[OURS, CONFIDENT_K].within[CONFIDENT_WITHIN] > 0
-        trust = Trust.of(by_row[OURS], good, WANTED_CONFIDENCE)
+    trust = Trust.of(corpus, by_row[OURS], CONFIDENT_K) if by_row[OURS] else None
     rows = [*_rows(scores), *(_by_confidence(scores, trust) if trust else ()), *_by_family(scores)]
     return dict(_figures(scores, trust)), rows
 
@@ -162,13 +156,13 @@ def _rows(scores: Table) -> Iterator[dict[str, object]]:
 
 
 def _by_confidence(scores: Table, trust: Trust) -> Iterator[dict[str, object]]:
-    """What ours is confident of, and the curve behind it: the nearest tenth of the nests, two tenths, ..."""
+    """What ours is confident of, and the curve behind it: the surest tenth of the nests, two tenths, ..."""
     ours = scores[OURS, CONFIDENT_K]
     if trust.confident.any():
         yield table_row(OURS, CONFIDENT_K, CONFIDENT, ours.select(trust.confident))
     for tenth in range(1, 11):
-        chosen = ours.select(trust.nearest(tenth / 10))
-        yield table_row(OURS, CONFIDENT_K, f"{NEAREST} {tenth * 10}%", chosen)
+        chosen = ours.select(trust.surest(tenth / 10))
+        yield table_row(OURS, CONFIDENT_K, f"{SUREST} {tenth * 10}%", chosen)
 
 
 def _by_family(scores: Table) -> Iterator[dict[str, object]]:

@@ -11,23 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.errors import InputError
+from gnnperf.retrieval.confidence import Confidence
 from gnnperf.store import Neighbour, Store
 
 CALIBRATION = "calibration.json"
-"""Beside the weights in a bundle: how far a neighbour may be, from held-out families."""
+"""Beside the weights in a bundle: when to trust what is retrieved with them."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """max_distance: cosine distance beyond which transfer was not reliable on held-out families.
+    """When to trust a transfer.
 
-    confidence: share of held-out nests within that distance whose best transferred candidate of
-    `k` came within 10% of the best schedule known.
+    max_distance: cosine distance of the nearest neighbour beyond which nothing is tried. confidence: how sure
+    to be of what was measured; None where that was never learned.
     """
 
     max_distance: float
-    confidence: float | None = None
-    k: int = 3
+    confidence: Confidence | None = None
 
     @staticmethod
     def load(folder: Path) -> Calibration:
@@ -35,11 +35,20 @@ class Calibration:
         path = folder / CALIBRATION
         try:
             raw = json.loads(path.read_text())
-            return Calibration(float(raw["max_distance"]), raw.get("confidence"), int(raw.get("k", 3)))
+            confidence = raw.get("confidence")
+            return Calibration(
+                float(raw["max_distance"]), None if confidence is None else Confidence.from_dict(confidence)
+            )
         except FileNotFoundError:
             raise InputError(f"expected {path}, got no such file; calibrate the bundle again") from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"cannot read {path}: {error}; calibrate the bundle again") from None
+
+    def save(self, folder: Path) -> None:
+        """Into a bundle, from where `load` reads it."""
+        confidence = None if self.confidence is None else self.confidence.to_dict()
+        document = {"max_distance": self.max_distance, "confidence": confidence}
+        (folder / CALIBRATION).write_text(json.dumps(document, indent=1) + "\n")
 
 
 def nearest(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from gnnperf.frontends.dace import Unit
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Measurement
+from gnnperf.retrieval.confidence import Confidence, Outcome
 from gnnperf.retrieval.measured import report_neighbours, report_tried
 from gnnperf.retrieval.ranking import Candidate
 from gnnperf.retrieval.report import NestReport
@@ -33,12 +34,23 @@ class Query:
     tried: list[tuple[Candidate, Measurement]] = field(default_factory=list)
     winner: tuple[Candidate, Measurement] | None = None
 
-    def report(self, k: int, schedule: Recipe | None) -> NestReport:
+    def outcome(self) -> Outcome | None:
+        """What measuring gave; None where nothing was measured."""
+        shares = [
+            1.0 / m.speedup if m.status == "ok" and m.speedup else None
+            for _, m in self.tried
+            if m.status != "not_applicable"
+        ]
+        return Outcome(self.graph, shares, self.case.baseline_s) if self.case and shares else None
+
+    def report(self, k: int, schedule: Recipe | None, confidence: Confidence | None = None) -> NestReport:
         """What is said of the nest. schedule: what it was given in the tuned kernel."""
         baseline_s = self.case.baseline_s if self.case else None
         best_s = self.winner[1].runtime_s if self.winner else baseline_s
         shown: list[tuple[Candidate, Measurement | None]] = [*self.tried]
         shown = shown or [(candidate, None) for candidate in self.candidates[:k]]
+        outcome = self.outcome()
+        sure = confidence.probability(outcome) if confidence and outcome else None
         return NestReport(
             name=self.unit.nest.name,
             digest=self.graph.digest,
@@ -49,6 +61,8 @@ class Query:
             accepted=schedule.to_dict() if schedule else None,
             accepted_words=schedule.describe() if schedule else "",
             share=self.share,
+            confidence=sure,
+            confident=sure >= confidence.limit if confidence and sure is not None else None,
             candidates=[
                 report_tried(rank, c, c.schedule.to_dict(), c.schedule.describe(), m)
                 for rank, (c, m) in enumerate(shown, start=1)

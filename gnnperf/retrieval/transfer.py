@@ -48,7 +48,7 @@ class Options:
     """k: measured candidates per nest. neighbours: nests consulted. budget_s: wall time for measuring
     candidates, or None. model_only: rank, measure nothing."""
 
-    k: int = 3
+    k: int = 5
     neighbours: int = 48
     baseline: BaselineName = "auto"
     budget_s: float | None = None
@@ -203,7 +203,10 @@ class Transfer:
             note=note,
             candidates_measured=sum(m.status != "not_applicable" for q in queries for _, m in q.tried),
             wall_s=time.monotonic() - self.started,
-            nests=[q.report(self.options.k, tuned_by.get(q.unit.index)) for q in queries],
+            nests=[
+                q.report(self.options.k, tuned_by.get(q.unit.index), self.calibration.confidence)
+                for q in queries
+            ],
             skipped=[
                 *({"part": part.label, "reason": part.reason} for part in self.kernel.skipped),
                 *({"part": u.name, "reason": u.skipped} for u in self.kernel.units if u.skipped is not None),

@@ -54,6 +54,10 @@ def check_nest(nest: dict[str, Any]) -> None:
     if measured:
         assert nest["best_s"] > 0
         assert nest["baseline_s"] > 0
+        assert 0 <= nest["confidence"] <= 1
+        assert isinstance(nest["confident"], bool)
+    else:
+        assert nest["confident"] is None
     if nest["accepted"] is not None:
         check_schedule(nest["accepted"])
         assert nest["accepted"] in [c["schedule"] for c in nest["candidates"] if c["status"] == "ok"]

@@ -87,7 +87,6 @@ def test_nothing_of_a_query_but_the_nest_decides(name: str, corpus: Corpus, tmp_
     for (row, before), (same_row, after) in zip(proposals(corpus), proposals(changed), strict=True):
         assert row == same_row
         assert list(before.schedules) == list(after.schedules)
-        assert before.distance == after.distance
 
 
 @pytest.mark.parametrize("name", ["flat", "trees"])

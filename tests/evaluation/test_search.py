@@ -24,7 +24,7 @@ from gnnperf.training.regret import Relative
 def answers(corpus: Corpus) -> list[Answer]:
     """Ours proposed one candidate per nest, which reached `GOOD`."""
     good = Relative(GOOD, GOOD * 0.99, GOOD * 1.01)
-    return [Answer("ours", nest, 0, 0, (good,), True, 0.0) for nest in range(len(corpus.nests))]
+    return [Answer("ours", nest, 0, 0, (good,), True) for nest in range(len(corpus.nests))]
 
 
 def test_trials_of_a_search(tmp_path: Path) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from retrieval.records import recipe
 from synthetic import DEVICE, measurement, nest, nest_like, write_corpus
 
 from gnnperf.nn import Bundle
 from gnnperf.retrieval import Calibration, nearest
-from gnnperf.retrieval.neighbours import CALIBRATION
-from gnnperf.retrieval.release import Replayed, build_store, calibrate, records_of, replay, save_calibration
+from gnnperf.retrieval.confidence import FEATURES, Confidence, Rates
+from gnnperf.retrieval.release import build_store, farthest_trusted, records_of
 from gnnperf.schedules import Recipe
 from gnnperf.store import Store
 from gnnperf.training import Corpus, load_corpus
@@ -69,84 +68,22 @@ def test_the_same_corpus_gives_the_same_records(corpus: Corpus, bundle: Bundle, 
     assert first.merge(again).records == 0
 
 
-def test_replay_tries_on_a_held_out_nest_what_others_found(corpus: Corpus, bundle: Bundle) -> None:
-    replayed = replay(corpus, bundle, {"exp"}, k=1)
-    assert [r.family for r in replayed] == ["exp", "exp"]
-    assert all(r.efficiency == 1.0 and 0 <= r.distance <= 2 for r in replayed)
-    assert replay(corpus, bundle, set(), k=1) == []
+def test_trusted_are_nests_as_near_as_families_are_to_one_another(corpus: Corpus, bundle: Bundle) -> None:
+    vectors = {n.digest: bundle.embed([n.graph])[0] for n in corpus.nests}
+    gaps = [
+        min(1.0 - float(vectors[a.digest] @ vectors[b.digest]) for b in corpus.nests if b.family != a.family)
+        for a in corpus.nests
+    ]
+    assert farthest_trusted(corpus, bundle) == pytest.approx(2 * max(gaps), abs=1e-5)
 
 
-def test_replay_counts_failures_as_candidates_but_not_what_does_not_fit(
-    tmp_path: Path, bundle: Bundle
-) -> None:
-    """Others like UNFIT most, then WRONG, then FAST. On the held-out nest UNFIT costs no measurement,
-    WRONG costs one and gains nothing."""
-    near, held_out = nest_like([64, 64]), nest_like([64, 128])
-    lines = [line(near.digest, s, t) for s, t in ((UNFIT, 0.1), (WRONG, 0.2), (FAST, 0.3))]
-    lines.append(line(held_out.digest, UNFIT, None, status="not_applicable"))
-    lines += [line(held_out.digest, s, t) for s, t in ((WRONG, None), (FAST, 0.5))]
-    nests = [nest(near, "near"), nest(held_out, "held out")]
-    corpus = load_corpus(write_corpus(tmp_path, nests, lines))
-    (one,) = replay(corpus, bundle, {"held out"}, k=1)
-    (two,) = replay(corpus, bundle, {"held out"}, k=2)
-    assert (one.efficiency, two.efficiency) == (0.5, 1.0)  # 0.5: the baseline, half as fast as the best
+def test_of_one_family_everything_is_trusted(corpus: Corpus, bundle: Bundle) -> None:
+    one = replace(corpus, nests=tuple(replace(nest, family="all") for nest in corpus.nests))
+    assert farthest_trusted(one, bundle) == 2.0
 
 
-def held_out(*pairs: tuple[float, float]) -> list[Replayed]:
-    return [Replayed(f"d{i}", "f", distance, efficiency) for i, (distance, efficiency) in enumerate(pairs)]
-
-
-def test_where_all_transfers_were_good_the_limit_lies_beyond_the_farthest() -> None:
-    trusted = calibrate(held_out(*((0.1 * i, 0.9) for i in range(1, 8))), k=3)
-    assert trusted == Calibration(pytest.approx(1.4), 1.0, 3)
-
-
-def test_trust_ends_where_transfers_get_worse() -> None:
-    """Seventeen good ones and four bad, nearest first: 17 of 20 is the wanted confidence; a fourth is not."""
-    good, bad = [(0.01 * i, 1.0) for i in range(1, 18)], [(0.01 * i, 0.5) for i in range(18, 22)]
-    trusted = calibrate(held_out(*good, *bad), k=3)
-    assert trusted.max_distance == pytest.approx(0.20)
-    assert trusted.confidence == pytest.approx(0.85)
-
-
-def test_order_of_the_replays_does_not_matter() -> None:
-    pairs = [(0.01 * i, 1.0 if i < 9 else 0.1) for i in range(1, 14)]
-    assert calibrate(held_out(*pairs), 3) == calibrate(held_out(*pairs[::-1]), 3)
-
-
-@pytest.mark.parametrize("worse", range(12))
-def test_worse_transfers_are_never_trusted_farther(worse: int) -> None:
-    """Monotone as long as some distance is trusted at all."""
-    pairs = [(0.01 * i, 1.0) for i in range(1, 13)]
-    before = calibrate(held_out(*pairs), 3)
-    pairs[worse] = (pairs[worse][0], 0.0)
-    after = calibrate(held_out(*pairs), 3)
-    assert after.max_distance <= before.max_distance
-    assert after.confidence is not None
-    assert before.confidence is not None
-    assert after.confidence <= before.confidence
-
-
-def test_where_none_was_good_the_nearer_half_is_tried_with_little_confidence() -> None:
-    trusted = calibrate(held_out(*((0.1 * i, 0.2) for i in range(1, 7))), 3)
-    assert trusted.max_distance == pytest.approx(0.3)
-    assert trusted.confidence == 0.0
-
-
-def test_no_replays_trust_nothing() -> None:
-    assert calibrate([], 3) == Calibration(0.0, None, 3)
-
-
-def test_a_saved_calibration_is_read_back(tmp_path: Path) -> None:
-    replayed = held_out((0.1, 0.9), (0.2, 0.7))
-    calibration = calibrate(replayed, 3)
-    save_calibration(tmp_path, calibration, replayed)
+@pytest.mark.parametrize("confidence", [None, Confidence((0.5,) * len(FEATURES), -1.0, 0.9, Rates(1e9, 2e9))])
+def test_a_saved_calibration_is_read_back(confidence: Confidence | None, tmp_path: Path) -> None:
+    calibration = Calibration(0.25, confidence)
+    calibration.save(tmp_path)
     assert Calibration.load(tmp_path) == calibration
-    document = json.loads((tmp_path / CALIBRATION).read_text())
-    assert [r["efficiency"] for r in document["held_out"]] == [0.9, 0.7]
-    assert not any(isinstance(v, float) and math.isnan(v) for v in document.values())
-
-
-def test_embeddings_of_the_corpus_are_on_the_unit_sphere(corpus: Corpus, bundle: Bundle) -> None:
-    norms = np.linalg.norm(bundle.embed([n.graph for n in corpus.nests]), axis=1)
-    assert norms == pytest.approx(1.0, abs=1e-5)

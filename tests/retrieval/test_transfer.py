@@ -19,6 +19,7 @@ from gnnperf.measure import Compiler, Measurement, Runner, Source
 from gnnperf.nests import LoopNest
 from gnnperf.nn import Bundle
 from gnnperf.retrieval import Calibration, Candidate, Retrieval, assemble, rank, transfer
+from gnnperf.retrieval.confidence import FEATURES, Confidence, Rates
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import Predict
 from gnnperf.retrieval.records import remember
@@ -77,7 +78,12 @@ def make_transfer(
     """`make_transfer(schedules, ...)`: of a kernel whose one nest is known to like them; they are tried in
     that order."""
 
-    def make(schedules: list[Recipe], max_distance: float = 2.0, **options: Any) -> Transfer:
+    def make(
+        schedules: list[Recipe],
+        max_distance: float = 2.0,
+        confidence: Confidence | None = None,
+        **options: Any,
+    ) -> Transfer:
         graph = unit_graph(kernel.units[0])
         device = replace(describe_host(), kind="cpu", arch="x86_64", isa="avx512")
         assert device.fingerprint == DEVICE
@@ -95,7 +101,7 @@ def make_transfer(
 
         monkeypatch.setattr(transfer, "rank", in_that_order)
         chosen = Options(**{"k": len(schedules) or 3, **options})
-        return Transfer(kernel, bundle, [store], device, Calibration(max_distance), chosen)
+        return Transfer(kernel, bundle, [store], device, Calibration(max_distance, confidence), chosen)
 
     return make
 
@@ -161,6 +167,24 @@ def test_candidates_that_fail_cost_themselves_and_the_rest_go_on(
     records = own.records(nest.digest)
     assert sorted(r.status for r in records) == sorted([*(s for s, _ in STATUS.values()), "ok"])
     assert {r.family for r in records} == {"user"}
+
+
+def test_confidence_is_in_what_was_measured(
+    make_transfer: Callable[..., Transfer],
+    spoil: Callable[[dict[Recipe, str]], None],
+    compiler: Compiler,
+    runner: Runner,
+) -> None:
+    """One that is sure where much was gained: with the fast schedule it is, where all failed it is not."""
+    weights = tuple(100.0 * (name == "gain") for name in FEATURES)
+    by_gain = Confidence(weights, -50.0, 0.9, Rates(1e9, 1e9))
+    sure = only_nest(make_transfer([FAST], confidence=by_gain).run(compiler, runner)[0])
+    assert (sure.confidence, sure.confident) == (pytest.approx(1.0), True)
+    spoil({FAST: FAULTS["wrong"]})
+    unsure = only_nest(make_transfer([FAST], confidence=by_gain).run(compiler, runner)[0])
+    assert (unsure.confidence, unsure.confident) == (pytest.approx(0.0), False)
+    unmeasured = make_transfer([FAST], confidence=by_gain, model_only=True).run(compiler, runner)[0]
+    assert only_nest(unmeasured).confident is None
 
 
 def test_when_all_fail_the_baseline_is_kept(

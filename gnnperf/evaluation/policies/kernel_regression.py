@@ -44,7 +44,7 @@ class KernelRegression:
     def __call__(self, query: CorpusNest, pool: Sequence[str]) -> Proposal:
         distances = np.linalg.norm(self.points - self.locate([query])[0], axis=1)
         order = _order(distances, self.log_efficiency, self.bandwidth)
-        return Proposal([self.schedules[s] for s in order], float(distances.min()))
+        return Proposal([self.schedules[s] for s in order])
 
 
 def choose_bandwidth(reference: Reference, points: NDArray[np.float32]) -> float:

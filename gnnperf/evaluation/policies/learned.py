@@ -52,7 +52,7 @@ class _Retrieval:
         possible = {self.recipes[schedule] for schedule in pool}
         score = partial(self.bundle.score, [query.graph], with_profiles=self.with_profiles)
         candidates = rank(neighbours, len(pool), lambda recipes: score(recipes)[0], possible.__contains__)
-        return Proposal([self.schedules[c.schedule] for c in candidates], neighbours[0].distance)
+        return Proposal([self.schedules[c.schedule] for c in candidates])
 
 
 def _train(reference: Reference, seed: int) -> Bundle:

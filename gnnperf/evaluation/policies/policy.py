@@ -14,12 +14,10 @@ from gnnperf.training import CorpusNest
 class Proposal:
     """What to try on a nest.
 
-    schedules: ids, in the order to try them. distance: how far away the evidence is, from policies that can
-    tell: the smaller, the more confident. ordered: False says that all orders are equally likely.
+    schedules: ids, in the order to try them. ordered: False says that all orders are equally likely.
     """
 
     schedules: Sequence[str]
-    distance: float | None = None
     ordered: bool = True
 
 
