@@ -23,8 +23,8 @@ from gnnperf.graph import ProgramGraph
 WITHIN = 0.10
 """Share of the best known speed that may be missed."""
 WANTED = 0.92
-"""Share of the nests called confident where no more is missed, when the limit is found. Promised are 90%: a limit
-that was found on a few hundred nests is a little too low for others."""
+"""Share of the nests called confident where no more is missed, when the limit is found. Promised are 90%: a
+limit that was found on a few hundred nests is a little too low for others."""
 LEAST = 10
 """Nests that a limit must rest on."""
 STRENGTH = 0.03
