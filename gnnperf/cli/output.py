@@ -78,7 +78,8 @@ class Verb(click.Command):
         failure = report.failure
         if page_path is not None:
             # Last of all: whatever becomes of the page, the result has been told.
-            failure = failure or _write_page(report, page_path)
+            page_failure = _write_page(report, page_path)
+            failure = failure or page_failure
         if failure is not None:
             raise failure
 

@@ -24,14 +24,13 @@ def benchmark_page(
         shown: shorter rows for the table; the whole ones are behind a fold then.
         plots: by caption, functions that write a plot to a path ending in .svg.
     """
-    drawn = [
-        (caption, inline_svg(draw, f"plot{i}-")) for i, (caption, draw) in enumerate((plots or {}).items())
-    ]
+    wanted = plots if plots and result.rows else {}
+    drawn = [(caption, inline_svg(draw, f"plot{i}-")) for i, (caption, draw) in enumerate(wanted.items())]
     return render(
         "benchmark.html",
         f"gnnperf eval {result.benchmark}",
         result=result,
-        plots=drawn if result.rows else [],
+        plots=drawn,
         table=_table(result.rows if shown is None else shown),
         whole=None if shown is None else _table(result.rows),
     )

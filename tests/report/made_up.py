@@ -56,8 +56,8 @@ def retrieval(*nests: NestReport, **changes: object) -> Retrieval:
     made = Retrieval(
         kernel="attention", device="cpu/x86_64/avx512", baseline_name="dace-auto", baseline_note="",
         baseline=Timing(0.02553, (0.02521, 0.02628)), tuned=Timing(0.001205, (0.00104, 0.002027)),
-        speedup=21.2, speedup_interval=(12.44, 25.27), verified=True, kept_baseline=False, note="", candidates_measured=3,
-        wall_s=12.3, nests=list(nests), skipped=[],
+        speedup=21.2, speedup_interval=(12.44, 25.27), verified=True, kept_baseline=False, note="",
+        candidates_measured=3, wall_s=12.3, nests=list(nests), skipped=[],
         stages_s={"loading": 1.2, "inputs": 0.4, "embedding": 0.003, "candidates": 8.1, "whole": 2.2},
     )  # fmt: skip
     return replace(made, **changes)  # type: ignore[arg-type]
