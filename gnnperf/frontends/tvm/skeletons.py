@@ -4,6 +4,7 @@ the target's own sketch with the trace's decisions."""
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,9 @@ from gnnperf.frontends.tvm.sketches import Sketch, anchor_tiles, converted, sket
 from gnnperf.frontends.tvm.traces import TraceDocument, places, trace_document
 
 CHOICE = "SampleCategorical"
+POINTWISE = "pointwise"
+"""How the roles of elementwise blocks begin."""
+INLINES = {"ComputeInline", "ReverseComputeInline"}
 
 # --------------------------------------------------------------------------- the same structure
 
@@ -37,6 +41,46 @@ def renamed(document: TraceDocument, roles: Roles) -> TraceDocument:
         return (kind, inputs, attributes, outputs)
 
     return replace(document, instructions=tuple(map(instruction, document.instructions)))
+
+
+def inlined(document: TraceDocument, roles: Roles) -> TraceDocument:
+    """The trace for a function that has more or fewer elementwise blocks around the same others: what it does
+    with a block that is not there is left out, which must be to inline it; one that it does not know is
+    inlined first. Raises NotApplicable."""
+    lacking = {name: role for name, role in document.blocks.items() if role not in roles.names}
+    extra = [n for n, role in roles.blocks.items() if role not in document.blocks.values()]
+    differing = {*lacking.values(), *(roles.blocks[name] for name in extra)}
+    if document.loops != roles.loops or not all(role.startswith(POINTWISE) for role in differing):
+        raise NotApplicable("the functions differ in more than elementwise blocks")
+    first: list[tuple[Any, ...]] = []
+    for number, name in enumerate(extra):
+        first.append(("GetSBlock", [], [name, "main"], [f"extra{number}"]))
+        first.append(("ComputeInline", [f"extra{number}"], [], []))
+    kept = renamed(_without(document, lacking), roles)
+    return replace(
+        kept,
+        instructions=(*first, *kept.instructions),
+        decisions={len(first) + position: value for position, value in kept.decisions.items()},
+    )
+
+
+def _without(document: TraceDocument, blocks: Collection[str]) -> TraceDocument:
+    """The trace without blocks that it only inlines. Raises NotApplicable where it does more with one."""
+    gone: set[Any] = set()
+    positions: list[int] = []
+    for position, (kind, inputs, attributes, outputs) in enumerate(document.instructions):
+        if kind == "GetSBlock" and attributes[0] in blocks:
+            gone |= set(outputs)
+        elif not any(isinstance(i, str) and i in gone for i in inputs):
+            positions.append(position)
+        elif kind not in INLINES:
+            raise NotApplicable(f"the trace does more than to inline an elementwise block: {kind}")
+    return replace(
+        document,
+        instructions=tuple(document.instructions[p] for p in positions),
+        decisions={n: document.decisions[p] for n, p in enumerate(positions) if p in document.decisions},
+        blocks={name: role for name, role in document.blocks.items() if name not in blocks},
+    )
 
 
 def tensorized(document: TraceDocument, context: Any, roles: Roles) -> list[TraceDocument]:

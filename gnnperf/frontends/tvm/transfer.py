@@ -1,8 +1,9 @@
 """Transfer of a trace to another shape or another operator.
 
 The same blocks and loops with other extents: the trace is applied with blocks renamed by role and every tile
-decided anew. Another operator: the sketch of its own design space that is most like the trace (the same
-tiling structure, results written at the same level) takes over the decisions, loop by loop from the inside.
+decided anew; elementwise blocks that the other function has besides are inlined. Another operator: the sketch
+of its own design space that is most like the trace (the same tiling structure, results written at the same
+level) takes over the decisions, loop by loop from the inside.
 Post-processing is redone in either case.
 """
 
@@ -15,7 +16,7 @@ from typing import Any
 from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm.factors import Factors, distance, nearest, with_remainder
 from gnnperf.frontends.tvm.roles import roles_of
-from gnnperf.frontends.tvm.skeletons import regenerated, renamed, same_structure, tensorized
+from gnnperf.frontends.tvm.skeletons import inlined, regenerated, renamed, same_structure, tensorized
 from gnnperf.frontends.tvm.traces import (
     TraceDocument,
     cores_of,
@@ -55,6 +56,11 @@ def transfer(document: TraceDocument, context: Any, proposals: int = 4) -> list[
             return _proposals(skeletons, context, proposals)
         except NotApplicable as error:
             refused = error
+    else:
+        try:
+            return _proposals([inlined(document, roles)], context, proposals)
+        except NotApplicable:
+            pass  # they differ in more
     try:
         return _proposals(regenerated(document, context, roles), context, proposals)
     except NotApplicable as error:

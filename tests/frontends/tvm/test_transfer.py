@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -299,6 +300,42 @@ def is_tile(instruction: Any) -> bool:
 def test_where_structures_differ_that_is_said(source: Any, target: Any, reason: str) -> None:
     with pytest.raises(NotApplicable, match=reason):
         transfer(document(context(source)), context(target))
+
+
+def chain(*steps: str, n: int = 24, m: int = 40) -> list[Any]:
+    """An elementwise block for each step."""
+    x, y = functions.placeholder("x", n, m), functions.placeholder("y", n, m)
+    work = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "tanh": lambda a, b: te.tanh(a)}
+    last = x
+    for number, step in enumerate(steps):
+        element = partial(lambda do, before, i, j: do(before[i, j], y[i, j]), work[step], last)
+        last = te.compute((n, m), lambda i, j: element(i, j), name=f"{step}{number}")  # noqa: B023
+    return [x, y, last]
+
+
+CHAINS = {
+    ("add", "tanh"): lambda x, y: np.tanh(x + y),
+    ("mul",): lambda x, y: x * y,
+    ("add", "tanh", "mul", "add"): lambda x, y: np.tanh(x + y) * y + y,
+}
+
+
+@pytest.mark.parametrize("source", CHAINS, ids="-".join)
+@pytest.mark.parametrize("target", CHAINS, ids="-".join)
+def test_chains_of_other_lengths_are_tiled_alike(source: tuple[str, ...], target: tuple[str, ...]) -> None:
+    from gnnperf.tuning.tensor.spaces import spatial_generator
+
+    where = context(chain(*source))
+    tiling = ms.TuneContext(
+        mod=where.mod, target=where.target, space_generator=spatial_generator(), num_threads=1
+    )
+    one = document(tiling)
+    found = transfer(one, context(chain(*target, n=32, m=56)), 2)
+    assert all(verified(p.schedule, CHAINS[target]) for p in found)
+    blocks = [n for n in scheduled_graph(found[0].schedule.mod).nodes if n.kind == "compute"]
+    assert len(blocks) == 1  # the others are inlined
+    tiles = [i for i in found[0].schedule.trace.insts if is_tile(i)]
+    assert len(tiles) == len([i for i in one.instructions if i[0] == "SamplePerfectTile"]) == 2
 
 
 # --------------------------------------------------------------------------- tensor instructions
