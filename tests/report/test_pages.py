@@ -12,6 +12,7 @@ from report.made_up import CPU, graph, nest, retrieval
 from gnnperf.devices import DeviceSpec, find_device
 from gnnperf.evaluation import BenchmarkResult
 from gnnperf.report import Forecast, benchmark_page, prediction_page, retrieval_page
+from gnnperf.retrieval.report import Beside, Timing
 
 HOSTILE = '</style><script>alert(1)</script><b id="hostile">&amp;'
 
@@ -66,6 +67,18 @@ def test_the_verdict_and_the_nests() -> None:
     assert "500 GFLOP/s" in text and "limited by memory" in text
     assert "kernel_8" in text and "4 more" in text, "neighbours"
     assert html.count('<tr class="kept">') == 1
+
+
+def test_confidence_and_other_libraries() -> None:
+    others = [
+        Beside("torch", "ok", Timing(2.5e-3, (2.4e-3, 2.7e-3)), 2.0, (1.9, 2.2)),
+        Beside("blas", "not_applicable", detail="it has no such operation"),
+    ]
+    sure = replace(nest("gemm"), confidence=0.79, confident=False, beside=others)
+    text = Text(page_of(sure)).text
+    assert "with a probability of 79%: a larger -k may find more" in text
+    assert "torch 2.500 ms [2.400, 2.700] 2.00× [1.90, 2.20]" in text
+    assert "it has no such operation" in text
 
 
 def test_nothing_was_measured() -> None:
