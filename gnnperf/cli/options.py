@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gnnperf.errors import InputError, StoreError
 from gnnperf.shipped import shipped, shipped_bundle
+
+if TYPE_CHECKING:
+    from gnnperf.nn import Bundle
+    from gnnperf.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,3 +86,67 @@ checkpoint_option = click.option(
     metavar="DIR",
     help="A bundle: weights, metadata and schedule store.",
 )
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not value > 0:  # nor NaN
+        raise click.BadParameter(f"expected a number of seconds above 0, got {value:g}.")
+    return value
+
+
+budget_option = click.option(
+    "--budget", metavar="SECONDS", type=float, callback=_seconds,
+    help="Wall time for measuring candidates; what is left then is not tried.",
+)  # fmt: skip
+
+output_option = click.option(
+    "--output", "-o", type=click.Path(path_type=Path), metavar="DIR",
+    help="Write the tuned SDFG (or TVMScript and traces), a compiled library, a script that runs it, and the "
+    "report.",
+)  # fmt: skip
+
+beside_option = click.option(
+    "--beside", type=click.Choice(["torch"]),
+    help="Time this library's implementation in turn with the result, on as many threads, where it has one. "
+    "For TVM kernels.",
+)  # fmt: skip
+
+
+def store_options(command: F) -> F:
+    """`--store`, `--no-store`, as `store_location: str | None`, `no_store: bool`."""
+    for option in (
+        click.option("--no-store", is_flag=True, help="Use the released store only and remember nothing."),
+        click.option(
+            "--store", "store_location", metavar="DIR|URI",
+            help="Your schedule store: searched beside the released one, and what is measured is added to it."
+            "  [default: $GNNPERF_STORE, else in the user's data folder]",
+        ),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def own_store(location: str | None, no_store: bool, bundle: Bundle) -> Store | None:
+    """The store that `store_options` name. Raises InputError, StoreError."""
+    from gnnperf.retrieval.stores import open_own
+
+    if location and no_store:
+        raise InputError("--store and --no-store exclude one another; give one of them")
+    if no_store:
+        return None
+    try:
+        return open_own(location, bundle, lambda text: click.echo(f"gnnperf: {text}", err=True))
+    except StoreError as error:
+        raise StoreError(f"{error}; or name another with --store, or give --no-store") from error
+
+
+def is_default(ctx: click.Context, name: str) -> bool:
+    """Whether an option was not given."""
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT
+
+
+def refuse(ctx: click.Context, kernel: str, *names: str) -> None:
+    """InputError where an option was given that means nothing for such a kernel."""
+    given = next((name for name in names if not is_default(ctx, name)), None)
+    if given is not None:
+        raise InputError(f"--{given}: {kernel} takes none: expected no such option; leave it out")

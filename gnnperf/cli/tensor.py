@@ -1,16 +1,17 @@
-"""`gnnperf retrieve` of a TVM kernel."""
+"""`gnnperf retrieve` and `gnnperf tune` of a TVM kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.output import to_json
-from gnnperf.errors import GnnperfError
+from gnnperf.cli.output import progress, to_json
+from gnnperf.errors import GnnperfError, Interrupted
 from gnnperf.shipped import shipped_bundle
 
 if TYPE_CHECKING:
@@ -18,19 +19,81 @@ if TYPE_CHECKING:
     from gnnperf.graph import ProgramGraph
     from gnnperf.nn import Bundle
     from gnnperf.retrieval.report import Retrieval
+    from gnnperf.retrieval.tensor import TaskQuery, TensorTransfer
+    from gnnperf.retrieval.tensor.records import Memory
     from gnnperf.store import Store
     from gnnperf.tuning.tensor.server import BenchServer
 
+Answer = tuple["Retrieval", "dict[str, ProgramGraph]", "GnnperfError | None"]
+"""What is reported, graphs of the tasks by digest, and what went wrong in writing files."""
 
-def retrieve_tensor(
-    kernel: str, symbols: dict[str, float], checkpoint: Path, k: int, budget_s: float | None,
-    model_only: bool, output: Path | None, own: Callable[[Bundle], Store | None], started: float,
-) -> tuple[Retrieval, dict[str, ProgramGraph], GnnperfError | None]:  # fmt: skip
-    """Retrieve traces for the tasks of a kernel: the answer, graphs of the tasks by digest, and what went
-    wrong in writing it.
 
-    own: opens the user's store; None: there is none. Raises GnnperfError.
-    """
+@dataclass(frozen=True)
+class TensorJob:
+    """What is asked of a TVM kernel. own: opens the user's store; None: there is none. started:
+    `time.monotonic()` when the work began."""
+
+    kernel: str
+    symbols: dict[str, float]
+    checkpoint: Path
+    budget_s: float | None
+    output: Path | None
+    beside: str | None
+    own: Callable[[Bundle], Store | None]
+    started: float
+
+    @property
+    def name(self) -> str:
+        """Of the kernel, for people."""
+        return Path(self.kernel).stem if ":" not in self.kernel else self.kernel.rpartition(":")[2]
+
+
+def retrieve_tensor(job: TensorJob, k: int, model_only: bool) -> Answer:
+    """Retrieve traces for the tasks of a kernel. Raises GnnperfError."""
+    from gnnperf.retrieval.tensor.records import remember
+    from gnnperf.retrieval.tensor.transfer import TensorOptions, TensorTransfer
+
+    with _opened(job, not model_only) as (common, memory):
+        transfer = TensorTransfer(
+            **common,
+            options=TensorOptions(k=k, budget_s=job.budget_s),
+            notify=lambda text: click.echo(f"gnnperf: {text}", err=True),
+        )
+        result, queries = transfer.run()
+        if memory is not None and not model_only:
+            try:
+                remember(memory, queries)
+            except GnnperfError as error:  # the answer is worth more than the memory of it
+                click.echo(f"gnnperf: nothing was remembered: {error}", err=True)
+        return _answer(job, transfer, result, queries)
+
+
+def tune_tensor(job: TensorJob, trials: int) -> Answer:
+    """Search schedules for the tasks of a kernel. Raises GnnperfError."""
+    from gnnperf.retrieval.tensor.transfer import TensorOptions
+    from gnnperf.retrieval.tensor.tuning import TensorTuning
+
+    with _opened(job, True) as (common, memory), progress("tuning", trials * len(common["tasks"])) as advance:
+        tuning = TensorTuning(
+            **common,
+            options=TensorOptions(budget_s=job.budget_s),
+            trials=trials,
+            memory=memory,
+            advance=lambda count, doing: advance(count, doing=doing),
+        )
+        try:
+            result, queries = tuning.run()
+        except KeyboardInterrupt:
+            kept = "nothing was kept (--no-store)"
+            if memory is not None:
+                kept = f"what was measured is kept in {memory.store.location}; run the same command to go on"
+            raise Interrupted(f"interrupted after {tuning.measured} trials; {kept}") from None
+        return _answer(job, tuning, result, queries)
+
+
+@contextmanager
+def _opened(job: TensorJob, measuring: bool) -> Iterator[tuple[dict[str, Any], Memory | None]]:
+    """(what every `TensorTransfer` is made of, the user's store). Raises GnnperfError."""
     from gnnperf.frontends.tvm import load_tasks
     from gnnperf.frontends.tvm.fast_import import import_tvm
     from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
@@ -38,57 +101,62 @@ def retrieve_tensor(
     from gnnperf.tuning.tensor.server import BenchServer
 
     set_runtime_threads()
-    import_tvm(without_torch=not kernel.endswith(".pt2"))
+    import_tvm(without_torch=not job.kernel.endswith(".pt2"))
     target = host_target()
-    tasks = load_tasks(kernel, symbols, target)
+    tasks = load_tasks(job.kernel, job.symbols, target)
     server = None
-    if not model_only:
+    if measuring:
         # Forked before torch and the stores are loaded, and at work while they are.
         server = BenchServer([task.module for task in tasks], target)
         server.prepare(next((n for n, task in enumerate(tasks) if objection(task) is None), 0))
     with server or nullcontext():
-        return _retrieve(kernel, tasks, target, checkpoint, server, k, budget_s, output, own, started)
+        yield _parts(job, tasks, target, server)
 
 
-def _retrieve(
-    kernel: str, tasks: Sequence[TvmTask], target: Any, checkpoint: Path, server: BenchServer | None, k: int,
-    budget_s: float | None, output: Path | None, own: Callable[[Bundle], Store | None], started: float,
-) -> tuple[Retrieval, dict[str, ProgramGraph], GnnperfError | None]:  # fmt: skip
+def _parts(
+    job: TensorJob, tasks: Sequence[TvmTask], target: Any, server: BenchServer | None
+) -> tuple[dict[str, Any], Memory | None]:
     from gnnperf.devices import describe_host
     from gnnperf.nn import load_bundle
     from gnnperf.nn.tensor import load_tensor_bundle
-    from gnnperf.retrieval.tensor.output import write_output
-    from gnnperf.retrieval.tensor.records import remember
-    from gnnperf.retrieval.tensor.transfer import TensorOptions, TensorTransfer
+    from gnnperf.retrieval.tensor.records import Memory
     from gnnperf.store import Store
 
-    model = load_tensor_bundle(checkpoint)
+    model = load_tensor_bundle(job.checkpoint)
     bundle = load_bundle(shipped_bundle())
-    released, mine = Store.open(checkpoint / "store"), own(bundle)
-    name = Path(kernel).stem if ":" not in kernel else kernel.rpartition(":")[2]
-    transfer = TensorTransfer(
-        name,
-        tasks,
-        target,
-        bundle,
-        model,
-        [released] if mine is None else [released, mine],
-        describe_host(),
-        server,
-        TensorOptions(k=k, budget_s=budget_s),
-        notify=lambda text: click.echo(f"gnnperf: {text}", err=True),
-        started=started,
-    )
-    result, queries = transfer.run()
+    released, mine = Store.open(job.checkpoint / "store"), job.own(bundle)
+    device = describe_host()
+    libraries = []
+    if job.beside is not None:
+        from gnnperf.evaluation.tensor.beside import Torch
+
+        program = Path(job.kernel) if job.kernel.endswith(".pt2") else None
+        libraries.append(Torch(target, program, len(tasks)))
+    common = {
+        "kernel": job.name,
+        "tasks": tasks,
+        "target": target,
+        "bundle": bundle,
+        "model": model,
+        "stores": [released] if mine is None else [released, mine],
+        "device": device,
+        "server": server,
+        "libraries": libraries,
+        "started": job.started,
+    }
+    return common, None if mine is None else Memory(mine, job.name, bundle, device, target)
+
+
+def _answer(
+    job: TensorJob, transfer: TensorTransfer, result: Retrieval, queries: Sequence[TaskQuery]
+) -> Answer:
+    from gnnperf.retrieval.tensor.output import write_output
+
     graphs = {query.task.graph.digest: query.task.graph for query in queries}
-    if mine is not None and server is not None:
+    if job.output is not None:
+        report = to_json(result.to_dict())
         try:
-            remember(mine, queries, name, bundle, transfer.device, target)
-        except GnnperfError as error:  # the answer is worth more than the memory of it
-            click.echo(f"gnnperf: nothing was remembered: {error}", err=True)
-    if output is not None:
-        try:
-            write_output(output, name, tasks, queries, target, to_json(result.to_dict()))
+            write_output(job.output, job.name, transfer.tasks, queries, transfer.target, report)
         except GnnperfError as error:
             return result, graphs, error
     return result, graphs, None

@@ -12,6 +12,8 @@ LIBRARY, SCRIPT, REPORT = "libkernel.so", "run.py", "report.json"
 
 def check_output(folder: Path) -> None:
     """Refuse early, before minutes of work: InputError where the folder cannot be written."""
+    if folder.is_file():
+        raise InputError(f"--output: expected a folder, but '{folder}' is a file; choose another")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -103,6 +103,16 @@ class Shell:
         return Finished(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.fixture(scope="session")
+def tensor_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint for TVM kernels, made up."""
+    from tensor_world import write_checkpoint
+
+    folder = tmp_path_factory.mktemp("checkpoint")
+    write_checkpoint(folder)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """A folder for all the commands of one file."""

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import Shell
-from tensor_world import write_checkpoint
 
 from gnnperf.cli.main import run
 from gnnperf.measure.measurement import STATUSES
@@ -44,23 +43,17 @@ assert [v.name_hint for v in kernel.Module.functions] == ["product"]
 
 
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("checkpoint")
-    write_checkpoint(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def kernels(shell: Shell) -> Path:
     path = shell.folder / "kernels_tvm.py"
     path.write_text(PRODUCT)
     return path
 
 
-def test_a_product_that_is_not_in_the_store(shell: Shell, kernels: Path, checkpoint: Path) -> None:
+def test_a_product_that_is_not_in_the_store(shell: Shell, kernels: Path, tensor_checkpoint: Path) -> None:
     finished = shell.gnnperf(
-        "retrieve", f"{kernels}:product", "--checkpoint", checkpoint, "-k", 4, "--json", "--output", "out"
-    )
+        "retrieve", f"{kernels}:product", "--checkpoint", tensor_checkpoint, "-k", 4, "--json",
+        "--output", "out", "--beside", "torch",
+    )  # fmt: skip
     answer = finished.document
     assert answer["baseline"]["name"] == "tvm-default" and answer["verified"] is True
     assert answer["speedup"] >= 1 and answer["candidates_measured"] == 4
@@ -69,6 +62,10 @@ def test_a_product_that_is_not_in_the_store(shell: Shell, kernels: Path, checkpo
     for rank, candidate in enumerate(nest["candidates"], start=1):
         assert candidate["rank"] == rank and candidate["status"] in STATUSES
         assert candidate["schedule"]["kind"] == "trace" and "SSRSRS" in candidate["words"]
+    (beside,) = nest["beside"]
+    assert (beside["library"], beside["status"]) == ("torch", "ok")
+    ratio = beside["timing"]["runtime_s"] / answer["tuned"]["runtime_s"]
+    assert beside["speedup"] == pytest.approx(ratio)
     out = shell.folder / "out"
     assert json.loads((out / "report.json").read_text()) == answer
     schedules = json.loads((out / "schedules.json").read_text())
@@ -80,9 +77,9 @@ def test_a_product_that_is_not_in_the_store(shell: Shell, kernels: Path, checkpo
     assert info["records"] == 4 and info["families"] == {"user": 4}
 
 
-def test_ctrl_c(shell: Shell, kernels: Path, checkpoint: Path) -> None:
+def test_ctrl_c(shell: Shell, kernels: Path, tensor_checkpoint: Path) -> None:
     process = shell.start(
-        "retrieve", f"{kernels}:product", "--set", "k=100000", "--checkpoint", checkpoint, "--no-store"
+        "retrieve", f"{kernels}:product", "--set", "k=100000", "--checkpoint", tensor_checkpoint, "--no-store"
     )
     assert process.stderr is not None
     assert "task 1 of 1" in next(iter(process.stderr))
@@ -95,12 +92,12 @@ def test_ctrl_c(shell: Shell, kernels: Path, checkpoint: Path) -> None:
 
 def test_what_cannot_be_tuned_is_left_as_it_is(
     kernels: Path,
-    checkpoint: Path,
+    tensor_checkpoint: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(os, "environ", os.environ.copy())
-    command = ["retrieve", f"{kernels}:product", "--set", "m=0", "--checkpoint", str(checkpoint)]
+    command = ["retrieve", f"{kernels}:product", "--set", "m=0", "--checkpoint", str(tensor_checkpoint)]
     assert run([*command, "--no-store", "--model-only"]) == 0
     assert "not tuned: product: it has an array without elements" in capsys.readouterr().out
 
@@ -112,6 +109,7 @@ def test_what_cannot_be_tuned_is_left_as_it_is(
         (["{file}:number"], "expected 'number' to be a PrimFunc"),
         (["{file}:product", "--baseline", "simplify"], "--baseline"),
         (["{file}:product", "--inputs", "x.py:f"], "--inputs"),
+        (["{file}:product", "--beside", "torch"], "--beside is about what was measured"),
         (["{folder}/nothing.json"], "there is no file"),
         (["{folder}/nothing.pt2"], "nothing.pt2"),
         (["{file}:product", "--checkpoint", "{folder}"], "expected a cost model"),
@@ -121,7 +119,7 @@ def test_mistakes(
     arguments: list[str],
     said: str,
     kernels: Path,
-    checkpoint: Path,
+    tensor_checkpoint: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -129,7 +127,7 @@ def test_mistakes(
     monkeypatch.setattr(os, "environ", os.environ.copy())
     given = [a.format(file=kernels, folder=tmp_path) for a in arguments]
     if "--checkpoint" not in given:
-        given += ["--checkpoint", str(checkpoint)]
+        given += ["--checkpoint", str(tensor_checkpoint)]
     assert run(["retrieve", *given, "--no-store", "--model-only"]) == 2
     out, err = capsys.readouterr()
     assert out == "" and said in err and err.count("\n") == 1

@@ -24,7 +24,7 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.retrieval.tensor import TensorOptions, TensorTransfer, fill_store, propose, ranked
 from gnnperf.retrieval.tensor.candidates import best_traces, describe, trace_features
-from gnnperf.retrieval.tensor.records import remember
+from gnnperf.retrieval.tensor.records import Memory, remember
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Neighbour, Store
 from gnnperf.tuning.tensor.server import BenchServer
@@ -142,7 +142,9 @@ def test_the_whole_way(tmp_path: Path, store: Store, bundle: Bundle, monkeypatch
     total_s = sum(q.baseline.runtime_s for q in queries if q.baseline and q.baseline.runtime_s)
     assert answer.baseline.runtime_s == pytest.approx(total_s)
     assert answer.tuned.runtime_s <= answer.baseline.runtime_s
-    assert remember(own, queries, "both", bundle, describe_host(), target) == 4
+    memory = Memory(own, "both", bundle, describe_host(), target)
+    remember(memory, queries)
+    assert memory.count == own.info().records == 4
     again = TensorTransfer("both", tasks, target, bundle, ByNodes(), [own], describe_host(), None)
     told, _ = again.run()
     assert told.candidates_measured == 0 and "--model-only" in told.note

@@ -55,7 +55,7 @@ def timed_in_turn(
         with ExitStack() as stack:
             if beside_torch and workload.kind not in BYTES:
                 try:
-                    calls[TORCH] = _torch(stack, workload, target)
+                    calls[TORCH] = torch_turn(stack, workload, workload.build(), target)
                 except Failed as failure:
                     status, detail = failure.args
                     failed[TORCH] = Measurement(status, detail=detail)
@@ -66,9 +66,11 @@ def timed_in_turn(
     return {name: found.get(player) or failed[player] for name, player in players.items()}
 
 
-def _torch(stack: ExitStack, workload: Workload, target: Any) -> Callable[[], float]:
-    """Start the process that runs PyTorch; what gives it a turn. Raises Failed."""
-    module = workload.build()
+def torch_turn(stack: ExitStack, workload: Workload, module: Any, target: Any) -> Callable[[], float]:
+    """Start the process that runs PyTorch, until the stack closes; what gives it a turn. Raises Failed.
+
+    module: the workload's function, or one that should compute the same: what PyTorch is verified against.
+    """
     problem = Problem.random(module)
     problem.solve(module, target, build_kernel)
     names = [f"x{n}" for n in range(len(problem.inputs))]

@@ -69,11 +69,7 @@ class Memory:
         )
 
 
-def remember(
-    store: Store, queries: Sequence[TaskQuery], kernel: str, bundle: Bundle, device: DeviceSpec, target: Any
-) -> int:
-    """Append the tasks that were measured and all their measurements; how many records."""
-    memory = Memory(store, kernel, bundle, device, target)
+def remember(memory: Memory, queries: Sequence[TaskQuery]) -> None:
+    """Append the tasks that were measured and all their measurements."""
     for query in queries:
         memory.add(query.task, query.tried, "transfer")
-    return memory.count
