@@ -20,6 +20,7 @@ BENCHMARKS: tuple[str, ...] = (
     "case-linalg",
     "tensor-ranking",
     "tensor-transfer",
+    "cost-model",
     "export",
 )
 """In the order of `gnnperf eval --help`."""

@@ -37,7 +37,12 @@ def with_failure(report: Report, wanted: int, output: Path | None) -> Report:
     """The report, failing where it has fewer rows than wanted, or rows of what failed."""
     rows = report.document["rows"]
     if len(rows) < wanted:
-        kept = f"the same command goes on from {output}" if output else "with --output they would be kept"
-        return replace(report, failure=Interrupted(f"interrupted with {len(rows)} of {wanted} rows; {kept}"))
+        return interrupted(report, len(rows), wanted, output)
     wrong = [line for row in rows for line in row["failures"]]
     return replace(report, failure=GnnperfError("; ".join(wrong))) if wrong else report
+
+
+def interrupted(report: Report, done: int, wanted: int, output: Path | None) -> Report:
+    """The report of what there is, failing."""
+    kept = f"the same command goes on from {output}" if output else "with --output they would be kept"
+    return replace(report, failure=Interrupted(f"interrupted with {done} of {wanted} rows; {kept}"))

@@ -59,17 +59,12 @@ def tensor_transfer(
     the nearest workload of the kind with its tiles decided anew, the best of 8. What fails counts as the
     unscheduled function. All contenders of a workload, PyTorch among them, are verified and timed in turn.
     """
-    from gnnperf.errors import InputError
     from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
-    from gnnperf.frontends.tvm.workloads import read_workloads
     from gnnperf.retrieval.folder import check_output
     from gnnperf.tuning.tensor.collect import prepare
     from gnnperf.tuning.tensor.server import BenchServer
 
-    held_out = [w for w in read_workloads(config)[1] if w.split == "held_out" and (only or "") in w.name]
-    if not held_out:
-        raise InputError(f"expected workloads marked `split: held_out`, got none in {config} with {only!r}")
-    chosen = scattered(held_out)[:count]
+    chosen = held_out_workloads(config, only)[:count]
     if output is not None:
         check_output(output)
     set_runtime_threads()
@@ -99,6 +94,17 @@ def tensor_transfer(
     if output is not None:
         (output / "tensor-transfer.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
     return with_failure(_report(result), len(chosen), output)
+
+
+def held_out_workloads(config: Path, only: str | None) -> list[Workload]:
+    """Those marked `split: held_out` whose names contain `only`, in turn of all kinds. InputError: none."""
+    from gnnperf.errors import InputError
+    from gnnperf.frontends.tvm.workloads import read_workloads
+
+    held_out = [w for w in read_workloads(config)[1] if w.split == "held_out" and (only or "") in w.name]
+    if not held_out:
+        raise InputError(f"expected workloads marked `split: held_out`, got none in {config} with {only!r}")
+    return scattered(held_out)
 
 
 def scattered(workloads: list[Workload]) -> list[Workload]:

@@ -35,22 +35,23 @@ def metaschedule(
     measure: Measure,
     seed: int = 0,
     notify: Callable[[str], None] = lambda _: None,
+    model: Any = None,
 ) -> list[Trial]:
-    """So many trials (fewer where the space is exhausted) of the evolutionary search with the XGBoost cost
-    model, both with MetaSchedule's own settings but for `ROUND`."""
+    """So many trials (fewer where the space is exhausted) of the evolutionary search with MetaSchedule's own
+    settings but for `ROUND`. model: the cost model; None for `xgboost_model`."""
     from tvm.s_tir import meta_schedule as ms
     from tvm.s_tir.meta_schedule.database import TuningRecord
     from tvm.s_tir.meta_schedule.runner import RunnerResult
 
     space = Space(workload, module, target)
-    model = ms.cost_model.XGBModel(num_warmup_samples=ROUND, num_tuning_cores=available_threads())
+    model = xgboost_model() if model is None else model
     database = ms.database.MemoryDatabase()
     entry = database.commit_workload(module)
     context = ms.TuneContext(
         mod=module,
         target=target,
         space_generator=space.generator,
-        search_strategy=ms.search_strategy.EvolutionarySearch(),
+        search_strategy=evolution(),
         num_threads=available_threads(),
         rand_state=seed + 1,
     )
@@ -74,6 +75,20 @@ def metaschedule(
         context.notify_runner_results(proposed, results)
     context.post_tuning()
     return found[:trials]
+
+
+def evolution() -> Any:
+    """MetaSchedule's search with its own settings."""
+    from tvm.s_tir import meta_schedule as ms
+
+    return ms.search_strategy.EvolutionarySearch()
+
+
+def xgboost_model() -> Any:
+    """MetaSchedule's own cost model with its own settings, but for `ROUND`."""
+    from tvm.s_tir import meta_schedule as ms
+
+    return ms.cost_model.XGBModel(num_warmup_samples=ROUND, num_tuning_cores=available_threads())
 
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:

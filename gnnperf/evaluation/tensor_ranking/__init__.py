@@ -3,9 +3,10 @@
 from gnnperf.evaluation.tensor_ranking.study import (
     RankingSettings,
     RankingTask,
-    evaluate_ranking,
+    judged_of,
+    ranking_steps,
     ranking_tasks,
     summarise,
 )
 
-__all__ = ["RankingSettings", "RankingTask", "evaluate_ranking", "ranking_tasks", "summarise"]
+__all__ = ["RankingSettings", "RankingTask", "judged_of", "ranking_steps", "ranking_tasks", "summarise"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,28 +66,38 @@ def ranking_tasks(pools: Sequence[Pool], settings: RankingSettings) -> Iterator[
 
 Judged = dict[tuple[str, str], dict[str, Ranking]]
 """(held out, model) -> workload -> its ranking."""
+Say = Callable[[str], None]
 
 
-def evaluate_ranking(
-    tasks: Sequence[RankingTask],
-    settings: RankingSettings,
-    report: Callable[[int, str], None] = lambda done, doing: None,
-) -> Judged:
-    """Train every contender on every task and rank what was held out. report: called with steps done, and
-    what comes."""
+def ranking_steps(
+    tasks: Sequence[RankingTask], settings: RankingSettings
+) -> dict[str, Callable[[Say], dict[str, Any]]]:
+    """What is to be done, by name and in order: each step trains one contender on one task, ranks what was
+    held out, and gives a row of JSON values for `judged_of`."""
+
+    def step(task: RankingTask, name: str, _: Say) -> dict[str, Any]:
+        if name == RANDOM:
+            rankings = [rank_randomly(pool) for pool in task.asked]
+        else:
+            found = CONTENDERS[name](task.known, task.asked, settings.fit, settings.seed)
+            rankings = [rank_pool(pool, scores) for pool, scores in zip(task.asked, found, strict=True)]
+        names = [pool.workload.name for pool in task.asked]
+        by_name = {name: asdict(ranking) for name, ranking in zip(names, rankings, strict=True)}
+        return {"held_out": task.held_out, "model": name, "rankings": by_name, "failures": []}
+
+    return {
+        f"{task.held_out} held out, {number} of {len(tasks)}: {name}": partial(step, task, name)
+        for number, task in enumerate(tasks, start=1)
+        for name in (*CONTENDERS, RANDOM)
+    }
+
+
+def judged_of(rows: Sequence[Mapping[str, Any]]) -> Judged:
+    """The rows of all steps, or of some, together."""
     judged: Judged = {}
-    for number, task in enumerate(tasks, start=1):
-        for name, contender in CONTENDERS.items():
-            report(0, f"{name}, {task.held_out} held out, {number} of {len(tasks)}")
-            found = contender(task.known, task.asked, settings.fit, settings.seed)
-            rankings = {
-                pool.workload.name: rank_pool(pool, scores)
-                for pool, scores in zip(task.asked, found, strict=True)
-            }
-            judged.setdefault((task.held_out, name), {}).update(rankings)
-            report(1, name)
-        by_chance = {pool.workload.name: rank_randomly(pool) for pool in task.asked}
-        judged.setdefault((task.held_out, RANDOM), {}).update(by_chance)
+    for row in rows:
+        rankings = {name: Ranking(**ranking) for name, ranking in row["rankings"].items()}
+        judged.setdefault((row["held_out"], row["model"]), {}).update(rankings)
     return judged
 
 

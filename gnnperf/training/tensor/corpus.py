@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ HELD_OUT = "held_out"
 SINGLE_SPREAD = 0.1
 """Half-width of the interval of a single run, relative to it: hopeless schedules are run but once."""
 
-WORKLOAD_KEYS = ("workload", "kind", "params", "split", "threads", "device")
+WORKLOAD_KEYS = ("workload", "kind", "params", "split", "threads", "device", "baseline_samples_s")
 SCHEDULE_KEYS = ("workload", "n", "status", "trace")
 
 
@@ -40,13 +41,14 @@ class MeasuredSchedule:
 @dataclass(frozen=True)
 class MeasuredWorkload:
     """An operator of one kind at one size, and its schedules in the order of measuring. split: "training" or
-    HELD_OUT. threads: that they ran on."""
+    HELD_OUT. threads: that they ran on. baseline_s: median runtime of the unscheduled function."""
 
     name: str
     kind: str
     params: Mapping[str, Any]
     split: str
     threads: int
+    baseline_s: float
     schedules: tuple[MeasuredSchedule, ...]
 
 
@@ -88,9 +90,16 @@ def load_tensor_corpus(folder: Path) -> TensorCorpus:
         mine = tuple(schedules[raw["workload"]])
         devices.add(raw["device"])
         if any(s.status == "ok" for s in mine):
+            baseline = statistics.median(raw["baseline_samples_s"])
             workloads.append(
                 MeasuredWorkload(
-                    raw["workload"], raw["kind"], raw["params"], raw["split"], raw["threads"], mine
+                    raw["workload"],
+                    raw["kind"],
+                    raw["params"],
+                    raw["split"],
+                    raw["threads"],
+                    baseline,
+                    mine,
                 )
             )
     if not workloads:

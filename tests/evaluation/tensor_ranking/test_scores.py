@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,8 @@ from made_up_products import made_up_pool
 from gnnperf.errors import InputError
 from gnnperf.evaluation.tensor_ranking import (
     RankingSettings,
-    evaluate_ranking,
+    judged_of,
+    ranking_steps,
     ranking_tasks,
     summarise,
 )
@@ -29,25 +31,37 @@ from gnnperf.training.tensor.data import Pool
 from gnnperf.training.tensor.fit import FitSettings
 
 
-def pool_of(runtimes: list[float]) -> Pool:
+def pool_of(runtimes: list[float], baseline_s: float = 20.0) -> Pool:
     pool = made_up_pool("w", 0, n=len(runtimes))
     measured = np.array(runtimes)
-    return replace(pool, runtime_s=measured, interval_s=np.stack([measured, measured], 1))
+    return replace(
+        pool,
+        workload=replace(pool.workload, baseline_s=baseline_s),
+        runtime_s=measured,
+        interval_s=np.stack([measured, measured], 1),
+    )
 
 
 def test_a_ranking_by_hand() -> None:
     """Ranked first: the one of 4 s; among five also that of 2 s, not the best. One of seven failed."""
     pool = pool_of([1, 2, 4, 8, 8.5, 9, np.nan])
     found = rank_pool(pool, np.array([0.0, 3, 6, 5, 4, 2, 1]))
-    assert found.best_s == 1
-    assert found.reached_s == {1: 4.0, 5: 2.0}
+    assert (found.best_s, found.top1_s, found.top5_s) == (1, 4, 2)
     order = [0.0, 3, 6, 5, 4, 2, 1]
     runtimes = [1, 2, 4, 8, 8.5, 9, 9 * np.e]
     right = sum(
         (order[i] > order[j]) == (runtimes[i] < runtimes[j]) for i, j in itertools.combinations(range(7), 2)
     )
     assert found.pairwise == pytest.approx(right / 21)
-    assert found.peak == pytest.approx((0.25 + 0.25 + 0.25 + 0.5 + 0.5 + 0.5 + 1) / 7)
+    assert found.average_peak == pytest.approx((0.25 + 0.25 + 0.25 + 0.5 + 0.5 + 0.5 + 1) / 7)
+
+
+def test_who_picks_what_fails_keeps_the_baseline() -> None:
+    pool = pool_of([2, 5, np.nan], baseline_s=3.0)
+    found = rank_pool(pool, np.array([0.0, 1, 2]))
+    assert (found.best_s, found.top1_s, found.top5_s) == (2, 3, 2)
+    assert found.pairwise == 0.0  # in pairs it is slower than all
+    assert rank_randomly(pool).top1_s == pytest.approx((2 + 5 + 3) / 3)
 
 
 def test_random_order_is_the_mean_over_all_orders() -> None:
@@ -56,8 +70,8 @@ def test_random_order_is_the_mean_over_all_orders() -> None:
     assert expected_best(np.array(values), 2) == pytest.approx(np.mean(draws))
     found = rank_randomly(pool_of(values))
     orders = [*itertools.permutations(values)]
-    assert found.reached_s[1] == pytest.approx(np.mean(values))
-    assert found.peak == pytest.approx(
+    assert found.top1_s == pytest.approx(np.mean(values))
+    assert found.average_peak == pytest.approx(
         np.mean([np.maximum.accumulate(1 / np.array(o)).mean() for o in orders])
     )
     assert found.pairwise == 0.5
@@ -65,11 +79,14 @@ def test_random_order_is_the_mean_over_all_orders() -> None:
 
 def test_workloads_count_alike() -> None:
     """Half and all of the best: 2 / (2 + 1), however long they take."""
-    slow = Ranking(10.0, {1: 20.0, 5: 10.0}, 0.5, 0.7)
-    fast = Ranking(1e-6, {1: 1e-6, 5: 1e-6}, float("nan"), 0.9)
+    slow = Ranking(10.0, 20.0, 10.0, 0.5, 0.7)
+    fast = Ranking(1e-6, 1e-6, 1e-6, None, 0.9)
     assert summary([slow, fast]) == pytest.approx(
-        {"top1": 2 / 3, "top5": 1.0, "pairwise": 0.5, "average_peak": 0.8}
-    )
+        {
+            "top1": 2 / 3, "top5": 1.0, "pairwise": 0.5, "average_peak": 0.8, "top1_mean": 0.75,
+            "top1_median": 0.75, "top1_least": 0.5,
+        }
+    )  # fmt: skip
 
 
 def world() -> list[Pool]:
@@ -102,7 +119,9 @@ def test_nothing_to_hold_out_is_said() -> None:
 def test_the_whole_study_has_its_figures() -> None:
     fit = FitSettings(10, 10, model=CostModelConfig(width=8, statement_width=8))
     settings, pools = RankingSettings(2, fit), world()
-    judged = evaluate_ranking([*ranking_tasks(pools, settings)], settings)
+    steps = ranking_steps([*ranking_tasks(pools, settings)], settings)
+    rows = json.loads(json.dumps([step(str) for step in steps.values()]))  # as the log keeps them
+    judged = judged_of(rows)
     corpus = TensorCorpus(tuple(p.workload for p in pools), "cpu", "d1")
     result = summarise(judged, pools, settings, corpus, each_workload=True)
     for name in ("top1", "top5", "pairwise", "xgb_top1", "xgb_top5", "xgb_pairwise", "heldout_kind_top1",
@@ -112,3 +131,6 @@ def test_the_whole_study_has_its_figures() -> None:
     # All, kinds and workloads of 2 held-out workloads of 2 kinds, and of 6 of 3 kinds, for each of 4 models.
     assert len(result.rows) == 4 * (1 + 2 + 2) + 4 * (1 + 3 + 6)
     assert result.settings["schedules_learned_from"] == 40
+    # What an interrupted run has is a table too.
+    part = summarise(judged_of(rows[:1]), pools, settings, corpus)
+    assert part.figures["top1"] == result.figures["top1"] and "xgb_top1" not in part.figures

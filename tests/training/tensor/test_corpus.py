@@ -12,7 +12,10 @@ import zstandard
 from gnnperf.errors import InputError
 from gnnperf.training.tensor.corpus import SINGLE_SPREAD, load_tensor_corpus
 
-WORKLOAD = {"workload": "m", "kind": "matmul", "params": {"m": 8}, "split": "training", "threads": 2}
+WORKLOAD = {
+    "workload": "m", "kind": "matmul", "params": {"m": 8}, "split": "training", "threads": 2,
+    "baseline_samples_s": [7e-6, 9e-6, 8e-6],
+}  # fmt: skip
 
 
 def line(n: int, **values: Any) -> dict[str, Any]:
@@ -35,6 +38,7 @@ def test_medians_intervals_and_failures(tmp_path: Path) -> None:
     assert once.interval_s == pytest.approx((5e-6 * (1 - SINGLE_SPREAD), 5e-6 * (1 + SINGLE_SPREAD)))
     assert (failed.status, failed.runtime_s, failed.interval_s) == ("timeout", None, None)
     assert corpus.records == 3
+    assert corpus.workloads[0].baseline_s == 8e-6
 
 
 def test_sealed_lines_come_first_and_a_torn_one_is_left_out(tmp_path: Path) -> None:
