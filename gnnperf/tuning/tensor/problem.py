@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.measure import equivalent_length, perturbed, verify
+from gnnperf.measure.packs import random_array
 from gnnperf.tuning.tensor.kernel import Build
 
 
@@ -31,8 +32,8 @@ class Problem:
         rng = np.random.default_rng(seed)
         buffers = module["main"].params
         shapes = [(tuple(int(extent) for extent in b.shape), np.dtype(str(b.dtype))) for b in buffers]
-        inputs = tuple(_random(rng, *shape) for shape in shapes[:-1])
-        return cls(inputs, _shared(*shapes[-1]), _shared(*shapes[-1]), _reduction_length(module))
+        inputs = tuple(random_array(rng, *shape) for shape in shapes[:-1])
+        return cls(inputs, _shared(*shapes[-1]), _shared(*shapes[-1]), reduction_length(module))
 
     def solve(self, module: Any, target: Any, build: Build) -> Any:
         """Compile the unscheduled function and fill `reference` and `moved`; the kernel."""
@@ -71,20 +72,13 @@ class Problem:
         return verify({"out": self.reference}, {"out": output}, length)
 
 
-def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    if dtype.kind == "f":
-        return rng.standard_normal(shape, np.float32).astype(dtype)
-    bounds = np.iinfo(dtype)
-    return rng.integers(bounds.min, bounds.max, shape, dtype, endpoint=True)
-
-
 def _shared(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     count = int(np.prod(shape))
     memory = mmap.mmap(-1, max(1, count * dtype.itemsize))
     return np.frombuffer(memory, dtype, count).reshape(shape)
 
 
-def _reduction_length(module: Any) -> int:
+def reduction_length(module: Any) -> int:
     """The longest sum in the function: the largest product of the reduction extents of a block."""
     from tvm.s_tir import Schedule
     from tvm.tirx import IterVar

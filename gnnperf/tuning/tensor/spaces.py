@@ -14,19 +14,24 @@ _ATTEMPTS = 8  # per schedule wanted: some samples do not pass post-processing
 
 
 class Space:
-    """The schedules that MetaSchedule's rules for CPUs give a module.
+    """The schedules that MetaSchedule's rules, by default those for CPUs, give a module.
 
     Attributes:
         generator: the rules, post-processors and mutators. context: in which traces are applied. designs:
             sketches, with random decisions.
     """
 
-    def __init__(self, workload: Workload | None, module: Any, target: Any) -> None:
-        """workload: that the module is of; None: its rules go by what the function does."""
+    def __init__(
+        self, workload: Workload | None, module: Any, target: Any, generator: Any | None = None
+    ) -> None:
+        """workload: that the module is of; None: its rules go by what the function does. generator: rules in
+        place of both."""
         from tvm.s_tir import meta_schedule as ms
 
         self.module = module
-        if workload is None:
+        if generator is not None:
+            self.generator = generator
+        elif workload is None:
             self.generator = generator_of(module, target)
         elif workload.kind.endswith("_int8") and workload.params.get("layout") != "plain" and has_vnni():
             self.generator = vnni_generator()
@@ -41,14 +46,14 @@ class Space:
         self.designs = self.context.generate_design_space()
         self.arguments = ms.arg_info.ArgInfo.from_entry_func(module, remove_preproc=True)
 
-    def sample(self, count: int, seed: int) -> Iterator[Any]:
-        """Random schedules as `MeasureCandidate`s, `count` of them where the space has so many."""
+    def sample(self, count: int, seed: int, attempts: int = _ATTEMPTS) -> Iterator[Any]:
+        """Random schedules as `MeasureCandidate`s, `count` of them where `attempts` for each find so many."""
         from tvm.s_tir import Schedule
         from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
         from tvm.s_tir.schedule import Trace
 
         found = 0
-        for attempt in range(count * _ATTEMPTS):
+        for attempt in range(count * attempts):
             if found == count:
                 return
             schedule = Schedule(self.module, seed=seed + attempt + 1)

@@ -18,10 +18,10 @@ def conv1d(
 
 def conv2d(
     h: int, w: int, ci: int, co: int, kernel: int, stride: int = 1, padding: int = 0, batch: int = 1,
-    layout: str = "NHWC",
+    layout: str = "NHWC", dtype: str = "float32",
 ) -> Any:  # fmt: skip
-    """layout: NHWC (weights HWIO) or NCHW (weights OIHW)."""
-    return _convolution(batch, (h, w), ci, co, kernel, stride, padding, 1, layout == "NHWC")
+    """layout: NHWC (weights HWIO) or NCHW (weights OIHW). dtype: of data and weights; sums are float32."""
+    return _convolution(batch, (h, w), ci, co, kernel, stride, padding, 1, layout == "NHWC", dtype)
 
 
 def group_conv2d(
@@ -78,27 +78,30 @@ def conv2d_transpose(
 
 def _convolution(
     batch: int, sizes: Sequence[int], ci: int, co: int, kernel: int, stride: int, padding: int, groups: int,
-    last: bool,
+    last: bool, dtype: str = "float32",
 ) -> Any:  # fmt: skip
     """last: channels are the last axis of data and weights, else the first."""
     from tvm import te
 
     rank = len(sizes)
-    data = te.placeholder(_shape(batch, sizes, ci, last), name="data")
+    data = te.placeholder(_shape(batch, sizes, ci, last), dtype, name="data")
     window = (kernel,) * rank
     inner = ci // groups
-    weight = te.placeholder((*window, inner, co) if last else (co, inner, *window), name="weight")
+    weight = te.placeholder((*window, inner, co) if last else (co, inner, *window), dtype, name="weight")
     source = _padded(data, padding, last)
     rc = te.reduce_axis((0, inner), name="rc")
     rs = [te.reduce_axis((0, kernel), name=f"r{axis}") for axis in "dhw"[3 - rank :]]
+
+    def wide(value: Any) -> Any:
+        return value.astype("float32")
 
     def element(*index: Any) -> Any:
         n, position, channel = _parts(index, last)
         at = [p * stride + r for p, r in zip(position, rs, strict=True)]
         c = rc if groups == 1 else channel // (co // groups) * inner + rc
         if last:
-            return te.sum(source[(n, *at, c)] * weight[(*rs, rc, channel)], axis=[*rs, rc])
-        return te.sum(source[(n, c, *at)] * weight[(channel, rc, *rs)], axis=[rc, *rs])
+            return te.sum(wide(source[(n, *at, c)]) * wide(weight[(*rs, rc, channel)]), axis=[*rs, rc])
+        return te.sum(wide(source[(n, c, *at)]) * wide(weight[(channel, rc, *rs)]), axis=[rc, *rs])
 
     shape = _shape(batch, [_steps(size, kernel, stride, padding) for size in sizes], co, last)
     return te.create_prim_func([data, weight, te.compute(shape, element, name="out")])

@@ -1,4 +1,5 @@
-"""Matrix products: plain, batched, with bias and activation, and the two halves of attention. float32."""
+"""Matrix products: plain, batched, with bias and activation, and the two halves of attention. float32,
+or float16 with float32 sums."""
 
 from __future__ import annotations
 
@@ -7,32 +8,35 @@ from typing import Any
 from gnnperf.frontends.tvm.workloads.pointwise import activate
 
 
-def matmul(m: int, n: int, k: int, layout: str = "nn") -> Any:
-    """C[m, n] = A B. layout: of A and B, `n` as in the formula, `t` stored transposed."""
+def matmul(m: int, n: int, k: int, layout: str = "nn", dtype: str = "float32") -> Any:
+    """C[m, n] = A B. layout: of A and B, `n` as in the formula, `t` stored transposed. dtype: of A and B."""
     from tvm import te
 
-    a = te.placeholder((m, k) if layout[0] == "n" else (k, m), name="A")
-    b = te.placeholder((k, n) if layout[1] == "n" else (n, k), name="B")
+    a = te.placeholder((m, k) if layout[0] == "n" else (k, m), dtype, name="A")
+    b = te.placeholder((k, n) if layout[1] == "n" else (n, k), dtype, name="B")
     r = te.reduce_axis((0, k), name="k")
 
     def element(i: Any, j: Any) -> Any:
         left = a[i, r] if layout[0] == "n" else a[r, i]
         right = b[r, j] if layout[1] == "n" else b[j, r]
-        return te.sum(left * right, axis=r)
+        return te.sum(left.astype("float32") * right.astype("float32"), axis=r)
 
     return te.create_prim_func([a, b, te.compute((m, n), element, name="C")])
 
 
-def batch_matmul(batch: int, m: int, n: int, k: int, layout: str = "nn") -> Any:
-    """C[b, m, n] = A[b] B[b]. layout: of B, `nn` as in the formula, `nt` stored transposed."""
+def batch_matmul(
+    batch: int, m: int, n: int, k: int, layout: str = "nn", dtype: str = "float32"
+) -> Any:  # fmt: skip
+    """C[b, m, n] = A[b] B[b]. layout: of B, `nn` as in the formula, `nt` transposed. dtype: of A, B."""
     from tvm import te
 
-    a = te.placeholder((batch, m, k), name="A")
-    b = te.placeholder((batch, k, n) if layout == "nn" else (batch, n, k), name="B")
+    a = te.placeholder((batch, m, k), dtype, name="A")
+    b = te.placeholder((batch, k, n) if layout == "nn" else (batch, n, k), dtype, name="B")
     r = te.reduce_axis((0, k), name="k")
 
     def element(s: Any, i: Any, j: Any) -> Any:
-        return te.sum(a[s, i, r] * (b[s, r, j] if layout == "nn" else b[s, j, r]), axis=r)
+        right = b[s, r, j] if layout == "nn" else b[s, j, r]
+        return te.sum(a[s, i, r].astype("float32") * right.astype("float32"), axis=r)
 
     return te.create_prim_func([a, b, te.compute((batch, m, n), element, name="C")])
 
