@@ -96,7 +96,7 @@ class BandLowering(BandPlan):
     def _tile_loop(
         self, position: int, ranges: Mapping[str, Range], statements: list[Statement]
     ) -> tuple[Node, ...]:
-        token, size = self.tokens[position], self._tile_size(self.tokens[position])
+        token, size = self.tokens[position], self.tile_size(self.tokens[position])
         whole = ranges[token.iterator]
         name = f"{token.iterator}_t"
         exact = whole.size is not None and whole.size % size == 0

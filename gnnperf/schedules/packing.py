@@ -26,6 +26,7 @@ from gnnperf.nests.ir import (
 
 if TYPE_CHECKING:
     from gnnperf.schedules.lower import BandLowering, Range
+    from gnnperf.schedules.plan import BandPlan
 
 MAX_TILE_ELEMENTS = 1 << 17
 """A packed tile should live in the second-level cache."""
@@ -38,8 +39,8 @@ def pack_operands(
 ) -> tuple[Node, ...]:
     """Copies due before `position`, then the rest of the band, reading from the copies."""
     copies: list[Node] = []
-    for load in _operands(lowering):
-        if _pack_position(lowering, load) != position:
+    for load in packed_operands(lowering):
+        if pack_position(lowering, load) != position:
             continue
         packed = _pack(lowering, load, ranges)
         if packed is None:
@@ -50,7 +51,7 @@ def pack_operands(
     return (*copies, *lowering.build(position, ranges, statements))
 
 
-def _operands(lowering: BandLowering) -> list[Load]:
+def packed_operands(lowering: BandPlan) -> list[Load]:
     """Affine loads that the recipe's `pack` classes name, in a fixed order."""
     roles = lowering.roles.by_role
     written = {s.target.buffer for s in lowering.band.statements}
@@ -72,7 +73,7 @@ def _operands(lowering: BandLowering) -> list[Load]:
     return found
 
 
-def _pack_position(lowering: BandLowering, load: Load) -> int:
+def pack_position(lowering: BandPlan, load: Load) -> int:
     """After the last cache-tile loop that selects the operand's tile; 0 packs it as a whole."""
     tiles = [i for i, t in enumerate(lowering.tokens) if t.level == 2 and varies(load, t.iterator)]
     return tiles[-1] + 1 if tiles else 0
@@ -95,7 +96,7 @@ def _pack(
     elements = 1
     for limit in limits:
         elements *= limit
-    whole = _pack_position(lowering, load) == 0
+    whole = pack_position(lowering, load) == 0
     if elements > (MAX_WHOLE_ELEMENTS if whole else MAX_TILE_ELEMENTS):
         return None
     order = _layout(lowering, load)

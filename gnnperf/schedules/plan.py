@@ -105,7 +105,8 @@ class BandPlan:
         """A lone parallel reduction loop is tiled, so that threads own whole accumulators."""
         return self.recipe.parallel == "reduction" and not self.roles.by_role["R"] and self.parallel_allowed
 
-    def _tile_size(self, token: Token) -> int:
+    def tile_size(self, token: Token) -> int:
+        """Iterations of a cache tile."""
         tile = self.recipe.tile(token.role)
         if tile:
             return tile

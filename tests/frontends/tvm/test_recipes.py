@@ -1,0 +1,125 @@
+"""Recipes carried over to TVM: what they compute, what they become, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gnnperf.errors import NotApplicable
+from gnnperf.frontends.tvm import TvmTask, scheduled_nest, tasks_of
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.nests.analysis import extent
+from gnnperf.schedules import Recipe, random_recipe
+from gnnperf.tuning.tensor import build_kernel
+from gnnperf.tuning.tensor.problem import Problem
+
+tvm = import_tvm()
+from frontends.tvm import functions  # noqa: E402
+
+from gnnperf.frontends.tvm.recipes import apply_recipe  # noqa: E402
+from gnnperf.frontends.tvm.target import host_target, set_runtime_threads  # noqa: E402
+
+KERNELS: dict[str, Callable[[], Any]] = {
+    "matmul": functions.matmul,
+    "matmul_odd": lambda: functions.matmul(50, 36, 29),
+    "conv2d": functions.conv2d,
+    "conv2d_padded": lambda: functions.conv2d(9, 5, 7, padding=1),
+    "softmax": functions.softmax,
+    "softmax_odd": lambda: functions.softmax(13, 37),
+    "stencil": functions.stencil,
+    "dense_chain": functions.dense_chain,
+}
+RECIPES = [
+    Recipe(tile_q=24, register_q=6, tile_p=64, register_p=2, tile_r=32),
+    Recipe(order="panel", tile_q=48, tile_p=64, tile_r=32, register_q=8, register_p=3, pack="qp"),
+    Recipe(order="dot", vector="r", register_r=2, register_q=4),
+    Recipe(order="row", register_p=2, fuse=1),
+    Recipe(order="row", register_p=2, register_r=2, fuse=4),
+    Recipe(order="stream", collapse=2, vector="none", accumulate=False),
+    Recipe(order="rowtile", register_p=4, unroll=4, combine="inline"),
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> None:
+    set_runtime_threads(1)
+
+
+@cache
+def solved(name: str) -> tuple[TvmTask, Problem]:
+    (task,) = tasks_of(KERNELS[name](), name)
+    problem = Problem.random(task.module)
+    problem.solve(task.module, host_target(1), build_kernel)
+    return task, problem
+
+
+def fault(name: str, recipe: Recipe) -> str | None:
+    """What is wrong with the results of a recipe; None where nothing is."""
+    task, problem = solved(name)
+    arguments = [*problem.arguments()[:-1], problem.output()]
+    build_kernel(apply_recipe(task, recipe).schedule.mod, host_target(1)).run(arguments)
+    return problem.fault(arguments[-1].numpy(), problem.tolerated_length())
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda r: r.id)
+@pytest.mark.parametrize("name", ["matmul", "conv2d", "softmax", "stencil"])
+def test_results_are_right(name: str, recipe: Recipe) -> None:
+    if recipe.fuse and name == "conv2d":
+        recipe = Recipe(order="tile2d", tile_P=4, tile_q=3)
+    assert fault(name, recipe) is None
+
+
+@pytest.mark.parametrize("recipe", RECIPES[:3], ids=lambda r: r.id)
+@pytest.mark.parametrize("name", ["matmul_odd", "conv2d_padded", "softmax_odd", "dense_chain"])
+def test_results_are_right_where_tiles_leave_something_over(name: str, recipe: Recipe) -> None:
+    assert fault(name, recipe) is None
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 10**6))
+def test_any_recipe_is_right_or_refused(seed: int) -> None:
+    recipe = random_recipe(solved("matmul_odd")[0].nest, Random(seed))
+    try:
+        wrong = fault("matmul_odd", recipe)
+    except NotApplicable as refusal:
+        wrong = str(refusal) if "TVM refuses" in str(refusal) else None
+    assert wrong is None
+
+
+def loops_of(name: str, recipe: Recipe) -> list[tuple[int | None, str]]:
+    nest = scheduled_nest(apply_recipe(solved(name)[0], recipe).schedule.mod)
+    return [(extent(lp), lp.annotation.kind if lp.annotation else "") for lp in nest.loops()]
+
+
+def test_a_recipe_becomes_the_loops_that_it_says() -> None:
+    found = loops_of("matmul", Recipe(tile_q=24, register_q=6, tile_p=64, register_p=2))
+    assert found[:2] == [(4, "parallel"), (2, "")]  # cache tiles
+    assert [size for size, _ in found[2:4]] == [4, 2]  # register tiles
+    reduction = next(n for n, (size, _) in enumerate(found) if size == 64)
+    assert found[reduction + 1 :][:3] == [(6, "unrolled"), (2, "unrolled"), (16, "vectorized")]
+
+
+def test_what_tvm_has_no_word_for_is_said() -> None:
+    task, _ = solved("matmul")
+    assert apply_recipe(task, Recipe(prefetch=4, omp_schedule="dynamic", nontemporal=True)).dropped == (
+        "nontemporal",
+        "omp_schedule",
+        "prefetch",
+    )
+    for recipe, field in ((Recipe(library="blas"), "library"), (Recipe(parallel="reduction"), "parallel")):
+        with pytest.raises(NotApplicable, match=f"^{field}: "):
+            apply_recipe(task, recipe)
+    with pytest.raises(NotApplicable, match=r"^fuse: "):
+        apply_recipe(solved("conv2d_padded")[0], Recipe(fuse=1))
+
+
+def test_a_packed_operand_is_read_from_its_copy() -> None:
+    recipe = Recipe(order="panel", tile_q=48, tile_p=64, tile_r=32, register_q=8, register_p=3, pack="q")
+    nest = scheduled_nest(apply_recipe(solved("matmul")[0], recipe).schedule.mod)
+    assert "B_global" in nest.buffers
