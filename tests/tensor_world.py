@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnperf.devices import describe_host
+from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_mcpu, host_target
 from gnnperf.frontends.tvm.traces import plain
 from gnnperf.frontends.tvm.workloads import Workload
@@ -20,6 +21,7 @@ HELD_OUT = Workload("matmul", {"m": 48, "n": 96, "k": 32}, "held_out")
 
 def write_corpus(folder: Path, workloads: Sequence[Workload] = (MATMUL, SOFTMAX), count: int = 4) -> None:
     """Schedules sampled at random; the later one is said to be faster. The last of them has failed."""
+    import_tvm()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "workloads.jsonl").open("w") as about, (folder / "schedules.jsonl").open("w") as lines:
         for workload in workloads:

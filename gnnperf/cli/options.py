@@ -94,6 +94,12 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
     return value
 
 
+baseline_option = click.option(
+    "--baseline", type=click.Choice(["auto", "simplify"]), default="auto", show_default=True,
+    help="What to beat: DaCe's auto_optimize, or the plain program. Of a TVM kernel it is what TVM's default "
+    "pipeline makes of it.",
+)  # fmt: skip
+
 budget_option = click.option(
     "--budget", metavar="SECONDS", type=float, callback=_seconds,
     help="Wall time for measuring candidates; what is left then is not tried.",

@@ -87,7 +87,7 @@ def _row(nest: Any, tried: Any, explain: bool) -> list[str]:
 
 def _searches(result: Retrieval) -> list[str]:
     """What `gnnperf tune` did, a line for each nest."""
-    words = {"given": "transferred", "random": "random", "search": "searched", "known": "known from before"}
+    words = {"given": "transferred", "search": "searched", "known": "known from before"}
     lines = []
     for nest in result.nests:
         if nest.search is not None:

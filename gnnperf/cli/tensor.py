@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from gnnperf.frontends.tvm import TvmTask
     from gnnperf.graph import ProgramGraph
     from gnnperf.nn import Bundle
+    from gnnperf.retrieval.measured import Memory
     from gnnperf.retrieval.report import Retrieval
     from gnnperf.retrieval.tensor import TaskQuery, TensorTransfer
-    from gnnperf.retrieval.tensor.records import Memory
     from gnnperf.store import Store
     from gnnperf.tuning.tensor.server import BenchServer
 
@@ -62,7 +62,7 @@ def retrieve_tensor(job: TensorJob, k: int, model_only: bool) -> Answer:
         result, queries = transfer.run()
         if memory is not None and not model_only:
             try:
-                remember(memory, queries)
+                remember(memory, queries, transfer.target)
             except GnnperfError as error:  # the answer is worth more than the memory of it
                 click.echo(f"gnnperf: nothing was remembered: {error}", err=True)
         return _answer(job, transfer, result, queries)
@@ -119,7 +119,7 @@ def _parts(
     from gnnperf.devices import describe_host
     from gnnperf.nn import load_bundle
     from gnnperf.nn.tensor import load_tensor_bundle
-    from gnnperf.retrieval.tensor.records import Memory
+    from gnnperf.retrieval.tensor.records import memory_of
     from gnnperf.store import Store
 
     model = load_tensor_bundle(job.checkpoint)
@@ -144,7 +144,7 @@ def _parts(
         "libraries": libraries,
         "started": job.started,
     }
-    return common, None if mine is None else Memory(mine, job.name, bundle, device, target)
+    return common, None if mine is None else memory_of(mine, job.name, bundle, device)
 
 
 def _answer(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from gnnperf.devices import DeviceSpec
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Measurement
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.report import Tried
+from gnnperf.retrieval.stores import USER_FAMILY
 from gnnperf.store import Neighbour, Nest, Record, Store
 
 T = TypeVar("T")
@@ -108,3 +111,60 @@ def add_to_store(
     """Append records, and the nests that they are of, embedded by the bundle. graphs: of the nests."""
     store.add_nests(nests, [g.to_json() for g in graphs], bundle.embed(graphs), bundle.encoder_id)
     store.add_records(records)
+
+
+@dataclass
+class Memory:
+    """A store that takes what is measured on nests. kernel: that they are of. frontend, schedule_kind: of all
+    records. count: records added."""
+
+    store: Store
+    kernel: str
+    bundle: Bundle
+    device: DeviceSpec
+    frontend: str
+    schedule_kind: str
+    count: int = 0
+    _known: set[str] = field(default_factory=set)
+
+    def add(
+        self,
+        graph: ProgramGraph,
+        baseline: str,
+        tried: Iterable[tuple[str, Measurement]],
+        provenance: Callable[[Measurement], Mapping[str, Any]],
+    ) -> None:
+        """tried: schedules, as JSON, of the nest that the graph is of. Raises StoreError."""
+        records = [
+            record_of(
+                measurement,
+                nest_digest=graph.digest,
+                kernel=self.kernel,
+                family=USER_FAMILY,
+                frontend=self.frontend,
+                device_fingerprint=self.device.fingerprint,
+                device_name=self.device.name,
+                baseline=baseline,
+                schedule=schedule,
+                schedule_kind=self.schedule_kind,
+                provenance=json.dumps(provenance(measurement)),
+            )
+            for schedule, measurement in tried
+        ]
+        if graph.digest in self._known:
+            self.store.add_records(records)
+        elif records:
+            nest = Nest(graph.digest, self.kernel, USER_FAMILY, self.frontend)
+            add_to_store(self.store, self.bundle, [nest], [graph], records)
+            self._known.add(graph.digest)
+        self.count += len(records)
+
+    def known(self, digest: str, baseline: str) -> Iterator[Record]:
+        """What the store knows of the very nest on such a machine beside such a baseline, the fastest first,
+        each schedule once."""
+        seen: set[str] = set()
+        for record in self.store.records(digest, self.device.fingerprint):
+            fits = record.schedule_kind == self.schedule_kind and record.baseline == baseline
+            if fits and record.schedule not in seen:
+                seen.add(record.schedule)
+                yield record

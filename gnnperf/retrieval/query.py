@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from gnnperf.frontends.dace import Unit
 from gnnperf.graph import ProgramGraph
@@ -33,6 +35,15 @@ class Query:
     """Of the kernel's runtime that it takes, once it was measured."""
     tried: list[tuple[Candidate, Measurement]] = field(default_factory=list)
     winner: tuple[Candidate, Measurement] | None = None
+    search: Mapping[str, Any] | None = None
+    """What a search of its own did, see `NestReport`; `tried` holds the best of it."""
+
+    @property
+    def measured(self) -> int:
+        """How many candidates were measured."""
+        if self.search is not None:
+            return int(self.search["trials"])
+        return sum(m.status != "not_applicable" for _, m in self.tried)
 
     def outcome(self) -> Outcome | None:
         """What measuring gave; None where nothing was measured."""
@@ -68,4 +79,5 @@ class Query:
                 for rank, (c, m) in enumerate(shown, start=1)
             ],
             neighbours=report_neighbours(self.neighbours),
+            search=self.search,
         )

@@ -201,7 +201,7 @@ class Transfer:
             verified=whole is not None,
             kept_baseline=assembly is None,
             note=note,
-            candidates_measured=sum(m.status != "not_applicable" for q in queries for _, m in q.tried),
+            candidates_measured=sum(q.measured for q in queries),
             wall_s=time.monotonic() - self.started,
             nests=[
                 q.report(self.options.k, tuned_by.get(q.unit.index), self.calibration.confidence)

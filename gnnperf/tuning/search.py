@@ -107,7 +107,10 @@ def search(
             seen.add(recipe)
             by_origin.setdefault(origin, []).append(recipe)
     for origin, recipes in by_origin.items():
-        run(recipes[: max(0, budget.trials - len(trials))], origin)
+        given = recipes[: max(0, budget.trials - len(trials))]
+        for begin in range(0, len(given), BATCH):
+            if begin == 0 or not out_of_time():
+                run(given[begin : begin + BATCH], origin)
     begun = len({recipe for recipe, _ in starts})
     explore_until = begun + int(budget.random_share * (budget.trials - begun))
     while len(trials) < budget.trials:

@@ -24,7 +24,7 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.retrieval.tensor import TensorOptions, TensorTransfer, fill_store, propose, ranked
 from gnnperf.retrieval.tensor.candidates import best_traces, describe, trace_features
-from gnnperf.retrieval.tensor.records import Memory, remember
+from gnnperf.retrieval.tensor.records import memory_of, remember
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Neighbour, Store
 from gnnperf.tuning.tensor.server import BenchServer
@@ -142,8 +142,8 @@ def test_the_whole_way(tmp_path: Path, store: Store, bundle: Bundle, monkeypatch
     total_s = sum(q.baseline.runtime_s for q in queries if q.baseline and q.baseline.runtime_s)
     assert answer.baseline.runtime_s == pytest.approx(total_s)
     assert answer.tuned.runtime_s <= answer.baseline.runtime_s
-    memory = Memory(own, "both", bundle, describe_host(), target)
-    remember(memory, queries)
+    memory = memory_of(own, "both", bundle, describe_host())
+    remember(memory, queries, target)
     assert memory.count == own.info().records == 4
     again = TensorTransfer("both", tasks, target, bundle, ByNodes(), [own], describe_host(), None)
     told, _ = again.run()

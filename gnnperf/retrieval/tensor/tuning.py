@@ -18,11 +18,13 @@ from typing import Any
 from gnnperf.errors import InputError, NotApplicable
 from gnnperf.frontends.tvm import TraceDocument, replay, trace_document
 from gnnperf.measure import Measurement
-from gnnperf.retrieval.tensor.candidates import KIND, TraceCandidate
+from gnnperf.retrieval.measured import Memory
+from gnnperf.retrieval.tensor.candidates import TraceCandidate
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement
 from gnnperf.retrieval.tensor.quiet import quiet
-from gnnperf.retrieval.tensor.records import Memory
+from gnnperf.retrieval.tensor.records import add_tried
 from gnnperf.retrieval.tensor.transfer import TensorTransfer
+from gnnperf.tuning.tensor.collect import BASELINE
 from gnnperf.tuning.tensor.outcome import Outcome
 from gnnperf.tuning.tensor.server import BenchServer
 from gnnperf.tuning.tensor.spaces import Space
@@ -77,22 +79,20 @@ class TensorTuning(TensorTransfer):
     def _final(self, query: TaskQuery, finalists: Sequence[int], server: BenchServer) -> None:
         super()._final(query, finalists, server)
         if self.memory is not None:
-            self.memory.add(query.task, [query.tried[n] for n in finalists], "tune: in turn")
+            best = [query.tried[n] for n in finalists]
+            add_tried(self.memory, query.task, best, self.target, "tune: in turn")
 
     def _remembered(self, query: TaskQuery) -> list[tuple[TraceDocument, Outcome]]:
-        """What the store knows of the very task on such a machine, each schedule once."""
-        found: dict[str, tuple[TraceDocument, Outcome]] = {}
-        records = self.memory.store.records(query.task.graph.digest) if self.memory else ()
-        for record in records:
-            if record.schedule_kind == KIND and record.device_fingerprint == self.device.fingerprint:
-                times = () if record.runtime_s is None else (record.runtime_s,)
-                try:
-                    document = TraceDocument.from_json(record.schedule)
-                except InputError:
-                    continue
-                outcome = Outcome.from_dict({"status": record.status, "samples_s": times})
-                found.setdefault(record.schedule, (document, outcome))
-        return list(found.values())
+        """What the store knows of the very task."""
+        found: list[tuple[TraceDocument, Outcome]] = []
+        for record in self.memory.known(query.task.graph.digest, BASELINE) if self.memory else ():
+            times = () if record.runtime_s is None else (record.runtime_s,)
+            try:
+                document = TraceDocument.from_json(record.schedule)
+            except InputError:  # of another version
+                continue
+            found.append((document, Outcome.from_dict({"status": record.status, "samples_s": times})))
+        return found
 
 
 class _Trials:
@@ -124,10 +124,11 @@ class _Trials:
     def keep(self, origin: str, candidates: Sequence[Any], outcomes: Sequence[Outcome]) -> None:
         """A round was measured."""
         new = self._note(candidates, outcomes)
-        if self.tuning.memory is not None:
-            self.tuning.memory.add(self.query.task, new, f"tune: {origin}")
-        self.tuning.measured += len(new)
-        self.tuning.advance(len(new), self.words)
+        tuning = self.tuning
+        if tuning.memory is not None:
+            add_tried(tuning.memory, self.query.task, new, tuning.target, f"tune: {origin}")
+        tuning.measured += len(new)
+        tuning.advance(len(new), self.words)
 
     def best(self, count: int) -> list[tuple[TraceCandidate, Measurement]]:
         """The fastest, or else failures."""

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from gnnperf.tuning.tensor.interrupts import uninterrupted
 from gnnperf.tuning.tensor.outcome import Outcome
 from gnnperf.tuning.tensor.spaces import Space
 
@@ -92,16 +93,17 @@ class Tuner:
         fruitless = 0
         while (missing := total - self.counts.total()) > 0 and fruitless < _FRUITLESS and going():
             started = time.monotonic()
-            proposed = self._context.generate_measure_candidates()
+            with uninterrupted():
+                proposed = self._context.generate_measure_candidates()
             found = self._new(proposed or ())[:missing]
             self.seconds["search"] += time.monotonic() - started
             if proposed is None:
                 break
             fruitless = 0 if found else fruitless + 1
             self._measure(found, SEARCH)
-            self._context.notify_runner_results(
-                proposed, [_result(self._known.get(_key(c))) for c in proposed]
-            )
+            results = [_result(self._known.get(_key(c))) for c in proposed]
+            with uninterrupted():
+                self._context.notify_runner_results(proposed, results)
         self._context.post_tuning()
         self.exhausted = self.counts.total() < total and going()
 
@@ -124,9 +126,10 @@ class Tuner:
         started = time.monotonic()
         outcomes = self.measure([candidate.sch.mod for candidate in candidates], self._best_s)
         self.seconds["measure"] += time.monotonic() - started
-        self.keep(origin, candidates, outcomes)
-        self.counts[origin] += len(candidates)
-        self._learn(candidates, outcomes)
+        with uninterrupted():
+            self.keep(origin, candidates, outcomes)
+            self.counts[origin] += len(candidates)
+            self._learn(candidates, outcomes)
 
     def _learn(self, candidates: Sequence[Any], outcomes: Sequence[Outcome]) -> None:
         """Tell the database and the cost model."""
