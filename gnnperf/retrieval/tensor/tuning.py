@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gnnperf.errors import InputError, NotApplicable
 from gnnperf.frontends.tvm import TraceDocument, replay, trace_document
 from gnnperf.measure import Measurement
-from gnnperf.retrieval.measured import Memory
 from gnnperf.retrieval.tensor.candidates import TraceCandidate
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement
 from gnnperf.retrieval.tensor.quiet import quiet
 from gnnperf.retrieval.tensor.records import add_tried
 from gnnperf.retrieval.tensor.transfer import TensorTransfer
+from gnnperf.retrieval.trial_log import Searching, TrialLog
 from gnnperf.tuning.tensor.collect import BASELINE
 from gnnperf.tuning.tensor.outcome import Outcome
 from gnnperf.tuning.tensor.server import BenchServer
@@ -34,31 +33,13 @@ ROUND = 16
 """Schedules measured before the search thinks again; the least that are retrieval's."""
 TRANSFERRED = 0.25
 """Share of the trials that are retrieval's candidates."""
-TOLD = 8
-"""Measured schedules of a task that are reported: the fastest."""
 SEARCHED = "MetaSchedule"
 """Stands for the neighbour of what the search itself found."""
-AFTER = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 @dataclass
-class TensorTuning(TensorTransfer):
-    """One run of the search. trials: per task in all, those among them that the store already knows. memory:
-    where every round's measurements go, and where earlier ones are looked up; None: nowhere.
-
-    advance: told of new trials, and what was found so far.
-
-    Attributes:
-        measured: trials of this run.
-    """
-
-    trials: int = 64
-    memory: Memory | None = None
-    advance: Callable[[int, str], None] = lambda _count, _doing: None
-    measured: int = field(default=0, init=False)
-
-    def _doubt(self, query: TaskQuery) -> str:
-        return ""  # without a neighbour it is a search like any other
+class TensorTuning(Searching, TensorTransfer):
+    """One run of the search."""
 
     def _try(self, query: TaskQuery, server: BenchServer) -> None:
         trials = _Trials(query, self)
@@ -74,7 +55,9 @@ class TensorTuning(TensorTransfer):
         wanted = max(ROUND, round(TRANSFERRED * self.trials))
         given = [_candidate(space, c.schedule) for c in query.candidates[:wanted]]
         tuner.run(self.trials, 0.0, ROUND, given, lambda: time.monotonic() < self.deadline)
-        query.tried, query.search = trials.best(TOLD), trials.summary(tuner)
+        log = trials.log
+        query.tried = log.best()
+        query.search = log.summary(len(log.found) - log.known, tuner.exhausted)
 
     def _final(self, query: TaskQuery, finalists: Sequence[int], server: BenchServer) -> None:
         super()._final(query, finalists, server)
@@ -101,8 +84,7 @@ class _Trials:
     def __init__(self, query: TaskQuery, tuning: TensorTuning) -> None:
         self.query, self.tuning = query, tuning
         self._transferred = {_hash(c.schedule): c for c in query.candidates}
-        self._found: list[tuple[TraceCandidate, Measurement]] = []
-        self._known = 0
+        self.log: TrialLog[TraceCandidate] = TrialLog()
 
     def restore(self, tuner: Tuner, space: Space, known: Sequence[tuple[TraceDocument, Outcome]]) -> None:
         """Hand on what was measured before, as far as it fits the task: another function may have the same
@@ -116,54 +98,28 @@ class _Trials:
                 continue
             candidates.append(_candidate(space, schedule))
             outcomes.append(outcome)
-        self._note(candidates, outcomes)
-        self._known = len(candidates)
+        self._note("known", candidates, outcomes)
+        self.log.known = len(candidates)
         tuner.restore(["known"] * len(candidates), candidates, outcomes)
-        self.tuning.advance(self._known, self.words)
+        self.tuning.advance(len(candidates), self.query.task.name)
 
     def keep(self, origin: str, candidates: Sequence[Any], outcomes: Sequence[Outcome]) -> None:
         """A round was measured."""
-        new = self._note(candidates, outcomes)
+        new = self._note(origin, candidates, outcomes)
         tuning = self.tuning
         if tuning.memory is not None:
             add_tried(tuning.memory, self.query.task, new, tuning.target, f"tune: {origin}")
         tuning.measured += len(new)
-        tuning.advance(len(new), self.words)
-
-    def best(self, count: int) -> list[tuple[TraceCandidate, Measurement]]:
-        """The fastest, or else failures."""
-        return sorted(self._found, key=lambda pair: pair[1].runtime_s or float("inf"))[:count]
-
-    def summary(self, tuner: Tuner) -> dict[str, Any]:
-        """`NestReport.search`."""
-        times = [m.runtime_s or float("inf") for _, m in self._found]
-        points = sorted({n for n in AFTER if n < len(times)} | ({len(times)} if times else set()))
-        best = [min(times[:n]) for n in points]
-        return {
-            "trials": len(times) - self._known,
-            "known": self._known,
-            "exhausted": tuner.exhausted,
-            "origins": dict(tuner.counts),
-            "statuses": dict(Counter(m.status for _, m in self._found)),
-            "after": points,
-            "best_s": [s if s < float("inf") else None for s in best],
-        }
-
-    @property
-    def words(self) -> str:
-        """How far the search is."""
-        times = [m.runtime_s for _, m in self._found if m.runtime_s is not None]
-        found = f", best {min(times) * 1e3:.4g} ms" if times else ""
-        return f"{self.query.task.name}: {len(self._found)} of {self.tuning.trials} trials{found}"
+        tuning.advance(len(new), f"{self.query.task.name}{self.log.words}")
 
     def _note(
-        self, candidates: Sequence[Any], outcomes: Sequence[Outcome]
+        self, origin: str, candidates: Sequence[Any], outcomes: Sequence[Outcome]
     ) -> list[tuple[TraceCandidate, Measurement]]:
         new = [
             (self._described(candidate.sch), as_measurement(outcome, self.query.baseline))
             for candidate, outcome in zip(candidates, outcomes, strict=True)
         ]
-        self._found += new
+        self.log.add(origin, new)
         return new
 
     def _described(self, schedule: Any) -> TraceCandidate:
