@@ -20,6 +20,7 @@ from gnnperf.errors import GnnperfError
 from gnnperf.training.demand import Demand, fit_demand
 from gnnperf.training.demand_bundle import ANY, LEVELS, DemandBundle, save_demands
 from gnnperf.training.gpu_tables import data_path, load_tables
+from gnnperf.training.released_tables import save_tables
 
 
 def main() -> int:
@@ -49,23 +50,26 @@ def train(data: Path | None, evaluation: Path, seeds: int, output: Path) -> None
         networks[kernel] = [fit_demand(mine, own=kernel != ANY, seed=seed) for seed in range(seeds)]
         print(f"trained: {kernel}", file=sys.stderr)
     document = json.loads(evaluation.read_text(encoding="utf-8"))
+    widths, adapted = (half_widths(document["rows"], error) for error in ("error", "adapted_error"))
     rows = sum(len(table) for table in tables)
     save_demands(
         output,
-        DemandBundle(networks, half_widths(document["rows"]), document["figures"]),
+        DemandBundle(networks, widths, document["figures"], adapted),
         {"file": path.name, "rows": rows, "tables": len(tables), "seeds": seeds},
     )
+    for kernel in dict.fromkeys(t.kernel for t in tables):
+        save_tables(output, [t for t in tables if t.kernel == kernel])
 
 
-def half_widths(rows: list[dict[str, object]]) -> dict[str, dict[str, float]]:
+def half_widths(rows: list[dict[str, object]], error: str) -> dict[str, dict[str, float]]:
     """By kernel, mean over its tables of held-out GPUs of the quantiles of |log2(measured / predicted)|;
-    of ANY, over all tables of held-out kernels."""
+    of ANY, over all tables of held-out kernels. error: begins the names of their columns."""
     groups: defaultdict[str, list[dict[str, float]]] = defaultdict(list)
     for row in rows:
         if row["held_out"] != "gpu and kernel":
             groups[ANY if row["held_out"] == "kernel" else str(row["kernel"])].append(row)  # type: ignore[arg-type]
     return {
-        name: {level: float(np.mean([row[f"error_{level}"] for row in group])) for level in LEVELS}
+        name: {level: float(np.mean([row[f"{error}_{level}"] for row in group])) for level in LEVELS}
         for name, group in groups.items()
     }
 

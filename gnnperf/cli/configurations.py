@@ -40,8 +40,11 @@ def retrieve_configurations(
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         raise InputError(f"--output: expected a file to write, in a folder that exists, got {output}")
     path = data_or_none(data)
-    measured = [] if path is None else load_tables(path, {description.name: description})
     bundle = load_demands(shipped(TUNABLE) if checkpoint is None else checkpoint)
+    if path is None:
+        measured = bundle.tables(description)
+    else:
+        measured = load_tables(path, {description.name: description})
     proposal = propose(description, device, bundle, k, measured, sizes)
     if output is not None:
         document = to_json(kernel_tuner_cache(proposal, description, sizes))
@@ -49,7 +52,7 @@ def retrieve_configurations(
             output.write_text(document + "\n", encoding="utf-8")
         except OSError as error:
             raise InputError(f"--output: cannot write {output}: {error.strerror}") from error
-    if path is None:
+    if not measured:
         click.echo("gnnperf: no measurements of other GPUs: give --data, or set GNNPERF_DATA", err=True)
     document_ = {**vars(proposal), "device": device.name, "prediction": vars(proposal.prediction)}
 

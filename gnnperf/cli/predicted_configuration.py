@@ -21,7 +21,7 @@ def predict_configuration(kernel: str, gpus: tuple[str, ...], calibrate: Path | 
     """What `gnnperf predict` does for tunable kernels. Raises InputError."""
     from gnnperf.devices import load_device
     from gnnperf.frontends.tunable import check_gpu, parse_configuration
-    from gnnperf.retrieval.tunable import calibrated_shift, predict_configurations
+    from gnnperf.retrieval.tunable import predict_configurations, predict_from_runs, read_runs
     from gnnperf.training.demand_bundle import load_demands
 
     description, given = parse_configuration(kernel)
@@ -30,9 +30,11 @@ def predict_configuration(kernel: str, gpus: tuple[str, ...], calibrate: Path | 
     rows = []
     for name, device in devices.items():
         check_gpu(device)
-        found = predict_configurations(description, [given], device, bundle)
-        if calibrate is not None:
-            found = found.shifted(calibrated_shift(calibrate, description, device, devices, bundle))
+        if calibrate is None:
+            found = predict_configurations(description, [given], device, bundle)
+        else:
+            runs = read_runs(calibrate, device, devices)
+            found = predict_from_runs(description, [given], device, bundle, runs)
         rows.append((name, device, found))
     if not any(found.fits[0] for _, _, found in rows):
         raise GnnperfError(f"no prediction: {too_large(rows[0][1])}")

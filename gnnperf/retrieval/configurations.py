@@ -17,6 +17,7 @@ from jaxtyping import Float64
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
+from gnnperf.retrieval.scenarios import scenarios, shortlist
 from gnnperf.training.demand import GENERIC, STATE, TIMES, Demand, likeness
 from gnnperf.training.gpu_tables import Candidates, GpuTable
 
@@ -29,6 +30,8 @@ RESIDUAL = 0.8
 RESIDUAL_LIMIT = 2.0
 OTHER_GPUS = 1.5
 """Weight of all other GPUs together among the guesses, where a view of this GPU has 1."""
+COUNTED = 2.0
+"""Weight of the count of resources for a kernel that nobody measured, where the network has 1."""
 DEVICE = (
     "cores", "fp32_lanes_per_core", "threads_per_core", "registers_per_core", "shared_bytes_per_core",
     "l2_bytes",
@@ -43,17 +46,23 @@ class Ranking:
 
     log2_ms: expected runtime, in log2 of milliseconds: of the network. relative: what candidates are
     ranked by: log2 of the runtime over the best, up to a constant. guesses: the same per guess, 0 for the
-    best; f64[g, n]. weights: of the guesses, summing to 1.
+    best; f64[g, n]. weights: of the guesses, summing to 1. features: of the candidates, where the guesses
+    are so rough that like candidates will err alike.
     """
 
     log2_ms: Float64[np.ndarray, " n"]
     relative: Float64[np.ndarray, " n"]
     guesses: Float64[np.ndarray, "g n"]
     weights: Float64[np.ndarray, " g"]
+    features: Float64[np.ndarray, "n f"] | None = None
 
     def first(self, k: int) -> list[int]:
         """The k candidates to try, in this order: each adds most to the expected best of them."""
-        return portfolio(np.exp2(-self.guesses), self.weights, k)
+        if self.features is None:
+            return portfolio(np.exp2(-self.guesses), self.weights, k)
+        some = shortlist(self.guesses)
+        efficiency, likely = scenarios(self.guesses[:, some], self.weights, self.features[some])
+        return some[portfolio(efficiency, likely, k)].tolist()
 
 
 def portfolio(
@@ -91,7 +100,9 @@ def rank(candidates: Candidates, demands: Sequence[Demand], measured: Sequence[G
             # Nobody measured the kernel: the count of resources is a guess as good as the network's.
             counted = _from_best(np.log2(candidates.physics["estimate_s"]) + unfit)
             guesses += [counted, _from_best(0.5 * (guesses[0] + counted))]
-        return Ranking(network, guesses[-1], np.stack(guesses), np.full(len(guesses), 1 / len(guesses)))
+            weights = [1.0, COUNTED, 1.0]
+        share = np.array(weights) / sum(weights)
+        return Ranking(network, guesses[-1], np.stack(guesses), share, _features(candidates))
     residual, total = np.zeros(len(network)), np.full(len(network), 0.5)
     for table in measured:
         error, known = _errors(candidates, demands, table)
@@ -107,6 +118,11 @@ def rank(candidates: Candidates, demands: Sequence[Demand], measured: Sequence[G
     guesses += [_from_best(relative), views[-1], *(_from_best(e) for e in elsewhere)]
     weights += [1.0, 1.0, *(OTHER_GPUS * shares)]
     return Ranking(network, relative, np.stack(guesses), np.array(weights) / sum(weights))
+
+
+def _features(candidates: Candidates) -> Float64[np.ndarray, "n p"]:
+    values = candidates.plan.values
+    return np.stack([np.log2(values[p] + 1.0) for p in candidates.description.parameters], axis=1)
 
 
 def _from_best(log2_runtime: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:

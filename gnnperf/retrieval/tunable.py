@@ -16,6 +16,7 @@ from gnnperf.devices import DeviceSpec, find_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.tunable import Description, check_gpu, configurations_of
 from gnnperf.retrieval.configurations import rank
+from gnnperf.retrieval.few_shot import adapted
 from gnnperf.training.demand_bundle import LEVELS, DemandBundle
 from gnnperf.training.gpu_tables import Candidates, GpuTable
 
@@ -30,12 +31,6 @@ class Prediction:
     runtime_ms: Float64[np.ndarray, " n"]
     interval_ms: Mapping[str, tuple[Float64[np.ndarray, " n"], Float64[np.ndarray, " n"]]]
     fits: np.ndarray
-
-    def shifted(self, log2_ratio: float) -> Prediction:
-        """As it is where everything takes 2**log2_ratio times as long."""
-        by = 2.0**log2_ratio
-        spans = {level: (lo * by, hi * by) for level, (lo, hi) in self.interval_ms.items()}
-        return Prediction(self.runtime_ms * by, spans, self.fits)
 
 
 @dataclass(frozen=True)
@@ -63,18 +58,17 @@ def predict_configurations(
     return _prediction(candidates, bundle)
 
 
-def calibrated_shift(
-    path: Path,
-    description: Description,
-    device: DeviceSpec,
-    devices: Mapping[str, DeviceSpec],
-    bundle: DemandBundle,
-) -> float:
-    """Median of log2(measured / predicted) over the runs of a kernel on a GPU; 0 where there is none.
+@dataclass(frozen=True)
+class Runs:
+    """Configurations, with sizes of the problem, that were run on a GPU, and what they took."""
 
-    path: CSV with the columns device, runtime_ms, and parameters or sizes of the kernel. Raises InputError
-    when the file is not that.
-    """  # fmt: skip
+    configurations: Sequence[Mapping[str, int]]
+    log2_ms: Float64[np.ndarray, " r"]
+
+
+def read_runs(path: Path, device: DeviceSpec, devices: Mapping[str, DeviceSpec]) -> Runs:
+    """Runs of a kernel on one GPU out of a CSV with the columns device, runtime_ms, and parameters or sizes
+    of the kernel. Raises InputError when the file is not that."""
     try:
         table = pyarrow.csv.read_csv(path)
     except (OSError, pa.ArrowException) as error:
@@ -83,12 +77,40 @@ def calibrated_shift(
         raise InputError(f"{path}: expected a column {missing[0]}, got {', '.join(table.column_names)}")
     runs = [run for run in table.to_pylist() if find_device(str(run.pop("device")), devices) == device]
     measured = [run.pop("runtime_ms") for run in runs]
-    if not runs:
-        return 0.0
     if not all(isinstance(ms, int | float) and ms > 0 for ms in measured):
         raise InputError(f"{path}: expected runtime_ms above 0 in every row of {device.name}")
-    predicted = predict_configurations(description, runs, device, bundle)
-    return float(np.median(np.log2(np.array(measured) / predicted.runtime_ms)))
+    return Runs(runs, np.log2(np.array(measured, dtype=float)))
+
+
+def predict_from_runs(
+    description: Description,
+    configurations: Sequence[Mapping[str, int]],
+    device: DeviceSpec,
+    bundle: DemandBundle,
+    runs: Runs,
+) -> Prediction:
+    """Predict runtimes of a tunable kernel on a GPU that ran some of its configurations; without runs, as
+    `predict_configurations`.
+
+    Runs of another problem size count as what the network expects of them with the first configuration's.
+    Raises InputError for what the kernel or the device lacks.
+    """
+    if not runs.configurations:
+        return predict_configurations(description, configurations, device, bundle)
+    here = {size: configurations[0][size] for size in description.sizes if size in configurations[0]}
+    at_size = [{**{k: v for k, v in run.items() if k in description.parameters}, **here}
+               for run in runs.configurations]  # fmt: skip
+    as_run, scaled = (
+        np.log2(predict_configurations(description, found, device, bundle).runtime_ms)
+        for found in (runs.configurations, at_size)
+    )
+    candidates = _candidates(description, [*configurations, *at_size], device, None)
+    ranking = rank(candidates, bundle.demands(description), bundle.tables(description))
+    count = len(configurations)
+    seen = np.arange(count, len(candidates))
+    middle = adapted(ranking, seen, runs.log2_ms + scaled - as_run)[:count]
+    widths = {level: bundle.half_width(description, level, len(seen)) for level in LEVELS}
+    return _around(middle, widths, candidates.physics["fits"][:count] > 0)
 
 
 def propose(
@@ -114,6 +136,7 @@ def propose(
         InputError: no GPU, unknown sizes, or no configuration is allowed.
     """
     check_gpu(device)
+    _check_sizes(description, sizes or {})
     mine = [table for table in measured if table.kernel == description.name]
     found = configurations_of(description)
     parameters = description.parameters
@@ -161,10 +184,14 @@ def _candidates(
     sizes: Mapping[str, float] | None,
 ) -> Candidates:
     given = dict(sizes or {})
-    if wrong := sorted(set(given) - set(description.sizes)):
+    _check_sizes(description, given)
+    return Candidates(description, device, [{**c, **given} for c in configurations])  # type: ignore[dict-item]
+
+
+def _check_sizes(description: Description, sizes: Mapping[str, float]) -> None:
+    if wrong := sorted(set(sizes) - set(description.sizes)):
         known = ", ".join(description.sizes) or "none"
         raise InputError(f"{description.name}: unknown size {wrong[0]!r}; known: {known}")
-    return Candidates(description, device, [{**c, **given} for c in configurations])  # type: ignore[dict-item]
 
 
 def _prediction(candidates: Candidates, bundle: DemandBundle) -> Prediction:
@@ -173,8 +200,10 @@ def _prediction(candidates: Candidates, bundle: DemandBundle) -> Prediction:
     if demands[0].parameters is None:  # of a kernel that nobody measured, networks know no bounds
         middle = np.maximum(middle, np.log2(1e3 * candidates.physics["roofline_s"]))
     widths = {level: bundle.half_width(candidates.description, level) for level in LEVELS}
-    return Prediction(
-        np.exp2(middle),
-        {level: (np.exp2(middle - width), np.exp2(middle + width)) for level, width in widths.items()},
-        candidates.physics["fits"] > 0,
-    )
+    return _around(middle, widths, candidates.physics["fits"] > 0)
+
+
+def _around(middle: Float64[np.ndarray, " n"], widths: Mapping[str, float], fits: np.ndarray) -> Prediction:
+    """middle, widths: in log2 of milliseconds."""
+    spans = {level: (np.exp2(middle - width), np.exp2(middle + width)) for level, width in widths.items()}
+    return Prediction(np.exp2(middle), spans, fits)

@@ -1,10 +1,11 @@
-"""The released networks for tunable kernels: a folder with `weights.pt` and `metadata.json`."""
+"""The released networks for tunable kernels: a folder with `weights.pt`, `metadata.json`, and what was
+measured of every kernel."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +17,31 @@ from gnnperf.errors import InputError
 from gnnperf.frontends.tunable import Description
 from gnnperf.nn.demand import DemandConfig, DemandNet
 from gnnperf.training.demand import GENERIC, OWN, STATE, TIMES, Demand
+from gnnperf.training.gpu_tables import GpuTable
+from gnnperf.training.released_tables import load_released_tables
 
-VERSION = 1
+VERSION = 2
 WEIGHTS, METADATA = "weights.pt", "metadata.json"
 ANY = "any"
 """Name of the networks for kernels that were never measured."""
 READS = {"generic": GENERIC, "own": OWN, "state": STATE, "times": TIMES}
 LEVELS = ("50", "80", "95")
+RUNS = 5
+"""Runs on a GPU, after which `adapted_half_widths` hold."""
 
 
 @dataclass(frozen=True)
 class DemandBundle:
     """networks: by kernel, and for ANY. half_widths: of the intervals of log2 runtime, by name of kernel or
-    ANY and level in percent; from GPUs, and for ANY from kernels, that were held out. figures: of the
-    evaluation that they are from."""
+    ANY and level in percent; from GPUs, and for ANY from kernels, that were held out. adapted_half_widths:
+    the same after RUNS runs on the GPU. figures: of the evaluation that they are from. folder: with the
+    measurements, if any."""
 
     networks: Mapping[str, Sequence[Demand]]
     half_widths: Mapping[str, Mapping[str, float]]
     figures: Mapping[str, float]
+    adapted_half_widths: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    folder: Path | None = None
 
     def demands(self, description: Description) -> Sequence[Demand]:
         """Networks for a kernel: its own if it has the parameters they were trained on."""
@@ -41,11 +49,18 @@ class DemandBundle:
         known = own and own[0].parameters == tuple(description.parameters)
         return own if known else self.networks[ANY]
 
-    def half_width(self, description: Description, level: str = "80") -> float:
-        """Of an interval of log2 runtime; `level` is one of LEVELS."""
+    def tables(self, description: Description) -> list[GpuTable]:
+        """What was measured of a kernel, as far as it was released. InputError where that is damaged."""
+        return [] if self.folder is None else load_released_tables(self.folder, description)
+
+    def half_width(self, description: Description, level: str = "80", runs: int = 0) -> float:
+        """Of an interval of log2 runtime; `level` is one of LEVELS. runs: on the GPU; between none and RUNS,
+        the width is between theirs."""
         own = self.demands(description)[0].parameters is not None
-        widths = self.half_widths.get(description.name) if own else None
-        return (widths or self.half_widths[ANY])[level]
+        name = description.name if own and description.name in self.half_widths else ANY
+        before = self.half_widths[name][level]
+        after = self.adapted_half_widths.get(name, self.half_widths[name])[level]
+        return before + (after - before) * min(runs, RUNS) / RUNS
 
 
 def save_demands(folder: Path, bundle: DemandBundle, data: Mapping[str, Any]) -> None:
@@ -59,6 +74,7 @@ def save_demands(folder: Path, bundle: DemandBundle, data: Mapping[str, Any]) ->
     ]  # fmt: skip
     metadata = {
         "version": VERSION, "reads": READS, "networks": networks, "half_widths": bundle.half_widths,
+        "adapted_half_widths": bundle.adapted_half_widths,
         "figures": bundle.figures, "data": data,
         "versions": {"gnnperf": gnnperf.__version__, "torch": torch.__version__},
     }  # fmt: skip
@@ -95,7 +111,8 @@ def load_demands(folder: Path | str) -> DemandBundle:
             devices = tuple(DeviceSpec.from_dict(d, str(folder / METADATA)) for d in about["devices"])
             parameters = None if about["parameters"] is None else tuple(about["parameters"])
             networks.setdefault(about["kernel"], []).append(Demand(net.eval(), devices, parameters))
-        return DemandBundle(networks, metadata["half_widths"], metadata["figures"])
+        widths = metadata["half_widths"], metadata["adapted_half_widths"]
+        return DemandBundle(networks, widths[0], metadata["figures"], widths[1], folder)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"damaged {folder}: {reason}; restore or train it anew") from error

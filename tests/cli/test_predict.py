@@ -103,7 +103,7 @@ def test_mistakes(capfd: pytest.CaptureFixture[str], arguments: list[str], code:
     assert message in captured.err
 
 
-def test_a_configuration_of_a_tunable_kernel(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_configuration_of_a_tunable_kernel(capfd: pytest.CaptureFixture[str]) -> None:
     kernel = "gemm:MWG=64,NWG=64,M=1024,N=1024,K=1024"
     found = document(capfd, kernel, "--gpu", "L4", "--gpu", "h200")["predictions"]
     assert isinstance(found, list)
@@ -113,13 +113,21 @@ def test_a_configuration_of_a_tunable_kernel(capfd: pytest.CaptureFixture[str], 
     for level in ("50%", "80%", "95%"):
         low, high = l4["intervals_ms"][level]
         assert low < l4["runtime_ms"] < high
+
+
+def test_runs_of_a_tunable_kernel_calibrate(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    kernel = "pnpoly:block_size_x=256,tile_size=4,points=1000000"
+    l4, h200 = document(capfd, kernel, "--gpu", "L4", "--gpu", "h200")["predictions"]  # type: ignore[misc]
+    slower = 3 * l4["runtime_ms"]
     runs = tmp_path / "runs.csv"
-    rows = "".join(f"L4,64,{nwg},1024,1024,1024,7.5\n" for nwg in (64, 64, 64))
-    runs.write_text("device,MWG,NWG,M,N,K,runtime_ms\n" + rows)
-    (adapted,) = document(capfd, kernel, "--gpu", "L4", "--calibrate", str(runs))["predictions"]  # type: ignore[misc]
-    assert adapted["runtime_ms"] == pytest.approx(7.5)
-    (other,) = document(capfd, kernel, "--gpu", "h200", "--calibrate", str(runs))["predictions"]  # type: ignore[misc]
-    assert other["runtime_ms"] == h200["runtime_ms"]
+    rows = "".join(f"L4,256,4,1000000,{slower}\n" for _ in range(5))
+    runs.write_text("device,block_size_x,tile_size,points,runtime_ms\n" + rows)
+    arguments = [kernel, "--gpu", "L4", "--gpu", "h200", "--calibrate", str(runs)]
+    adapted, other = document(capfd, *arguments)["predictions"]  # type: ignore[misc]
+    assert adapted["runtime_ms"] == pytest.approx(slower, rel=0.2)
+    (low, high), (before_low, before_high) = (p["intervals_ms"]["80%"] for p in (adapted, l4))
+    assert high / low < before_high / before_low
+    assert other == h200
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import gpu_world
 import numpy as np
@@ -11,11 +12,20 @@ import pytest
 from gnnperf.devices import load_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.tunable import find_description, plan
-from gnnperf.retrieval.configurations import portfolio, rank
-from gnnperf.retrieval.tunable import kernel_tuner_cache, predict_configurations, propose
+from gnnperf.retrieval.configurations import Ranking, portfolio, rank
+from gnnperf.retrieval.few_shot import adapted
+from gnnperf.retrieval.scenarios import scenarios
+from gnnperf.retrieval.tunable import (
+    Runs,
+    kernel_tuner_cache,
+    predict_configurations,
+    predict_from_runs,
+    propose,
+)  # fmt: skip
 from gnnperf.training.demand import Demand, FitSettings, fit_demand
 from gnnperf.training.demand_bundle import ANY, DemandBundle
 from gnnperf.training.gpu_tables import GpuTable, load_tables
+from gnnperf.training.released_tables import save_tables
 
 WIDTHS = {"50": 0.1, "80": 0.2, "95": 0.4}
 
@@ -29,7 +39,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> list[GpuTable]:
 @pytest.fixture(scope="module")
 def demands(tables: Sequence[GpuTable]) -> list[Demand]:
     """Trained without the first GPU."""
-    return [fit_demand(tables[1:], own=own, settings=FitSettings(steps=200)) for own in (True, False)]
+    return [fit_demand(tables[1:], own=own, settings=FitSettings(steps=120)) for own in (True, False)]
 
 
 def test_a_portfolio_covers_every_guess() -> None:
@@ -40,18 +50,44 @@ def test_a_portfolio_covers_every_guess() -> None:
     assert sorted(portfolio(efficiency, np.array([0.9, 0.1]), 9)) == [0, 1, 2, 3]
 
 
+@pytest.fixture(scope="module")
+def ranking(tables: Sequence[GpuTable], demands: Sequence[Demand]) -> Ranking:
+    """Of the first GPU, by the others."""
+    return rank(tables[0], demands[:1], tables[1:])
+
+
 def test_good_configurations_are_found_on_a_gpu_held_out(
-    tables: Sequence[GpuTable], demands: Sequence[Demand]
+    tables: Sequence[GpuTable], ranking: Ranking
 ) -> None:
-    ranking = rank(tables[0], demands[:1], tables[1:])
     assert tables[0].efficiency[ranking.first(5)].max() > 0.9
     assert len(set(ranking.first(5))) == 5
     assert ranking.weights.sum() == pytest.approx(1)
     assert ranking.guesses.min(axis=1) == pytest.approx(0)
 
 
-def test_what_failed_elsewhere_is_not_proposed(tables: Sequence[GpuTable], demands: Sequence[Demand]) -> None:
-    assert 0 not in rank(tables[0], demands[:1], tables[1:]).first(20)
+def test_runs_tell_which_gpu_this_one_is_like() -> None:
+    guesses = np.array([[0.0, 1.0, 2.0, 3.0], [3.0, 2.0, 1.0, 0.0]])
+    ranking = Ranking(np.array([4.0, 4.0, 4.0, 4.0]), guesses[0], guesses, np.array([0.9, 0.1]))
+    found = adapted(ranking, np.array([0, 1, 2]), np.array([9.0, 8.0, 7.0]))
+    assert found == pytest.approx([9.0, 8.0, 7.0, 6.0], abs=0.5)
+    one = adapted(ranking, np.array([0]), np.array([2.0]))
+    assert one == pytest.approx([2.0, 3.0, 4.0, 5.0], abs=1.0)
+
+
+def test_like_configurations_err_alike() -> None:
+    features = np.array([[0.0], [0.01], [5.0]])
+    guess = np.array([[0.0, 0.1, 0.2]])
+    efficiency, likely = scenarios(guess, np.ones(1), features)
+    assert likely.sum() == pytest.approx(1)
+    assert efficiency.max(axis=1) == pytest.approx(1)
+    gap = np.abs(np.diff(np.log2(efficiency), axis=1)).mean(axis=0)
+    assert gap[0] < gap[1]  # the first two are nearly one configuration
+    ranking = Ranking(guess[0], guess[0], guess, np.ones(1), features)
+    assert ranking.first(2) == [0, 2]
+
+
+def test_what_failed_elsewhere_is_not_proposed(ranking: Ranking) -> None:
+    assert 0 not in ranking.first(20)
 
 
 @pytest.fixture
@@ -91,3 +127,32 @@ def test_predictions_have_nested_intervals_and_grow_with_the_problem(bundle: Dem
     assert lows[-1] < large.runtime_ms[0] < highs[-1]
     with pytest.raises(InputError, match="unknown size 'M'; known: points, vertices"):
         predict_configurations(description, [{}], device, bundle, {"M": 4})
+
+
+def test_runs_on_a_gpu_make_predictions_better(
+    tables: Sequence[GpuTable], demands: Sequence[Demand], tmp_path: Path
+) -> None:
+    save_tables(tmp_path, tables[1:])
+    widths = {"pnpoly": WIDTHS, ANY: WIDTHS}
+    narrow = {"pnpoly": {level: width / 2 for level, width in WIDTHS.items()}}
+    networks = {"pnpoly": demands[:1], ANY: demands[1:]}
+    bundle = DemandBundle(networks, widths, {}, narrow, tmp_path)
+    table = tables[0]
+    ran, asked = np.flatnonzero(table.ok)[:5], np.flatnonzero(table.ok)[5:40]
+    slower = 1.7  # than all that was learned lets expect
+    runs = Runs([table.configurations[i] for i in ran], np.log2(slower * table.runtime_ms[ran]))
+    queries = [table.configurations[i] for i in asked]
+
+    def error(runs: Runs) -> float:
+        found = predict_from_runs(table.description, queries, table.device, bundle, runs)
+        return float(np.median(np.abs(np.log2(found.runtime_ms / (slower * table.runtime_ms[asked])))))
+
+    assert error(runs) < 0.15 < 0.5 < error(Runs([], np.empty(0)))
+    before, after = (
+        predict_from_runs(table.description, queries, table.device, bundle, some).interval_ms["80"]
+        for some in (Runs([], np.empty(0)), runs)
+    )
+    assert after[1][0] / after[0][0] == pytest.approx((before[1][0] / before[0][0]) ** 0.5)
+    # Of a problem of another size, as much as the network says it takes longer.
+    large = Runs([{**c, "points": 4 * 20_000_000} for c in runs.configurations], runs.log2_ms + 2)
+    assert error(large) < 0.3

@@ -68,6 +68,6 @@ def test_bundles_that_will_not_do_are_told(tmp_path: Path) -> None:
         load_demands(tmp_path)
     save_demands(tmp_path, DemandBundle({}, {}, {}), {})
     text = (tmp_path / "metadata.json").read_text()
-    (tmp_path / "metadata.json").write_text(text.replace('"version": 1', '"version": 0'))
-    with pytest.raises(InputError, match="version: got 0, expected 1; train it anew"):
+    (tmp_path / "metadata.json").write_text(text.replace('"version": 2', '"version": 0'))
+    with pytest.raises(InputError, match="version: got 0, expected 2; train it anew"):
         load_demands(tmp_path)

@@ -12,6 +12,7 @@ from gnnperf.cli.output import Report, Verb, progress, to_json
 
 EFFICIENCY = "Best of the first five over the optimum, on GPUs that were held out."
 ERRORS = "Measured over predicted runtime on GPUs that were held out: median, 10th and 90th percentile."
+DISTANCE = "Coverage, error and best of five over how unlike a GPU held out is to those learned from."
 
 
 @click.command("gpu-schedules", cls=Verb, page=True)
@@ -34,8 +35,8 @@ def gpu_schedules(data: Path | None, seeds: int, quick: bool, output: Path | Non
     over the other GPUs, a greedy portfolio, boosted trees on flat features.
     """
     from gnnperf.evaluation.gpu_schedules import StudySettings, evaluate_gpu_schedules, summarise
-    from gnnperf.evaluation.gpu_schedules.plot import plot_efficiency, plot_errors
-    from gnnperf.evaluation.gpu_schedules.study import GPU, tasks
+    from gnnperf.evaluation.gpu_schedules.plot import plot_distance, plot_efficiency, plot_errors
+    from gnnperf.evaluation.gpu_schedules.study import GPU, NOMINAL, tasks
     from gnnperf.retrieval.folder import check_output
     from gnnperf.training.demand import FitSettings
     from gnnperf.training.gpu_tables import data_path, load_tables
@@ -51,10 +52,12 @@ def gpu_schedules(data: Path | None, seeds: int, quick: bool, output: Path | Non
     plots = {
         EFFICIENCY: partial(plot_efficiency, result.rows),
         ERRORS: partial(plot_errors, errors),
+        DISTANCE: partial(plot_distance, result.rows, NOMINAL),
     }
     if output is not None:
         (output / "gpu-schedules.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
         for suffix in (".png", ".svg"):
             plots[EFFICIENCY](output / f"gpu-schedules{suffix}")
             plots[ERRORS](output / f"gpu-schedules-runtime{suffix}")
+            plots[DISTANCE](output / f"gpu-schedules-distance{suffix}")
     return benchmark_report(result, plots=plots)

@@ -51,6 +51,31 @@ def plot_errors(errors: Mapping[tuple[str, str], Float64[np.ndarray, " n"]], pat
         _save(figure, path)
 
 
+def plot_distance(rows: Sequence[Mapping[str, Any]], nominal: float, path: Path) -> None:
+    """Tables of GPUs held out, by kernel: coverage of the intervals, error of runtimes and best of five over
+    the doublings to the most similar GPU that was learned from."""
+    from matplotlib.figure import Figure
+
+    mine = [row for row in rows if row["held_out"] == "gpu"]
+    panels = (
+        ("coverage80", f"share inside the {nominal:.0%} interval"),
+        ("runtime_mdape_0", "median error of runtimes, no run"),
+        ("top5", "best of five / optimum"),
+    )
+    with _style():
+        figure = Figure(figsize=(13, 4.2), layout="constrained")
+        for axes, (column, label) in zip(figure.subplots(1, 3), panels, strict=True):
+            for i, kernel in enumerate(sorted({row["kernel"] for row in mine})):
+                of = [row for row in mine if row["kernel"] == kernel and row[column] is not None]
+                places = [row["distance"] for row in of], [row[column] for row in of]
+                axes.plot(*places, "o", color=f"C{i}", label=kernel)
+            axes.set(xlabel="doublings to the most similar GPU", ylabel=label, ylim=(0, None))
+            if column == "coverage80":
+                axes.axhline(nominal, color="black", linewidth=0.8)
+                axes.legend(frameon=False)
+        _save(figure, path)
+
+
 @contextmanager
 def _style() -> Iterator[None]:
     import matplotlib as mpl

@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 
 from gnnperf.errors import InputError
 from gnnperf.evaluation.benchmark import BenchmarkResult
+from gnnperf.evaluation.gpu.distance import nearest_distance
 from gnnperf.evaluation.gpu_schedules.baselines import (
     boosted_trees,
     geometric_mean_rank,
@@ -20,8 +21,9 @@ from gnnperf.evaluation.gpu_schedules.baselines import (
     random_best,
 )  # fmt: skip
 from gnnperf.retrieval.configurations import Ranking, rank
+from gnnperf.retrieval.few_shot import adapted
 from gnnperf.training.demand import Demand, FitSettings, fit_demand
-from gnnperf.training.demand_bundle import LEVELS
+from gnnperf.training.demand_bundle import LEVELS, RUNS
 from gnnperf.training.gpu_tables import GpuTable, spaces_of
 
 GPU, KERNEL, BOTH = "gpu", "kernel", "gpu and kernel"
@@ -32,8 +34,8 @@ BASELINES = {
 GPUS = 3
 """A space counts among those with a held-out GPU where it was measured on at least so many."""
 K = 5
-RUNS, DRAWS = 5, 20
-"""Runs that an adapted prediction has seen; how often they are drawn."""
+DRAWS = 20
+"""How often the runs are drawn that an adapted prediction has seen."""
 NOMINAL = 0.8
 
 
@@ -97,7 +99,8 @@ def evaluate_gpu_schedules(
         ]
         for table in task.tables:
             row, error = judge(task.protocol, table, task.train if task.own else (), demands)
-            rows.append(row)
+            distance = nearest_distance(table.device, (t.device for t in task.train))
+            rows.append({**row, "distance": distance})
             if task.protocol == GPU:
                 errors[table.space, table.gpu] = error
         advance(1)
@@ -111,16 +114,20 @@ def judge(
     ranking = rank(table, demands, measured)
     first, best = ranking.first(K), table.efficiency
     error = np.log2(table.runtime_ms[table.ok]) - ranking.log2_ms[table.ok]
+    after = list(errors_after_runs(ranking, table))
     row: dict[str, Any] = {
         "held_out": protocol, "kernel": table.kernel, "space": table.space, "gpu": table.gpu,
         "configurations": len(table), "top1": best[first[0]], "top5": best[first].max(),
         "rank_correlation": _correlation(ranking, table),
         "runtime_mdape_0": float(np.median(np.abs(np.exp2(-error) - 1))),
-        "runtime_mdape_5": adapted_error(error),
+        "runtime_mdape_5": float(np.mean([np.median(np.abs(np.exp2(-e) - 1)) for e in after])),
         "random_top1": random_best(best, 1), "random_top5": random_best(best, K),
     }  # fmt: skip
     for level in LEVELS:  # of |log2(measured / predicted)|: what intervals are made from
         row[f"error_{level}"] = float(np.quantile(np.abs(error), int(level) / 100))
+        row[f"adapted_error_{level}"] = float(
+            np.mean([np.quantile(np.abs(e), int(level) / 100) for e in after])
+        )
     others = [t for t in measured if t.space == table.space]
     for name, baseline in BASELINES.items():
         chosen = baseline(table, measured if name == "trees" else others, K) if others else []
@@ -129,16 +136,15 @@ def judge(
     return row, error
 
 
-def adapted_error(error: Float64[np.ndarray, " n"]) -> float:
-    """Median absolute percentage error when RUNS configurations, drawn at random, have been run and the
-    median of their errors is taken off; mean over DRAWS."""
-    chance = np.random.default_rng(0)
-    found = []
+def errors_after_runs(ranking: Ranking, table: GpuTable) -> Iterator[Float64[np.ndarray, " m"]]:
+    """log2(measured / predicted) of what was not run, when RUNS configurations, drawn at random, have been;
+    DRAWS times. All are judged where there are not more than that."""
+    chance, ran = np.random.default_rng(0), np.flatnonzero(table.ok)
+    log2_ms = np.log2(np.where(table.ok, table.runtime_ms, 1.0))
     for _ in range(DRAWS):
-        seen = chance.choice(len(error), min(RUNS, len(error)), replace=False)
-        left = np.delete(error, seen) if len(error) > RUNS else error
-        found.append(np.median(np.abs(np.exp2(np.median(error[seen]) - left) - 1)))
-    return float(np.mean(found))
+        seen = chance.choice(ran, min(RUNS, len(ran)), replace=False)
+        left = np.setdiff1d(ran, seen) if len(ran) > RUNS else ran
+        yield log2_ms[left] - adapted(ranking, seen, log2_ms[seen])[left]
 
 
 def covered(

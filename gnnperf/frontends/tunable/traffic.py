@@ -48,17 +48,33 @@ class Traffic:
 
     def executions(self, access: Access) -> Numbers:
         """How often a thread makes an access: not again in loops further inside that do not move it, nor in
-        unrolled ones around, where its element stays in a register; nor, of what it keeps, in any."""
+        unrolled ones around, where its element stays in a register; nor, of what it keeps, in any. Nor where
+        unrolled loops meet an element again, as windows that overlap do."""
         always = access.buffer in self.plan.description.registers
-        count, inner = np.ones(self.plan.count), np.ones(self.plan.count, dtype=bool)
+        count, inner = self._different(access), np.ones(self.plan.count, dtype=bool)
         for loop in reversed(self.plan.loops):
             if loop.level:
                 continue
-            moves = self.moves(access, loop)
-            kept = (loop.unrolled | loop.vectorized | inner | always) & (not moves)
+            moves, flat = self.moves(access, loop), loop.unrolled | loop.vectorized
+            kept = flat if moves else flat | inner | always
             count = np.where(kept, count, count * loop.extent)
             inner = inner & (not moves)
         return count
+
+    def _different(self, access: Access) -> Numbers:
+        """Different elements of an access in the unrolled loops that move it."""
+        most, sides = self.kept(access), np.ones(self.plan.count)
+        for coefficients in access.coefficients:
+            length = np.ones(self.plan.count, dtype=np.int64)
+            pitch = np.ones(self.plan.count, dtype=np.int64)
+            for loop in reversed(self.plan.loops):
+                coefficient = abs(coefficients.get(loop.about.axis, 0))
+                if loop.level or not coefficient:
+                    continue
+                extent = np.where(loop.unrolled | loop.vectorized, loop.extent, 1)
+                length, pitch = _overlapping(length, pitch, extent, coefficient * loop.step)
+            sides = sides * length
+        return np.minimum(most, sides)
 
     def width(self, access: Access) -> Numbers:
         """Elements of one load: the extent of a vectorized loop that moves along memory."""
@@ -218,3 +234,22 @@ def _conflicts(words: Int64[np.ndarray, "n lanes"]) -> Numbers:
     rows = np.broadcast_to(np.arange(len(words))[:, None], words.shape)
     np.add.at(counts, (rows[fresh], ordered[fresh] % BANKS), 1)
     return counts.max(axis=1)
+
+
+def _overlapping(
+    length: Int64[np.ndarray, " n"],
+    pitch: Int64[np.ndarray, " n"],
+    extent: Int64[np.ndarray, " n"],
+    step: Int64[np.ndarray, " n"],
+) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " n"]]:
+    """How many different sums two progressions from 0 have, {0, pitch, ...} of `length` elements and
+    {0, step, ...} of `extent`, and the pitch of these. Where neither divides the other, none is equal."""
+    alone, single = length == 1, extent == 1
+    fine, coarse = np.minimum(pitch, step), np.maximum(pitch, step)
+    many, few = np.where(pitch <= step, length, extent), np.where(pitch <= step, extent, length)
+    ratio = np.where(coarse % np.maximum(fine, 1) == 0, coarse // np.maximum(fine, 1), many)
+    found = many + (few - 1) * np.minimum(ratio, many)
+    return (
+        np.where(single, length, np.where(alone, extent, found)),
+        np.where(single, pitch, np.where(alone, step, fine)),
+    )

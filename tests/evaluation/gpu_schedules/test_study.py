@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import gpu_world
 import numpy as np
 import pytest
 
+from gnnperf.devices import load_device
+from gnnperf.evaluation.gpu.distance import device_distance, nearest_distance
 from gnnperf.evaluation.gpu_schedules import StudySettings, evaluate_gpu_schedules, summarise
 from gnnperf.evaluation.gpu_schedules.baselines import (
     geometric_mean_rank,
@@ -16,15 +19,26 @@ from gnnperf.evaluation.gpu_schedules.baselines import (
     nearest_gpu,
     random_best,
 )  # fmt: skip
-from gnnperf.evaluation.gpu_schedules.plot import plot_efficiency, plot_errors
-from gnnperf.evaluation.gpu_schedules.study import BOTH, GPU, KERNEL, adapted_error, covered, tasks
+from gnnperf.evaluation.gpu_schedules.plot import plot_distance, plot_efficiency, plot_errors
+from gnnperf.evaluation.gpu_schedules.study import (
+    BOTH,
+    GPU,
+    KERNEL,
+    NOMINAL,
+    covered,
+    errors_after_runs,
+    tasks,
+)
+from gnnperf.retrieval.configurations import Ranking
 from gnnperf.training.demand import FitSettings
 from gnnperf.training.gpu_tables import GpuTable, load_tables
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> list[GpuTable]:
-    rows = gpu_world.rows(gpus=gpu_world.GPUS[:3], count=40)
+    """A kernel on three GPUs, and another on a fourth."""
+    rows = gpu_world.rows(("gemm",), gpu_world.GPUS[:3], 40)
+    rows += gpu_world.rows(("pnpoly",), gpu_world.GPUS[3:], 40)
     return load_tables(gpu_world.write(tmp_path_factory.mktemp("data") / "t.parquet", rows))
 
 
@@ -63,9 +77,14 @@ def test_nothing_held_out_is_learned_from(tables: Sequence[GpuTable]) -> None:
                 assert task.protocol == GPU or learned.kernel != table.kernel
 
 
-def test_runs_take_a_constant_error_off() -> None:
-    assert adapted_error(np.full(50, 1.5)) == 0
-    assert adapted_error(np.concatenate([np.zeros(50), np.ones(50)])) > 0
+def test_runs_take_a_constant_error_off(tables: Sequence[GpuTable]) -> None:
+    table = tables[0]
+    log2_ms = np.log2(np.where(table.ok, table.runtime_ms, 99.0))
+    guess = log2_ms - log2_ms.min()
+    ranking = Ranking(log2_ms - 1.5, guess, guess[None], np.ones(1))
+    assert all(np.abs(e).max() < 0.2 for e in errors_after_runs(ranking, table))
+    flat = Ranking(0 * guess, 0 * guess, 0 * guess[None], np.ones(1))
+    assert all(np.abs(e).max() > 0.2 for e in errors_after_runs(flat, table))
 
 
 def test_coverage_is_judged_with_other_gpus_only() -> None:
@@ -78,8 +97,8 @@ def test_the_study_of_a_made_up_world(tables: Sequence[GpuTable], tmp_path: Path
     done = []
     rows, errors = evaluate_gpu_schedules(tables, settings, lambda n, text="": done.append(n))
     result = summarise(rows, errors, settings, "made up")
-    assert sum(done) == len(list(tasks(tables, settings.protocols))) == 6 + 2 + 6
-    assert [row["held_out"] for row in rows].count(GPU) == 6
+    assert sum(done) == len(list(tasks(tables, settings.protocols))) == 3 + 2 + 4
+    assert [row["held_out"] for row in rows].count(GPU) == 3
     figures = result.figures
     assert figures["heldout_gpu_top5"] >= figures["heldout_gpu_top1"] > figures["random_top1"]
     assert figures["heldout_gpu_top5"] >= figures["heldout_gpu_min_top5"]
@@ -90,3 +109,14 @@ def test_the_study_of_a_made_up_world(tables: Sequence[GpuTable], tmp_path: Path
     plot_errors(errors, tmp_path / "errors.png")
     assert "portfolio" in (tmp_path / "efficiency.svg").read_text()
     assert (tmp_path / "errors.png").stat().st_size > 1000
+    plot_distance(result.rows, NOMINAL, tmp_path / "distance.svg")
+    assert "doublings to the most similar GPU" in (tmp_path / "distance.svg").read_text()
+
+
+def test_a_gpu_is_no_distance_from_itself_and_far_from_another() -> None:
+    l4, t4, h200 = (load_device(name) for name in ("l4", "t4", "h200"))
+    assert device_distance(l4, l4) == 0
+    assert device_distance(l4, h200) == device_distance(h200, l4)
+    assert nearest_distance(l4, [t4, h200]) == min(device_distance(l4, d) for d in (t4, h200))
+    nearer = replace(h200, bandwidth_gbps=(h200.bandwidth_gbps or 0) / 2, l2_bytes=h200.l2_bytes)
+    assert device_distance(nearer, h200) == pytest.approx(1.0)

@@ -38,6 +38,15 @@ def test_unstaged_loads_with_a_stride_use_less_of_a_sector() -> None:
     assert near["t_l1"] < far["t_l1"]
 
 
+def test_windows_that_overlap_are_loaded_once() -> None:
+    block = dict(block_size_x=64, use_shmem=1, tile_size_x=1, tile_size_y=4)
+    # A thread's rows are block_size_y apart: of four windows of 15 rows, 15 + 3 * block_size_y are different.
+    for threads, rows in ((1, 18), (2, 21), (8, 39), (16, 60)):
+        found = of("convolution2d", **block, block_size_y=threads)
+        staging = -(-(64 + 14) * (4 * threads + 14) // (64 * threads))
+        assert found["shared_loads"] == pytest.approx(15 * rows, abs=1.1 * staging)
+
+
 def test_padding_takes_bank_conflicts_away() -> None:
     block = dict(block_size_x=16, block_size_y=16, tile_size_x=1, tile_size_y=1, use_shmem=1)
     assert (
