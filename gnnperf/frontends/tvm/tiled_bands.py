@@ -18,6 +18,8 @@ FAR = 1.5
 costs more, as TVM guards it in the innermost loop."""
 WRITTEN_OUT = 64
 """Iterations that are written out at most."""
+WIDEST = 8
+"""Vectors that are written as one, at most, where whole ones do not divide a loop."""
 FEWEST = 4
 """Lanes that are worth a vector."""
 
@@ -82,6 +84,8 @@ class TiledBand:
         """Sizes of the tiles, outermost first, in vectors where there are lanes."""
         recipe, levels = self.plan.recipe, {t.level: t for t in tokens}
         register = max(1, recipe.register(levels[0].role)) if 1 in levels else 1
+        if lanes > 1:
+            register = max(1, round(register * self.plan.lanes / lanes))
         wanted = [register] if 1 in levels else []
         if 2 in levels:
             wanted.insert(0, max(1, self.plan.tile_size(levels[2]) // (register * lanes)))
@@ -94,7 +98,7 @@ class TiledBand:
             point.role != "p" or self.plan.tokens[-1] != point
         ):
             return 1
-        return lanes_of(self._extent(loop), self.plan.lanes)
+        return lanes_of(self._extent(loop), self.plan.lanes, max(1, self.plan.recipe.register_p))
 
     # ------------------------------------------------------------------ operands and results
 
@@ -150,8 +154,9 @@ class TiledBand:
         loops = list(self.schedule.get_loops(block))[around:]
         if not loops or self.plan.vector is None:
             return
-        lanes = lanes_of(self._extent(loops[-1]), self.plan.lanes)
-        if self._extent(loops[-1]) > lanes:
+        size = self._extent(loops[-1])
+        lanes = lanes_of(size, self.plan.lanes, -(-size // self.plan.lanes))
+        if size > lanes:
             loops[-1:] = self._pieces(loops[-1], [lanes])
         if lanes > 1:
             self.schedule.vectorize(loops.pop())
@@ -207,9 +212,17 @@ def tiles(extent: int, wanted: Sequence[int]) -> Factors:
     return best if distance(best, old) <= FAR else with_remainder(extent, old) or best
 
 
-def lanes_of(extent: int, lanes: int) -> int:
-    """Width of vectors along a loop: all lanes where they divide it, else fewer, else with some left over."""
-    return extent if extent <= lanes else whole_lanes(extent, lanes) or lanes
+def lanes_of(extent: int, lanes: int, vectors: int) -> int:
+    """Iterations that run at once along a loop: all lanes where they divide it, else the divisor nearest to
+    so many whole vectors, which LLVM cuts up; where there is none, vectors with a part left over."""
+    if extent % lanes == 0:
+        return lanes
+    near = [d for d in range(max(2, lanes // 2), WIDEST * lanes + 1) if extent % d == 0]
+
+    def distance_to(width: int) -> float:
+        return abs(math.log2(width / (vectors * lanes))) + (width % (lanes // 2) > 0)
+
+    return min(near, key=distance_to, default=min(extent, lanes))
 
 
 def whole_lanes(extent: int | None, lanes: int) -> int:

@@ -1,0 +1,94 @@
+"""What the stores have for a nest, in the words of the other frontend."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gnnperf.errors import GnnperfError, NotApplicable
+from gnnperf.frontends.tvm import TraceDocument, TvmTask
+from gnnperf.frontends.tvm.recipes import apply_recipe
+from gnnperf.frontends.tvm.trace_recipes import recipe_of_trace
+from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.retrieval.tensor.candidates import best_traces
+from gnnperf.schedules import Recipe
+from gnnperf.store import Neighbour
+
+TRACES = 3
+"""Taken from a neighbour, its fastest first."""
+REASON = 120
+"""Characters of a refusal that are kept."""
+
+
+@dataclass
+class Carried:
+    """schedules: that the other frontend takes, and what they are there, in the order to try them. lenders:
+    the kernels they were found on. refused: how often which reason was given for those it does not take.
+    dropped: how often which field of a recipe has no counterpart."""
+
+    schedules: list[tuple[Recipe, Any]] = field(default_factory=list)
+    lenders: list[str] = field(default_factory=list)
+    refused: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def to_tvm(task: TvmTask, recipes: Sequence[tuple[Recipe, str]], k: int) -> Carried:
+    """The first k recipes, (recipe, lender) each, that TVM can express, each as another module."""
+    import tvm_ffi
+
+    found, seen = Carried(), set[int]()
+    for recipe, lender in recipes:
+        if len(found.schedules) == k:
+            break
+        try:
+            expressed = apply_recipe(task, recipe)
+        except NotApplicable as reason:
+            found.refused[_short(reason)] += 1
+            continue
+        module = expressed.schedule.mod
+        key = int(tvm_ffi.structural_hash(module))
+        if key not in seen:
+            seen.add(key)
+            found.schedules.append((recipe, module))
+            found.lenders.append(lender)
+            found.dropped.update(expressed.dropped)
+    return found
+
+
+def to_dace(neighbours: Sequence[Neighbour], limit: int) -> Carried:
+    """The neighbours' best traces as recipes, nearest first, until there are `limit` different ones."""
+    found, seen = Carried(), set[Recipe]()
+    for neighbour in neighbours:
+        for text, task in _traces(neighbour):
+            if len(seen) == limit:
+                return found
+            try:
+                recipe = recipe_of_trace(TraceDocument.from_json(text), task)
+            except NotApplicable as reason:
+                found.refused[_short(reason)] += 1
+                continue
+            if recipe not in seen:
+                seen.add(recipe)
+                found.schedules.append((recipe, recipe))
+                found.lenders.append(neighbour.nest.kernel)
+    return found
+
+
+def _traces(neighbour: Neighbour) -> Iterator[tuple[str, TvmTask]]:
+    """Traces with the task that they were made for; those of unknown workloads are passed over."""
+    tasks: dict[str, TvmTask] = {}
+    for record in best_traces(neighbour.records, TRACES):
+        about = json.loads(record.provenance).get("workload")
+        if about is None:
+            continue
+        workload = Workload(about["kind"], about["params"])
+        if workload.name not in tasks:
+            tasks[workload.name] = TvmTask(workload.name, workload.build())
+        yield record.schedule, tasks[workload.name]
+
+
+def _short(reason: GnnperfError) -> str:
+    return str(reason)[:REASON]
