@@ -2,8 +2,8 @@
 
 python scripts/train_tensor.py -o checkpoints/tensor-programs [--corpus DIR] [--evaluation ranking.json]
 
-Held-out workloads are left out: `gnnperf eval tensor-transfer` asks about them. Figures in its metadata come
-from the evaluation, where what was ranked had been held out:
+Held-out workloads are left out: the figures in its metadata say how it ranks their schedules. What it would
+know of operator kinds that were held out comes from the evaluation:
 gnnperf eval tensor-ranking --json > ranking.json writes it.
 """
 
@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,30 +43,33 @@ def main() -> int:
 
 def train(arguments: argparse.Namespace) -> None:
     """Fit, and write the bundle."""
+    from gnnperf.evaluation.tensor_ranking.scores import rank_pool, summary
     from gnnperf.nn.tensor import TensorBundle, save_tensor_bundle
-    from gnnperf.training.tensor.corpus import load_tensor_corpus
+    from gnnperf.training.tensor.corpus import HELD_OUT, load_tensor_corpus
     from gnnperf.training.tensor.data import pools_of
     from gnnperf.training.tensor.features import corpus_features, default_cache
-    from gnnperf.training.tensor.fit import DEFAULT_FIT, QUICK_FIT, fit_cost_model
+    from gnnperf.training.tensor.fit import DEFAULT_FIT, QUICK_FIT, fit_judges
 
     evaluation = read_evaluation(arguments.evaluation) if arguments.evaluation else {}
     corpus = load_tensor_corpus(arguments.corpus)
     pools = pools_of(corpus, corpus_features(corpus, arguments.cache or default_cache()))
-    pools = [pool for pool in pools if pool.workload.split == "training"]
-    settings = QUICK_FIT if arguments.quick else DEFAULT_FIT
-    models = []
-    for seed in range(arguments.seeds):
-        models.append(fit_cost_model(pools, settings, seed))
-        print(f"trained: {seed + 1} of {arguments.seeds}", file=sys.stderr)
+    known = [pool for pool in pools if pool.workload.split != HELD_OUT]
+    asked = [pool for pool in pools if pool.workload.split == HELD_OUT]
+    models, trees = fit_judges(known, QUICK_FIT if arguments.quick else DEFAULT_FIT, range(arguments.seeds))
     about = {
         "digest": corpus.digest,
         "device": corpus.device,
-        "kinds": sorted({pool.workload.kind for pool in pools}),
-        "workloads": len(pools),
-        "schedules": sum(len(pool.graphs) for pool in pools),
+        "kinds": sorted({pool.workload.kind for pool in known}),
+        "workloads": len(known),
+        "schedules": sum(len(pool.graphs) for pool in known),
+        "held_out_workloads": len(asked),
         "evaluated_on": evaluation.get("settings", {}),
     }
-    save_tensor_bundle(arguments.output, TensorBundle(models, about, evaluation.get("figures", {})))
+    bundle = TensorBundle(models, about, {}, trees)
+    rankings = [rank_pool(pool, bundle.score_encoded(pool.graphs).astype(float)) for pool in asked]
+    figures = {**evaluation.get("figures", {}), **(summary(rankings) if rankings else {})}
+    save_tensor_bundle(arguments.output, replace(bundle, figures=figures))
+    print("".join(f"{name}: {value:.3f}\n" for name, value in figures.items()), end="")
 
 
 def read_evaluation(path: Path) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """Cost models that ours is compared with, trained on the same records.
 
-Each is a function: pools to learn from, pools to rank, seed -> by pool, scores of its schedules (higher is
-faster).
+Each is a function: pools to learn from, pools to rank, settings, seed -> by name, by pool, scores of its
+schedules (higher is faster).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -16,21 +16,29 @@ from torch import nn
 from gnnperf.nn.scaling import Standardise
 from gnnperf.training.tensor.data import Pool, RankingData
 from gnnperf.training.tensor.features import STORE_FEATURES
-from gnnperf.training.tensor.fit import FitSettings, fit_cost_model, train_judge
+from gnnperf.training.tensor.fit import FitSettings, fit_judges, train_judge
 
 Scores = list[Float64[np.ndarray, " n"]]
-Contender = Callable[[Sequence[Pool], Sequence[Pool], FitSettings, int], Scores]
+Contender = Callable[[Sequence[Pool], Sequence[Pool], FitSettings, int], dict[str, Scores]]
+OURS, XGB, MLP, RANDOM = "gnnperf", "xgb", "mlp", "random"
 
 
-def ours(known: Sequence[Pool], asked: Sequence[Pool], settings: FitSettings, seed: int) -> Scores:
-    """The cost model that is released."""
+def ours(known: Sequence[Pool], asked: Sequence[Pool], settings: FitSettings, seed: int) -> dict[str, Scores]:
+    """The cost model that is released, and each of its judges alone."""
     from gnnperf.nn.tensor import TensorBundle
 
-    bundle = TensorBundle([fit_cost_model(known, settings, seed)], {}, {})
-    return [bundle.score_encoded(pool.graphs).astype(np.float64) for pool in asked]
+    models, trees = fit_judges(known, settings, [seed])
+    bundle = TensorBundle(models, {}, {}, trees)
+    found = [bundle.describe(pool.graphs, features=False) for pool in asked]
+    scores: dict[str, Scores] = {OURS: [one.scores.astype(np.float64) for one in found]}
+    for number, name in enumerate(bundle.judges):
+        scores[name] = [one.judgements[number].astype(np.float64) for one in found]
+    return scores
 
 
-def xgboost_model(known: Sequence[Pool], asked: Sequence[Pool], settings: FitSettings, seed: int) -> Scores:
+def xgboost_model(
+    known: Sequence[Pool], asked: Sequence[Pool], settings: FitSettings, seed: int
+) -> dict[str, Scores]:
     """MetaSchedule's XGBModel on its PerStoreFeature: TVM's own class, its parameters, its pack-sum loss and
     its early stopping (tvm/s_tir/meta_schedule/cost_model/xgb_model.py), given all records at once."""
     from gnnperf.frontends.tvm.fast_import import import_tvm
@@ -40,7 +48,7 @@ def xgboost_model(known: Sequence[Pool], asked: Sequence[Pool], settings: FitSet
 
     model = XGBModel(config=XGBConfig(seed=43 + seed, nthread=1))  # 43: TVM's default
     model._train([rows for pool in known for rows in pool.stores], np.concatenate([*map(_share, known)]))
-    return [np.asarray(model._predict(list(pool.stores)), np.float64) for pool in asked]
+    return {XGB: [np.asarray(model._predict(list(pool.stores)), np.float64) for pool in asked]}
 
 
 def _share(pool: Pool) -> np.ndarray:
@@ -49,7 +57,9 @@ def _share(pool: Pool) -> np.ndarray:
     return share
 
 
-def perceptron(known: Sequence[Pool], asked: Sequence[Pool], settings: FitSettings, seed: int) -> Scores:
+def perceptron(
+    known: Sequence[Pool], asked: Sequence[Pool], settings: FitSettings, seed: int
+) -> dict[str, Scores]:
     """A multi-layer perceptron on the rows of PerStoreFeature summed up, with our ranking loss (after
     TenSet's MLP, Zheng et al., NeurIPS'21)."""
     with torch.random.fork_rng():
@@ -70,13 +80,13 @@ def perceptron(known: Sequence[Pool], asked: Sequence[Pool], settings: FitSettin
         )  # fmt: skip
     net.eval()
     with torch.inference_mode():
-        return [net(torch.from_numpy(_summed(pool))).squeeze(1).numpy().astype(np.float64) for pool in asked]
+        rows_of = [torch.from_numpy(_summed(pool)) for pool in asked]
+        return {MLP: [net(rows).squeeze(1).numpy().astype(np.float64) for rows in rows_of]}
 
 
 def _summed(pool: Pool) -> np.ndarray:
     return np.stack([rows.sum(0) for rows in pool.stores]).astype(np.float32)
 
 
-OURS, RANDOM = "gnnperf", "random"
-CONTENDERS: Mapping[str, Contender] = {OURS: ours, "xgb": xgboost_model, "mlp": perceptron}
-"""Models by name, in the order of the table; RANDOM, which needs none, comes after them."""
+CONTENDERS: dict[str, Contender] = {OURS: ours, XGB: xgboost_model, MLP: perceptron}
+"""What is trained, in the order of the table; RANDOM, which is not, comes after them."""

@@ -76,14 +76,17 @@ def ranking_steps(
     held out, and gives a row of JSON values for `judged_of`."""
 
     def step(task: RankingTask, name: str, _: Say) -> dict[str, Any]:
+        names = [pool.workload.name for pool in task.asked]
         if name == RANDOM:
-            rankings = [rank_randomly(pool) for pool in task.asked]
+            ranked = {RANDOM: [rank_randomly(pool) for pool in task.asked]}
         else:
             found = CONTENDERS[name](task.known, task.asked, settings.fit, settings.seed)
-            rankings = [rank_pool(pool, scores) for pool, scores in zip(task.asked, found, strict=True)]
-        names = [pool.workload.name for pool in task.asked]
-        by_name = {name: asdict(ranking) for name, ranking in zip(names, rankings, strict=True)}
-        return {"held_out": task.held_out, "model": name, "rankings": by_name, "failures": []}
+            ranked = {model: [*map(rank_pool, task.asked, scores)] for model, scores in found.items()}
+        rankings = {
+            model: {name: asdict(ranking) for name, ranking in zip(names, of_model, strict=True)}
+            for model, of_model in ranked.items()
+        }
+        return {"held_out": task.held_out, "rankings": rankings, "failures": []}
 
     return {
         f"{task.held_out} held out, {number} of {len(tasks)}: {name}": partial(step, task, name)
@@ -96,8 +99,9 @@ def judged_of(rows: Sequence[Mapping[str, Any]]) -> Judged:
     """The rows of all steps, or of some, together."""
     judged: Judged = {}
     for row in rows:
-        rankings = {name: Ranking(**ranking) for name, ranking in row["rankings"].items()}
-        judged.setdefault((row["held_out"], row["model"]), {}).update(rankings)
+        for model, rankings in row["rankings"].items():
+            found = {name: Ranking(**ranking) for name, ranking in rankings.items()}
+            judged.setdefault((row["held_out"], model), {}).update(found)
     return judged
 
 

@@ -106,7 +106,7 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
             self._described[key] = None
             with suppress(UnsupportedConstruct):
                 graphs[key] = encode(scheduled_graph(module))
-        scores, features = self.bundle.describe([*graphs.values()])
+        scores, _, features = self.bundle.describe([*graphs.values()])
         for key, score, row in zip(graphs, scores.tolist(), features, strict=True):
             self._described[key] = score / np.log(2.0), row
 

@@ -3,6 +3,7 @@
 from gnnperf.nn.tensor.bundle import FEATURES, Described, TensorBundle, load_tensor_bundle, save_tensor_bundle
 from gnnperf.nn.tensor.model import CostModel, CostModelConfig
 from gnnperf.nn.tensor.numbers import NUMBERS, StatementNumbers, statement_numbers
+from gnnperf.nn.tensor.trees import TreeJudge, program_numbers
 
 __all__ = [
     "FEATURES",
@@ -12,7 +13,9 @@ __all__ = [
     "Described",
     "StatementNumbers",
     "TensorBundle",
+    "TreeJudge",
     "load_tensor_bundle",
+    "program_numbers",
     "save_tensor_bundle",
     "statement_numbers",
 ]

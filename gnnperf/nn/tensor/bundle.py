@@ -1,4 +1,4 @@
-"""The released cost model of tensor programs: a folder with `weights.pt` and `metadata.json`."""
+"""The released cost model of tensor programs: a folder with `weights.pt`, `trees.ubj` and `metadata.json`."""
 
 from __future__ import annotations
 
@@ -18,32 +18,37 @@ from gnnperf.errors import InputError
 from gnnperf.graph import EncodedGraph, GraphBatch, ProgramGraph, collate, encode, schema_digest
 from gnnperf.nn.tensor.model import CostModel, CostModelConfig
 from gnnperf.nn.tensor.numbers import NUMBERS, StatementNumbers, statement_numbers
+from gnnperf.nn.tensor.trees import TreeJudge, program_numbers
 from gnnperf.nn.threads import one_thread
 
-VERSION = 1
-WEIGHTS, METADATA = "weights.pt", "metadata.json"
+VERSION = 2
+WEIGHTS, TREES, METADATA = "weights.pt", "trees.ubj", "metadata.json"
 PIECE = 256
 """Graphs scored at a time: what fits into caches."""
+JUDGES = ("graph", "statements", "trees")
 FEATURES = 2 * len(NUMBERS)
 """Width of what describes a graph beside its score."""
 
 
 class Described(NamedTuple):
-    """scores: f32[n], as `TensorBundle.score` gives them. features: f32[n, f], means and maxima over the
-    statements of each graph of their standardised numbers (`gnnperf.nn.tensor.numbers`)."""
+    """scores: f32[n], as `TensorBundle.score` gives them, the means of the judgements. judgements: f32[j, n],
+    in the order of `TensorBundle.judges`. features: f32[n, f], means and maxima over the statements of each
+    graph of their standardised numbers (`gnnperf.nn.tensor.numbers`)."""
 
     scores: Float32[np.ndarray, " n"]
+    judgements: Float32[np.ndarray, "j n"]
     features: Float32[np.ndarray, "n f"]
 
 
 @dataclass(frozen=True)
 class TensorBundle:
-    """models: whose scores are averaged. corpus: what they were trained on. figures: on held-out workloads,
-    of the same training without them."""
+    """models, trees: all their judges' scores are averaged. corpus: what they were trained on. figures: on
+    held-out workloads, of the same training without them."""
 
     models: Sequence[CostModel]
     corpus: Mapping[str, Any]
     figures: Mapping[str, float]
+    trees: TreeJudge | None = None
 
     def score(self, graphs: Sequence[ProgramGraph]) -> Float32[np.ndarray, " n"]:
         """Score n scheduled graphs, of one workload: the highest first is the order to try them in.
@@ -54,26 +59,37 @@ class TensorBundle:
 
     def score_encoded(self, graphs: Sequence[EncodedGraph]) -> Float32[np.ndarray, " n"]:
         """The same of graphs that are encoded already."""
-        with torch.inference_mode(), one_thread():
-            found = [self._score(*piece).numpy() for piece in self._pieces(graphs)]
-        return np.concatenate(found) if found else np.zeros(0, np.float32)
+        return self.describe(graphs, features=False).scores
 
-    def describe(self, graphs: Sequence[EncodedGraph]) -> Described:
-        """Scores, and the numbers that say which graphs are alike."""
-        scores, features = [np.zeros(0, np.float32)], [np.zeros((0, FEATURES), np.float32)]
+    def describe(self, graphs: Sequence[EncodedGraph], features: bool = True) -> Described:
+        """Scores, what each judge says, and the numbers that tell which graphs are alike; without features
+        none of these."""
+        judged = [np.zeros((len(self.judges), 0), np.float32)]
+        described = [np.zeros((0, FEATURES), np.float32)]
         with torch.inference_mode(), one_thread():
             for batch, numbers in self._pieces(graphs):
-                scores.append(self._score(batch, numbers).numpy())
-                features.append(self._pooled(numbers, len(batch.graph_features)).numpy())
-        return Described(np.concatenate(scores), np.concatenate(features))
+                judged.append(self._judge(batch, numbers))
+                if features:
+                    described.append(self._pooled(numbers, len(batch.graph_features)).numpy())
+        judgements = np.concatenate(judged, axis=1)
+        return Described(judgements.mean(0), judgements, np.concatenate(described))
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Names of the judges."""
+        return JUDGES if self.trees is not None else JUDGES[:-1]
 
     def _pieces(self, graphs: Sequence[EncodedGraph]) -> Iterator[tuple[GraphBatch, StatementNumbers]]:
         for at in range(0, len(graphs), PIECE):
             batch = collate(graphs[at : at + PIECE])
             yield batch, statement_numbers(batch, self.models[0].config.threads)
 
-    def _score(self, batch: GraphBatch, numbers: StatementNumbers) -> Tensor:
-        return torch.stack([model(batch, numbers) for model in self.models]).mean(0)
+    def _judge(self, batch: GraphBatch, numbers: StatementNumbers) -> Float32[np.ndarray, "j n"]:
+        judged = torch.stack([model.judgements(batch, numbers) for model in self.models]).mean(0).numpy()
+        if self.trees is None:
+            return judged
+        by_trees = self.trees.score(program_numbers(numbers, judged.shape[1]))
+        return np.concatenate([judged, by_trees[None]])
 
     def _pooled(self, numbers: StatementNumbers, graphs: int) -> Tensor:
         rows = self.models[0].by_statements.scale(numbers.rows)
@@ -90,6 +106,7 @@ def save_tensor_bundle(folder: Path, bundle: TensorBundle) -> None:
         "schema_digest": schema_digest(),
         "numbers": NUMBERS,
         "models": [asdict(model.config) for model in bundle.models],
+        "trees": bundle.trees is not None,
         "corpus": dict(bundle.corpus),
         "figures": dict(bundle.figures),
         "versions": {"gnnperf": gnnperf.__version__, "torch": torch.__version__},
@@ -97,6 +114,8 @@ def save_tensor_bundle(folder: Path, bundle: TensorBundle) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         torch.save([model.state_dict() for model in bundle.models], folder / WEIGHTS)
+        if bundle.trees is not None:
+            (folder / TREES).write_bytes(bundle.trees.to_bytes())
         (folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror}; choose another folder") from error
@@ -124,8 +143,9 @@ def load_tensor_bundle(folder: Path) -> TensorBundle:
             model = CostModel(CostModelConfig(**config))
             model.load_state_dict(state)
             models.append(model.eval())
-        return TensorBundle(models, metadata["corpus"], metadata["figures"])
-    except (InputError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        trees = TreeJudge.from_bytes((folder / TREES).read_bytes()) if metadata["trees"] else None
+        return TensorBundle(models, metadata["corpus"], metadata["figures"], trees)
+    except (InputError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"damaged {folder}: {reason}; restore or train it anew") from error
 

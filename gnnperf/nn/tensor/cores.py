@@ -18,7 +18,10 @@ CORE = (
     "gathers_of_thread",
 )  # fmt: skip
 CORES = ("straight", "tile")
-CORE_COLUMNS = ("lanes", "auto_vectorized", *(f"{core}_{name}" for core in CORES for name in CORE))
+CORE_COLUMNS = (
+    "lanes", "auto_vectorized", "lanes_padded", "lanes_awkward", "awkward_accumulators",
+    *(f"{core}_{name}" for core in CORES for name in CORE),
+)  # fmt: skip
 """Names of the columns of `core_columns`."""
 
 
@@ -28,8 +31,15 @@ def core_columns(
     """Lanes, and two guesses of what the compiler keeps in registers: what is unrolled and vectorized, and
     what lies inside of the innermost loop that accumulates (short loops are unrolled without being told)."""
     lanes = lanes_of(s, tiles)
-    yield np.stack([np.log2(lanes.width), lanes.automatic.astype(np.float64)], 1)
-    still = s.of_access(tiles.moves * s.target[:, None]) == 0
+    moves_target = s.of_access(tiles.moves * s.target[:, None]) > 0
+    padded = np.exp2(np.ceil(np.log2(lanes.width)))
+    element = s.of_access(s.element_bytes * s.target)
+    awkward = ~lanes.automatic & (padded > lanes.width) & (lanes.width * element > LINE_BYTES)
+    kept = np.log2(trips_kept(s.extent, moves_target, lanes.level))
+    yield np.stack(
+        [np.log2(lanes.width), lanes.automatic, np.log2(padded / lanes.width), awkward, awkward * kept], 1
+    )
+    still = ~moves_target
     still &= np.arange(s.extent.shape[1]) < s.levels[:, None]
     tile = np.where(still.any(1), still.argmax(1), 0)
     speedup = shared_work(s, inside, threads)["speedup"]

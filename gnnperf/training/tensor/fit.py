@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gnnperf.nn.tensor.model import CostModel, CostModelConfig
 from gnnperf.nn.tensor.ranking_loss import RankingLoss
+from gnnperf.nn.tensor.trees import TreeJudge, program_numbers
 from gnnperf.training.tensor.data import Pool, RankingData, padded_scores
 
 _SCALED_BY = 2000
@@ -19,9 +20,9 @@ _SCALED_BY = 2000
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How long and how fast either judge learns: steps of the optimiser, and the peak of the learning rate,
+    """How long and how fast the judges learn: steps of the optimiser, and the peak of the learning rate,
     which falls to zero along a cosine. group: schedules of a workload that are ranked against each other at a
-    time. groups: per step. model: hyperparameters."""
+    time. groups: per step. trees: boosted. model: hyperparameters of the networks."""
 
     graph_steps: int = 400
     statement_steps: int = 1500
@@ -30,19 +31,39 @@ class FitSettings:
     weight_decay: float = 2e-2
     group: int = 32
     groups: int = 8
+    trees: int = 300
     model: CostModelConfig = field(default_factory=CostModelConfig)
 
 
 DEFAULT_FIT = FitSettings()
-QUICK_FIT = FitSettings(graph_steps=20, statement_steps=100)
+QUICK_FIT = FitSettings(graph_steps=20, statement_steps=100, trees=20)
 
 
-def fit_cost_model(pools: Sequence[Pool], settings: FitSettings = DEFAULT_FIT, seed: int = 0) -> CostModel:
-    """Train a cost model on the schedules of these workloads, all of them, for a fixed number of steps."""
+def fit_judges(
+    pools: Sequence[Pool], settings: FitSettings = DEFAULT_FIT, seeds: Sequence[int] = (0,)
+) -> tuple[list[CostModel], TreeJudge]:
+    """Train all judges on the schedules of these workloads: the networks once with each seed."""
+    data = RankingData(pools, settings.model.threads)
+    return [fit_cost_model(data, settings, seed) for seed in seeds], fit_trees(data, settings, seeds[0])
+
+
+def fit_trees(data: RankingData, settings: FitSettings = DEFAULT_FIT, seed: int = 0) -> TreeJudge:
+    """Train the trees on all schedules."""
+    programs = program_numbers(data.numbers([np.arange(len(data.graphs))]), len(data.graphs))
+    truth = data.truth[:, 0].numpy()
+    return TreeJudge.fit(
+        [programs[members] for members in data.members],
+        [truth[members] for members in data.members],
+        settings.trees,
+        seed,
+    )
+
+
+def fit_cost_model(data: RankingData, settings: FitSettings = DEFAULT_FIT, seed: int = 0) -> CostModel:
+    """Train the networks on all schedules, for a fixed number of steps."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         rng = np.random.default_rng(seed)
-        data = RankingData(pools, settings.model.threads)
         model = CostModel(settings.model)
         some = rng.permutation(len(data.graphs))[:_SCALED_BY]
         model.fit_scales(data.graph_batch([some]), data.numbers([np.arange(len(data.graphs))]))

@@ -117,7 +117,7 @@ def test_nothing_to_hold_out_is_said() -> None:
 
 
 def test_the_whole_study_has_its_figures() -> None:
-    fit = FitSettings(10, 10, model=CostModelConfig(width=8, statement_width=8))
+    fit = FitSettings(10, 10, trees=5, model=CostModelConfig(width=8, statement_width=8))
     settings, pools = RankingSettings(2, fit), world()
     steps = ranking_steps([*ranking_tasks(pools, settings)], settings)
     rows = json.loads(json.dumps([step(str) for step in steps.values()]))  # as the log keeps them
@@ -128,8 +128,12 @@ def test_the_whole_study_has_its_figures() -> None:
                  "heldout_kind_xgb_top1", "mlp_top1", "random_top1", "average_peak"):  # fmt: skip
         assert 0 < result.figures[name] <= 1, name
     assert result.figures["random_pairwise"] == 0.5
-    # All, kinds and workloads of 2 held-out workloads of 2 kinds, and of 6 of 3 kinds, for each of 4 models.
-    assert len(result.rows) == 4 * (1 + 2 + 2) + 4 * (1 + 3 + 6)
+    for judge in ("graph", "statements", "trees"):
+        assert (
+            0 < result.figures[f"{judge}_top1"] <= 1 and 0 < result.figures[f"heldout_kind_{judge}_top1"] <= 1
+        )
+    # All, kinds and workloads of 2 held-out workloads of 2 kinds, and of 6 of 3 kinds, for each of 7 models.
+    assert len(result.rows) == 7 * (1 + 2 + 2) + 7 * (1 + 3 + 6)
     assert result.settings["schedules_learned_from"] == 40
     # What an interrupted run has is a table too.
     part = summarise(judged_of(rows[:1]), pools, settings, corpus)

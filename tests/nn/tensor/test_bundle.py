@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from made_up_products import product
+from made_up_products import made_up_pool, product
 
 from gnnperf.errors import InputError
+from gnnperf.graph import encode
 from gnnperf.nn.tensor import (
     CostModel,
     CostModelConfig,
@@ -19,6 +21,8 @@ from gnnperf.nn.tensor import (
     load_tensor_bundle,
     save_tensor_bundle,
 )
+from gnnperf.training.tensor.data import RankingData
+from gnnperf.training.tensor.fit import FitSettings, fit_trees
 
 GRAPHS = [product(t, 64 // t, 16, 32, order=o) for t in (1, 2, 8) for o in ("tikj", "tkij")]
 
@@ -54,6 +58,27 @@ def test_scores_do_not_depend_on_the_company(folder: Path) -> None:
     assert bundle.score([]).shape == (0,)
 
 
+def test_trees_are_a_third_judge(folder: Path) -> None:
+    data = RankingData([made_up_pool("w", 0)], threads=2)
+    trees = fit_trees(data, FitSettings(trees=5))
+    bundle = replace(load_tensor_bundle(folder), trees=trees)
+    graphs = [encode(graph) for graph in GRAPHS]
+    found = bundle.describe(graphs)
+    assert bundle.judges == ("graph", "statements", "trees") and found.judgements.shape == (3, len(graphs))
+    assert found.scores.tolist() == found.judgements.mean(0).tolist()
+    without = load_tensor_bundle(folder).describe(graphs)
+    assert without.judgements.tolist() == found.judgements[:2].tolist()
+    assert found.features.tolist() == without.features.tolist()
+    save_tensor_bundle(folder, bundle)
+    assert load_tensor_bundle(folder).score(GRAPHS).tolist() == found.scores.tolist()
+    (folder / "trees.ubj").write_bytes(b"torn")
+    with pytest.raises(InputError, match=r"damaged .*: not boosted trees"):
+        load_tensor_bundle(folder)
+    (folder / "trees.ubj").unlink()
+    with pytest.raises(InputError, match=r"damaged .*: .*No such file"):
+        load_tensor_bundle(folder)
+
+
 @pytest.mark.parametrize("field", ["version", "schema_digest", "numbers"])
 def test_what_was_made_for_other_graphs_is_refused(folder: Path, field: str) -> None:
     edit(folder, **{field: "other"})
@@ -65,7 +90,7 @@ def test_damage_and_absence_are_said(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a cost model of tensor programs"):
         load_tensor_bundle(tmp_path)
     edit(folder, models=[{"width": 16}, {"width": 16}])
-    with pytest.raises(InputError, match="damaged"):
+    with pytest.raises(InputError, match=r"damaged"):
         load_tensor_bundle(folder)
 
 

@@ -90,3 +90,14 @@ def test_a_batch_is_its_graphs() -> None:
         assert statement_numbers(collate([graph]), 2).rows[0].tolist() == pytest.approx(
             row.tolist(), abs=1e-5
         )
+
+
+def test_vectors_that_fill_no_power_of_two_of_registers_are_awkward() -> None:
+    """24 floats are one and a half registers, and a row of C stays in them for 64 steps; 14 fit into one."""
+    check(
+        numbers(product(8, 8, 64, 24)),
+        lanes_awkward=1, lanes_padded=log2(32 / 24), awkward_accumulators=6,
+    )  # fmt: skip
+    check(numbers(product(8, 8, 64, 14)), lanes_awkward=0, lanes_padded=log2(16 / 14))
+    check(numbers(product(8, 8, 64, 64)), lanes_awkward=0, lanes_padded=0, awkward_accumulators=0)
+    check(numbers(product(8, 8, 64, 24, vectorized=False)), lanes_awkward=0)

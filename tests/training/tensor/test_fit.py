@@ -8,8 +8,8 @@ from made_up_products import made_up_pool
 
 from gnnperf.graph import collate
 from gnnperf.nn.tensor import CostModelConfig, statement_numbers
-from gnnperf.training.tensor.data import Pool
-from gnnperf.training.tensor.fit import FitSettings, fit_cost_model
+from gnnperf.training.tensor.data import Pool, RankingData
+from gnnperf.training.tensor.fit import FitSettings, fit_cost_model, fit_judges
 
 SMALL = FitSettings(
     graph_steps=160, statement_steps=400, group=10, groups=4,
@@ -27,7 +27,7 @@ def best_found(pool: Pool, scores: np.ndarray) -> float:
 
 
 def test_forty_schedules_are_learned_by_heart(pools: list[Pool]) -> None:
-    model = fit_cost_model(pools, SMALL)
+    model = fit_cost_model(RankingData(pools, 2), SMALL)
     for pool in pools:
         batch = collate(pool.graphs)
         judgements = model.judgements(batch, statement_numbers(batch, 2)).detach().numpy()
@@ -37,6 +37,14 @@ def test_forty_schedules_are_learned_by_heart(pools: list[Pool]) -> None:
 
 def test_training_can_be_repeated(pools: list[Pool]) -> None:
     brief = FitSettings(graph_steps=2, statement_steps=2, model=SMALL.model)
-    first, again, other = (fit_cost_model(pools[:2], brief, seed=s).state_dict() for s in (0, 0, 1))
+    data = RankingData(pools[:2], 2)
+    first, again, other = (fit_cost_model(data, brief, seed=s).state_dict() for s in (0, 0, 1))
     assert all(first[name].equal(again[name]) for name in first)
     assert not all(first[name].equal(other[name]) for name in first)
+
+
+def test_every_seed_gives_a_model_and_all_share_the_trees(pools: list[Pool]) -> None:
+    brief = FitSettings(graph_steps=1, statement_steps=1, trees=2, model=SMALL.model)
+    models, trees = fit_judges(pools[:2], brief, seeds=(0, 1))
+    assert not models[0].by_graph.node.weight.equal(models[1].by_graph.node.weight)
+    assert trees.booster.num_boosted_rounds() == 2
