@@ -18,7 +18,7 @@ NEEDED_BY_LIGHTNING = {"jsonargparse"}
 OPENED_BY_EMITTED_CODE = {"scipy-openblas32"}
 """A shared library; importing its package would load it into this process, and start its threads."""
 
-USED_IF_INSTALLED = ("numba",)
+USED_IF_INSTALLED = ("numba", "ray")
 """Extras that the package imports from, and does without."""
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from gnnperf.cli.output import Report, Verb, progress
+
+if TYPE_CHECKING:
+    from gnnperf.tuning import CollectConfig
+    from gnnperf.tuning.collect import Spread
 
 
 @click.command(cls=Verb)
@@ -18,7 +25,14 @@ from gnnperf.cli.output import Report, Verb, progress
 )  # fmt: skip
 @click.option("--seal", is_flag=True, help="Compress the log when everything is measured.")
 @click.option("--only", metavar="FAMILY", multiple=True, help="Only entries of this family; may be repeated.")
-def collect(config: Path, output: Path | None, seal: bool, only: tuple[str, ...]) -> Report:
+@click.option(
+    "--ray", "address", metavar="ADDRESS",
+    help="Measure on all machines of the Ray cluster at ADDRESS (auto, HOST:PORT, or local for one that is "
+    "started here), one entry at a time on each; the log stays here. Needs pip install 'gnnperf[ray]'.",
+)  # fmt: skip
+def collect(
+    config: Path, output: Path | None, seal: bool, only: tuple[str, ...], address: str | None
+) -> Report:
     """Measure the nests of a corpus configuration under schedules found by search.
 
     CONFIG lists kernels, sizes and search settings (see configs/corpus/). The log is append-only: interrupt
@@ -46,8 +60,8 @@ def collect(config: Path, output: Path | None, seal: bool, only: tuple[str, ...]
         click.echo(f"left out: {text}", err=True)
 
     try:
-        with Compiler() as compiler, Runner() as runner:
-            collector = Collector(settings, log, compiler, runner, warn=warn)
+        with _cluster(address, settings, warn) as spread, Compiler() as compiler, Runner() as runner:
+            collector = Collector(settings, log, compiler, runner, warn=warn, spread=spread)
             with progress("collecting", collector.steps) as advance:
                 collector.advance = advance
                 collector.run()
@@ -61,6 +75,22 @@ def collect(config: Path, output: Path | None, seal: bool, only: tuple[str, ...]
     finally:
         log.close()
     return _report(folder, log, skipped)
+
+
+@contextmanager
+def _cluster(
+    address: str | None, settings: CollectConfig, warn: Callable[[str], None]
+) -> Iterator[Spread | None]:
+    """Where entries are measured; None: here."""
+    if address is None:
+        yield None
+        return
+    from gnnperf.tuning.on_ray import RayCluster
+
+    with RayCluster(address, settings, warn) as cluster:
+        hosts = Counter(machine.host for machine in cluster.machines)
+        click.echo(f"gnnperf: measuring on {len(cluster.machines)} machines: {', '.join(hosts)}", err=True)
+        yield cluster.spread
 
 
 def _report(folder: Path, log: object, skipped: list[str]) -> Report:

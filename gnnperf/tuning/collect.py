@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,12 +42,18 @@ GIVE_UP = 3.0
 PORTFOLIO_SHARE = 2 / 3
 """of the foreign recipes are the same for all nests; the rest suited nests like the one they are for."""
 
-Work = Callable[["Collector", Entry, UnitCase, ProgramGraph], None]
+Spread = Callable[
+    ["Collector", Sequence[Entry], str, Callable[[tuple[str, Any]], None]],
+    Generator[tuple[Entry, int], None, None],
+]
+"""Does a kind of work (see `Collector.do`) on entries somewhere, and yields each with its exit code, as
+`workers.each` does; what is sent meanwhile is received here."""
 
 
 @dataclass
 class Collector:
-    """Runs the passes. `advance(steps, doing)` reports progress, `warn(text)` what was left out."""
+    """Runs the passes. `advance(steps, doing)` reports progress, `warn(text)` what was left out; `spread`
+    says where the work is done, here if it is None."""
 
     config: CollectConfig
     log: CorpusLog
@@ -56,6 +62,7 @@ class Collector:
     advance: Callable[[int, str], None] = lambda _steps, _doing: None
     warn: Callable[[str], None] = lambda _: None
     portfolio: Sequence[Recipe] = ()
+    spread: Spread | None = None
 
     def __post_init__(self) -> None:
         self.device: DeviceSpec = probe()
@@ -68,15 +75,15 @@ class Collector:
         """All passes over all entries, in an order that visits all families early."""
         settings = self.config
         if self._portfolio_key not in self.log.done:
-            self._pass("search", Collector._first_look, lambda e: f"search {e.key}")
+            self._pass("search", lambda e: f"search {e.key}")
         self.portfolio = self._portfolio()
         shared = [r.id for r in (*DEFAULTS, *self.portfolio)]
-        self._pass("cross", Collector._cross, lambda e: _key("cross", e, settings.foreign_per_nest, shared))
+        self._pass("cross", lambda e: _key("cross", e, settings.foreign_per_nest, shared))
         budget = (settings.recipes_per_nest, settings.patience, settings.budget_s_per_nest)
-        self._pass("converge", Collector._converge, lambda e: _key("converge", e, *budget))
+        self._pass("converge", lambda e: _key("converge", e, *budget))
 
-    def _pass(self, name: str, work: Work, key: Callable[[Entry], str]) -> None:
-        """`work` on the entries whose `key` is not done."""
+    def _pass(self, name: str, key: Callable[[Entry], str]) -> None:
+        """The work of that name on the entries whose `key` is not done."""
         entries = _spread(self.config.entries)
         todo = [entry for entry in entries if key(entry) not in self.log.done]
         self.advance(len(entries) - len(todo), name)
@@ -88,7 +95,11 @@ class Collector:
             else:
                 self.log.add(what, content)
 
-        with closing(each(todo, lambda entry, send: self._task(entry, work, send), receive)) as ended:
+        if self.spread is not None:
+            tasks = self.spread(self, todo, name, receive)
+        else:
+            tasks = each(todo, lambda entry, send: self._task(entry, name, send), receive)
+        with closing(tasks) as ended:
             for entry, code in ended:
                 if code == 0:
                     self.log.mark_done(key(entry))
@@ -96,21 +107,24 @@ class Collector:
                     self.warn(f"{entry}: its process ended with {code}")
                 self.advance(1, f"{name} {entry}")
 
-    def _task(self, entry: Entry, work: Work, send: Send) -> None:
-        """In a process of its own. What fails is not done: it may be the machine, so the next start tries
-        again."""
+    def _task(self, entry: Entry, name: str, send: Send) -> None:
+        """In a process of its own."""
         folder = self.compiler.folder / hashlib.sha256(entry.key.encode()).hexdigest()[:16]
         with Compiler(folder) as compiler, Runner(self.runner.threads) as runner:
-            here = replace(
-                self, log=self.log.relayed(send), compiler=compiler, runner=runner,
-                warn=lambda text: send(("warning", text)),
-            )  # fmt: skip
-            try:
-                for case, graph in here._cases(entry):
-                    work(here, entry, case, graph)
-            except Exception as error:  # one entry must not end hours of measuring; DaCe raises anything
-                here.warn(f"{entry}: {type(error).__name__}: {error}")
-                raise SystemExit(1) from None
+            log = CorpusLog.elsewhere(self.log.known, send)
+            replace(self, log=log, compiler=compiler, runner=runner).do(entry, name, send)
+
+    def do(self, entry: Entry, name: str, send: Send) -> None:
+        """The work of a pass ("search", "cross", "converge") on an entry, in this process. What fails is not
+        done: it may be the machine, so the next start tries again. Raises SystemExit then."""
+        self.warn = lambda text: send(("warning", text))
+        work = {"search": self._first_look, "cross": self._cross, "converge": self._converge}[name]
+        try:
+            for case, graph in self._cases(entry):
+                work(entry, case, graph)
+        except Exception as error:  # one entry must not end hours of measuring; DaCe raises anything
+            self.warn(f"{entry}: {type(error).__name__}: {error}")
+            raise SystemExit(1) from None
 
     def _cases(self, entry: Entry) -> Iterator[tuple[UnitCase, ProgramGraph]]:
         kernel = load_kernel(*self._sources(entry), self.config.seed)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from gnnperf.tuning.append_log import AppendLog
+
+Known: TypeAlias = tuple[
+    dict[str, dict[str, Any]], dict[str, dict[str, dict[str, Any]]], dict[str, dict[str, Any]]
+]
+"""`nests`, `measurements` and `done` of a log."""
 
 
 class CorpusLog(AppendLog):
@@ -45,12 +49,19 @@ class CorpusLog(AppendLog):
         """Say that work is finished, and how it ended."""
         self.add("done", {"key": key, **details})
 
-    def relayed(self, send: Callable[[tuple[str, Mapping[str, Any]]], None]) -> CorpusLog:
-        """A copy for a process that does not hold the files: what is added to it is sent, as the arguments
-        of `add`, to the one that does."""
-        log = copy.copy(self)
-        log.nests, log.done = dict(self.nests), dict(self.done)
-        log.measurements = {digest: dict(of_nest) for digest, of_nest in self.measurements.items()}
+    @property
+    def known(self) -> Known:
+        """A copy of what is in it."""
+        measurements = {digest: dict(of_nest) for digest, of_nest in self.measurements.items()}
+        return dict(self.nests), measurements, dict(self.done)
+
+    @classmethod
+    def elsewhere(cls, known: Known, send: Callable[[tuple[str, Mapping[str, Any]]], None]) -> CorpusLog:
+        """For a process that does not hold the files: what is added to it is sent, as the arguments of `add`,
+        to the one that does. known: of the log there."""
+        log = cls.__new__(cls)
+        log.nests, log.measurements, log.done = known
+        log._files = {}
 
         def relay(name: str, *lines: Mapping[str, Any]) -> None:
             for line in lines:

@@ -142,7 +142,7 @@ def test_kill_9_of_the_writer_loses_nothing_that_it_reported(tmp_path: Path) -> 
 def test_what_a_fork_adds_is_sent_to_who_holds_the_files(tmp_path: Path) -> None:
     log = CorpusLog(tmp_path)
     sent: list[tuple[str, Mapping[str, Any]]] = []
-    fill(log.relayed(sent.append), 0)
+    fill(CorpusLog.elsewhere(log.known, sent.append), 0)
     assert not (tmp_path / "measurements.jsonl").read_bytes()
     assert [name for name, _ in sent] == ["nests", "measurements", "measurements", "measurements", "done"]
     for name, line in sent:
