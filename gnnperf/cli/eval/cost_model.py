@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from gnnperf.evaluation import BenchmarkResult
 
 
-@click.command("cost-model", cls=Verb)
+@click.command("cost-model", cls=Verb, page=True)
 @click.option(
     "--config", "-c", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
     default=lambda: shipped("configs/corpus/tensor.yaml"), show_default="configs/corpus/tensor.yaml",
@@ -98,4 +97,4 @@ def _report(result: BenchmarkResult) -> Report:
         }
         for row in result.rows
     ]
-    return replace(benchmark_report(result), view=benchmark_report(replace(result, rows=shown)).view)
+    return benchmark_report(result, shown)
