@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gnnperf.report.axis import LogAxis
 
-WIDTH, HEIGHT = 230.0, 22.0
+WIDTH, HEIGHT = 200.0, 22.0
 MARGIN = 14.0
 """Pixels: of a cell, and beside the axis, where labels of its ends have room."""
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+from report.made_up import CPU, graph, nest, retrieval
 
 from gnnperf.cli.eval import BENCHMARKS
 from gnnperf.cli.eval import eval as evaluate
 from gnnperf.cli.main import gnnperf, run
 from gnnperf.cli.output import Report, Verb
-from gnnperf.errors import GnnperfError, InputError
+from gnnperf.cli.pages import page_of_retrieval
+from gnnperf.devices import DeviceSpec
+from gnnperf.errors import GnnperfError, InputError, MeasureError
 
 WITH_PAGES = ("retrieve", "predict", "explore")
 
@@ -125,3 +129,19 @@ def test_a_table_has_no_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     arguments = ["--table", str(table), "-o", str(tmp_path / "out.parquet"), "--report", str(page)]
     assert run(["predict", *arguments]) == 2
     assert "of a --table, read the --output" in capfd.readouterr().err
+
+
+def test_a_machine_that_cannot_be_probed_has_no_rooflines(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> DeviceSpec:
+        raise MeasureError("no compiler")
+
+    found, graphs = retrieval(nest("gemm")), {graph("gemm").digest: graph("gemm")}
+    monkeypatch.setattr("gnnperf.devices.probe", lambda: CPU)
+    assert 'class="roofline"' in page_of_retrieval(found, graphs)
+    monkeypatch.setattr("gnnperf.devices.describe_host", lambda: replace(CPU, bandwidth_gbps=None))
+    monkeypatch.setattr("gnnperf.devices.probe", fail)
+    html = page_of_retrieval(found, graphs)
+    assert 'class="roofline"' not in html and 'class="nest"' in html
+    assert "no rooflines: no compiler" in capfd.readouterr().err
