@@ -94,38 +94,35 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
     return value
 
 
-baseline_option = click.option(
-    "--baseline", type=click.Choice(["auto", "simplify"]), default="auto", show_default=True,
-    help="What to beat: DaCe's auto_optimize, or the plain program. Of a TVM kernel it is what TVM's default "
-    "pipeline makes of it.",
-)  # fmt: skip
-
-budget_option = click.option(
-    "--budget", metavar="SECONDS", type=float, callback=_seconds,
-    help="Wall time for measuring candidates; what is left then is not tried.",
-)  # fmt: skip
-
-output_option = click.option(
-    "--output", "-o", type=click.Path(path_type=Path), metavar="DIR",
-    help="Write the tuned SDFG (or TVMScript and traces), a compiled library, a script that runs it, and the "
-    "report.",
-)  # fmt: skip
-
-beside_option = click.option(
-    "--beside", type=click.Choice(["torch"]),
-    help="Time this library's implementation in turn with the result, on as many threads, where it has one. "
-    "For TVM kernels.",
-)  # fmt: skip
-
-
-def store_options(command: F) -> F:
-    """`--store`, `--no-store`, as `store_location: str | None`, `no_store: bool`."""
+def measuring_options(command: F) -> F:
+    """`--baseline`, `--budget`, `--output`, `--store`, `--no-store`, `--beside`, as `baseline: str`,
+    `budget: float | None`, `output: Path | None`, `store_location: str | None`, `no_store: bool`,
+    `beside: str | None`."""
     for option in (
+        click.option(
+            "--beside", type=click.Choice(["torch"]),
+            help="Time this library's implementation in turn with the result, on as many threads, where it "
+            "has one. For TVM kernels.",
+        ),
         click.option("--no-store", is_flag=True, help="Use the released store only and remember nothing."),
         click.option(
             "--store", "store_location", metavar="DIR|URI",
             help="Your schedule store: searched beside the released one, and what is measured is added to it."
             "  [default: $GNNPERF_STORE, else in the user's data folder]",
+        ),
+        click.option(
+            "--output", "-o", type=click.Path(path_type=Path), metavar="DIR",
+            help="Write the tuned SDFG (or TVMScript and traces), a compiled library, a script that runs it, "
+            "and the report.",
+        ),
+        click.option(
+            "--budget", metavar="SECONDS", type=float, callback=_seconds,
+            help="Wall time for measuring candidates; what is left then is not tried.",
+        ),
+        click.option(
+            "--baseline", type=click.Choice(["auto", "simplify"]), default="auto", show_default=True,
+            help="What to beat: DaCe's auto_optimize, or the plain program. Of a TVM kernel it is what TVM's "
+            "default pipeline makes of it.",
         ),
     ):  # fmt: skip
         command = option(command)

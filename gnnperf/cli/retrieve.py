@@ -10,16 +10,12 @@ from typing import Any
 import click
 
 from gnnperf.cli.options import (
-    baseline_option,
-    beside_option,
-    budget_option,
     checkpoint_option,
     is_default,
     kernel_options,
-    output_option,
+    measuring_options,
     own_store,
     refuse,
-    store_options,
 )
 from gnnperf.cli.output import Report, Verb
 from gnnperf.cli.pages import page_of_retrieval
@@ -34,13 +30,9 @@ from gnnperf.shipped import shipped_tensor_bundle
 @click.option(
     "-k", default=5, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per nest."
 )
-@baseline_option
-@budget_option
 @click.option("--model-only", is_flag=True, help="Rank schedules and measure nothing.")
 @click.option("--explain", is_flag=True, help="Show the neighbours, and what was tried and refused, and why.")
-@output_option
-@store_options
-@beside_option
+@measuring_options
 @click.option(
     "--gpu", metavar="NAME|YAML",
     help="KERNEL is a tunable GPU kernel, by name or a YAML file that describes it: propose K configurations "

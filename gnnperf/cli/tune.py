@@ -10,16 +10,12 @@ from typing import Any
 import click
 
 from gnnperf.cli.options import (
-    baseline_option,
-    beside_option,
-    budget_option,
     checkpoint_option,
     is_default,
     kernel_options,
-    output_option,
+    measuring_options,
     own_store,
     refuse,
-    store_options,
 )
 from gnnperf.cli.output import Report, Verb
 from gnnperf.cli.pages import page_of_retrieval
@@ -35,11 +31,7 @@ from gnnperf.shipped import shipped_tensor_bundle
     "--trials", default=64, show_default=True, type=click.IntRange(1, 100_000),
     help="Schedules measured per nest, or task, those among them that your store knows from before.",
 )  # fmt: skip
-@baseline_option
-@budget_option
-@output_option
-@store_options
-@beside_option
+@measuring_options
 @click.pass_context
 def tune(
     ctx: click.Context, kernel: str, symbols: dict[str, float], inputs: str | None, seed: int,
