@@ -98,7 +98,8 @@ def test_mistakes_are_one_line(
 
 def test_the_benchmark(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     arguments = ["eval", "gpu-schedules", "--quick", "--seeds", "1", "--data", str(world), "--json"]
-    assert run([*arguments, "-o", str(tmp_path / "out")]) == 0
+    page = tmp_path / "page.html"
+    assert run([*arguments, "-o", str(tmp_path / "out"), "--report", str(page)]) == 0
     document = json.loads(capfd.readouterr().out)
     assert document["benchmark"] == "gpu-schedules"
     assert 0 < document["figures"]["heldout_gpu_top5"] <= 1
@@ -106,6 +107,8 @@ def test_the_benchmark(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture
     assert files == {"gpu-schedules.json"} | {
         f"gpu-schedules{r}{s}" for r in ("", "-runtime", "-distance") for s in (".png", ".svg")
     }
+    html = page.read_text(encoding="utf-8")
+    assert html.count('class="plot"') == 3 and "heldout gpu top5" in html
 
 
 def test_the_released_networks_serve_without_measurements(
