@@ -19,6 +19,8 @@ from gnnperf.errors import MeasureError
 
 CUDA, CPU = "cuda", "cpu"
 LIBRARIES = {CPU: ("libtvm_runtime.so",), CUDA: ("libtvm_runtime.so", "libtvm_runtime_cuda.so")}
+CUDART = "libcudart.so.13"
+"""What the runtime for CUDA is linked to: from the pack, or, where that has none, this machine's."""
 CUBINS = "cubins"
 NVCC_OPTIONS = (
     "-O3", "-w", "--use_fast_math", "--expt-relaxed-constexpr", "--expt-extended-lambda",
@@ -83,8 +85,9 @@ class Runtime:
                 "no tvm_ffi here: install apache-tvm-ffi in the version of pack.json"
             ) from None
         self._ffi = tvm_ffi
+        given = (CUDART,) if device == CUDA and (folder / CUDART).is_file() else ()
         try:
-            for name in LIBRARIES[device]:
+            for name in (*given, *LIBRARIES[device]):
                 ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL)
         except OSError as error:
             raise MeasureError(f"cannot load TVM's runtime: {error}") from None

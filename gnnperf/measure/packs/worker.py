@@ -12,7 +12,10 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gnnperf.measure.packs.runtime import Loaded
 
 BASELINE = -1
 """Number of the baseline among a workload's schedules."""
@@ -42,6 +45,7 @@ class Worker:
         self.problem = PackedProblem.solve(job["workload"], self.pack, host, Path(job["kept"]))
         self.runtime = Runtime(folder, job["device"], self.pack, job["arch"])
         self.best_s = float(job["best_s"])
+        self._last: tuple[str, Loaded] | None = None
         self._arguments = [self.runtime.tensor(array) for array in self.problem.inputs]
 
     def run(self) -> None:
@@ -59,7 +63,7 @@ class Worker:
         reference = self.problem.reference
         try:
             library, name = self._place(number)
-            loaded = self.runtime.load(self.pack / library)
+            loaded = self._library(library)
             output = self.runtime.empty(reference.shape, reference.dtype)
             arguments = [*self._arguments, output]
             loaded.function(name)(*arguments)
@@ -79,6 +83,12 @@ class Worker:
             return {"status": "run_error", "detail": last_line(error)}
         self.best_s = min(self.best_s, *samples)
         return {"status": "ok", "samples_s": samples}
+
+    def _library(self, name: str) -> Loaded:
+        """The library, which holds the schedules after this one too."""
+        if self._last is None or self._last[0] != name:
+            self._last = name, self.runtime.load(self.pack / name)
+        return self._last[1]
 
     def _place(self, number: int) -> tuple[str, str]:
         if number == BASELINE:

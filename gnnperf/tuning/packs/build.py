@@ -33,7 +33,12 @@ def build_library(
     is installed. In a process of its own: raises BuildError where TVM or nvcc fails, crashes, or takes too
     long.
     """
-    _apart(lambda: _build(functions, target, pack, name, _APART if tensor_cores else {}), BUILD_S)
+    partial = (pack / name).with_suffix(".partial.so")
+    try:
+        _apart(lambda: _build(functions, target, pack, partial, _APART if tensor_cores else {}), BUILD_S)
+        partial.rename(pack / name)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def has_nvcc() -> bool:
@@ -42,7 +47,7 @@ def has_nvcc() -> bool:
 
 
 def _build(
-    functions: Mapping[str, Any], target: Any, pack: Path, name: str, config: Mapping[str, Any]
+    functions: Mapping[str, Any], target: Any, pack: Path, path: Path, config: Mapping[str, Any]
 ) -> None:
     import tvm
 
@@ -50,15 +55,12 @@ def _build(
     with tvm.transform.PassContext(config=dict(config)):
         built = tvm.tirx.build(module, target)
     library = getattr(built, "mod", built)
-    path = pack / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial.so")
-    library.export_library(str(partial))
+    library.export_library(str(path))
     signal.alarm(0)  # nvcc has a limit of its own
     for imported in library.imports:
         if imported.kind == "cuda" and has_nvcc():
             compile_cubin(imported.inspect_source(), str(target.attrs["arch"]), pack / CUBINS)
-    partial.rename(path)
 
 
 def _apart(work: Callable[[], None], limit_s: float) -> None:

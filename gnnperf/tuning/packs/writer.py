@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 import zlib
@@ -18,6 +19,7 @@ from gnnperf.frontends.tvm.traces import plain
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure.packs import LineLog
 from gnnperf.measure.packs.pack import FILES, FORMAT, HEADER, read_header
+from gnnperf.measure.packs.runtime import CUDA, CUDART, LIBRARIES
 from gnnperf.tuning.packs.build import HOST, build_library, has_nvcc
 from gnnperf.tuning.packs.config import PackConfig
 from gnnperf.tuning.tensor.cuda_spaces import ATTEMPTS, TENSOR_CORES, cuda_spaces
@@ -184,14 +186,15 @@ def default_schedule(module: Any, target: Any) -> Any:
 
 
 def copy_runtime(folder: Path) -> None:
-    """TVM's runtime, without its compiler: a few megabytes."""
+    """TVM's runtime, without its compiler, and CUDA's if the toolkit is here: a few megabytes."""
     import tvm
-
-    from gnnperf.measure.packs.runtime import CUDA, LIBRARIES
 
     folder.mkdir(parents=True, exist_ok=True)
     for name in LIBRARIES[CUDA]:
         shutil.copy(Path(tvm.__file__).parent / "lib" / name, folder / name)
+    cudart = Path(os.environ.get("CUDA_PATH", "/usr/local/cuda")) / "lib64" / CUDART
+    if cudart.is_file():
+        shutil.copy(cudart, folder / CUDART)
 
 
 def copy_program(folder: Path) -> None:

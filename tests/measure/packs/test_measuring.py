@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gnnperf.devices import FoundGpu, load_device
+from gnnperf.devices import FoundGpu, find_gpus, load_device
 from gnnperf.errors import CorpusError, InputError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.workloads import Workload
@@ -19,6 +22,7 @@ from gnnperf.measure.packs.pack import FORMAT
 from gnnperf.training.tensor.corpus import load_tensor_corpus
 from gnnperf.tuning.packs.build import HOST, build_library
 from gnnperf.tuning.packs.writer import copy_runtime
+from gnnperf.tuning.tensor import TensorLog
 from gnnperf.tuning.tensor.problem import reduction_length
 
 tvm = import_tvm()
@@ -106,6 +110,14 @@ def test_the_log_is_a_corpus_of_schedules(log: Path) -> None:
     assert [s.runtime_s is not None for s in workload.schedules].count(True) == 2
 
 
+def test_the_log_is_sealed_like_that_of_a_cpu(log: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    shutil.copytree(log, folder)
+    TensorLog(folder).seal()
+    assert sorted(path.suffix for path in folder.iterdir()) == [".zst"] * 3
+    assert load_tensor_corpus(folder).digest == load_tensor_corpus(log).digest
+
+
 def test_what_was_measured_is_not_measured_again(log: Path, pack: Path, tmp_path: Path) -> None:
     lines = (log / "schedules.jsonl").read_text().splitlines(keepends=True)
     tmp_path.joinpath("schedules.jsonl").write_text("".join(lines[:-1]) + '{"workload": "tor')
@@ -157,6 +169,17 @@ def test_what_is_no_pack_is_said(tmp_path: Path) -> None:
     (tmp_path / "workloads.jsonl").write_text('{"kind": "matmul"}\n')
     with pytest.raises(InputError, match="a line without 'workload'"):
         Pack.read(tmp_path)
+
+
+@pytest.mark.skipif(bool(find_gpus()[0]), reason="there is a GPU here")
+def test_without_a_gpu_there_is_one_line(pack: Path, tmp_path: Path) -> None:
+    script = Path(__file__).parents[3] / "scripts" / "measure_cuda.py"
+    command = [sys.executable, str(script), "measure", str(pack), "-o", str(tmp_path / "log")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=script.parents[1])
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("measure_cuda.py: expected an NVIDIA GPU, got none: ")
+    assert not (tmp_path / "log").exists()
 
 
 def test_one_process_writes_a_log(tmp_path: Path) -> None:
