@@ -54,12 +54,13 @@ class TiledBand:
             raise NotApplicable("loops that must run in order")
         loops = {name: lp for name, lp in zip(self.iterators, self.own, strict=True) if name is not None}
         parts = self._split(loops)
-        around = self._reorder(parts)
+        self._reorder(parts)
+        parts = self._parallel(parts)
+        around = self._outside(parts, plan.reduction_from or 0)
         self._pack(parts)
         if plan.reduction_from is not None:
             self._accumulate(parts, around)
         self._points(parts)
-        around -= self._parallel(parts)
         if plan.reduction_from is not None:
             self._initialise(around)
         return around
@@ -98,7 +99,7 @@ class TiledBand:
             point.role != "p" or self.plan.tokens[-1] != point
         ):
             return 1
-        return lanes_of(self._extent(loop), self.plan.lanes, max(1, self.plan.recipe.register_p))
+        return lanes_of(self._extent(loop), self.plan.lanes)
 
     # ------------------------------------------------------------------ operands and results
 
@@ -108,12 +109,13 @@ class TiledBand:
         for load in packed_operands(self.plan):
             position = pack_position(self.plan, load)
             names = [str(r.source.name) for r in schedule.get(self.block).reads]
-            if position <= (self.plan.parallel_at or 0) or load.buffer not in names:
+            at = parts[order[position - 1]] if position > (self.plan.parallel_at or 0) else []
+            if not at or load.buffer not in names:
                 self.dropped.add("pack")
                 continue
             copy = schedule.cache_read(self.block, names.index(load.buffer), "global")
-            schedule.compute_at(copy, parts[order[position - 1]][-1])
-            self._finish(copy, self.depth + sum(len(parts[t]) for t in order[:position]))
+            schedule.compute_at(copy, at[-1])
+            self._finish(copy, self._outside(parts, position))
 
     def _accumulate(self, parts: Parts, around: int) -> None:
         """Partial results in registers where all of the reduction runs there. Where it does not, they are in
@@ -138,7 +140,7 @@ class TiledBand:
         """Register tiles written out, lanes as vectors."""
         tiled = {t.iterator for t in parts if t.level == 1}
         for token, loops in parts.items():
-            if token.level != 0:
+            if token.level != 0 or not loops:
                 continue
             if len(loops) > 1:
                 self.schedule.vectorize(loops[-1])
@@ -155,7 +157,7 @@ class TiledBand:
         if not loops or self.plan.vector is None:
             return
         size = self._extent(loops[-1])
-        lanes = lanes_of(size, self.plan.lanes, -(-size // self.plan.lanes))
+        lanes = lanes_of(size, self.plan.lanes)
         if size > lanes:
             loops[-1:] = self._pieces(loops[-1], [lanes])
         if lanes > 1:
@@ -167,33 +169,39 @@ class TiledBand:
                 break
             self.schedule.unroll(loop)
 
-    def _parallel(self, parts: Parts) -> int:
-        """Threads over the plan's loop, and over as many inside of it as the recipe collapses; by how many
-        loops there are fewer."""
-        order = list(parts)
-        start = self.plan.parallel_at
+    def _parallel(self, parts: Parts) -> Parts:
+        """Threads over the plan's loop, and over as many inside of it as the recipe collapses: those become
+        one loop, which is the last of them."""
+        start, order = self.plan.parallel_at, list(parts)
         if start is None:
-            return 0
-        run = [parts[order[start]][0]]
-        for other in order[start + 1 : start + max(1, self.plan.recipe.collapse)]:
-            if other.is_reduction or other.level == 0:
+            return parts
+        run = order[start : start + 1]
+        for token in order[start + 1 : start + max(1, self.plan.recipe.collapse)]:
+            if token.is_reduction or token.level == 0 or len(parts[run[-1]]) > 1:
                 break
-            run.append(parts[other][0])
-        self.schedule.parallel(self.schedule.fuse(*run) if len(run) > 1 else run[0])
-        return len(run) - 1
+            run.append(token)
+        if len(run) == 1:
+            self.schedule.parallel(parts[run[0]][0])
+            return parts
+        fused = self.schedule.fuse(*(parts[token][0] for token in run))
+        self.schedule.parallel(fused)
+        return {**parts, **{token: [] for token in run[:-1]}, run[-1]: [fused]}
 
     # ------------------------------------------------------------------ loops
 
-    def _reorder(self, parts: Parts) -> int:
-        """The loops in the plan's order; how many are outside of the reduction. Loops of one iteration are
-        its first, as some of them may belong to it."""
+    def _reorder(self, parts: Parts) -> None:
+        """The loops in the plan's order. Loops of one iteration come first in the reduction, as some of them
+        may belong to it."""
         start = self.plan.reduction_from or 0
         units = [lp for lp, name in zip(self.own, self.iterators, strict=True) if name is None]
         outer = [lp for t in list(parts)[:start] for lp in parts[t]]
         order = [*outer, *units, *(lp for t in list(parts)[start:] for lp in parts[t])]
         if len(order) > 1:
             self.schedule.reorder(*order)
-        return self.depth + len(outer)
+
+    def _outside(self, parts: Parts, position: int) -> int:
+        """Loops around the block ahead of a token; those of one iteration are not among them."""
+        return self.depth + sum(len(parts[t]) for t in list(parts)[:position])
 
     def _extent(self, loop: Any) -> int:
         return int(self.schedule.get(loop).extent)
@@ -212,17 +220,13 @@ def tiles(extent: int, wanted: Sequence[int]) -> Factors:
     return best if distance(best, old) <= FAR else with_remainder(extent, old) or best
 
 
-def lanes_of(extent: int, lanes: int, vectors: int) -> int:
-    """Iterations that run at once along a loop: all lanes where they divide it, else the divisor nearest to
-    so many whole vectors, which LLVM cuts up; where there is none, vectors with a part left over."""
+def lanes_of(extent: int, lanes: int) -> int:
+    """Iterations that run at once along a loop: all lanes where they divide it, else the most that do and
+    fill half of the lanes, else a few vectors as one; where nothing divides it, some are left over."""
     if extent % lanes == 0:
         return lanes
-    near = [d for d in range(max(2, lanes // 2), WIDEST * lanes + 1) if extent % d == 0]
-
-    def distance_to(width: int) -> float:
-        return abs(math.log2(width / (vectors * lanes))) + (width % (lanes // 2) > 0)
-
-    return min(near, key=distance_to, default=min(extent, lanes))
+    widths = [*range(lanes - 1, max(1, lanes // 2 - 1), -1), *range(lanes + 1, WIDEST * lanes + 1)]
+    return next((d for d in widths if extent % d == 0), min(extent, lanes))
 
 
 def whole_lanes(extent: int | None, lanes: int) -> int:

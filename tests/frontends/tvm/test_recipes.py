@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache
-from random import Random
 from typing import Any
 
 import pytest
@@ -15,7 +15,9 @@ from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm import TvmTask, scheduled_nest, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.nests.analysis import extent
-from gnnperf.schedules import Recipe, random_recipe
+from gnnperf.schedules import Recipe
+from gnnperf.shipped import shipped_bundle
+from gnnperf.store import Store
 from gnnperf.tuning.tensor import build_kernel
 from gnnperf.tuning.tensor.problem import Problem
 
@@ -43,6 +45,7 @@ RECIPES = [
     Recipe(order="row", register_p=2, register_r=2, fuse=4),
     Recipe(order="stream", collapse=2, vector="none", accumulate=False),
     Recipe(order="rowtile", register_p=4, unroll=4, combine="inline"),
+    Recipe(order="column", tile_q=16, register_q=2, tile_r=24, pack="qp", collapse=2),
 ]
 
 
@@ -81,10 +84,21 @@ def test_results_are_right_where_tiles_leave_something_over(name: str, recipe: R
     assert fault(name, recipe) is None
 
 
-@settings(max_examples=8)
-@given(st.integers(0, 10**6))
-def test_any_recipe_is_right_or_refused(seed: int) -> None:
-    recipe = random_recipe(solved("matmul_odd")[0].nest, Random(seed))
+@cache
+def stored_recipes() -> list[Recipe]:
+    """Of products, in the released store."""
+    store = Store.open(shipped_bundle() / "store")
+    entries = (entry for entry in store.entries("none") if entry.nest.family == "gemm")
+    return [
+        Recipe.from_dict(json.loads(text))
+        for text in sorted({r.schedule for entry in entries for r in entry.records})
+    ]
+
+
+@settings(max_examples=10)
+@given(st.data())
+def test_any_recipe_of_the_store_is_right_or_refused(data: st.DataObject) -> None:
+    recipe = data.draw(st.sampled_from(stored_recipes()))
     try:
         wrong = fault("matmul_odd", recipe)
     except NotApplicable as refusal:
