@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gnnperf.errors import GnnperfError, NotApplicable
-from gnnperf.frontends.tvm import TraceDocument, TvmTask
-from gnnperf.frontends.tvm.recipes import apply_recipe
-from gnnperf.frontends.tvm.trace_recipes import recipe_of_trace
+from gnnperf.frontends.tvm import TraceDocument, TvmTask, apply_recipe, recipe_of_trace
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.retrieval.tensor.candidates import best_traces
 from gnnperf.schedules import Recipe

@@ -1,20 +1,25 @@
-"""TVM tensor programs: tasks with their nests, scheduled program graphs, traces and their transfer."""
+"""TVM tensor programs: tasks with their nests, scheduled graphs, traces and their transfer, recipes."""
 
 from gnnperf.frontends.tvm.load import is_tvm_kernel, load_tasks, tasks_of
+from gnnperf.frontends.tvm.recipes import Expressed, apply_recipe
 from gnnperf.frontends.tvm.roles import Roles, roles_of
 from gnnperf.frontends.tvm.scheduled import scheduled_graph, scheduled_nest
 from gnnperf.frontends.tvm.tasks import TvmTask
+from gnnperf.frontends.tvm.trace_recipes import recipe_of_trace
 from gnnperf.frontends.tvm.traces import TraceDocument, document_of_json, replay, trace_document
 from gnnperf.frontends.tvm.transfer import Proposal, transfer
 
 __all__ = [
+    "Expressed",
     "Proposal",
     "Roles",
     "TraceDocument",
     "TvmTask",
+    "apply_recipe",
     "document_of_json",
     "is_tvm_kernel",
     "load_tasks",
+    "recipe_of_trace",
     "replay",
     "roles_of",
     "scheduled_graph",

@@ -229,11 +229,9 @@ def lanes_of(extent: int, lanes: int) -> int:
     return next((d for d in widths if extent % d == 0), min(extent, lanes))
 
 
-def whole_lanes(extent: int | None, lanes: int) -> int:
+def whole_lanes(extent: int, lanes: int) -> int:
     """The widest vectors that leave nothing over, a power of two where that is no fewer than `FEWEST`; 0
     where they would be fewer."""
-    if extent is None:
-        return 0
     even = math.gcd(extent, lanes)
     widths = range(min(lanes, extent), FEWEST - 1, -1)
     return even if even >= FEWEST else next((d for d in widths if extent % d == 0), 0)

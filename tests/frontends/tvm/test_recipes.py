@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnnperf.errors import NotApplicable
-from gnnperf.frontends.tvm import TvmTask, scheduled_nest, tasks_of
+from gnnperf.frontends.tvm import TvmTask, apply_recipe, scheduled_nest, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.nests.analysis import extent
 from gnnperf.schedules import Recipe
@@ -24,7 +24,6 @@ from gnnperf.tuning.tensor.problem import Problem
 tvm = import_tvm()
 from frontends.tvm import functions  # noqa: E402
 
-from gnnperf.frontends.tvm.recipes import apply_recipe  # noqa: E402
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads  # noqa: E402
 
 KERNELS: dict[str, Callable[[], Any]] = {

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from gnnperf.errors import NotApplicable
-from gnnperf.frontends.tvm import TraceDocument, TvmTask, replay, scheduled_nest, tasks_of, trace_document
+from gnnperf.frontends.tvm import (
+    TraceDocument,
+    TvmTask,
+    apply_recipe,
+    recipe_of_trace,
+    replay,
+    scheduled_nest,
+    tasks_of,
+    trace_document,
+)
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.nests.analysis import extent
 from gnnperf.schedules import Recipe
@@ -16,10 +25,8 @@ from gnnperf.schedules import Recipe
 tvm = import_tvm()
 from frontends.tvm import functions  # noqa: E402
 
-from gnnperf.frontends.tvm.recipes import apply_recipe  # noqa: E402
 from gnnperf.frontends.tvm.sketches import anchor_tiles, sketch_of  # noqa: E402
 from gnnperf.frontends.tvm.target import host_target  # noqa: E402
-from gnnperf.frontends.tvm.trace_recipes import recipe_of_trace  # noqa: E402
 from gnnperf.retrieval.tensor.contexts import context_of  # noqa: E402
 
 
