@@ -229,6 +229,15 @@ def extents_of(schedule: Schedule) -> set[Any]:
     return {n["extent"] for n in scheduled_graph(schedule.mod).nodes if n.kind == "loop"}
 
 
+def test_a_factored_reduction_gets_no_partial_tile() -> None:
+    """TVM would leave the lanes that such a tile misses without an initial value: wrong sums."""
+    designs = (document(context(functions.softmax(64, 1024)), design) for design in range(8))
+    one = next(d for d in designs if any(kind == "RFactor" for kind, *_ in d.instructions))
+    found = transfer(one, context(functions.softmax(15, 700)), 6)
+    assert "remainder" not in {p.policy for p in found}
+    assert all(verified(p.schedule, REFERENCES["softmax"]) for p in found)
+
+
 def test_rows_of_other_lengths_are_right() -> None:
     one = document(context(functions.softmax()))
     found = transfer(one, context(functions.softmax(21, 50)), 2)
