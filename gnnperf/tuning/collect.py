@@ -115,16 +115,21 @@ class Collector:
             replace(self, log=log, compiler=compiler, runner=runner).do(entry, name, send)
 
     def do(self, entry: Entry, name: str, send: Send) -> None:
-        """The work of a pass ("search", "cross", "converge") on an entry, in this process. What fails is not
-        done: it may be the machine, so the next start tries again. Raises SystemExit then."""
+        """The work of that name (see `works`) on an entry, in this process. What fails is not done: it may be
+        the machine, so the next start tries again. Raises SystemExit then."""
         self.warn = lambda text: send(("warning", text))
-        work = {"search": self._first_look, "cross": self._cross, "converge": self._converge}[name]
+        work = self.works[name]
         try:
             for case, graph in self._cases(entry):
                 work(entry, case, graph)
         except Exception as error:  # one entry must not end hours of measuring; DaCe raises anything
             self.warn(f"{entry}: {type(error).__name__}: {error}")
             raise SystemExit(1) from None
+
+    @property
+    def works(self) -> Mapping[str, Callable[[Entry, UnitCase, ProgramGraph], None]]:
+        """What a pass of that name does with a nest."""
+        return {"search": self._first_look, "cross": self._cross, "converge": self._converge}
 
     def _cases(self, entry: Entry) -> Iterator[tuple[UnitCase, ProgramGraph]]:
         kernel = load_kernel(*self._sources(entry), self.config.seed)
