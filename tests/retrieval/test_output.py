@@ -113,5 +113,5 @@ def test_folders_that_cannot_be_written_are_refused_early(tmp_path: Path) -> Non
     assert (tmp_path / "new" / "folder").is_dir()
     (tmp_path / "file").write_text("")
     for bad in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(InputError, match=r"--output: expected a folder that can be written, got .*file"):
+        with pytest.raises(InputError, match=r"--output: expected a folder.* .*file"):
             check_output(bad)
