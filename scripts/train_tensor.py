@@ -44,31 +44,24 @@ def main() -> int:
 def train(arguments: argparse.Namespace) -> None:
     """Fit, and write the bundle."""
     from gnnperf.evaluation.tensor_ranking.scores import rank_pool, summary
-    from gnnperf.nn.tensor import TensorBundle, save_tensor_bundle
+    from gnnperf.nn.tensor import save_tensor_bundle
+    from gnnperf.training.tensor.bundle import fit_bundle
     from gnnperf.training.tensor.corpus import HELD_OUT, load_tensor_corpus
     from gnnperf.training.tensor.data import pools_of
     from gnnperf.training.tensor.features import corpus_features, default_cache
-    from gnnperf.training.tensor.fit import DEFAULT_FIT, QUICK_FIT, fit_judges
+    from gnnperf.training.tensor.fit import DEFAULT_FIT, QUICK_FIT
 
     evaluation = read_evaluation(arguments.evaluation) if arguments.evaluation else {}
     corpus = load_tensor_corpus(arguments.corpus)
     pools = pools_of(corpus, corpus_features(corpus, arguments.cache or default_cache()))
     known = [pool for pool in pools if pool.workload.split != HELD_OUT]
     asked = [pool for pool in pools if pool.workload.split == HELD_OUT]
-    models, trees = fit_judges(known, QUICK_FIT if arguments.quick else DEFAULT_FIT, range(arguments.seeds))
-    about = {
-        "digest": corpus.digest,
-        "device": corpus.device,
-        "kinds": sorted({pool.workload.kind for pool in known}),
-        "workloads": len(known),
-        "schedules": sum(len(pool.graphs) for pool in known),
-        "held_out_workloads": len(asked),
-        "evaluated_on": evaluation.get("settings", {}),
-    }
-    bundle = TensorBundle(models, about, {}, trees)
+    settings = QUICK_FIT if arguments.quick else DEFAULT_FIT
+    bundle = fit_bundle(corpus, known, settings, range(arguments.seeds))
+    about = {"held_out_workloads": len(asked), "evaluated_on": evaluation.get("settings", {})}
     rankings = [rank_pool(pool, bundle.score_encoded(pool.graphs).astype(float)) for pool in asked]
     figures = {**evaluation.get("figures", {}), **(summary(rankings) if rankings else {})}
-    save_tensor_bundle(arguments.output, replace(bundle, figures=figures))
+    save_tensor_bundle(arguments.output, replace(bundle, corpus={**bundle.corpus, **about}, figures=figures))
     print("".join(f"{name}: {value:.3f}\n" for name, value in figures.items()), end="")
 
 

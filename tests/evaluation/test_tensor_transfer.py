@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tensor_world import write_checkpoint
+from tensor_world import write_checkpoint, write_corpus
 
-from gnnperf.cli.eval.tensor_transfer import scattered
+from gnnperf.cli.eval.tensor_options import scattered
 from gnnperf.cli.main import run
-from gnnperf.evaluation.tensor import Study, summarise
+from gnnperf.evaluation.tensor import ModelsWithoutKinds, Study, kinds, summarise
 from gnnperf.evaluation.tensor.search import Trial, best_of, trials_to_reach
 from gnnperf.evaluation.tensor.torch_operators import OPERATORS
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.nn.tensor import TensorBundle
+from gnnperf.training.tensor import TensorCorpus
+from gnnperf.training.tensor.bundle import fit_bundle
+from gnnperf.training.tensor.data import Pool
+from gnnperf.training.tensor.fit import QUICK_FIT
 from gnnperf.tuning.tensor import Outcome, build_kernel
 from gnnperf.tuning.tensor.problem import Problem
 
@@ -83,13 +89,19 @@ workloads:
 """
 
 
+def _fit_briefly(corpus: TensorCorpus, known: Sequence[Pool], *_: Any) -> TensorBundle:
+    return fit_bundle(corpus, known, QUICK_FIT)
+
+
 def test_the_command_measures_a_row_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_checkpoint(tmp_path)
     (tmp_path / "corpus.yaml").write_text(CONFIG)
     command = ["eval", "tensor-transfer", "-c", tmp_path / "corpus.yaml", "--checkpoint", tmp_path]
-    command += ["--trials", 16, "--held-out-kinds", "--output", tmp_path / "out", "--json"]
+    command += ["--trials", 16, "--output", tmp_path / "out", "--json"]
+    command += ["--held-out-kinds", "--corpus", tmp_path / "corpus", "--cache", tmp_path / "cache"]
+    monkeypatch.setattr(kinds, "fit_bundle", _fit_briefly)
     assert run([str(word) for word in command]) == 0, capfd.readouterr().err
     found = json.loads(capfd.readouterr().out)
     assert json.loads((tmp_path / "out" / "tensor-transfer.json").read_text()) == found
@@ -108,6 +120,23 @@ def test_the_command_measures_a_row_once(
     monkeypatch.setattr(Study, "row", lambda *_: pytest.fail("measured again"))
     assert run([str(word) for word in command]) == 0
     assert json.loads(capfd.readouterr().out)["rows"] == [row]
+
+
+def test_a_model_without_a_kind_is_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_corpus(tmp_path / "corpus")
+    trained: list[list[str]] = []
+
+    def fit(corpus: TensorCorpus, known: Sequence[Pool], *_: Any) -> TensorBundle:
+        trained.append([pool.workload.kind for pool in known])
+        return _fit_briefly(corpus, known)
+
+    monkeypatch.setattr(kinds, "fit_bundle", fit)
+    for _ in range(2):
+        models = ModelsWithoutKinds.of(tmp_path / "corpus", tmp_path / "cache", tmp_path)
+        assert models.without("matmul").corpus["kinds"] == ["softmax"]
+        assert models.without("softmax").corpus["kinds"] == ["matmul"]
+    assert models.without("conv2d").corpus["kinds"] == ["matmul", "softmax"]
+    assert trained == [["softmax"], ["matmul"], ["matmul", "softmax"]]
 
 
 def test_figures_are_geometric_means_and_medians() -> None:

@@ -14,6 +14,7 @@ from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.tensor.contenders import DEFAULT, TORCH, timed_in_turn
+from gnnperf.evaluation.tensor.kinds import ModelsWithoutKinds
 from gnnperf.evaluation.tensor.search import Trial, best_of, metaschedule, trials_to_reach
 from gnnperf.frontends.tvm import TraceDocument, TvmTask, transfer
 from gnnperf.frontends.tvm.target import host_mcpu
@@ -39,8 +40,8 @@ SHORT = 128
 AFTER = (1, 8, 16, 32, 64, 128, 256, 512, 1000)
 """Trials after which a row says how far the search was."""
 
-OURS_8, OURS_1, MODEL, KIND_8, FLOOR, MS, MS_LONG = (
-    "ours_8", "ours_1", "model_only", "kind_8", "floor_8", "ms", "ms_long",
+OURS_8, OURS_1, MODEL, KIND_8, KIND_1, FLOOR, MS, MS_LONG = (
+    "ours_8", "ours_1", "model_only", "kind_8", "kind_1", "floor_8", "ms", "ms_long",
 )  # fmt: skip
 Notify = Callable[[str], None]
 
@@ -48,7 +49,7 @@ Notify = Callable[[str], None]
 @dataclass(frozen=True)
 class Study:
     """One run of the benchmark. trials: of MetaSchedule; from `LONG` on, its beginning is judged as well.
-    held_out_kinds: also transfer without the workloads of the same kind."""
+    without_kinds: also transfer from workloads of other kinds only, by models that do not know the kind."""
 
     workloads: Sequence[Workload]
     server: BenchServer
@@ -57,7 +58,7 @@ class Study:
     model: TensorBundle
     store: Store
     trials: int = SHORT
-    held_out_kinds: bool = False
+    without_kinds: ModelsWithoutKinds | None = None
     seed: int = 0
     pace: Pace = field(default_factory=lambda: Pace(rounds=10, budget_s=6.0))
 
@@ -85,12 +86,14 @@ class Study:
         task = TvmTask(workload.name, workload.build())
         self.server.baseline(number)
         notify("transferring")
-        query = self._ask(task, number, frozenset())
+        query = self._ask(task, number, self.model)
         tried = self._measure(number, [c.schedule.mod for c in query.candidates[:K]])
         chosen = {OURS_8: _best(tried), OURS_1: _best(tried[:1]), MODEL: tried[0][0] if tried else None}
-        if self.held_out_kinds:
-            other = self._ask(task, number, frozenset({workload.kind}))
-            chosen[KIND_8] = _best(self._measure(number, [c.schedule.mod for c in other.candidates[:K]]))
+        if self.without_kinds is not None:
+            model = self.without_kinds.without(workload.kind, notify)
+            other = self._ask(task, number, model, frozenset({workload.kind}))
+            strangers = self._measure(number, [c.schedule.mod for c in other.candidates[:K]])
+            chosen |= {KIND_8: _best(strangers), KIND_1: _best(strangers[:1])}
         chosen[FLOOR] = _best(self._measure(number, self._re_decided(task, query, workload.kind)))
         trials = metaschedule(
             workload,
@@ -109,7 +112,9 @@ class Study:
         timed = timed_in_turn(self.server, number, workload, modules, self.target, self.pace, True)
         return self._report(workload, query, tried, trials, timed)
 
-    def _ask(self, task: TvmTask, number: int, without: frozenset[str]) -> TaskQuery:
+    def _ask(
+        self, task: TvmTask, number: int, model: TensorBundle, without: frozenset[str] = frozenset()
+    ) -> TaskQuery:
         """Ranked candidates from all but the workload itself, and from no workload of some kinds."""
         query = TaskQuery(task, number)
         TensorTransfer(
@@ -117,7 +122,7 @@ class Study:
             tasks=[task],
             target=self.target,
             bundle=self.bundle,
-            model=self.model,
+            model=model,
             stores=[self.store],
             device=describe_host(),
             server=None,
@@ -160,7 +165,7 @@ class Study:
         row: dict[str, Any] = {"workload": workload.name, "kind": workload.kind}
         row |= {f"{name}_s": seconds(name) for name in (MS, OURS_8, OURS_1, MODEL)}
         row["floor_8_s"] = seconds(FLOOR) if FLOOR in timed else None
-        row["kind_8_s"] = seconds(KIND_8) if self.held_out_kinds else None
+        row |= {f"{name}_s": seconds(name) if self.without_kinds else None for name in (KIND_8, KIND_1)}
         row["ms_long_s"] = seconds(MS_LONG) if MS_LONG in timed else None
         row["torch_s"] = torch.runtime_s if torch else None
         row["default_s"] = timed[DEFAULT].runtime_s
@@ -205,6 +210,7 @@ def summarise(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) ->
         ("ratio_to_ms1000_at_8", "ms_long_s", "ours_8_s"),
         ("floor_ratio_at_8", "ms_s", "floor_8_s"),
         ("heldout_kind_ratio_at_8", "ms_s", "kind_8_s"),
+        ("heldout_kind_ratio_at_1", "ms_s", "kind_1_s"),
         ("vs_torch_at_8", "torch_s", "ours_8_s"),
     ):
         ratios = [row[above] / row[below] for row in good if row.get(above) and row.get(below)]

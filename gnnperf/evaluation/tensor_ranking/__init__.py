@@ -3,10 +3,19 @@
 from gnnperf.evaluation.tensor_ranking.study import (
     RankingSettings,
     RankingTask,
+    folds_of,
     judged_of,
     ranking_steps,
     ranking_tasks,
     summarise,
 )
 
-__all__ = ["RankingSettings", "RankingTask", "judged_of", "ranking_steps", "ranking_tasks", "summarise"]
+__all__ = [
+    "RankingSettings",
+    "RankingTask",
+    "folds_of",
+    "judged_of",
+    "ranking_steps",
+    "ranking_tasks",
+    "summarise",
+]

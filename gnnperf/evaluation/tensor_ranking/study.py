@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -56,12 +56,16 @@ def ranking_tasks(pools: Sequence[Pool], settings: RankingSettings) -> Iterator[
     asked = tuple(p for p in held_out if p.workload.kind in known)
     if asked:
         yield RankingTask(WORKLOAD, tuple(learned), asked)
-    dealt = np.random.default_rng(settings.seed).permutation(kinds)
-    for number in range(min(settings.folds, len(kinds))):
-        fold = set(dealt[number :: settings.folds].tolist())
+    for fold in folds_of(kinds, settings):
         rest = tuple(p for p in learned if p.workload.kind not in fold)
         if rest:
             yield RankingTask(KIND, rest, tuple(p for p in pools if p.workload.kind in fold))
+
+
+def folds_of(kinds: Iterable[str], settings: RankingSettings) -> list[frozenset[str]]:
+    """The kinds, dealt at random into folds."""
+    dealt = np.random.default_rng(settings.seed).permutation(sorted(set(kinds)))
+    return [frozenset(dealt[n :: settings.folds].tolist()) for n in range(min(settings.folds, len(dealt)))]
 
 
 Judged = dict[tuple[str, str], dict[str, Ranking]]
