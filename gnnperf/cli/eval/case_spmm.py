@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.eval.measured import Say, measure_rows, with_failure
-from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.eval.measured import Say, measure_rows, row_log, with_failure
+from gnnperf.cli.eval.table import benchmark_report, write_document
 from gnnperf.cli.options import checkpoint_option
-from gnnperf.cli.output import Report, Verb, to_json
+from gnnperf.cli.output import Report, Verb
 
 if TYPE_CHECKING:
     from gnnperf.evaluation import BenchmarkResult
@@ -51,7 +50,7 @@ def case_spmm(
     pip install 'gnnperf[mkl]'.
     """
     from gnnperf.errors import InputError
-    from gnnperf.evaluation.cases import Effort, Released, RowLog
+    from gnnperf.evaluation.cases import Effort, Released
     from gnnperf.evaluation.spmm import describe_setup, find_mkl, grid, run_product, scattered, summarise
     from gnnperf.retrieval.folder import check_output
 
@@ -72,7 +71,7 @@ def case_spmm(
     def measure(product: Product, say: Say) -> dict[str, Any]:
         return run_product(product, released, k, effort, oracle, say).row()
 
-    log = RowLog(output, json.loads(to_json(settings)))
+    log = row_log(output, settings)
     work = {product.name: partial(measure, product) for product in scattered(chosen)}
     measure_rows("case-spmm", work, log)
     result = summarise([log.rows[p.name] for p in chosen if p.name in log.rows], settings)
@@ -84,7 +83,7 @@ def case_spmm(
 
 
 def _write(output: Path, result: BenchmarkResult) -> None:
-    (output / "case-spmm.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
+    write_document(result, output)
     for suffix in (".png", ".svg"):
         _plot(result, output / f"case-spmm{suffix}")
 

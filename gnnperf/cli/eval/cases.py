@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gnnperf.cli.eval.measured import Say, measure_rows, with_failure
-from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.eval.measured import Say, measure_rows, row_log, with_failure
+from gnnperf.cli.eval.table import benchmark_report, write_document
 from gnnperf.cli.options import checkpoint_option
 from gnnperf.cli.output import Report, to_json
 
@@ -28,6 +27,11 @@ CAPTION = "Speedup over each competitor, with 95% intervals. A bar that hangs do
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
     return tuple(filter(None, (name.strip() for name in (value or "").split(","))))
+
+
+kernels_option = click.option(
+    "--kernels", metavar="NAME,...", callback=_names, help="These kernels only.  [default: all]"
+)
 
 
 def case_options(command: F) -> F:
@@ -46,9 +50,7 @@ def case_options(command: F) -> F:
         click.option(
             "--quick", is_flag=True, help=f"The first {QUICK_KERNELS} kernels, timed briefly: a first look."
         ),
-        click.option(
-            "--kernels", metavar="NAME,...", callback=_names, help="These kernels only.  [default: all]"
-        ),
+        kernels_option,
     ):  # fmt: skip
         command = option(command)
     return command
@@ -59,7 +61,7 @@ def run_suite(
 ) -> Report:
     """Run a suite (or the one of that name), kernel by kernel. What went wrong is in the table, and makes
     the exit code 1."""
-    from gnnperf.evaluation.cases import SUITES, Effort, Released, RowLog, describe_setup, run_case, summarise
+    from gnnperf.evaluation.cases import SUITES, Effort, Released, describe_setup, run_case, summarise
     from gnnperf.retrieval.folder import check_output
 
     suite = SUITES[which] if isinstance(which, str) else which
@@ -79,8 +81,8 @@ def run_suite(
         return found.row(suite.competitors)
 
     settings = {**describe_setup(suite), "k": k, "quick": quick, "checkpoint": checkpoint, "effort": effort}
-    log = RowLog(output, json.loads(to_json(settings)))
-    rows = measure_rows(f"case-{suite.name}", {case.name: partial(measure, case) for case in cases}, log)
+    work = {case.name: partial(measure, case) for case in cases}
+    rows = measure_rows(f"case-{suite.name}", work, row_log(output, settings))
     result = summarise(suite, rows, settings)
     if output is not None:
         _write(output, suite, result)
@@ -88,7 +90,7 @@ def run_suite(
 
 
 def _write(output: Path, suite: Suite, result: BenchmarkResult) -> None:
-    (output / f"{result.benchmark}.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
+    write_document(result, output)
     for suffix in (".png", ".svg"):
         _plot(suite, result, output / f"{result.benchmark}{suffix}")
 

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.eval.measured import measure_rows, with_failure
-from gnnperf.cli.eval.table import benchmark_report
-from gnnperf.cli.eval.tensor_transfer import held_out_workloads
-from gnnperf.cli.output import Report, Verb, to_json
-from gnnperf.shipped import shipped, shipped_tensor_bundle
+from gnnperf.cli.eval.measured import measure_rows, row_log, with_failure
+from gnnperf.cli.eval.table import benchmark_report, write_document
+from gnnperf.cli.eval.tensor_options import (
+    config_option,
+    held_out_workloads,
+    only_option,
+    output_option,
+    ready_to_measure,
+    tensor_checkpoint_option,
+)
+from gnnperf.cli.output import Report, Verb
 
 if TYPE_CHECKING:
     from gnnperf.evaluation import BenchmarkResult
 
 
 @click.command("cost-model", cls=Verb, page=True)
-@click.option(
-    "--config", "-c", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
-    default=lambda: shipped("configs/corpus/tensor.yaml"), show_default="configs/corpus/tensor.yaml",
-    help="Whose workloads marked `split: held_out` are tuned.",
-)  # fmt: skip
-@click.option(
-    "--checkpoint", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR",
-    default=shipped_tensor_bundle, show_default="the released one", help="Cost model.",
-)  # fmt: skip
+@config_option
+@tensor_checkpoint_option("--checkpoint", "Cost model.")
 @click.option(
     "--trials", default=64, show_default=True, type=click.IntRange(16, 100_000),
     help="With our model; XGBModel has twice as many.",
@@ -37,12 +35,9 @@ if TYPE_CHECKING:
     "--workloads", "count", metavar="N", type=click.IntRange(1), default=12, show_default=True,
     help="The first N of them, in turn of all kinds.",
 )  # fmt: skip
-@click.option("--only", metavar="TEXT", help="Only workloads whose names contain TEXT, as `conv2d-`.")
+@only_option
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the searches.")
-@click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="Write the document of --json. Rows that are there already are not measured again.",
-)  # fmt: skip
+@output_option
 def cost_model(
     config: Path, checkpoint: Path, trials: int, count: int, only: str | None, seed: int,
     output: Path | None,
@@ -54,20 +49,12 @@ def cost_model(
     time_per_trial_ratio: seconds per trial with ours / with XGBModel, searching, building and measuring.
     Geometric means; what fails counts as the unscheduled function.
     """
-    from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
-    from gnnperf.retrieval.folder import check_output
-    from gnnperf.tuning.tensor.collect import prepare
     from gnnperf.tuning.tensor.server import BenchServer
 
     chosen = held_out_workloads(config, only)[:count]
-    if output is not None:
-        check_output(output)
-    set_runtime_threads()
-    prepare()
-    target = host_target()
+    target = ready_to_measure(output)
     # Forked before torch is loaded.
     with BenchServer([workload.build() for workload in chosen], target) as server:
-        from gnnperf.evaluation.cases import RowLog
         from gnnperf.evaluation.tensor import describe_setup
         from gnnperf.evaluation.tensor.cost_model import CostModelStudy, summarise_cost_model
 
@@ -75,12 +62,10 @@ def cost_model(
         settings: dict[str, Any] = {
             **describe_setup(), "checkpoint": checkpoint, "trials": trials, "seed": seed,
         }  # fmt: skip
-        log = RowLog(output, json.loads(to_json(settings)))
         work = {w.name: partial(study.row, n) for n, w in enumerate(chosen)}
-        rows = measure_rows("cost-model", work, log)
+        rows = measure_rows("cost-model", work, row_log(output, settings))
     result = summarise_cost_model(rows, settings)
-    if output is not None:
-        (output / "cost-model.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
+    write_document(result, output)
     return with_failure(_report(result), len(chosen), output)
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.eval.measured import Say, measure_rows, with_failure
-from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.eval.cases import kernels_option
+from gnnperf.cli.eval.measured import measure_rows, row_log, with_failure
+from gnnperf.cli.eval.table import benchmark_report, write_document
+from gnnperf.cli.eval.tensor_options import output_option, ready_to_measure, tensor_checkpoint_option
 from gnnperf.cli.options import checkpoint_option
-from gnnperf.cli.output import Report, Verb, to_json
-from gnnperf.shipped import shipped, shipped_tensor_bundle
+from gnnperf.cli.output import Report, Verb
+from gnnperf.shipped import shipped
 
 if TYPE_CHECKING:
     from gnnperf.evaluation import BenchmarkResult
@@ -26,24 +27,18 @@ if TYPE_CHECKING:
     show_default="configs/cases/cross_frontend.py",
     help="DaCe programs with their SIZES; FILE with _tvm before .py has them as TVM functions.",
 )  # fmt: skip
-@click.option("--kernels", metavar="NAME,...", help="These kernels only.  [default: all]")
+@kernels_option
 @click.option(
     "-k", default=5, show_default=True, type=click.IntRange(1, 100),
     help="Schedules measured for each kernel, frontend and origin.",
 )  # fmt: skip
 @checkpoint_option
-@click.option(
-    "--tensor-checkpoint", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR",
-    default=shipped_tensor_bundle, show_default="the released one",
-    help="Cost model and schedule store of TVM programs.",
-)  # fmt: skip
-@click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="Write the document of --json. Rows that are there already are not measured again.",
-)  # fmt: skip
+@tensor_checkpoint_option("--tensor-checkpoint", "Cost model and schedule store of TVM programs.")
+@output_option
 def cross_frontend(
-    path: Path, kernels: str | None, k: int, checkpoint: Path, tensor_checkpoint: Path, output: Path | None
-) -> Report:
+    path: Path, kernels: tuple[str, ...], k: int, checkpoint: Path, tensor_checkpoint: Path,
+    output: Path | None,
+) -> Report:  # fmt: skip
     """Schedules that were found in one frontend, carried over to the other.
 
     Every kernel is a DaCe program and a TVM function with the same loops. The recipes that `retrieve` would
@@ -54,39 +49,24 @@ def cross_frontend(
     """
     from gnnperf.evaluation.cross_frontend.kernels import read_pairs
     from gnnperf.frontends.tvm.fast_import import import_tvm
-    from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
-    from gnnperf.retrieval.folder import check_output
-    from gnnperf.tuning.tensor.collect import prepare
     from gnnperf.tuning.tensor.server import BenchServer
 
     import_tvm()
-    wanted = tuple(filter(None, (name.strip() for name in (kernels or "").split(","))))
-    pairs = read_pairs(path, wanted)
-    if output is not None:
-        check_output(output)
-    set_runtime_threads()
-    prepare()
-    target = host_target()
+    pairs = read_pairs(path, kernels)
+    target = ready_to_measure(output)
     tasks = [pair.task() for pair in pairs]
     # Forked before torch and the stores are loaded.
     with BenchServer([task.module for task in tasks], target) as server:
-        from gnnperf.evaluation.cases import RowLog
         from gnnperf.evaluation.cross_frontend.study import Study, setup, summarise
 
         study = Study.load(pairs, tasks, server, target, checkpoint, tensor_checkpoint, k)
         settings = {
             **setup(), "k": k, "cases": path, "checkpoint": checkpoint, "tensor_checkpoint": tensor_checkpoint
         }  # fmt: skip
-
-        def measure(number: int, say: Say) -> dict[str, Any]:
-            return study.row(number, say)
-
-        log = RowLog(output, json.loads(to_json(settings)))
-        work = {pair.name: partial(measure, number) for number, pair in enumerate(pairs)}
-        rows = measure_rows("cross-frontend", work, log)
+        work = {pair.name: partial(study.row, n) for n, pair in enumerate(pairs)}
+        rows = measure_rows("cross-frontend", work, row_log(output, settings))
     result = summarise(rows, settings)
-    if output is not None:
-        (output / "cross-frontend.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
+    write_document(result, output)
     return with_failure(_report(result), len(pairs), output)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from gnnperf.cli.eval.table import benchmark_report
-from gnnperf.cli.output import Report, Verb, progress, to_json
+from gnnperf.cli.eval.table import benchmark_report, write_document
+from gnnperf.cli.output import Report, Verb, progress
 
 CAPTION = "Predicted and measured; what the 80% intervals hold, by GPU; errors, by distance of the GPU."
 
@@ -58,5 +58,5 @@ def gpu_operators(data: Path, fit_on: str, seeds: int, workers: int, output: Pat
     if output is not None:
         for suffix in (".png", ".svg"):
             plot(output / f"gpu-operators{suffix}")
-        (output / "gpu-operators.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
+    write_document(result, output)
     return benchmark_report(result, plots={CAPTION: plot})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from gnnperf.cli.eval.table import benchmark_report
-from gnnperf.cli.output import Report, Verb, progress, to_json
+from gnnperf.cli.eval.table import benchmark_report, write_document
+from gnnperf.cli.output import Report, Verb, progress
 
 EFFICIENCY = "Best of the first five over the optimum, on GPUs that were held out."
 ERRORS = "Measured over predicted runtime on GPUs that were held out: median, 10th and 90th percentile."
@@ -54,8 +54,8 @@ def gpu_schedules(data: Path | None, seeds: int, quick: bool, output: Path | Non
         ERRORS: partial(plot_errors, errors),
         DISTANCE: partial(plot_distance, result.rows, NOMINAL),
     }
+    write_document(result, output)
     if output is not None:
-        (output / "gpu-schedules.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
         for suffix in (".png", ".svg"):
             plots[EFFICIENCY](output / f"gpu-schedules{suffix}")
             plots[ERRORS](output / f"gpu-schedules-runtime{suffix}")

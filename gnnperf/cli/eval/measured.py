@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnnperf.cli.output import Report, progress
+from gnnperf.cli.output import Report, progress, to_json
 from gnnperf.errors import GnnperfError, Interrupted
 
 if TYPE_CHECKING:
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 Measure = Callable[[Say], Mapping[str, Any]]
+
+
+def row_log(output: Path | None, settings: Mapping[str, Any]) -> RowLog:
+    """The rows of a folder, or of memory alone. InputError: it has rows measured with other settings."""
+    from gnnperf.evaluation.cases import RowLog
+
+    return RowLog(output, json.loads(to_json(settings)))
 
 
 def measure_rows(title: str, work: Mapping[str, Measure], log: RowLog) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The report of a benchmark: its table and headline numbers, for people and as JSON."""
+"""The report of a benchmark: its table and headline numbers, for people, as JSON and as a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnnperf.cli.output import Report
+from gnnperf.cli.output import Report, to_json
 
 if TYPE_CHECKING:
     from gnnperf.evaluation import BenchmarkResult
@@ -41,6 +41,12 @@ def benchmark_report(
         return benchmark_page(result, shown, plots)
 
     return Report(asdict(result), Group(table, "", lines), page=page)
+
+
+def write_document(result: BenchmarkResult, output: Path | None) -> None:
+    """Write the document of --json as `BENCHMARK.json` in a folder; nothing where there is none."""
+    if output is not None:
+        (output / f"{result.benchmark}.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
 
 
 def _cell(value: Any) -> str:

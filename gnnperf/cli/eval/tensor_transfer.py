@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.eval.measured import Say, measure_rows, with_failure
-from gnnperf.cli.eval.table import benchmark_report
-from gnnperf.cli.output import Report, Verb, to_json
-from gnnperf.shipped import shipped, shipped_tensor_bundle
+from gnnperf.cli.eval.measured import measure_rows, row_log, with_failure
+from gnnperf.cli.eval.table import benchmark_report, write_document
+from gnnperf.cli.eval.tensor_options import (
+    cache_option,
+    config_option,
+    corpus_option,
+    held_out_workloads,
+    only_option,
+    output_option,
+    ready_to_measure,
+    tensor_checkpoint_option,
+)
+from gnnperf.cli.output import Report, Verb
 
 if TYPE_CHECKING:
     from gnnperf.evaluation import BenchmarkResult
-    from gnnperf.frontends.tvm.workloads import Workload
 
 
 @click.command("tensor-transfer", cls=Verb, page=True)
-@click.option(
-    "--config", "-c", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
-    default=lambda: shipped("configs/corpus/tensor.yaml"), show_default="configs/corpus/tensor.yaml",
-    help="Whose workloads marked `split: held_out` are tuned.",
-)  # fmt: skip
-@click.option(
-    "--checkpoint", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR",
-    default=shipped_tensor_bundle, show_default="the released one", help="Cost model and schedule store.",
-)  # fmt: skip
+@config_option
+@tensor_checkpoint_option("--checkpoint", "Cost model and schedule store.")
 @click.option(
     "--trials", default=128, show_default=True, type=click.IntRange(16, 100_000),
     help="Of MetaSchedule; from 1000 on, its first 128 and all of them are compared.",
@@ -37,20 +37,19 @@ if TYPE_CHECKING:
     "--workloads", "count", metavar="N", type=click.IntRange(1),
     help="The first N of them, in turn of all kinds.  [default: all]",
 )  # fmt: skip
-@click.option("--only", metavar="TEXT", help="Only workloads whose names contain TEXT, as `conv2d-`.")
+@only_option
 @click.option(
     "--held-out-kinds", is_flag=True,
-    help="Also transfer from workloads of other kinds only. The cost model is that of the checkpoint: give "
-    "one that was trained without the kind.",
+    help="Also transfer from workloads of other kinds only, by cost models trained without the kind (minutes "
+    "each; `-o DIR` keeps them).",
 )  # fmt: skip
+@corpus_option
+@cache_option
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of MetaSchedule.")
-@click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="Write the document of --json. Rows that are there already are not measured again.",
-)  # fmt: skip
+@output_option
 def tensor_transfer(
     config: Path, checkpoint: Path, trials: int, count: int | None, only: str | None, held_out_kinds: bool,
-    seed: int, output: Path | None,
+    corpus: Path, cache: Path | None, seed: int, output: Path | None,
 ) -> Report:  # fmt: skip
     """Held-out TVM workloads tuned by transfer, beside MetaSchedule's own search.
 
@@ -59,62 +58,27 @@ def tensor_transfer(
     the nearest workload of the kind with its tiles decided anew, the best of 8. What fails counts as the
     unscheduled function. All contenders of a workload, PyTorch among them, are verified and timed in turn.
     """
-    from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
-    from gnnperf.retrieval.folder import check_output
-    from gnnperf.tuning.tensor.collect import prepare
     from gnnperf.tuning.tensor.server import BenchServer
 
     chosen = held_out_workloads(config, only)[:count]
-    if output is not None:
-        check_output(output)
-    set_runtime_threads()
-    prepare()
-    target = host_target()
+    target = ready_to_measure(output)
     # Forked before torch and the store are loaded.
     with BenchServer([workload.build() for workload in chosen], target) as server:
-        from gnnperf.evaluation.cases import RowLog
-        from gnnperf.evaluation.tensor import Study, describe_setup, summarise
+        from gnnperf.evaluation.tensor import ModelsWithoutKinds, Study, describe_setup, summarise
 
+        without = ModelsWithoutKinds.of(corpus, cache, output) if held_out_kinds else None
         study = Study.load(
-            chosen, server, target, checkpoint, trials=trials, held_out_kinds=held_out_kinds, seed=seed
+            chosen, server, target, checkpoint, trials=trials, without_kinds=without, seed=seed
         )
         settings = {
             **describe_setup(), "checkpoint": checkpoint, "trials": trials, "seed": seed,
-            "held_out_kinds": held_out_kinds,
+            "held_out_kinds": without and without.corpus.digest,
         }  # fmt: skip
-
-        def measure(number: int, say: Say) -> dict[str, Any]:
-            return study.row(number, say)
-
-        log = RowLog(output, json.loads(to_json(settings)))
-        rows = measure_rows(
-            "tensor-transfer", {w.name: partial(measure, n) for n, w in enumerate(chosen)}, log
-        )
+        work = {w.name: partial(study.row, n) for n, w in enumerate(chosen)}
+        rows = measure_rows("tensor-transfer", work, row_log(output, settings))
     result = summarise(rows, settings)
-    if output is not None:
-        (output / "tensor-transfer.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
+    write_document(result, output)
     return with_failure(_report(result), len(chosen), output)
-
-
-def held_out_workloads(config: Path, only: str | None) -> list[Workload]:
-    """Those marked `split: held_out` whose names contain `only`, in turn of all kinds. InputError: none."""
-    from gnnperf.errors import InputError
-    from gnnperf.frontends.tvm.workloads import read_workloads
-
-    held_out = [w for w in read_workloads(config)[1] if w.split == "held_out" and (only or "") in w.name]
-    if not held_out:
-        raise InputError(f"expected workloads marked `split: held_out`, got none in {config} with {only!r}")
-    return scattered(held_out)
-
-
-def scattered(workloads: list[Workload]) -> list[Workload]:
-    """One of every kind, then the next of every kind: the beginning of the list stands for the whole."""
-    seen: dict[str, int] = {}
-    turns = []
-    for workload in workloads:
-        turns.append(seen.get(workload.kind, 0))
-        seen[workload.kind] = turns[-1] + 1
-    return [workload for _, workload in sorted(zip(turns, workloads, strict=True), key=lambda pair: pair[0])]
 
 
 def _report(result: BenchmarkResult) -> Report:
