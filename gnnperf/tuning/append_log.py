@@ -8,8 +8,6 @@ process at a time writes.
 from __future__ import annotations
 
 import fcntl
-import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +15,7 @@ from typing import IO, Any
 import zstandard
 
 from gnnperf.errors import CorpusError
+from gnnperf.measure.packs.lines import append_lines, cut_torn_line
 from gnnperf.training.lines import read_lines
 
 
@@ -48,7 +47,7 @@ class AppendLog:
                 path = self.folder / f"{name}.jsonl"
                 self._files[name] = path.open("ab", buffering=0)
                 fcntl.flock(self._files[name], fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _cut_torn_line(path)
+                cut_torn_line(path)
         except BlockingIOError:
             raise CorpusError(
                 f"another process is collecting into {self.folder}; wait for it, or give another folder"
@@ -59,12 +58,8 @@ class AppendLog:
             ) from None
 
     def _append(self, name: str, *lines: Mapping[str, Any]) -> None:
-        data = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
-        file = self._files[name]
         try:
-            while data:  # a disk that is almost full takes a part
-                data = data[file.write(data) :]
-            os.fsync(file.fileno())
+            append_lines(self._files[name], lines)
         except OSError as error:
             raise self._cannot_write(error) from None
 
@@ -99,10 +94,3 @@ def _pack(plain: Path, packed: Path) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     plain.unlink()
-
-
-def _cut_torn_line(path: Path) -> None:
-    content = path.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole != len(content):
-        os.truncate(path, whole)

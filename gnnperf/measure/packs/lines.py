@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,7 +37,8 @@ class LineLog:
                 path = folder / f"{name}.jsonl"
                 self._files[name] = path.open("ab", buffering=0)
                 fcntl.flock(self._files[name], fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self.lines[name] += _whole_lines(path)
+                cut_torn_line(path)
+                self.lines[name] += read_json_lines(path)
         except BlockingIOError:
             self.close()
             raise CorpusError(
@@ -52,12 +53,8 @@ class LineLog:
 
     def add(self, name: str, *lines: Mapping[str, Any]) -> None:
         """Append to one file; on the disk when this returns."""
-        data = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
-        file = self._files[name]
         try:
-            while data:  # a disk that is almost full takes a part
-                data = data[file.write(data) :]
-            os.fsync(file.fileno())
+            append_lines(self._files[name], lines)
         except OSError as error:
             raise CorpusError(f"cannot write {self.folder}: {error.strerror}; make room and go on") from None
         self.lines[name] += map(dict, lines)
@@ -65,6 +62,23 @@ class LineLog:
     def close(self) -> None:
         for file in self._files.values():
             file.close()
+
+
+def append_lines(file: IO[bytes], lines: Iterable[Mapping[str, Any]]) -> None:
+    """Append JSON lines to a file that was opened without a buffer; on the disk when this returns. Raises
+    OSError."""
+    data = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
+    while data:  # a disk that is almost full takes a part
+        data = data[file.write(data) :]
+    os.fsync(file.fileno())
+
+
+def cut_torn_line(path: Path) -> None:
+    """Cut off what an interrupted writer left of the last line of a file. Raises OSError."""
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole != len(content):
+        os.truncate(path, whole)
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
@@ -76,12 +90,3 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     if not all(isinstance(line, dict) for line in found):
         raise CorpusError(f"{path}: expected one JSON object a line; restore it, or write it again")
     return found
-
-
-def _whole_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file, from which what an interrupted writer left of a last one is cut off."""
-    content = path.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole != len(content):
-        os.truncate(path, whole)
-    return read_json_lines(path)
