@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,9 +21,7 @@ TRIALS = (1, 2, 3, 5, 7, 10)
 
 def learn_confidence(corpus: Corpus, answers: Sequence[Answer]) -> Confidence:
     """From answers to nests of a corpus by models that had not seen their families."""
-    good = np.array([[_good(corpus, answer, k) for k in TRIALS] for answer in answers])
-    families = [corpus.nests[answer.nest].family for answer in answers]
-    return fit_confidence([_outcome(corpus, answer) for answer in answers], good, TRIALS, families)
+    return _learn(_judge(corpus, answers, TRIALS))
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,14 @@ class Trust:
         seeds = sorted({answer.seed for answer in answers})
         shape = len(seeds), len(corpus.nests)
         trust = Trust(np.zeros(shape), np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool))
+        judged = _judge(corpus, answers, (*TRIALS, k))
         for seed, fold in sorted({(answer.seed, answer.fold) for answer in answers}):
-            of_seed = [answer for answer in answers if answer.seed == seed]
-            confidence = learn_confidence(corpus, [answer for answer in of_seed if answer.fold != fold])
-            for answer in (answer for answer in of_seed if answer.fold == fold):
-                at = seeds.index(seed), answer.nest
-                trust.probability[at] = confidence.probability(_outcome(corpus, answer).first(k))
-                trust.good[at] = _good(corpus, answer, k)
+            of_seed = [found for found in judged if found.answer.seed == seed]
+            confidence = _learn([found for found in of_seed if found.answer.fold != fold])
+            for found in (found for found in of_seed if found.answer.fold == fold):
+                at = seeds.index(seed), found.answer.nest
+                trust.probability[at] = confidence.probability(found.outcome.first(k))
+                trust.good[at] = found.good[k]
                 trust.confident[at] = trust.probability[at] >= confidence.limit
         return trust
 
@@ -60,12 +59,29 @@ class Trust:
         return rank < round(share * self.probability.shape[1])
 
 
-def _outcome(corpus: Corpus, answer: Answer) -> Outcome:
-    nest = corpus.nests[answer.nest]
-    shares = [None if tried is None else tried.share for tried in answer.tried]
-    return Outcome(nest.graph, shares, nest.baseline_s)
+@dataclass(frozen=True)
+class _Judged:
+    """An answer and what came of it. good: number of candidates -> whether the best of them is within 10% of
+    the best known."""
+
+    answer: Answer
+    family: str
+    outcome: Outcome
+    good: Mapping[int, bool]
 
 
-def _good(corpus: Corpus, answer: Answer, k: int) -> bool:
-    best = Outcomes(corpus.measurements[corpus.nests[answer.nest].digest]).best
-    return transfer_efficiency(answer.tried, best, k) >= 1.0 - WITHIN
+def _judge(corpus: Corpus, answers: Sequence[Answer], ks: Sequence[int]) -> list[_Judged]:
+    nests = {answer.nest: corpus.nests[answer.nest] for answer in answers}
+    best = {at: Outcomes(corpus.measurements[nest.digest]).best for at, nest in nests.items()}
+    judged = []
+    for answer in answers:
+        nest, tried = nests[answer.nest], answer.tried
+        shares = [None if found is None else found.share for found in tried]
+        good = {k: transfer_efficiency(tried, best[answer.nest], k) >= 1.0 - WITHIN for k in ks}
+        judged.append(_Judged(answer, nest.family, Outcome(nest.graph, shares, nest.baseline_s), good))
+    return judged
+
+
+def _learn(judged: Sequence[_Judged]) -> Confidence:
+    good = np.array([[found.good[k] for k in TRIALS] for found in judged])
+    return fit_confidence([found.outcome for found in judged], good, TRIALS, [j.family for j in judged])
