@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,15 +19,17 @@ from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm import TraceDocument, TvmTask, load_tasks
 from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.sketches import anchor_tiles
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import ProgramGraph
 from gnnperf.nn import Bundle, load_bundle
-from gnnperf.retrieval.tensor import TensorOptions, TensorTransfer, fill_store, propose, ranked
-from gnnperf.retrieval.tensor.candidates import best_traces, describe, trace_features
+from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer, fill_store, propose, ranked
+from gnnperf.retrieval.tensor.candidates import best_traces, describe, ranked_again, trace_features
 from gnnperf.retrieval.tensor.records import memory_of, remember
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Neighbour, Store
+from gnnperf.tuning.tensor import Outcome
 from gnnperf.tuning.tensor.server import BenchServer
 
 NEW = Workload("matmul", {"m": 32, "n": 80, "k": 48})
@@ -103,6 +106,41 @@ def test_the_first_few_differ(store: Store, bundle: Bundle) -> None:
     features = np.stack([trace_features(c.document) for c in order])
     apart = [float(np.abs(a - b).sum()) for a, b in itertools.pairwise(features)]
     assert np.mean(apart[:3]) > np.mean(apart[3:])
+
+
+def test_the_rest_is_ranked_again_with_variants_of_the_fastest(store: Store, bundle: Bundle) -> None:
+    task = TvmTask("new", NEW.build())
+    first, second, *left = propose(task, neighbours(store, task, bundle), host_target()).candidates
+    again = ranked_again(task, host_target(), ByNodes(), left, [(first, 2e-3), (second, 1e-3)])
+    keys = [candidate.key for candidate in again]
+    assert len(set(keys)) == len(keys) and not {first.key, second.key} & set(keys)
+    assert {c.key for c in left} < set(keys)
+    new = [candidate for candidate in again if candidate.policy == "variant"]
+    assert new and {c.neighbour for c in new} == {second.neighbour}
+    for candidate in new:  # one loop's tiles are others
+        pairs = zip(anchor_tiles(candidate.document), anchor_tiles(second.document), strict=True)
+        assert sum(one.factors != other.factors for one, other in pairs) == 1
+    assert ranked_again(task, host_target(), ByNodes(), left, [(first, None)]) == left
+
+
+def test_candidates_are_tried_in_rounds(store: Store, bundle: Bundle) -> None:
+    asked: list[tuple[int, float]] = []
+
+    class Server:
+        def measure(self, number: int, modules: Sequence[Any], best_s: float) -> list[Outcome]:
+            asked.append((len(modules), best_s))
+            return [Outcome("ok", (1e-3 / len(asked),)) for _ in modules]
+
+    task = TvmTask("new", NEW.build())
+    transfer = TensorTransfer("new", [task], host_target(), bundle, ByNodes(), [store], describe_host(), None)
+    for k, rounds in ((1, [1]), (3, [2, 1]), (8, [4, 2, 2])):
+        asked.clear()
+        transfer.options = TensorOptions(k=k)
+        query = TaskQuery(task, 0)
+        transfer.ask([query])
+        tried = transfer.try_first(query, Server(), 5.0)  # type: ignore[arg-type]
+        assert [count for count, _ in asked] == rounds and len({c.key for c, _ in tried}) == k
+        assert [best_s for _, best_s in asked] == [5.0, 1e-3, 5e-4][: len(asked)]
 
 
 def test_best_traces_are_the_fastest_each_once(store: Store, bundle: Bundle) -> None:

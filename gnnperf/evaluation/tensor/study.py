@@ -44,6 +44,8 @@ OURS_8, OURS_1, MODEL, KIND_8, KIND_1, FLOOR, MS, MS_LONG = (
     "ours_8", "ours_1", "model_only", "kind_8", "kind_1", "floor_8", "ms", "ms_long",
 )  # fmt: skip
 Notify = Callable[[str], None]
+Tried = list[tuple[Any, Outcome]]
+"""Scheduled modules, and what came of measuring them."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,11 @@ class Study:
         task = TvmTask(workload.name, workload.build())
         self.server.baseline(number)
         notify("transferring")
-        query = self._ask(task, number, self.model)
-        tried = self._measure(number, [c.schedule.mod for c in query.candidates[:K]])
+        query, tried = self._transferred(task, number, self.model)
         chosen = {OURS_8: _best(tried), OURS_1: _best(tried[:1]), MODEL: tried[0][0] if tried else None}
         if self.without_kinds is not None:
             model = self.without_kinds.without(workload.kind, notify)
-            other = self._ask(task, number, model, frozenset({workload.kind}))
-            strangers = self._measure(number, [c.schedule.mod for c in other.candidates[:K]])
+            _, strangers = self._transferred(task, number, model, frozenset({workload.kind}))
             chosen |= {KIND_8: _best(strangers), KIND_1: _best(strangers[:1])}
         chosen[FLOOR] = _best(self._measure(number, self._re_decided(task, query, workload.kind)))
         trials = metaschedule(
@@ -112,12 +112,13 @@ class Study:
         timed = timed_in_turn(self.server, number, workload, modules, self.target, self.pace, True)
         return self._report(workload, query, tried, trials, timed)
 
-    def _ask(
+    def _transferred(
         self, task: TvmTask, number: int, model: TensorBundle, without: frozenset[str] = frozenset()
-    ) -> TaskQuery:
-        """Ranked candidates from all but the workload itself, and from no workload of some kinds."""
+    ) -> tuple[TaskQuery, Tried]:
+        """The first candidates, measured, from all but the workload itself, and from no workload of some
+        kinds."""
         query = TaskQuery(task, number)
-        TensorTransfer(
+        transfer = TensorTransfer(
             kernel=task.name,
             tasks=[task],
             target=self.target,
@@ -127,10 +128,12 @@ class Study:
             device=describe_host(),
             server=None,
             options=TensorOptions(k=K, exclude=frozenset({task.graph.digest}), exclude_families=without),
-        ).ask([query])
-        return query
+        )
+        transfer.ask([query])
+        tried = transfer.try_first(query, self.server)
+        return query, [(candidate.schedule.mod, outcome) for candidate, outcome in tried]
 
-    def _measure(self, number: int, modules: Sequence[Any]) -> list[tuple[Any, Outcome]]:
+    def _measure(self, number: int, modules: Sequence[Any]) -> Tried:
         return list(zip(modules, self.server.measure(number, modules), strict=True)) if modules else []
 
     def _re_decided(self, task: TvmTask, query: TaskQuery, kind: str) -> list[Any]:
@@ -152,7 +155,7 @@ class Study:
         self,
         workload: Workload,
         query: TaskQuery,
-        tried: Sequence[tuple[Any, Outcome]],
+        tried: Tried,
         trials: Sequence[Trial],
         timed: Mapping[str, Measurement],
     ) -> dict[str, Any]:
@@ -193,7 +196,7 @@ def _best_s(trials: Sequence[Trial]) -> float | None:
     return found.outcome.runtime_s if found else None
 
 
-def _best(tried: Sequence[tuple[Any, Outcome]]) -> Any:
+def _best(tried: Tried) -> Any:
     """The module of the fastest; None where none was right."""
     right = [(outcome.runtime_s, n) for n, (_, outcome) in enumerate(tried) if outcome.runtime_s is not None]
     return tried[min(right)[1]][0] if right else None

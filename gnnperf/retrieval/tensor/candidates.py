@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +28,10 @@ POOL = 160
 """Candidates that are enough to choose from."""
 SHORTLIST = 48
 """Candidates with the highest scores, of which a portfolio is made."""
+VARIANTS = 24
+"""Variants of the fastest measured candidate that join those still to be tried."""
+FAILED = 1.0
+"""A candidate that failed is taken for so many nats slower than the slowest that ran."""
 LOOPS, LEVELS = 8, 4
 """Of the tiles that are compared."""
 
@@ -57,6 +62,21 @@ class TraceCandidate:
     def graph(self) -> ProgramGraph:
         """The scheduled graph. Raises UnsupportedConstruct where the IR lacks what the schedule does."""
         return scheduled_graph(self.schedule.mod)
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether `graph` is there."""
+        try:
+            return self.graph is not None
+        except UnsupportedConstruct:
+            return False
+
+    @cached_property
+    def key(self) -> int:
+        """The same for schedules that come to the same program."""
+        import tvm_ffi
+
+        return int(tvm_ffi.structural_hash(self.schedule.mod))
 
     @property
     def words(self) -> str:
@@ -134,6 +154,55 @@ def ranked(candidates: Sequence[TraceCandidate], model: CostModel) -> list[Trace
     features = np.stack([trace_features(c.document) for c in shortlist])
     order = portfolio(np.array([c.score for c in shortlist]), features, len(shortlist))
     return [*(shortlist[int(n)] for n in order), *scored[SHORTLIST:]]
+
+
+def ranked_again(
+    task: TvmTask,
+    target: Any,
+    model: CostModel,
+    left: Sequence[TraceCandidate],
+    tried: Sequence[tuple[TraceCandidate, float | None]],
+) -> list[TraceCandidate]:
+    """In the order to try them once some were measured. The model is expected to err on like schedules as it
+    erred on these; variants of the fastest, with one loop's tiles changed, join what is left.
+
+    tried: candidates and their runtimes in seconds, None where they failed.
+    """
+    ran = [(runtime_s, n) for n, (_, runtime_s) in enumerate(tried) if runtime_s is not None]
+    if not ran:
+        return list(left)
+    fastest = tried[min(ran)[1]][0]
+    known = {candidate.key for candidate, _ in tried} | {candidate.key for candidate in left}
+    new = [c for c in variants(task, target, fastest) if c.key not in known]
+    scores = model.score([c.graph for c in new]) if new else ()
+    scored = [*left, *(replace(c, score=float(s)) for c, s in zip(new, scores, strict=True))]
+    scored.sort(key=lambda c: (-c.score, c.turn))
+    compared = [*(candidate for candidate, _ in tried), *scored[:SHORTLIST]]
+    slowest = math.log(max(ran)[0]) + FAILED
+    measured = {
+        n: -(slowest if runtime_s is None else math.log(runtime_s)) for n, (_, runtime_s) in enumerate(tried)
+    }
+    features = np.stack([trace_features(c.document) for c in compared])
+    order = portfolio(np.array([c.score for c in compared]), features, len(compared), measured)
+    return [*(compared[int(n)] for n in order), *scored[SHORTLIST:]]
+
+
+def variants(task: TvmTask, target: Any, origin: TraceCandidate) -> Iterator[TraceCandidate]:
+    """The candidate with the tiles of one loop changed to the next best."""
+    try:
+        proposals = transfer(origin.document, context_of(task.module, target), VARIANTS)
+    except Exception:  # NotApplicable, or what TVM raises: anything
+        return
+    for turn, proposal in enumerate(proposals):
+        candidate = replace(
+            origin,
+            schedule=proposal.schedule,
+            document=trace_document(proposal.schedule, task.module, target),
+            policy="variant",
+            turn=origin.turn + turn,
+        )
+        if candidate.has_graph:
+            yield candidate
 
 
 def trace_features(document: TraceDocument) -> NDArray[np.float64]:

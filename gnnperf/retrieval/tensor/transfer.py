@@ -1,8 +1,8 @@
 """The main job on TVM kernels: retrieve traces for every task of a kernel, measure them, keep what wins.
 
 tasks -> graphs -> embed -> nearest workloads -> their traces -> transfer to the task -> scheduled graphs ->
-rank by the cost model -> verify and measure the first few -> time the best in turn with the unscheduled
-function -> keep what is faster beyond noise (design, section 6).
+rank by the cost model -> verify and measure the first few, rank again by what they show, measure the next ->
+time the best in turn with the unscheduled function -> keep what is faster beyond noise (design, section 6).
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from gnnperf.retrieval.measured import Stages, fastest
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.report import Retrieval, Timing
 from gnnperf.retrieval.tensor.beside import Library, beside_whole, joined
-from gnnperf.retrieval.tensor.candidates import KIND, CostModel, TraceCandidate, propose, ranked
+from gnnperf.retrieval.tensor.candidates import KIND, CostModel, TraceCandidate, propose, ranked, ranked_again
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement, beside
 from gnnperf.retrieval.tensor.quiet import quiet
 from gnnperf.store import Neighbour, Store
+from gnnperf.tuning.tensor import Outcome
 from gnnperf.tuning.tensor.collect import BASELINE
 from gnnperf.tuning.tensor.scope import objection
 from gnnperf.tuning.tensor.server import BenchServer
@@ -34,6 +35,8 @@ from gnnperf.tuning.tensor.turns import Pace, in_turns
 
 FINALISTS = 3
 """Of the candidates that were measured, timed once more in turn with the baseline."""
+ROUNDS = (0.5, 0.75, 1.0)
+"""Shares of the candidates after which the rest is ranked again."""
 ASKED = 4
 """Times as many neighbours are looked up as are wanted: those without a trace are passed over."""
 
@@ -150,13 +153,27 @@ class TensorTransfer:
 
     def _try(self, query: TaskQuery, server: BenchServer) -> None:
         assert query.baseline is not None
-        chosen = query.candidates[: self.options.k]
-        best_s = query.baseline.runtime_s or math.inf
-        outcomes = server.measure(query.number, [c.schedule.mod for c in chosen], best_s)
-        query.tried = [
-            (candidate, as_measurement(outcome, query.baseline))
-            for candidate, outcome in zip(chosen, outcomes, strict=True)
-        ]
+        tried = self.try_first(query, server, query.baseline.runtime_s or math.inf)
+        query.tried = [(candidate, as_measurement(outcome, query.baseline)) for candidate, outcome in tried]
+
+    def try_first(
+        self, query: TaskQuery, server: BenchServer, best_s: float = math.inf
+    ) -> list[tuple[TraceCandidate, Outcome]]:
+        """Measure k candidates, the first `ROUNDS` of them as they are ranked; these then say more about the
+        others. best_s: of the unscheduled function."""
+        tried: list[tuple[TraceCandidate, Outcome]] = []
+        order = query.candidates
+        for share in ROUNDS:
+            chosen = order[: math.ceil(share * self.options.k) - len(tried)]
+            if chosen:
+                outcomes = server.measure(query.number, [c.schedule.mod for c in chosen], best_s)
+                tried += zip(chosen, outcomes, strict=True)
+                best_s = min([best_s, *(o.runtime_s for o in outcomes if o.runtime_s is not None)])
+            if len(tried) < self.options.k:
+                known = [(candidate, outcome.runtime_s) for candidate, outcome in tried]
+                with quiet():
+                    order = ranked_again(query.task, self.target, self.model, order[len(chosen) :], known)
+        return tried
 
     def _final(self, query: TaskQuery, finalists: Sequence[int], server: BenchServer) -> None:
         """The best of the tried, in turn with the unscheduled function and with other libraries."""
