@@ -88,3 +88,12 @@ def test_what_is_no_corpus_is_one_line(tmp_path: Path, capfd: pytest.CaptureFixt
     assert run(["eval", "tensor-ranking", "--corpus", str(tmp_path)]) == 2
     error = capfd.readouterr().err
     assert error.count("\n") == 1 and "expected a corpus of TVM schedules" in error
+
+
+def test_the_folder_to_write_is_looked_at_before_anything_is_read(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    command = ["eval", "tensor-ranking", "--corpus", str(tmp_path), "--output", str(tmp_path / "file" / "x")]
+    assert run(command) == 2
+    assert "--output: expected a folder" in capfd.readouterr().err

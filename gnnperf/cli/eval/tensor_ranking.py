@@ -51,6 +51,8 @@ def tensor_ranking(
     from gnnperf.training.tensor.features import corpus_features, default_cache
     from gnnperf.training.tensor.fit import DEFAULT_FIT, QUICK_FIT
 
+    if output is not None:
+        check_output(output)
     warnings.simplefilter("ignore")
     measured = load_tensor_corpus(corpus)
     with progress("reading schedules", len(measured.workloads)) as advance:
@@ -58,8 +60,6 @@ def tensor_ranking(
     settings = RankingSettings(folds, QUICK_FIT if quick else DEFAULT_FIT, seed)
     steps = ranking_steps([*ranking_tasks(pools, settings)], settings)
     about = {"corpus_digest": measured.digest, **asdict(settings)}
-    if output is not None:
-        check_output(output)
     rows = measure_rows("tensor-ranking", steps, row_log(output, about))
     result = summarise(judged_of(rows), pools, settings, measured, each_workload)
     write_document(result, output)
