@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gnnperf.errors import GnnperfError, NotApplicable
-from gnnperf.frontends.tvm import TraceDocument, TvmTask, apply_recipe, recipe_of_trace
+from gnnperf.errors import NotApplicable
+from gnnperf.frontends.tvm import TraceDocument, TvmTask, recipe_of_trace
 from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.retrieval.ranking import Candidate
 from gnnperf.retrieval.tensor.candidates import best_traces
+from gnnperf.retrieval.tensor.recipes import expressible
 from gnnperf.schedules import Recipe
 from gnnperf.store import Neighbour
 
@@ -33,27 +35,16 @@ class Carried:
     dropped: Counter[str] = field(default_factory=Counter)
 
 
-def to_tvm(task: TvmTask, recipes: Sequence[tuple[Recipe, str]], k: int) -> Carried:
-    """The first k recipes, (recipe, lender) each, that TVM can express, each as another module."""
-    import tvm_ffi
-
-    found, seen = Carried(), set[int]()
-    for recipe, lender in recipes:
-        if len(found.schedules) == k:
-            break
-        try:
-            expressed = apply_recipe(task, recipe)
-        except NotApplicable as reason:
-            found.refused[_short(reason)] += 1
-            continue
-        module = expressed.schedule.mod
-        key = int(tvm_ffi.structural_hash(module))
-        if key not in seen:
-            seen.add(key)
-            found.schedules.append((recipe, module))
-            found.lenders.append(lender)
-            found.dropped.update(expressed.dropped)
-    return found
+def to_tvm(task: TvmTask, recipes: Sequence[Candidate], k: int) -> Carried:
+    """The first k recipes that TVM can express, each as another module."""
+    result = expressible(task, recipes, k)
+    carried = Carried(lenders=[one.candidate.neighbour_kernel for one in result.found])
+    for one in result.found:
+        carried.schedules.append((one.candidate.schedule, one.schedule.mod))
+        carried.dropped.update(one.dropped)
+    for reason, times in result.refused.items():
+        carried.refused[_short(reason)] += times
+    return carried
 
 
 def to_dace(neighbours: Sequence[Neighbour], limit: int) -> Carried:
@@ -66,7 +57,7 @@ def to_dace(neighbours: Sequence[Neighbour], limit: int) -> Carried:
             try:
                 recipe = recipe_of_trace(TraceDocument.from_json(text), task)
             except NotApplicable as reason:
-                found.refused[_short(reason)] += 1
+                found.refused[_short(str(reason))] += 1
                 continue
             if recipe not in seen:
                 seen.add(recipe)
@@ -88,5 +79,5 @@ def _traces(neighbour: Neighbour) -> Iterator[tuple[str, TvmTask]]:
         yield record.schedule, tasks[workload.name]
 
 
-def _short(reason: GnnperfError) -> str:
-    return str(reason)[:REASON]
+def _short(reason: str) -> str:
+    return reason[:REASON]

@@ -26,7 +26,7 @@ from gnnperf.measure import Compiler, Measurement, Runner, Source
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.nn.tensor import TensorBundle, load_tensor_bundle
 from gnnperf.retrieval.neighbours import nearest
-from gnnperf.retrieval.ranking import rank
+from gnnperf.retrieval.ranking import Candidate, rank
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
 from gnnperf.retrieval.transfer import Options
 from gnnperf.schedules import Recipe
@@ -99,10 +99,9 @@ class Study:
         found = nearest([store], vector, count + 1, self.bundle.encoder_id, host)
         return [n for n in found if n.nest.digest != graph.digest][:count]
 
-    def _ranked(self, graph: ProgramGraph) -> list[tuple[Recipe, str]]:
-        """Recipes of the nearest nests, with their lenders, in the order in which retrieval tries them."""
-        found = rank(self._nearest(self.recipes, graph), POOL, lambda r: self.bundle.score([graph], r)[0])
-        return [(c.schedule, c.neighbour_kernel) for c in found]
+    def _ranked(self, graph: ProgramGraph) -> list[Candidate]:
+        """Recipes of the nearest nests in the order in which retrieval tries them."""
+        return rank(self._nearest(self.recipes, graph), POOL, lambda r: self.bundle.score([graph], r)[0])
 
     # ------------------------------------------------------------------ recipes in TVM
 
@@ -156,7 +155,7 @@ class Study:
             carried.schedules = [carried.schedules[n] for n in order]
             carried.lenders = [carried.lenders[n] for n in order]
         tried = _tried(bench, (recipe for recipe, _ in carried.schedules), self.k)
-        native = _tried(bench, (recipe for recipe, _ in self._ranked(graph)), self.k)
+        native = _tried(bench, (candidate.schedule for candidate in self._ranked(graph)), self.k)
         fastest = max(tried, key=lambda found: found[1].speedup or 0.0, default=None)
         position = None
         if fastest is not None and fastest[1].speedup:
