@@ -1,5 +1,5 @@
-"""The browser of the tests of the map."""
+"""A browser for the pages of reports."""
 
-from evaluation.explore.conftest import browser
+from browsing import browser, opened
 
-__all__ = ["browser"]
+__all__ = ["browser", "opened"]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
-from evaluation.explore.conftest import TIMEOUT_MS
-from playwright.sync_api import Browser, Page
+from browsing import Open
 from report.made_up import CPU, graph, nest, retrieval
 from report.test_pages import forecast
 
@@ -17,7 +13,6 @@ from gnnperf.evaluation import BenchmarkResult
 from gnnperf.evaluation.cases.plot import plot
 from gnnperf.report import benchmark_page, prediction_page, retrieval_page
 
-Open = Callable[..., Page]
 LONG = "a_long_name_of_a_kernel_without_a_place_to_break_it_anywhere_" * 2
 
 
@@ -40,32 +35,6 @@ def benchmark() -> str:
 
 
 PAGES = {"retrieved": retrieved, "predicted": predicted, "benchmark": benchmark}
-
-
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """`opened(html, **context)`: the page, in a browser that is watched for errors and requests."""
-    wrong: list[str] = []
-    requests: list[str] = []
-    contexts: list[Any] = []
-    file = tmp_path / "page.html"
-
-    def show(html: str, **options: Any) -> Page:
-        file.write_text(html, encoding="utf-8")
-        contexts.append(browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | options)))
-        page: Page = contexts[-1].new_page()
-        page.set_default_timeout(TIMEOUT_MS)
-        page.on("console", lambda message: wrong.append(message.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(file.as_uri())
-        return page
-
-    yield show
-    for context in contexts:
-        context.close()
-    assert wrong == [], "what the policy of the page forbids is said here too"
-    assert [url for url in requests if not url.startswith("data:")] == [file.as_uri()] * len(contexts)
 
 
 SURFACE = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"

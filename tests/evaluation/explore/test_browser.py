@@ -3,50 +3,28 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from evaluation.explore.conftest import TIMEOUT_MS
+from browsing import Open
 from evaluation.explore.maps import lattice, mapped, record
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from gnnperf.evaluation.explore import MappedNest, make_page
 from gnnperf.schedules import Recipe
 
-Open = Callable[..., Page]
-DESK = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 844}
 KERNELS = [f"kernel_{number}" for number in range(20)] + ["gemm", "softmax", "spmm", "conv2d"]
 ORDERS = ("row", "dot", "panel")
 
 
 @pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """`opened(nests, **context)`: their map, in a browser that is watched for errors and requests."""
-    wrong: list[str] = []
-    requests: list[str] = []
-    contexts = []
-    file = tmp_path / "map.html"
-
-    def show(nests: list[MappedNest], **options: Any) -> Page:
-        file.write_text(make_page(nests, lattice(len(nests)), "an encoder").html, encoding="utf-8")
-        contexts.append(browser.new_context(**({"viewport": DESK} | options)))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(TIMEOUT_MS)
-        page.on("console", lambda message: wrong.append(message.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(file.as_uri())
-        return page
-
-    yield show
-    for context in contexts:
-        context.close()
-    assert wrong == []
-    assert requests == [file.as_uri()] * len(contexts)
+def opened(opened: Open) -> Open:
+    """`opened(nests, **context)`: their map."""
+    return lambda nests, **options: opened(
+        make_page(nests, lattice(len(nests)), "an encoder").html, **options
+    )
 
 
 def nests() -> list[MappedNest]:
