@@ -101,7 +101,7 @@ def _searches(result: Retrieval) -> list[str]:
 def _beside(result: Retrieval) -> list[str]:
     """Other libraries, a line each."""
     named = [(nest.name, found) for nest in result.nests for found in nest.beside]
-    named += [(f"all of {result.kernel}, timed by itself", found) for found in result.beside]
+    named += [(f"all of {result.kernel}", found) for found in result.beside]
     lines = []
     for name, found in named:
         if found.timing is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from gnnperf.shipped import shipped_bundle
 
 if TYPE_CHECKING:
     from gnnperf.frontends.tvm import TvmTask
+    from gnnperf.frontends.tvm.whole_program import WholeProgram
     from gnnperf.graph import ProgramGraph
     from gnnperf.nn import Bundle
     from gnnperf.retrieval.measured import Memory
@@ -41,6 +43,11 @@ class TensorJob:
     beside: str | None
     own: Callable[[Bundle], Store | None]
     started: float
+
+    @property
+    def exported(self) -> bool:
+        """Whether it is a program of PyTorch's."""
+        return self.kernel.endswith(".pt2")
 
     @property
     def name(self) -> str:
@@ -94,23 +101,33 @@ def tune_tensor(job: TensorJob, trials: int) -> Answer:
 @contextmanager
 def _opened(job: TensorJob, measuring: bool) -> Iterator[tuple[dict[str, Any], Memory | None]]:
     """(what every `TensorTransfer` is made of, the user's store). Raises GnnperfError."""
-    from gnnperf.frontends.tvm import load_tasks
     from gnnperf.frontends.tvm.fast_import import import_tvm
     from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
     from gnnperf.tuning.tensor.scope import objection
     from gnnperf.tuning.tensor.server import BenchServer
 
     set_runtime_threads()
-    import_tvm(without_torch=not job.kernel.endswith(".pt2"))
+    import_tvm(without_torch=not job.exported)
     target = host_target()
-    tasks = load_tasks(job.kernel, job.symbols, target)
+    tasks, programs = _loaded(job, target)
     server = None
     if measuring:
         # Forked before torch and the stores are loaded, and at work while they are.
-        server = BenchServer([task.module for task in tasks], target)
+        server = BenchServer([task.module for task in tasks], target, programs=programs)
         server.prepare(next((n for n, task in enumerate(tasks) if objection(task) is None), 0))
     with server or nullcontext():
         yield _parts(job, tasks, target, server)
+
+
+def _loaded(job: TensorJob, target: Any) -> tuple[Sequence[TvmTask], Sequence[WholeProgram]]:
+    """Tasks, and the program that they are of, where it can be run as a whole."""
+    from gnnperf.frontends.tvm import load_tasks
+    from gnnperf.frontends.tvm.relax_programs import exported_program
+
+    if not job.exported:
+        return load_tasks(job.kernel, job.symbols, target), ()
+    program = exported_program(Path(job.kernel), target)
+    return program.tasks, [program]
 
 
 def _parts(
@@ -126,12 +143,18 @@ def _parts(
     bundle = load_bundle(shipped_bundle())
     released, mine = Store.open(job.checkpoint / "store"), job.own(bundle)
     device = describe_host()
-    libraries = []
+    libraries, whole = [], None
     if job.beside is not None:
         from gnnperf.evaluation.tensor.beside import Torch
 
-        program = Path(job.kernel) if job.kernel.endswith(".pt2") else None
-        libraries.append(Torch(target, program, len(tasks)))
+        libraries.append(Torch(target))
+    if job.exported:
+        from gnnperf.evaluation.tensor.beside import torch_program
+        from gnnperf.evaluation.tensor.contenders import TORCH
+        from gnnperf.retrieval.tensor.whole import WholeKernel
+
+        path = Path(job.kernel)
+        whole = WholeKernel(path, tasks, {TORCH: partial(torch_program, path)})
     common = {
         "kernel": job.name,
         "tasks": tasks,
@@ -142,6 +165,7 @@ def _parts(
         "device": device,
         "server": server,
         "libraries": libraries,
+        "whole": whole,
         "started": job.started,
     }
     return common, None if mine is None else memory_of(mine, job.name, bundle, device)

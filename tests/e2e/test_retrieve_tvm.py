@@ -77,6 +77,30 @@ def test_a_product_that_is_not_in_the_store(shell: Shell, kernels: Path, tensor_
     assert info["records"] == 4 and info["families"] == {"user": 4}
 
 
+MODEL = """
+import sys, torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(48, 96), torch.nn.ReLU(), torch.nn.Linear(96, 64)).eval()
+torch.export.save(torch.export.export(model, (torch.randn(32, 48),)), sys.argv[1])
+"""
+
+
+def test_a_torch_model_is_timed_from_end_to_end(shell: Shell, tensor_checkpoint: Path) -> None:
+    (shell.folder / "model.py").write_text(MODEL)
+    path = shell.folder / "model.pt2"
+    assert shell.python(shell.folder / "model.py", path).exit_code == 0
+    answer = shell.gnnperf(
+        "retrieve", path, "--checkpoint", tensor_checkpoint, "-k", 1, "--no-store", "--json"
+    ).document
+    assert answer["verified"] is True and answer["note"] == "" and len(answer["nests"]) == 2
+    times = [answer[name]["runtime_s"] for name in ("baseline", "tuned")]
+    assert answer["kept_baseline"] is False and answer["speedup"] == pytest.approx(times[0] / times[1])
+    assert {"candidates", "whole"} <= set(answer["stages_s"])
+    (beside,) = answer["beside"]
+    assert (beside["library"], beside["status"]) == ("torch", "ok")
+    assert beside["speedup"] == pytest.approx(beside["timing"]["runtime_s"] / times[1])
+
+
 def test_ctrl_c(shell: Shell, kernels: Path, tensor_checkpoint: Path) -> None:
     process = shell.start(
         "retrieve", f"{kernels}:product", "--set", "k=100000", "--checkpoint", tensor_checkpoint, "--no-store"

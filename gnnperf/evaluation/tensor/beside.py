@@ -1,4 +1,4 @@
-"""PyTorch beside tasks (`--beside torch`): the operator that a task is, or the exported program."""
+"""PyTorch beside tasks (`--beside torch`), as the operator that a task is, and beside exported programs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,13 @@ PROGRAM = Path(__file__).with_name("torch_program.py")
 
 @dataclass(frozen=True)
 class Torch:
-    """program: the exported program (`.pt2`) that the kernel is, if it is one. tasks: of the kernel."""
+    """The operators that tasks are."""
 
     target: Any
-    program: Path | None = None
-    tasks: int = 1
     name: str = TORCH
 
     def play(self, task: TvmTask, stack: ExitStack) -> Turn:
         """See `Library`."""
-        if self.program is not None and self.tasks == 1 and task.calls == 1:
-            return self._program(self.program, stack)
         workload = recognised(task)
         if workload is None:
             raise NoPlayer("not_applicable", "has no operator that is known to compute just this")
@@ -41,27 +37,23 @@ class Torch:
         except Failed as failure:
             raise NoPlayer(*failure.args) from None
 
-    def whole(self, stack: ExitStack) -> Turn | None:
-        """See `Library`."""
-        if self.program is None or self.tasks == 1:
-            return None
-        return self._program(self.program, stack)
 
-    def _program(self, path: Path, stack: ExitStack) -> Turn:
-        """It runs on the example inputs that it was exported with."""
-        problem = SharedProblem(
-            data={},
-            symbols={"path": str(path.resolve())},  # type: ignore[dict-item]
-            outputs=[],
-            reference={},
-        )
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gnnperf-torch-"))
-        start = Starter(problem, Effort(), available_threads(), folder)
-        try:
-            player = stack.enter_context(start(PythonFunction(PROGRAM, "run", "torch")))
-        except Failed as failure:
-            raise NoPlayer(*failure.args) from None
-        return _guarded(player.turn)
+def torch_program(path: Path, stack: ExitStack) -> Turn:
+    """Start the process that runs an exported program (`.pt2`), eagerly, on the example inputs that it was
+    exported with, until the stack closes. Raises NoPlayer."""
+    problem = SharedProblem(
+        data={},
+        symbols={"path": str(path.resolve())},  # type: ignore[dict-item]
+        outputs=[],
+        reference={},
+    )
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gnnperf-torch-"))
+    start = Starter(problem, Effort(), available_threads(), folder)
+    try:
+        player = stack.enter_context(start(PythonFunction(PROGRAM, "run", "torch")))
+    except Failed as failure:
+        raise NoPlayer(*failure.args) from None
+    return _guarded(player.turn)
 
 
 def _guarded(turn: Turn) -> Turn:

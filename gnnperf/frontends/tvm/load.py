@@ -10,7 +10,7 @@ from typing import Any
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.relax_programs import exported_tasks, relax_tasks
+from gnnperf.frontends.tvm.relax_programs import exported_program, relax_program
 from gnnperf.frontends.tvm.tasks import TvmTask, single
 from gnnperf.frontends.user_files import first_line, load_attribute, split_spec
 
@@ -47,7 +47,7 @@ def load_tasks(
     tvm = import_tvm()
     path = Path(spec)
     if path.suffix == ".pt2":
-        return exported_tasks(path, target)
+        return tuple(exported_program(path, target).tasks)
     if path.suffix == ".json":
         return tasks_of(_saved(path, tvm), path.stem, target)
     path, name = split_spec(spec, "kernel")
@@ -72,7 +72,7 @@ def tasks_of(thing: Any, name: str, target: Any = None) -> tuple[TvmTask, ...]:
         )
     functions = {v.name_hint: f for v, f in thing.functions.items()}
     if any(isinstance(f, tvm.relax.Function) for f in functions.values()):
-        return relax_tasks(thing, _identifier(name), target)
+        return tuple(relax_program(thing, _identifier(name), target).tasks)
     found = {k: f for k, f in functions.items() if isinstance(f, tvm.tirx.PrimFunc)}
     if not found:
         raise InputError(f"kernel: the module {name!r} has no PrimFunc to tune")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.tasks import TvmTask, single
+from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
 from gnnperf.frontends.user_files import first_line
 
 
-def exported_tasks(path: Path, target: Any = None) -> tuple[TvmTask, ...]:
-    """Tasks of a program saved by `torch.export.save`. Raises InputError."""
+def exported_program(path: Path, target: Any = None) -> WholeProgram:
+    """A program saved by `torch.export.save`, split into tasks. Raises InputError."""
     if not path.is_file():
         raise InputError(f"kernel: there is no file {str(path)!r}")
     import torch
@@ -26,27 +29,29 @@ def exported_tasks(path: Path, target: Any = None) -> tuple[TvmTask, ...]:
             f"kernel: {str(path)!r} is no program saved by torch.export.save "
             f"({type(error).__name__}: {first_line(error)})"
         ) from None
-    return program_tasks(program, path.stem, target)
+    return torch_program(program, path.stem, target)
 
 
-def program_tasks(program: Any, name: str, target: Any = None) -> tuple[TvmTask, ...]:
-    """Tasks of a `torch.export.ExportedProgram`. Raises InputError for what relax cannot import."""
+def torch_program(program: Any, name: str, target: Any = None) -> WholeProgram:
+    """A `torch.export.ExportedProgram`, split into tasks. Raises InputError for what relax cannot import."""
     import_tvm()
     from tvm import relax
-    from tvm.relax.frontend.torch import from_exported_program
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the importer's own use of torch
-            module = from_exported_program(program, keep_params_as_input=True)
-        module, _ = relax.frontend.detach_params(module)
+        module, weights = relax.frontend.detach_params(_imported(program, keep_params_as_input=True))
     except Exception as error:  # the importer raises anything
         raise InputError(f"kernel: relax cannot import {name!r}: {first_line(error)}") from None
-    return relax_tasks(module, name, target)
+    found = relax_program(module, name, target)
+    return replace(found, weights=[weight.numpy() for weight in weights[MAIN]])
 
 
-def relax_tasks(module: Any, name: str, target: Any = None) -> tuple[TvmTask, ...]:
-    """Tasks of an IRModule with relax functions, after operators became loops and were fused.
+def plain_program(program: Any, target: Any) -> WholeProgram:
+    """A `torch.export.ExportedProgram` as TVM compiles it by itself: operators one by one, weights inside."""
+    return WholeProgram(_imported(program), target)
+
+
+def relax_program(module: Any, name: str, target: Any = None) -> WholeProgram:
+    """An IRModule with relax functions, after operators became loops and were fused, with its tasks.
 
     Tasks that are the same function count as one, with all its calls. Raises InputError.
     """
@@ -69,17 +74,44 @@ def relax_tasks(module: Any, name: str, target: Any = None) -> tuple[TvmTask, ..
                     passes.DeadCodeElimination(), passes.FoldConstant(), passes.FuseOps(), passes.FuseTIR(),
                     passes.RewriteDataflowReshape(),  # reshapes that are views run nothing
                 ]
-            )(_without_weights(legal, passes))  # fmt: skip
-        found = meta_schedule.relax_integration.extract_tasks(fused, target)
+            )(_with_weights_apart(legal, passes))  # fmt: skip
+        found = meta_schedule.relax_integration.extract_tasks(_without_preparation(fused), target)
     except Exception as error:  # passes raise anything
         raise InputError(f"kernel: relax cannot split {name!r} into tasks: {first_line(error)}") from None
     if not found:
         raise InputError(f"kernel: {name!r} has no operator that becomes a loop nest")
     names = _unique([re.sub(r"\W", "_", f"{name}_{t.task_name}") for t in found])
-    return tuple(
+    tasks = tuple(
         TvmTask(own, _single(task.dispatched[0]), int(task.weight))
         for own, task in zip(names, found, strict=True)
     )
+    return WholeProgram(fused, target, (), tasks, _sites(fused, tasks))
+
+
+def _imported(program: Any, **options: Any) -> Any:
+    from tvm.relax.frontend.torch import from_exported_program
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the importer's own use of torch
+        return from_exported_program(program, **options)
+
+
+def _sites(module: Any, tasks: Sequence[TvmTask]) -> dict[str, str]:
+    """The task that every function of a program is, by the function's name."""
+    import tvm_ffi
+    from tvm.tirx import PrimFunc
+
+    known = {tvm_ffi.structural_hash(_bare(task.function)): task.name for task in tasks}
+    functions = {v.name_hint: f for v, f in module.functions.items() if isinstance(f, PrimFunc)}
+    found = {name: known.get(tvm_ffi.structural_hash(_bare(f))) for name, f in functions.items()}
+    return {name: task for name, task in found.items() if task is not None}
+
+
+def _bare(function: Any) -> Any:
+    """A function without attributes: in these, one of a program and the task that it is differ."""
+    for key in list(function.attrs.keys()) if function.attrs else ():
+        function = function.without_attr(key)
+    return function
 
 
 def _single(module: Any) -> Any:
@@ -88,16 +120,19 @@ def _single(module: Any) -> Any:
     return single(function)
 
 
-def _without_weights(module: Any, passes: Any) -> Any:
-    """The module without what depends on weights alone (transposing them, say), which is computed once,
-    before the program runs."""
+def _with_weights_apart(module: Any, passes: Any) -> Any:
+    """The module with what depends on weights alone (transposing them, say) in a function of its own, which
+    runs once, before the program runs."""
     if not any("num_input" in (f.attrs or {}) for f in module.functions.values()):
         return module
-    lifted = passes.LiftTransformParams()(module)
-    for variable in list(lifted.functions):
-        if variable.name_hint.endswith("_transform_params"):
-            del lifted[variable]
-    return lifted
+    return passes.LiftTransformParams()(module)
+
+
+def _without_preparation(module: Any) -> Any:
+    """The module without that function: nothing in it is tuned."""
+    tvm = import_tvm()
+    kept = {v: f for v, f in module.functions.items() if not v.name_hint.endswith("_transform_params")}
+    return tvm.IRModule(kept, attrs=module.attrs)
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -10,7 +10,6 @@ from gnnperf.frontends.tvm import TvmTask
 from gnnperf.measure import Measurement, speedup_interval
 from gnnperf.measure.measurement import Status
 from gnnperf.retrieval.report import Beside, Timing
-from gnnperf.tuning.tensor.turns import Pace, in_turns
 
 Turn = Callable[[], float]
 """Seconds of a run of its own, whenever it is called."""
@@ -33,24 +32,6 @@ class Library(Protocol):
 
     def play(self, task: TvmTask, stack: ExitStack) -> Turn:
         """Start the library's implementation of a task, verified, until the stack closes. Raises NoPlayer."""
-
-    def whole(self, stack: ExitStack) -> Turn | None:
-        """The same of a kernel of several tasks; None where it is not asked for as a whole."""
-
-
-def beside_whole(libraries: Sequence[Library], ours: Timing | None) -> list[Beside]:
-    """Libraries that run the whole kernel, timed by themselves. ours: of all its tasks."""
-    found = []
-    for library in libraries:
-        with ExitStack() as stack:
-            try:
-                turn = library.whole(stack)
-                timed = turn and in_turns({library.name: turn}, Pace())[library.name]
-            except NoPlayer as reason:
-                timed = Measurement(reason.status, detail=reason.why)
-        if timed is not None:
-            found.append(comparison(library.name, timed, ours))
-    return found
 
 
 def comparison(name: str, theirs: Measurement, ours: Timing | None) -> Beside:

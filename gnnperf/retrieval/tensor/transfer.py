@@ -22,10 +22,11 @@ from gnnperf.nn import Bundle
 from gnnperf.retrieval.measured import Stages, fastest
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.report import Retrieval, Timing
-from gnnperf.retrieval.tensor.beside import Library, beside_whole, joined
+from gnnperf.retrieval.tensor.beside import Library, joined
 from gnnperf.retrieval.tensor.candidates import KIND, CostModel, TraceCandidate, propose, ranked, ranked_again
-from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement, beside
+from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement, beside, timing
 from gnnperf.retrieval.tensor.quiet import quiet
+from gnnperf.retrieval.tensor.whole import WholeKernel, WholeTimes
 from gnnperf.store import Neighbour, Store
 from gnnperf.tuning.tensor import Outcome
 from gnnperf.tuning.tensor.collect import BASELINE
@@ -59,8 +60,8 @@ class TensorOptions:
 class TensorTransfer:
     """One run of the main job. server: measures the tasks' modules, in their order; None measures nothing.
 
-    model: ranks scheduled graphs. libraries: that every task is timed beside. started: `time.monotonic()`
-    when the whole work began.
+    model: ranks scheduled graphs. libraries: that every task is timed beside. whole: the program that the tasks
+    are of, which is timed in the end. started: `time.monotonic()` when the whole work began.
     """
 
     kernel: str
@@ -73,6 +74,7 @@ class TensorTransfer:
     server: BenchServer | None
     options: TensorOptions = TensorOptions()
     libraries: Sequence[Library] = ()
+    whole: WholeKernel | None = None
     notify: Callable[[str], None] = lambda _: None
     started: float = field(default_factory=time.monotonic)
     stages: Stages = field(default_factory=Stages)
@@ -86,7 +88,20 @@ class TensorTransfer:
         self.ask(queries)
         if self.server is not None:
             self.stages.timed("candidates", partial(self.measure, queries, self.server))
-        return self._report(queries, {name: why for name, why in skipped.items() if why}), queries
+        whole, note = self._measured_whole(queries)
+        left = {name: why for name, why in skipped.items() if why}
+        return self._report(queries, left, whole, note), queries
+
+    def _measured_whole(self, queries: Sequence[TaskQuery]) -> tuple[WholeTimes | None, str]:
+        """Of the program that the tasks are of, and what is to be said."""
+        if self.whole is None or self.server is None:
+            return None, ""
+        self.notify("the whole program")
+        try:
+            whole = self.stages.timed("whole", partial(self.whole.measure, queries, self.server))
+        except MeasureError as error:
+            return None, f"the whole program cannot be measured: {error}"
+        return whole, whole.note
 
     # ------------------------------------------------------------------ asking
 
@@ -200,10 +215,14 @@ class TensorTransfer:
 
     # ------------------------------------------------------------------ reporting
 
-    def _report(self, queries: Sequence[TaskQuery], skipped: Mapping[str, str]) -> Retrieval:
+    def _report(
+        self, queries: Sequence[TaskQuery], skipped: Mapping[str, str], whole: WholeTimes | None, note: str
+    ) -> Retrieval:
         measured = [q for q in queries if q.timings is not None]
         baseline = _total([(q.timings[0], q.task.calls) for q in measured if q.timings])
         tuned = _total([(q.timings[1], q.task.calls) for q in measured if q.timings])
+        if whole is not None:
+            baseline, tuned = timing(whole.baseline), timing(whole.tuned)
         won = any(q.winner for q in queries)
         speedup = baseline.runtime_s / tuned.runtime_s if baseline and tuned else None
         interval = None
@@ -221,28 +240,28 @@ class TensorTransfer:
             tuned=tuned,
             speedup=speedup,
             speedup_interval=interval,
-            verified=bool(measured),
+            verified=bool(measured or whole),
             kept_baseline=not won,
-            note=self._note(queries, won),
+            note="; ".join(filter(None, [*self._notes(queries, won, whole), note])),
             candidates_measured=sum(q.measured for q in queries),
             wall_s=time.monotonic() - self.started,
             nests=[q.report(self.options.k) for q in queries],
             skipped=[{"part": name, "reason": reason} for name, reason in skipped.items()],
             stages_s=dict(self.stages.seconds),
-            beside=beside_whole(self.libraries, tuned),
+            beside=whole.beside if whole else [],
         )
 
-    def _note(self, queries: Sequence[TaskQuery], won: bool) -> str:
+    def _notes(self, queries: Sequence[TaskQuery], won: bool, whole: WholeTimes | None) -> list[str]:
         words = []
         if not queries:
             words.append("the kernel has no task that can be tuned")
         elif self.server is None:
             words.append("nothing was measured (--model-only)")
-        elif not won:
+        elif not won and not (whole and whole.note):
             words.append("no schedule was faster than the baseline beyond noise; the baseline is kept")
-        if len(queries) > 1 and self.server is not None:
+        if len(queries) > 1 and self.server is not None and whole is None:
             words.append("times are those of each task alone, times its calls, added up")
-        return "; ".join(words)
+        return words
 
 
 def _best(tried: Sequence[tuple[TraceCandidate, Measurement]]) -> list[int]:

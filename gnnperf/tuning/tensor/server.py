@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import signal
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
 from gnnperf.errors import MeasureError
+from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.measure.confine import die_with_parent
 from gnnperf.tuning.tensor.batch import last_line
 from gnnperf.tuning.tensor.bench import Bench
@@ -22,6 +23,7 @@ from gnnperf.tuning.tensor.forked import Forked
 from gnnperf.tuning.tensor.kernel import Build, build_kernel
 from gnnperf.tuning.tensor.outcome import BenchLimits, Outcome
 from gnnperf.tuning.tensor.turns import Turns
+from gnnperf.tuning.tensor.whole import Case, Part, whole_turns
 
 
 class BenchServer(Forked):
@@ -35,8 +37,10 @@ class BenchServer(Forked):
         limits: BenchLimits | None = None,
         build: Build = build_kernel,
         seed: int = 0,
+        programs: Sequence[WholeProgram] = (),
     ) -> None:
-        about = (modules, target, limits or BenchLimits(), build, seed)
+        """programs: that some of the modules are tasks of, see `rehearse_whole`."""
+        about = (modules, target, limits or BenchLimits(), build, seed, programs)
         super().__init__(lambda client, parent: _Server(client, *about).serve(parent))
         self._asked: deque[int] = deque()  # modules whose baseline was asked for and not answered yet
         self._baselines: dict[int, Outcome | MeasureError] = {}
@@ -64,6 +68,14 @@ class BenchServer(Forked):
         """Compile and verify the unscheduled function of a module and schedules of it, in one process, which
         then times one of them per `turn`. The first outcome is the unscheduled function's."""
         return list(self._ask("rehearse", number, _texts(modules)))
+
+    def rehearse_whole(self, players: Sequence[tuple[int, Mapping[str, Any]]], case: Case) -> list[Outcome]:
+        """Compile and verify whole programs in one process, which then times one of them per `turn`.
+
+        players: numbers of programs, each with scheduled modules of some of its tasks, by the task's name.
+        """
+        parts = [(number, dict(zip(given, _texts(given.values()), strict=True))) for number, given in players]
+        return list(self._ask("rehearse_whole", parts, case))
 
     def turn(self, player: int) -> float:
         """Seconds of a run of what was rehearsed: 0 is the unscheduled function."""
@@ -104,8 +116,9 @@ class _Server:
 
     def __init__(
         self, client: Connection, modules: Sequence[Any], target: Any, limits: BenchLimits, build: Build,
-        seed: int,
+        seed: int, programs: Sequence[WholeProgram],
     ) -> None:  # fmt: skip
+        self.programs = programs
         self.client, self.modules, self.target = client, modules, target
         self.limits, self.build, self.seed = limits, build, seed
         self._opened: tuple[int, Bench] | None = None
@@ -148,7 +161,14 @@ class _Server:
 
     def _rehearse(self, number: int, texts: Sequence[str]) -> list[Outcome]:
         self._end()
-        self._turns = Turns(self.modules[number], texts, self.target, self.limits, self.build, self.seed)
+        self._turns = Turns.of_schedules(
+            self.modules[number], texts, self.target, self.limits, self.build, self.seed
+        )
+        return self._turns.outcomes
+
+    def _rehearse_whole(self, parts: Sequence[Part], case: Case) -> list[Outcome]:
+        self._end()
+        self._turns = whole_turns(self.programs, parts, case, self.limits)
         return self._turns.outcomes
 
     def _turn(self, player: int) -> float:
@@ -162,7 +182,7 @@ class _Server:
             self._turns = None
 
 
-def _texts(modules: Sequence[Any]) -> list[str]:
+def _texts(modules: Iterable[Any]) -> list[str]:
     import tvm
 
     return [tvm.ir.save_json(module) for module in modules]

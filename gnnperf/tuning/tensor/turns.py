@@ -68,23 +68,30 @@ def in_turns(players: Mapping[str, Callable[[], float]], pace: Pace) -> dict[str
 
 
 class Turns(Forked):
-    """Player 0 is the unscheduled module, the others are schedules of it.
+    """Players in a process of their own, which times one of them per turn.
 
     Attributes:
         outcomes: of every player, "ok" where it computed what it should.
     """
 
-    def __init__(
-        self, module: Any, texts: Sequence[str], target: Any, limits: BenchLimits, build: Build, seed: int
-    ) -> None:
-        """texts: modules as `tvm.ir.save_json` writes them. Raises MeasureError where the process ends."""
-        about = (module, texts, target, build, seed)
-        super().__init__(lambda client, parent: _Players(client, limits).serve(parent, *about))
+    def __init__(self, serve: Callable[[Connection, int], NoReturn], players: int) -> None:
+        """serve: as of `Forked`; sends an outcome for each player, then answers numbers of players with
+        seconds. Raises MeasureError where the process ends."""
+        super().__init__(serve)
         try:
-            self.outcomes: list[Outcome] = [self._receive() for _ in range(1 + len(texts))]
+            self.outcomes: list[Outcome] = [self._receive() for _ in range(players)]
         except BaseException:
             self.close()
             raise
+
+    @classmethod
+    def of_schedules(
+        cls, module: Any, texts: Sequence[str], target: Any, limits: BenchLimits, build: Build, seed: int
+    ) -> Turns:
+        """Player 0 is the unscheduled module, the others are schedules of it. texts: modules as
+        `tvm.ir.save_json` writes them. Raises MeasureError."""
+        about = (module, texts, target, build, seed)
+        return cls(lambda client, parent: _Players(client, limits).serve(parent, *about), 1 + len(texts))
 
     def turn(self, player: int) -> float:
         """Seconds of a run. Raises MeasureError."""

@@ -1,0 +1,153 @@
+"""Exported programs end to end: the winners of all tasks in the whole program, verified against PyTorch and
+timed in turn with the program as it was and with PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.errors import MeasureError
+from gnnperf.frontends.tvm import TvmTask
+from gnnperf.frontends.user_files import first_line
+from gnnperf.measure import Measurement, equivalent_length, perturbed
+from gnnperf.nn.threads import one_thread
+from gnnperf.retrieval.report import Beside
+from gnnperf.retrieval.tensor.beside import NoPlayer, Turn, comparison
+from gnnperf.retrieval.tensor.query import TaskQuery, beside, timing
+from gnnperf.tuning.tensor import Outcome
+from gnnperf.tuning.tensor.problem import reduction_length
+from gnnperf.tuning.tensor.server import BenchServer
+from gnnperf.tuning.tensor.turns import Pace, in_turns
+from gnnperf.tuning.tensor.whole import Case
+
+BASELINE, TUNED = "baseline", "tuned"
+Start = Callable[[ExitStack], Turn]
+"""Starts another implementation of a program, until the stack closes. Raises NoPlayer."""
+Scheduled = Mapping[str, Any]
+"""Scheduled modules of some tasks, by the task's name."""
+
+
+def exported_case(path: Path, tasks: Sequence[TvmTask]) -> Case:
+    """What PyTorch makes of the example inputs that a program was exported with. tasks: of the program.
+
+    The tolerance is that of a program whose sums follow one another, or more where rounding errors of the
+    inputs say so. Raises MeasureError where PyTorch cannot run it.
+    """
+    import torch
+    from torch.utils._pytree import tree_flatten, tree_unflatten
+
+    try:
+        program = torch.export.load(path)
+        if program.example_inputs is None:
+            raise ValueError("it was saved without example inputs")
+        given, structure = tree_flatten(program.example_inputs)
+        module = program.module()
+
+        def outputs(tensors: Sequence[Any]) -> list[NDArray[Any]]:
+            positional, named = tree_unflatten(tensors, structure)
+            with one_thread(), torch.no_grad():
+                results, _ = tree_flatten(module(*positional, **named))
+            return [np.ascontiguousarray(result.numpy(force=True)) for result in results]
+
+        arrays = {str(n): tensor.numpy() for n, tensor in enumerate(given)}
+        found = outputs(given)
+        moved = outputs([torch.from_numpy(array) for array in perturbed(arrays).values()])
+    except Exception as error:  # it is the user's program
+        raise MeasureError(f"PyTorch cannot run {path.name}: {first_line(error)}") from None
+    length = sum(task.calls * reduction_length(task.module) for task in tasks)
+    names = [str(n) for n in range(len(found))]
+    length = equivalent_length(
+        dict(zip(names, found, strict=True)), dict(zip(names, moved, strict=True)), length
+    )
+    return Case([np.ascontiguousarray(array) for array in arrays.values()], found, length)
+
+
+def timed_whole(
+    server: BenchServer,
+    players: Mapping[str, tuple[int, Scheduled]],
+    case: Case,
+    others: Mapping[str, Start],
+    pace: Pace,
+) -> dict[str, Measurement]:
+    """A measurement of every player, in turn. What fails has a status and no time.
+
+    players: numbers of the server's programs with schedules of their tasks. Raises MeasureError.
+    """
+    outcomes = dict(zip(players, server.rehearse_whole(list(players.values()), case), strict=True))
+    turns: dict[str, Turn] = {
+        name: partial(server.turn, n) for n, name in enumerate(players) if outcomes[name].status == "ok"
+    }
+    failed = {name: _failure(outcome) for name, outcome in outcomes.items() if outcome.status != "ok"}
+    try:
+        with ExitStack() as stack:
+            for name, start in others.items():
+                try:
+                    turns[name] = start(stack)
+                except NoPlayer as reason:
+                    failed[name] = Measurement(reason.status, detail=reason.why)
+            found = in_turns(turns, pace)
+    finally:
+        server.end_turns()
+    return {name: found.get(name) or failed[name] for name in (*players, *others)}
+
+
+@dataclass(frozen=True)
+class WholeTimes:
+    """baseline: the program with nothing scheduled. tuned: with what is kept. note: what is to be said."""
+
+    baseline: Measurement
+    tuned: Measurement
+    beside: list[Beside]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class WholeKernel:
+    """An exported program, the first that the server knows. others: what it is timed beside."""
+
+    path: Path
+    tasks: Sequence[TvmTask]
+    others: Mapping[str, Start] = field(default_factory=dict)
+    pace: Pace = field(default_factory=lambda: Pace(rounds=6, budget_s=3.0))
+
+    def measure(self, queries: Sequence[TaskQuery], server: BenchServer) -> WholeTimes:
+        """The program with all winners. Where that is not right, or not faster beyond noise, the winners are
+        given up. Raises MeasureError where the program cannot be measured at all."""
+        case = exported_case(self.path, self.tasks)
+        winners = {q.task.name: q.winner[0].schedule.mod for q in queries if q.winner}
+        players: dict[str, tuple[int, Scheduled]] = {BASELINE: (0, {})}
+        if winners:
+            players[TUNED] = (0, winners)
+        found = timed_whole(server, players, case, self.others, self.pace)
+        baseline = tuned = found[BASELINE]
+        if baseline.status != "ok":
+            raise MeasureError(f"{baseline.status}: {baseline.detail}")
+        note = ""
+        if winners:
+            tuned = found[TUNED]
+            if tuned.status == "ok":
+                tuned = beside(tuned, baseline)
+            if not tuned.faster_beyond_noise:
+                why = "not faster beyond noise" if tuned.status == "ok" else f"{tuned.status}: {tuned.detail}"
+                note = f"the whole program with the schedules of its tasks: {why}; the baseline is kept"
+                _give_up(queries, note)
+                tuned = baseline
+        told = [comparison(name, found[name], timing(tuned)) for name in self.others]
+        return WholeTimes(baseline, tuned, told, note)
+
+
+def _give_up(queries: Sequence[TaskQuery], why: str) -> None:
+    for query in queries:
+        if query.winner is not None:
+            query.winner, query.reason = None, why
+
+
+def _failure(outcome: Outcome) -> Measurement:
+    return Measurement(outcome.status, detail=outcome.detail)
