@@ -4,7 +4,7 @@ the target's own sketch with the trace's decisions."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,12 +56,7 @@ def inlined(document: TraceDocument, roles: Roles) -> TraceDocument:
     for number, name in enumerate(extra):
         first.append(("GetSBlock", [], [name, "main"], [f"extra{number}"]))
         first.append(("ComputeInline", [f"extra{number}"], [], []))
-    kept = renamed(_without(document, lacking), roles)
-    return replace(
-        kept,
-        instructions=(*first, *kept.instructions),
-        decisions={len(first) + position: value for position, value in kept.decisions.items()},
-    )
+    return _preceded(renamed(_without(document, lacking), roles), first)
 
 
 def _without(document: TraceDocument, blocks: Collection[str]) -> TraceDocument:
@@ -80,6 +75,46 @@ def _without(document: TraceDocument, blocks: Collection[str]) -> TraceDocument:
         instructions=tuple(document.instructions[p] for p in positions),
         decisions={n: document.decisions[p] for n, p in enumerate(positions) if p in document.decisions},
         blocks={name: role for name, role in document.blocks.items() if name not in blocks},
+    )
+
+
+def collapsed(document: TraceDocument, context: Any, roles: Roles) -> TraceDocument:
+    """The trace for a function whose blocks have more spatial loops outside (a batch of one, heads): these
+    become one loop first, of every block that has them, and elementwise blocks are as `inlined` says. Raises
+    NotApplicable."""
+    (before, inside), (mine, others) = _outside(document.loops), _outside(roles.loops)
+    count = mine - before + 1
+    if inside != others or not before or count < 2:
+        raise NotApplicable(
+            f"loops {roles.loops} do not become {document.loops} by collapsing the outer ones"
+        )
+    from tvm.s_tir import Schedule
+
+    known = inlined(replace(document, loops=roles.loops), roles)
+    schedule = Schedule(context.mod)
+    first: list[tuple[Any, ...]] = []
+    for number, name in enumerate(roles.blocks):
+        loops = () if name == "root" else schedule.get_loops(schedule.get_sblock(name))
+        if len(loops) >= mine:
+            block, names = f"whole{number}", [f"outer{number}_{n}" for n in range(len(loops))]
+            first.append(("GetSBlock", [], [name, "main"], [block]))
+            first.append(("GetLoops", [block], [], names))
+            first.append(("Fuse", names[:count], [1], [f"collapsed{number}"]))
+    return _preceded(known, first)
+
+
+def _outside(loops: str) -> tuple[int, str]:
+    """How many of the loops are spatial ones outside of all others, and the others."""
+    inside = loops.lstrip("S")
+    return len(loops) - len(inside), inside
+
+
+def _preceded(document: TraceDocument, first: Sequence[tuple[Any, ...]]) -> TraceDocument:
+    """The trace after other instructions, which sample nothing."""
+    return replace(
+        document,
+        instructions=(*first, *document.instructions),
+        decisions={len(first) + position: value for position, value in document.decisions.items()},
     )
 
 

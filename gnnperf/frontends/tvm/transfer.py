@@ -3,7 +3,8 @@
 The same blocks and loops with other extents: the trace is applied with blocks renamed by role and every tile
 decided anew; elementwise blocks that the other function has besides are inlined. Another operator: the sketch
 of its own design space that is most like the trace (the same tiling structure, results written at the same
-level) takes over the decisions, loop by loop from the inside.
+level) takes over the decisions, loop by loop from the inside. Where there is no such sketch, and the other
+function has more loops outside (a batch, heads), these become one.
 Post-processing is redone in either case.
 """
 
@@ -16,7 +17,14 @@ from typing import Any
 from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm.factors import Factors, distance, nearest, with_remainder
 from gnnperf.frontends.tvm.roles import roles_of
-from gnnperf.frontends.tvm.skeletons import inlined, regenerated, renamed, same_structure, tensorized
+from gnnperf.frontends.tvm.skeletons import (
+    collapsed,
+    inlined,
+    regenerated,
+    renamed,
+    same_structure,
+    tensorized,
+)
 from gnnperf.frontends.tvm.traces import (
     TraceDocument,
     cores_of,
@@ -64,7 +72,11 @@ def transfer(document: TraceDocument, context: Any, proposals: int = 4) -> list[
     try:
         return _proposals(regenerated(document, context, roles), context, proposals)
     except NotApplicable as error:
-        raise refused or error from None
+        refused = refused or error
+    try:
+        return _proposals([collapsed(document, context, roles)], context, proposals)
+    except NotApplicable:
+        raise refused from None
 
 
 def _proposals(skeletons: Sequence[TraceDocument], context: Any, count: int) -> list[Proposal]:

@@ -244,6 +244,33 @@ def test_rows_of_other_lengths_are_right() -> None:
     assert all(verified(p.schedule, REFERENCES["softmax"]) for p in found)
 
 
+@pytest.mark.parametrize("design", [0, 1, 2])
+def test_rows_of_a_batch_are_rows(design: int) -> None:
+    """A softmax over four dimensions, with a copy behind it, follows one of a matrix."""
+    one = document(context(functions.softmax()), design)
+    x = te.placeholder((1, 3, 7, 50), name="x")
+    rows = topi.nn.softmax(x, axis=-1)
+    copied = te.compute(rows.shape, lambda *i: rows(*i), name="copied")
+    found = transfer(one, context([x, copied]), 2)
+    assert all(verified(p.schedule, lambda x: normalised(x.reshape(-1, 50)).reshape(x.shape)) for p in found)
+    assert any("parallel" in str(p.schedule.trace) for p in found)
+
+
+def test_a_layer_norm_of_sentences_follows_one_of_rows() -> None:
+    def norm(*shape: int) -> Any:
+        data = te.placeholder(shape, name="data")
+        gamma, beta = (te.placeholder(shape[-1:], name=name) for name in ("gamma", "beta"))
+        return context([data, gamma, beta, topi.nn.layer_norm(data, gamma, beta, [len(shape) - 1], 1e-5)])
+
+    def expected(x: Any, gamma: Any, beta: Any) -> Any:
+        return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * gamma + beta
+
+    (found,) = transfer(document(norm(16, 40)), norm(1, 12, 40), 1)
+    assert verified(found.schedule, expected)
+    with pytest.raises(NotApplicable, match="loops SSR differ"):
+        transfer(document(norm(2, 16, 40)), norm(12, 40), 1)
+
+
 def test_more_cores_are_asked_for_more_parallel_work(documents: list[TraceDocument]) -> None:
     wide = context(functions.matmul(256, 256, 64), cores=8)
     traces = (p.schedule.trace for one in documents for p in transfer(one, wide, 1))
