@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
-WORTH_IT = 200_000
-"""Fewer vectors than this are searched exactly, in a millisecond or two."""
+WORTH_IT = 100_000
+"""Fewer vectors than this are searched exactly, in a few milliseconds."""
 WANTED_RECALL = 0.995
 """Of the ten nearest, for vectors of the collection itself: what decides how many lists are looked into."""
 _LEARNED_FROM = 64
@@ -38,15 +38,16 @@ class Clusters:
         matrix: Float32[np.ndarray, "n d"],
         query: Float32[np.ndarray, " d"],
         k: int,
-        usable: Bool[np.ndarray, " n"],
+        usable: Bool[np.ndarray, " n"] | None = None,
     ) -> tuple[Int64[np.ndarray, " m"], Float32[np.ndarray, " m"]] | None:
         """Rows and similarities of the k nearest usable rows that the lists hold, unsorted; None where
-        they hold fewer than k."""
+        they hold fewer than k. usable: which rows are; None: all."""
         runs = self.candidates(query)
         rows = np.concatenate([np.arange(start, end) for start, end in runs])
         similarity = np.concatenate([matrix[start:end] @ query for start, end in runs])
-        mine = np.concatenate([usable[start:end] for start, end in runs])
-        rows, similarity = rows[mine], similarity[mine]
+        if usable is not None:
+            mine = np.concatenate([usable[start:end] for start, end in runs])
+            rows, similarity = rows[mine], similarity[mine]
         if len(rows) < k:
             return None
         best = np.argpartition(-similarity, k - 1)[:k]

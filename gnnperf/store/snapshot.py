@@ -1,4 +1,4 @@
-"""The tables in memory, arranged for exact search, at one version of each."""
+"""The tables in memory, at one version of each."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float32, Int64
 
 from gnnperf.errors import InputError, StoreError
+from gnnperf.store.index_files import IndexFiles
 from gnnperf.store.rows import repeated_row_ids, without
 from gnnperf.store.schema import Nest, Record, to_nests, to_records
+from gnnperf.store.searchable import Searchable, arranged
 
 NEST_COLUMNS = ("row_id", "digest", "kernel", "family", "frontend", "encoder_id", "embedding", "updated")
 """All but the graphs, which are fetched one by one when they are asked for."""
-
-
-_BLOCK = 256
-"""Values whose maximum is looked at before they are."""
 
 
 class RecordIndex:
@@ -100,25 +98,15 @@ class Embeddings:
         rows = rows.combine_chunks()
         self._rows: pa.Table = rows.drop_columns(["embedding"])
         self.digests: pa.Array = rows["digest"].combine_chunks()
+        self.row_ids: Int64[np.ndarray, " n"] = _as_array(rows["row_id"])
         self.matrix: Float32[np.ndarray, "n d"] = _unit_rows(rows["embedding"].combine_chunks())
-
-    def search(
-        self, query: Float32[np.ndarray, " d"], k: int, usable: Bool[np.ndarray, " n"]
-    ) -> tuple[Int64[np.ndarray, " k"], Float32[np.ndarray, " k"]]:
-        """Rows and cosine distances of the k usable nests nearest to the query, nearest first."""
-        similarity = np.where(usable, self.matrix @ self._unit_query(query), np.float32(-np.inf))
-        k = min(k, int(usable.sum()))
-        if k < 1:
-            return np.zeros(0, np.int64), np.zeros(0, np.float32)
-        nearest = _largest(similarity, k)
-        nearest = nearest[np.lexsort((nearest, -similarity[nearest]))]
-        return nearest, np.maximum(0, 1 - similarity[nearest])
 
     def nests(self, rows: Int64[np.ndarray, " k"]) -> list[Nest]:
         """The nests in these rows."""
         return to_nests(self._rows.take(pa.array(rows)))
 
-    def _unit_query(self, query: Float32[np.ndarray, " d"]) -> Float32[np.ndarray, " d"]:
+    def unit_query(self, query: Float32[np.ndarray, " d"]) -> Float32[np.ndarray, " d"]:
+        """The query as a unit vector. Raises InputError: it is of another length, not finite, or zero."""
         vector = np.asarray(query, dtype=np.float32)
         if vector.shape != self.matrix.shape[1:]:
             raise InputError(
@@ -131,35 +119,26 @@ class Embeddings:
 
 
 class Snapshot:
-    """Both tables, and how they meet: what a query needs is worked out here, when the tables are loaded."""
+    """Both tables, and how they meet: what a query needs is worked out when it is asked for first."""
 
     def __init__(self, nests: NestIndex, records: RecordIndex) -> None:
         self.nests = nests
         self.records = records
-        self._groups = {name: records.groups(of_one.digests) for name, of_one in nests.by_encoder.items()}
-        self._usable: dict[str, Bool[np.ndarray, " groups+1"]] = {}
+        self._searchable: dict[tuple[str, str], Searchable] = {}
 
-    def usable(self, encoder_id: str, fingerprint: str) -> Bool[np.ndarray, " n"]:
-        """For each nest embedded by the encoder, whether it has an "ok" record from such a device."""
-        if fingerprint not in self._usable:
-            self._usable[fingerprint] = self.records.usable(fingerprint)
-        return self._usable[fingerprint][self._groups[encoder_id]]
-
-
-def _largest(values: Float32[np.ndarray, " n"], k: int) -> Int64[np.ndarray, " k"]:
-    """Positions of the k largest values, in no order.
-
-    They lie in the k blocks with the largest maxima, and the maxima of a million values take a hundredth of
-    the time that a partition of them takes.
-    """
-    blocks = len(values) // _BLOCK
-    if blocks <= 2 * k:
-        return np.argpartition(-values, k - 1)[:k]
-    maxima = values[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
-    best = np.argpartition(-maxima, k - 1)[:k]
-    inside = (best[:, None] * _BLOCK + np.arange(_BLOCK)).ravel()
-    rows = np.concatenate([inside, np.arange(blocks * _BLOCK, len(values))])
-    return rows[np.argpartition(-values[rows], k - 1)[:k]]
+    def searchable(self, encoder_id: str, fingerprint: str, indexes: IndexFiles) -> Searchable:
+        """The nests embedded by the encoder that have an "ok" record from such a device."""
+        key = encoder_id, fingerprint
+        if key not in self._searchable:
+            embeddings = self.nests.by_encoder[encoder_id]
+            usable = self.records.usable(fingerprint)[self.records.groups(embeddings.digests)]
+            found, made = arranged(
+                embeddings.matrix, embeddings.row_ids, np.flatnonzero(usable), indexes.kept(*key)
+            )
+            if made is not None:
+                indexes.keep(*key, made)
+            self._searchable[key] = found
+        return self._searchable[key]
 
 
 def _unit_rows(embeddings: pa.ListArray) -> Float32[np.ndarray, "n d"]:

@@ -15,6 +15,7 @@ from jaxtyping import Float32
 
 from gnnperf.errors import InputError
 from gnnperf.store.exchange import Batch, read_export, write_export
+from gnnperf.store.index_files import IndexFiles
 from gnnperf.store.pruning import prunable_embeddings, prunable_records
 from gnnperf.store.results import Changed, Entry, Neighbour, StoreInfo
 from gnnperf.store.rows import Unseen, without
@@ -43,7 +44,10 @@ class Store:
     sees what all of them have committed. A call that returns has stored its rows; a process killed
     during a call loses at most the rows of that call. Do not fork a process that has opened a store.
 
-    Search is exact: a matrix product over all embeddings of one encoder, held in memory.
+    Search is exact, a matrix product over all embeddings of one encoder that a device can use, held in
+    memory, up to 100,000 of them. Of more it is approximate: it finds 99 of 100 of the nearest. What it needs
+    for that is made by the first search, in half a minute for a million nests, and kept in the store's folder
+    or, where that cannot be written, in the user's cache. Distances are exact in any case.
 
     Every method raises StoreError when the store cannot be read or written.
 
@@ -58,6 +62,7 @@ class Store:
         self.location = location
         self._nests = nests
         self._records = records
+        self._indexes = IndexFiles(location)
         self._loaded: tuple[tuple[int, int], Snapshot] | None = None
         self._widths: dict[str, int] = {}  # of the embeddings of each encoder
 
@@ -97,8 +102,9 @@ class Store:
         embeddings = snapshot.nests.by_encoder.get(encoder_id)
         if embeddings is None:
             return []
-        usable = snapshot.usable(encoder_id, fingerprint)
-        rows, distances = embeddings.search(embedding, k + len(exclude), usable)
+        query = embeddings.unit_query(embedding)
+        searchable = snapshot.searchable(encoder_id, fingerprint, self._indexes)
+        rows, distances = searchable.search(query, k + len(exclude))
         pairs = zip(embeddings.nests(rows), distances.tolist(), strict=True)
         found = [(nest, distance) for nest, distance in pairs if nest.digest not in exclude][:k]
         of_each = snapshot.records.of([nest.digest for nest, _ in found], fingerprint)
