@@ -12,33 +12,9 @@ from pathlib import Path
 import pytest
 from e2e.conftest import MARK, Shell
 from e2e.test_interrupts import wait_until
+from tuning.tiny import write_config
 
 from gnnperf.training import load_corpus
-
-KERNELS = """
-import dace
-import numpy as np
-
-N = dace.symbol("N")
-
-
-@dace.program
-def doubled(x: dace.float64[N], y: dace.float64[N]):
-    y[:] = 2 * x
-
-
-@dace.program
-def total(x: dace.float64[N, N], y: dace.float64[N]):
-    y[:] = np.sum(x, axis=1)
-"""
-CONFIG = """
-name: tiny
-recipes_per_nest: 2
-foreign_per_nest: 1
-entries:
-  - {kernel: kernels.py:doubled, family: elementwise, symbols: {N: 300}}
-  - {kernel: kernels.py:total, family: reduction, symbols: {N: 40}}
-"""
 
 
 def workers(shell: Shell) -> list[int]:
@@ -65,8 +41,7 @@ def short_folder() -> Iterator[Path]:
 def test_the_log_stays_whole_whatever_happens(tmp_path: Path, short_folder: Path) -> None:
     pytest.importorskip("ray")
     shell = Shell(tmp_path, {"TMPDIR": str(short_folder)})
-    (tmp_path / "kernels.py").write_text(KERNELS)
-    (tmp_path / "corpus.yaml").write_text(CONFIG)
+    write_config(tmp_path, recipes=2, foreign=1)
     log = tmp_path / "corpus" / "measurements.jsonl"
     command = ("collect", "corpus.yaml", "--output", "corpus", "--ray", "local")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tuning.tiny import write_config
 
 from gnnperf.errors import CorpusError, MeasureError
 from gnnperf.measure import Compiler, Runner
@@ -16,39 +17,13 @@ from gnnperf.tuning import CollectConfig, CorpusLog, collect
 from gnnperf.tuning.cases import UnitCase
 from gnnperf.tuning.collect import Collector
 
-KERNELS = """
-import dace
-import numpy as np
-
-N = dace.symbol("N")
-
-@dace.program
-def doubled(x: dace.float64[N], y: dace.float64[N]):
-    y[:] = 2 * x
-
-@dace.program
-def total(x: dace.float64[N, N], y: dace.float64[N]):
-    y[:] = np.sum(x, axis=1)
-"""
-
 RECIPES = 3
 """Fewer than searches begin with: the rest comes with the second pass."""
-
-CONFIG = f"""
-name: tiny
-recipes_per_nest: {RECIPES}
-foreign_per_nest: 2
-entries:
-  - {{kernel: kernels.py:doubled, family: elementwise, symbols: {{N: 300}}}}
-  - {{kernel: kernels.py:total, family: reduction, symbols: {{N: 40}}}}
-"""
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    (tmp_path / "kernels.py").write_text(KERNELS)
-    (tmp_path / "corpus.yaml").write_text(CONFIG)
-    return tmp_path / "corpus.yaml"
+    return write_config(tmp_path, RECIPES, foreign=2)
 
 
 class Collection:
