@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from gnnperf.devices import DeviceSpec
@@ -26,6 +27,8 @@ from gnnperf.retrieval.tensor.beside import Library, joined
 from gnnperf.retrieval.tensor.candidates import KIND, CostModel, TraceCandidate, propose, ranked, ranked_again
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement, beside, timing
 from gnnperf.retrieval.tensor.quiet import quiet
+from gnnperf.retrieval.tensor.recipes import KIND as RECIPE
+from gnnperf.retrieval.tensor.recipes import lent
 from gnnperf.retrieval.tensor.whole import WholeKernel, WholeTimes
 from gnnperf.store import Neighbour, Store
 from gnnperf.tuning.tensor import Outcome
@@ -40,6 +43,9 @@ ROUNDS = (0.5, 0.75, 1.0)
 """Shares of the candidates after which the rest is ranked again."""
 ASKED = 4
 """Times as many neighbours are looked up as are wanted: those without a trace are passed over."""
+FAR = 0.1
+"""Distance of the nearest TVM workload from which on DaCe nests are asked too. New shapes of collected kinds
+lie nearer (15 of 16), stencils and outer products, of which there is no trace, at 0.2."""
 
 OUT_OF_TIME = "the time budget ended before this task was tried"
 
@@ -60,8 +66,9 @@ class TensorOptions:
 class TensorTransfer:
     """One run of the main job. server: measures the tasks' modules, in their order; None measures nothing.
 
-    model: ranks scheduled graphs. libraries: that every task is timed beside. whole: the program that the tasks
-    are of, which is timed in the end. started: `time.monotonic()` when the whole work began.
+    model: ranks scheduled graphs. lenders: stores with recipes of DaCe nests. libraries: that every task is timed
+    beside. whole: the program that the tasks are of, which is timed in the end. started: `time.monotonic()` when
+    the whole work began.
     """
 
     kernel: str
@@ -73,6 +80,7 @@ class TensorTransfer:
     device: DeviceSpec
     server: BenchServer | None
     options: TensorOptions = TensorOptions()
+    lenders: Sequence[Store] = ()
     libraries: Sequence[Library] = ()
     whole: WholeKernel | None = None
     notify: Callable[[str], None] = lambda _: None
@@ -119,19 +127,40 @@ class TensorTransfer:
                 )
             query.candidates = self.stages.timed("ranking", partial(ranked, pool.candidates, self.model))
             query.refused = pool.refused
+            self.stages.timed("recipes", partial(self._borrow, query, vector))
             query.reason = self._doubt(query)
 
-    def _nearest(self, vector: Any) -> list[Neighbour]:
+    def _borrow(self, query: TaskQuery, vector: Any) -> None:
+        """Recipes of DaCe nests, where all TVM workloads are far and these are nearer, or no trace fits: the
+        recipes and the traces in turn."""
+        reach = min((n.distance for n in query.neighbours), default=math.inf)
+        if not self.lenders or (query.candidates and reach <= FAR):
+            return
+        nests = self._nearest(vector, RECIPE)
+        if not nests or (query.candidates and nests[0].distance >= reach):
+            return
+        graph = query.task.graph
+        recipes = lent(
+            query.task, self.target, nests, lambda found: self.bundle.score([graph], found)[0], self.model
+        )
+        if recipes:
+            both = zip_longest(recipes, query.candidates)
+            query.candidates = [candidate for pair in both for candidate in pair if candidate is not None]
+            query.neighbours = sorted([*query.neighbours, *nests], key=lambda n: n.distance)
+
+    def _nearest(self, vector: Any, kind: str = KIND) -> list[Neighbour]:
+        """Neighbours with schedules of a kind, that ran right."""
         options = self.options
+        stores = self.stores if kind == KIND else self.lenders
         found = nearest(
-            self.stores, vector, ASKED * options.neighbours, self.bundle.encoder_id, self.device.fingerprint
+            stores, vector, ASKED * options.neighbours, self.bundle.encoder_id, self.device.fingerprint
         )
         usable = [
             n
             for n in found
             if n.nest.digest not in options.exclude
             and n.nest.family not in options.exclude_families
-            and any(r.schedule_kind == KIND and r.status == "ok" for r in n.records)
+            and any(r.schedule_kind == kind and r.status == "ok" for r in n.records)
         ]
         return usable[: options.neighbours]
 
