@@ -28,7 +28,7 @@ class Trial:
 
 
 def metaschedule(
-    workload: Workload,
+    workload: Workload | None,
     module: Any,
     target: Any,
     trials: int,
@@ -36,14 +36,16 @@ def metaschedule(
     seed: int = 0,
     notify: Callable[[str], None] = lambda _: None,
     model: Any = None,
+    generator: Any = None,
 ) -> list[Trial]:
     """So many trials (fewer where the space is exhausted) of the evolutionary search with MetaSchedule's own
-    settings but for `ROUND`. model: the cost model; None for `xgboost_model`."""
+    settings but for `ROUND`. workload: that the module is of, and generator: rules in its place, see `Space`.
+    model: the cost model; None for `xgboost_model`."""
     from tvm.s_tir import meta_schedule as ms
     from tvm.s_tir.meta_schedule.database import TuningRecord
     from tvm.s_tir.meta_schedule.runner import RunnerResult
 
-    space = Space(workload, module, target)
+    space = Space(workload, module, target, generator)
     model = xgboost_model() if model is None else model
     database = ms.database.MemoryDatabase()
     entry = database.commit_workload(module)
