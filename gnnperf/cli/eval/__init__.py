@@ -20,6 +20,7 @@ BENCHMARKS: tuple[str, ...] = (
     "case-linalg",
     "tensor-ranking",
     "tensor-transfer",
+    "torch-models",
     "cross-frontend",
     "cost-model",
     "export",
