@@ -7,23 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from gnnperf.cli.answers import Answer, answer, interrupted, notify, remembering
 from gnnperf.cli.output import progress, to_json
-from gnnperf.errors import GnnperfError, Interrupted
 
 if TYPE_CHECKING:
     from gnnperf.frontends.dace import BaselineName, DaceKernel
-    from gnnperf.graph import ProgramGraph
     from gnnperf.measure import Compiler
     from gnnperf.nn import Bundle
     from gnnperf.retrieval.query import Query
     from gnnperf.retrieval.report import Retrieval
     from gnnperf.retrieval.transfer import Transfer
     from gnnperf.store import Store
-
-Answer = tuple["Retrieval", "dict[str, ProgramGraph]", "GnnperfError | None"]
-"""What is reported, graphs of the nests by digest, and what went wrong in writing files."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +51,12 @@ def retrieve_nests(job: NestJob, k: int, model_only: bool) -> Answer:
 
     common, mine = _parts(job)
     options = Options(k=k, baseline=job.baseline, budget_s=job.budget_s, model_only=model_only)
-    notify = lambda text: click.echo(f"gnnperf: {text}", err=True)  # noqa: E731
     transfer = Transfer(**common, options=options, notify=notify)
     with Compiler() as compiler, Runner() as runner:
         result, tuned, queries = transfer.run(compiler, runner)
         if mine is not None and not model_only:
-            try:
+            with remembering():
                 remember(mine, queries, transfer.kernel.name, transfer.bundle, transfer.device)
-            except GnnperfError as error:  # the answer is worth more than the memory of it
-                click.echo(f"gnnperf: nothing was remembered: {error}", err=True)
         return _answer(job, transfer, result, tuned, queries, compiler)
 
 
@@ -92,10 +83,7 @@ def tune_nests(job: NestJob, trials: int) -> Answer:
         try:
             result, tuned, queries = tuning.run(compiler, runner)
         except KeyboardInterrupt:
-            kept = "nothing was kept (--no-store)"
-            if memory is not None:
-                kept = f"what was measured is kept in {memory.store.location}; run the same command to go on"
-            raise Interrupted(f"interrupted after {tuning.measured} trials; {kept}") from None
+            raise interrupted(tuning.measured, memory) from None
         return _answer(job, tuning, result, tuned, queries, compiler)
 
 
@@ -125,12 +113,9 @@ def _answer(
     """tuned: the SDFG; None where the baseline was kept."""
     from gnnperf.retrieval.output import baseline_sdfg, write_output
 
-    graphs = {query.graph.digest: query.graph for query in queries}
-    if job.output is not None:
+    def write(folder: Path) -> None:
         kernel = transfer.kernel
-        try:
-            best = tuned if tuned is not None else baseline_sdfg(kernel, result.baseline_name)
-            write_output(job.output, kernel, best, to_json(result.to_dict()), compiler)
-        except GnnperfError as error:
-            return result, graphs, error
-    return result, graphs, None
+        best = tuned if tuned is not None else baseline_sdfg(kernel, result.baseline_name)
+        write_output(folder, kernel, best, to_json(result.to_dict()), compiler)
+
+    return answer(result, {query.graph.digest: query.graph for query in queries}, job.output, write)

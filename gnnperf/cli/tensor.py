@@ -9,25 +9,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from gnnperf.cli.answers import Answer, answer, interrupted, notify, remembering
 from gnnperf.cli.output import progress, to_json
-from gnnperf.errors import GnnperfError, Interrupted
 from gnnperf.shipped import shipped_bundle
 
 if TYPE_CHECKING:
     from gnnperf.frontends.tvm import TvmTask
     from gnnperf.frontends.tvm.whole_program import WholeProgram
-    from gnnperf.graph import ProgramGraph
     from gnnperf.nn import Bundle
     from gnnperf.retrieval.measured import Memory
     from gnnperf.retrieval.report import Retrieval
     from gnnperf.retrieval.tensor import TaskQuery, TensorTransfer
     from gnnperf.store import Store
     from gnnperf.tuning.tensor.server import BenchServer
-
-Answer = tuple["Retrieval", "dict[str, ProgramGraph]", "GnnperfError | None"]
-"""What is reported, graphs of the tasks by digest, and what went wrong in writing files."""
 
 
 @dataclass(frozen=True)
@@ -61,17 +55,12 @@ def retrieve_tensor(job: TensorJob, k: int, model_only: bool) -> Answer:
     from gnnperf.retrieval.tensor.transfer import TensorOptions, TensorTransfer
 
     with _opened(job, not model_only) as (common, memory):
-        transfer = TensorTransfer(
-            **common,
-            options=TensorOptions(k=k, budget_s=job.budget_s),
-            notify=lambda text: click.echo(f"gnnperf: {text}", err=True),
-        )
+        options = TensorOptions(k=k, budget_s=job.budget_s)
+        transfer = TensorTransfer(**common, options=options, notify=notify)
         result, queries = transfer.run()
         if memory is not None and not model_only:
-            try:
+            with remembering():
                 remember(memory, queries, transfer.target)
-            except GnnperfError as error:  # the answer is worth more than the memory of it
-                click.echo(f"gnnperf: nothing was remembered: {error}", err=True)
         return _answer(job, transfer, result, queries)
 
 
@@ -91,10 +80,7 @@ def tune_tensor(job: TensorJob, trials: int) -> Answer:
         try:
             result, queries = tuning.run()
         except KeyboardInterrupt:
-            kept = "nothing was kept (--no-store)"
-            if memory is not None:
-                kept = f"what was measured is kept in {memory.store.location}; run the same command to go on"
-            raise Interrupted(f"interrupted after {tuning.measured} trials; {kept}") from None
+            raise interrupted(tuning.measured, memory) from None
         return _answer(job, tuning, result, queries)
 
 
@@ -176,11 +162,9 @@ def _answer(
 ) -> Answer:
     from gnnperf.retrieval.tensor.output import write_output
 
-    graphs = {query.task.graph.digest: query.task.graph for query in queries}
-    if job.output is not None:
+    def write(folder: Path) -> None:
         report = to_json(result.to_dict())
-        try:
-            write_output(job.output, job.name, transfer.tasks, queries, transfer.target, report)
-        except GnnperfError as error:
-            return result, graphs, error
-    return result, graphs, None
+        write_output(folder, job.name, transfer.tasks, queries, transfer.target, report)
+
+    graphs = {query.task.graph.digest: query.task.graph for query in queries}
+    return answer(result, graphs, job.output, write)
