@@ -148,6 +148,7 @@ def _parts(
         "bundle": bundle,
         "model": model,
         "stores": [released] if mine is None else [released, mine],
+        "lenders": [Store.open(shipped_bundle() / "store")] + ([] if mine is None else [mine]),
         "device": device,
         "server": server,
         "libraries": libraries,
