@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command("torch-models", cls=Verb, page=True)
 @tensor_checkpoint_option("--checkpoint", "Cost model and schedule store.")
 @click.option(
-    "-k", default=4, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per task."
+    "-k", default=8, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per task."
 )
 @click.option(
     "--trials", default=64, show_default=True, type=click.IntRange(16, 100_000),

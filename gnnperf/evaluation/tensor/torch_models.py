@@ -33,7 +33,7 @@ from gnnperf.tuning.tensor.turns import Pace
 
 RELAX, FUSED, OURS, MS = "relax", "fused", "ours", "ms"
 """TVM by itself, operator by operator; the same fused as it is tuned; tuned by transfer; by MetaSchedule."""
-K = 4
+K = 8
 """Candidates that are measured per task."""
 TRIALS = 64
 """Of MetaSchedule, per task."""
@@ -67,13 +67,15 @@ class Network:
 
 @dataclass(frozen=True)
 class TorchModels:
-    """One run of the benchmark. servers: of the networks. trials: of MetaSchedule, per task."""
+    """One run of the benchmark. servers: of the networks. store, nests: of TVM workloads and of DaCe nests, as
+    `gnnperf retrieve` knows them. trials: of MetaSchedule, per task."""
 
     networks: Sequence[Network]
     servers: Sequence[BenchServer]
     bundle: Bundle
     model: TensorBundle
     store: Store
+    nests: Store
     k: int = K
     trials: int = TRIALS
     seed: int = 0
@@ -85,7 +87,8 @@ class TorchModels:
     ) -> TorchModels:
         """Raises GnnperfError where the checkpoint cannot be read."""
         model, store = load_tensor_bundle(checkpoint), Store.open(checkpoint / "store")
-        return TorchModels(networks, servers, load_bundle(shipped_bundle()), model, store, **options)
+        nests = Store.open(shipped_bundle() / "store")
+        return TorchModels(networks, servers, load_bundle(shipped_bundle()), model, store, nests, **options)
 
     def row(self, number: int, notify: Notify = lambda _: None) -> dict[str, Any]:
         """Everything about network `number`; latencies in seconds, in turn with one another."""
@@ -119,6 +122,7 @@ class TorchModels:
             bundle=self.bundle,
             model=self.model,
             stores=[self.store],
+            lenders=[self.nests],
             device=describe_host(),
             server=server,
             options=TensorOptions(k=self.k),
