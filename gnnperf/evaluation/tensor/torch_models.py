@@ -67,8 +67,8 @@ class Network:
 
 @dataclass(frozen=True)
 class TorchModels:
-    """One run of the benchmark. servers: of the networks. store, nests: of TVM workloads and of DaCe nests, as
-    `gnnperf retrieve` knows them. trials: of MetaSchedule, per task."""
+    """One run of the benchmark. servers: of the networks. store, nests: of TVM workloads and of DaCe nests,
+    as `gnnperf retrieve` knows them. trials: of MetaSchedule, per task."""
 
     networks: Sequence[Network]
     servers: Sequence[BenchServer]
