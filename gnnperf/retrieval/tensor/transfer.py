@@ -66,9 +66,9 @@ class TensorOptions:
 class TensorTransfer:
     """One run of the main job. server: measures the tasks' modules, in their order; None measures nothing.
 
-    model: ranks scheduled graphs. lenders: stores with recipes of DaCe nests. libraries: that every task is timed
-    beside. whole: the program that the tasks are of, which is timed in the end. started: `time.monotonic()` when
-    the whole work began.
+    model: ranks scheduled graphs. lenders: stores with recipes of DaCe nests. libraries: that every task is
+    timed beside. whole: the program that the tasks are of, which is timed in the end. started:
+    `time.monotonic()` when the whole work began.
     """
 
     kernel: str
