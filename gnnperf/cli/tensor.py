@@ -102,7 +102,7 @@ def _opened(job: TensorJob, measuring: bool) -> Iterator[tuple[dict[str, Any], M
         server = BenchServer([task.module for task in tasks], target, programs=programs)
         server.prepare(next((n for n, task in enumerate(tasks) if objection(task) is None), 0))
     with server or nullcontext():
-        yield _parts(job, tasks, target, server)
+        yield _parts(job, tasks, programs, target, server)
 
 
 def _loaded(job: TensorJob, target: Any) -> tuple[Sequence[TvmTask], Sequence[WholeProgram]]:
@@ -117,8 +117,9 @@ def _loaded(job: TensorJob, target: Any) -> tuple[Sequence[TvmTask], Sequence[Wh
 
 
 def _parts(
-    job: TensorJob, tasks: Sequence[TvmTask], target: Any, server: BenchServer | None
-) -> tuple[dict[str, Any], Memory | None]:
+    job: TensorJob, tasks: Sequence[TvmTask], programs: Sequence[WholeProgram], target: Any,
+    server: BenchServer | None,
+) -> tuple[dict[str, Any], Memory | None]:  # fmt: skip
     from gnnperf.devices import describe_host
     from gnnperf.nn import load_bundle
     from gnnperf.nn.tensor import load_tensor_bundle
@@ -140,7 +141,7 @@ def _parts(
         from gnnperf.retrieval.tensor.whole import WholeKernel
 
         path = Path(job.kernel)
-        whole = WholeKernel(path, tasks, {TORCH: partial(torch_program, path)})
+        whole = WholeKernel(path, programs[0], {TORCH: partial(torch_program, path)})
     common = {
         "kernel": job.name,
         "tasks": tasks,
@@ -165,7 +166,8 @@ def _answer(
 
     def write(folder: Path) -> None:
         report = to_json(result.to_dict())
-        write_output(folder, job.name, transfer.tasks, queries, transfer.target, report)
+        program = transfer.whole.program if transfer.whole else None
+        write_output(folder, job.name, transfer.tasks, queries, transfer.target, report, program)
 
     graphs = {query.task.graph.digest: query.task.graph for query in queries}
     return answer(result, graphs, job.output, write)

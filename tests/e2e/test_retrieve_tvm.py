@@ -77,6 +77,14 @@ def test_a_product_that_is_not_in_the_store(shell: Shell, kernels: Path, tensor_
     assert info["records"] == 4 and info["families"] == {"user": 4}
 
 
+CHECK_MODEL = """
+import sys, numpy as np, torch
+from model import model
+program = torch.export.load(sys.argv[1])
+(x,), _ = program.example_inputs
+(found,) = model(x.numpy())
+assert np.allclose(found, program.module()(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+"""
 MODEL = """
 import sys, torch
 torch.manual_seed(0)
@@ -90,8 +98,9 @@ def test_a_torch_model_is_timed_from_end_to_end(shell: Shell, tensor_checkpoint:
     path = shell.folder / "model.pt2"
     assert shell.python(shell.folder / "model.py", path).exit_code == 0
     answer = shell.gnnperf(
-        "retrieve", path, "--checkpoint", tensor_checkpoint, "-k", 1, "--no-store", "--json"
-    ).document
+        "retrieve", path, "--checkpoint", tensor_checkpoint, "-k", 1, "--no-store", "--json",
+        "--output", "whole",
+    ).document  # fmt: skip
     assert answer["verified"] is True and answer["note"] == "" and len(answer["nests"]) == 2
     times = [answer[name]["runtime_s"] for name in ("baseline", "tuned")]
     assert answer["kept_baseline"] is False and answer["speedup"] == pytest.approx(times[0] / times[1])
@@ -99,6 +108,9 @@ def test_a_torch_model_is_timed_from_end_to_end(shell: Shell, tensor_checkpoint:
     (beside,) = answer["beside"]
     assert (beside["library"], beside["status"]) == ("torch", "ok")
     assert beside["speedup"] == pytest.approx(beside["timing"]["runtime_s"] / times[1])
+    (shell.folder / "whole" / "check.py").write_text(CHECK_MODEL)
+    checked = shell.python(shell.folder / "whole" / "check.py", path)
+    assert checked.exit_code == 0, checked.stderr
 
 
 def test_ctrl_c(shell: Shell, kernels: Path, tensor_checkpoint: Path) -> None:

@@ -140,7 +140,7 @@ def test_a_program_that_is_wrong_with_its_winners_goes_without(
     program: WholeProgram, server: BenchServer, path: Path
 ) -> None:
     query = query_with(program, wrong(program))
-    times = WholeKernel(path, program.tasks, {"other": lambda _: lambda: 1.0}, PACE).measure([query], server)
+    times = WholeKernel(path, program, {"other": lambda _: lambda: 1.0}, PACE).measure([query], server)
     assert query.winner is None and "wrong_result" in query.reason
     assert times.tuned == times.baseline and "the baseline is kept" in times.note
     (beside,) = times.beside
@@ -157,11 +157,11 @@ def test_a_program_that_is_no_faster_with_its_winners_goes_without(
     server: Any = None
     found = {BASELINE: [1.0, 1.1, 1.2] * 3, "tuned": [1.0, 1.1, 1.2] * 3}
     query = query_with(program, wrong(program))
-    assert "not faster" in WholeKernel(path, program.tasks).measure([query], server).note
+    assert "not faster" in WholeKernel(path, program).measure([query], server).note
     assert query.winner is None
     found["tuned"] = [0.5] * 9
     query = query_with(program, wrong(program))
-    times = WholeKernel(path, program.tasks).measure([query], server)
+    times = WholeKernel(path, program).measure([query], server)
     assert query.winner is not None and times.note == "" and times.tuned.speedup == pytest.approx(2.2)
 
 

@@ -5,6 +5,8 @@ DIR/schedules.json   the trace of every task that has one, and what it does in w
 DIR/kernel.py        the scheduled functions as TVMScript
 DIR/run.py           loads the library; `call(TASK, *arrays)` for other programs, `python run.py` to try it
 DIR/report.json      the document of `--json`
+
+Of an exported program there is also what runs it as a whole, see `program_output`.
 """
 
 from __future__ import annotations
@@ -17,18 +19,21 @@ from typing import Any
 
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.tvm import TvmTask
+from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.retrieval.folder import LIBRARY, REPORT, SCRIPT
+from gnnperf.retrieval.tensor.program_output import write_program
 from gnnperf.retrieval.tensor.query import TaskQuery, as_schedule
 
 SCHEDULES, TVMSCRIPT = "schedules.json", "kernel.py"
 
 
 def write_output(
-    folder: Path, name: str, tasks: Sequence[TvmTask], queries: Sequence[TaskQuery], target: Any, report: str
-) -> None:
+    folder: Path, name: str, tasks: Sequence[TvmTask], queries: Sequence[TaskQuery], target: Any, report: str,
+    program: WholeProgram | None = None,
+) -> None:  # fmt: skip
     """Write all files, each under a temporary name first: a full disk leaves no half file behind.
 
-    name: of the kernel. report: text of report.json. Raises GnnperfError.
+    name: of the kernel. report: text of report.json. program: that the tasks are of. Raises GnnperfError.
     """
     winners = {q.task.name: q.winner[0] for q in queries if q.winner}
     modules = {t.name: winners[t.name].schedule.mod if t.name in winners else t.module for t in tasks}
@@ -45,7 +50,11 @@ def write_output(
             (new / SCHEDULES).write_text(json.dumps(schedules, indent=1) + "\n", encoding="utf-8")
             (new / SCRIPT).write_text(_script(name, tasks), encoding="utf-8")
             (new / REPORT).write_text(report + "\n", encoding="utf-8")
-            for file in (LIBRARY, TVMSCRIPT, SCHEDULES, SCRIPT, REPORT):
+            whole: tuple[str, ...] = ()
+            if program is not None:
+                scheduled = {task: candidate.schedule.mod for task, candidate in winners.items()}
+                whole = write_program(new, name, program, scheduled)
+            for file in (LIBRARY, TVMSCRIPT, SCHEDULES, SCRIPT, *whole, REPORT):
                 (new / file).replace(folder / file)
     except OSError as error:
         raise GnnperfError(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm import TvmTask
+from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.frontends.user_files import first_line
 from gnnperf.measure import Measurement, equivalent_length, perturbed
 from gnnperf.nn.threads import one_thread
@@ -113,14 +114,14 @@ class WholeKernel:
     """An exported program, the first that the server knows. others: what it is timed beside."""
 
     path: Path
-    tasks: Sequence[TvmTask]
+    program: WholeProgram
     others: Mapping[str, Start] = field(default_factory=dict)
     pace: Pace = field(default_factory=lambda: Pace(rounds=6, budget_s=3.0))
 
     def measure(self, queries: Sequence[TaskQuery], server: BenchServer) -> WholeTimes:
         """The program with all winners. Where that is not right, or not faster beyond noise, the winners are
         given up. Raises MeasureError where the program cannot be measured at all."""
-        case = exported_case(self.path, self.tasks)
+        case = exported_case(self.path, self.program.tasks)
         winners = {q.task.name: q.winner[0].schedule.mod for q in queries if q.winner}
         players: dict[str, tuple[int, Scheduled]] = {BASELINE: (0, {})}
         if winners:

@@ -1,0 +1,95 @@
+"""`retrieve --output DIR` of an exported program, besides the files of its tasks: what runs it as a whole.
+
+DIR/libprogram.so    the program with its scheduled tasks, for relax's virtual machine
+DIR/weights.npz      its weights, as it was exported with them
+DIR/model.py         loads both; `model(*arrays)` for other programs, `python model.py` to try it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnnperf.errors import GnnperfError
+from gnnperf.frontends.tvm.whole_program import MAIN, PREPARE, WholeProgram
+from gnnperf.frontends.user_files import first_line
+
+PROGRAM, WEIGHTS, MODEL = "libprogram.so", "weights.npz", "model.py"
+
+
+def write_program(
+    folder: Path, name: str, program: WholeProgram, scheduled: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Write the files; their names. scheduled: IRModules by task. Raises GnnperfError and OSError."""
+    executable = program.compiled(scheduled)
+    try:
+        executable.export_library(str(folder / PROGRAM))
+    except OSError:
+        raise
+    except Exception as error:  # the linker, or what it could not find
+        raise GnnperfError(
+            f"cannot link {PROGRAM}: {first_line(error)}; --output needs a C++ compiler"
+        ) from error
+    np.savez(folder / WEIGHTS, *program.weights)
+    (folder / MODEL).write_text(_script(name, program), encoding="utf-8")
+    return PROGRAM, WEIGHTS, MODEL
+
+
+def _script(name: str, program: WholeProgram) -> str:
+    main = program.module[MAIN]
+    given = main.params[: len(main.params) if main.attrs is None else int(main.attrs["num_input"])]
+    inputs = [(str(p.ty.dtype), tuple(int(n) for n in p.ty.shape.values)) for p in given]
+    prepare = any(variable.name_hint == PREPARE for variable in program.module.functions)
+    return _TEMPLATE.format(
+        name=name, script=MODEL, library=PROGRAM, weights=WEIGHTS, main=MAIN, inputs=inputs,
+        prepared=f'list(machine["{PREPARE}"](tuple(stored)))' if prepare else "stored",
+    )  # fmt: skip
+
+
+_TEMPLATE = '''"""{name}: a program tuned by gnnperf. Needs apache-tvm and NumPy.
+
+model(*arrays) gives a list of arrays. `python {script}` runs it on made-up inputs.
+"""
+
+import os
+import pathlib
+import time
+
+os.environ.setdefault("TVM_NUM_THREADS", str(len(os.sched_getaffinity(0))))  # by itself it takes half of them
+
+import numpy as np
+import tvm
+from tvm import relax
+
+INPUTS = {inputs}
+"""(dtype, shape) of every input."""
+
+folder = pathlib.Path(__file__).resolve().parent
+machine = relax.VirtualMachine(tvm.runtime.load_module(str(folder / "{library}")), tvm.cpu())
+with np.load(folder / "{weights}") as file:
+    stored = [tvm.runtime.tensor(file[name]) for name in file.files]
+weights = {prepared}
+
+
+def model(*arrays):
+    """Run the program on NumPy arrays."""
+    got = [(str(array.dtype), array.shape) for array in arrays]
+    if got != INPUTS:
+        raise TypeError(f"expected {{INPUTS}}, got {{got}}")
+    results = machine["{main}"](*(tvm.runtime.tensor(array) for array in arrays), *weights)
+    return [results.numpy()] if hasattr(results, "numpy") else [result.numpy() for result in results]
+
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(0)
+    given = [rng.random(shape).astype(dtype) for dtype, shape in INPUTS]
+    times = []
+    for _ in range(6):
+        start = time.perf_counter()
+        model(*given)
+        times.append(time.perf_counter() - start)
+    print(f"{name}: {{min(times) * 1e3:.3f}} ms")
+'''
