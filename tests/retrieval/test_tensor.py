@@ -25,7 +25,7 @@ from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import ProgramGraph
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer, fill_store, propose, ranked
-from gnnperf.retrieval.tensor.candidates import best_traces, describe, ranked_again, trace_features
+from gnnperf.retrieval.tensor.candidates import best_traces, describe, hedged, ranked_again, trace_features
 from gnnperf.retrieval.tensor.records import memory_of, remember
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Neighbour, Store
@@ -121,6 +121,16 @@ def test_the_rest_is_ranked_again_with_variants_of_the_fastest(store: Store, bun
         pairs = zip(anchor_tiles(candidate.document), anchor_tiles(second.document), strict=True)
         assert sum(one.factors != other.factors for one, other in pairs) == 1
     assert ranked_again(task, host_target(), ByNodes(), left, [(first, None)]) == left
+
+
+def test_the_most_faithful_is_in_the_first_round(store: Store, bundle: Bundle) -> None:
+    task = TvmTask("new", NEW.build())
+    found = sorted(
+        propose(task, neighbours(store, task, bundle), host_target()).candidates, key=lambda c: -c.turn
+    )
+    *others, faithful = found
+    assert hedged(found, 2) == [others[0], faithful, *others[1:]]
+    assert hedged(found, 1) == found and hedged(found, len(found)) == found and hedged([], 4) == []
 
 
 def test_candidates_are_tried_in_rounds(store: Store, bundle: Bundle) -> None:

@@ -156,6 +156,16 @@ def ranked(candidates: Sequence[TraceCandidate], model: CostModel) -> list[Trace
     return [*(shortlist[int(n)] for n in order), *scored[SHORTLIST:]]
 
 
+def hedged(order: Sequence[TraceCandidate], count: int) -> list[TraceCandidate]:
+    """The same order, but that the candidate with the first turn is among the first `count`, as the last of
+    them if it was not; where only one is wanted, it is the best ranked."""
+    found = list(order)
+    first = min(range(len(found)), key=lambda n: found[n].turn, default=0)
+    if 1 < count <= first:
+        found.insert(count - 1, found.pop(first))
+    return found
+
+
 def ranked_again(
     task: TvmTask,
     target: Any,

@@ -24,7 +24,15 @@ from gnnperf.retrieval.measured import Stages, fastest
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.report import Retrieval, Timing
 from gnnperf.retrieval.tensor.beside import Library, joined
-from gnnperf.retrieval.tensor.candidates import KIND, CostModel, TraceCandidate, propose, ranked, ranked_again
+from gnnperf.retrieval.tensor.candidates import (
+    KIND,
+    CostModel,
+    TraceCandidate,
+    hedged,
+    propose,
+    ranked,
+    ranked_again,
+)
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement, beside, timing
 from gnnperf.retrieval.tensor.quiet import quiet
 from gnnperf.retrieval.tensor.recipes import KIND as RECIPE
@@ -204,9 +212,10 @@ class TensorTransfer:
         self, query: TaskQuery, server: BenchServer, best_s: float = math.inf
     ) -> list[tuple[TraceCandidate, Outcome]]:
         """Measure k candidates, the first `ROUNDS` of them as they are ranked; these then say more about the
-        others. best_s: of the unscheduled function."""
+        others. The last of the first round is the most faithful one, whatever the model says of it: models
+        err by kinds. best_s: of the unscheduled function."""
         tried: list[tuple[TraceCandidate, Outcome]] = []
-        order = query.candidates
+        order = hedged(query.candidates, math.ceil(ROUNDS[0] * self.options.k))
         for share in ROUNDS:
             chosen = order[: math.ceil(share * self.options.k) - len(tried)]
             if chosen:
