@@ -34,7 +34,7 @@ demo: $(INSTALLED)
 test: $(INSTALLED_DEV)
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 docs: $(INSTALLED_DEV)
 	$(BIN)/sphinx-build -n -W --keep-going -q -d build/doctrees docs build/docs
