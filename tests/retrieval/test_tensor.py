@@ -143,7 +143,7 @@ def test_candidates_are_tried_in_rounds(store: Store, bundle: Bundle) -> None:
 
     task = TvmTask("new", NEW.build())
     transfer = TensorTransfer("new", [task], host_target(), bundle, ByNodes(), [store], describe_host(), None)
-    for k, rounds in ((1, [1]), (3, [2, 1]), (8, [4, 2, 2])):
+    for k, rounds in ((1, [1]), (2, [2]), (5, [3, 1, 1]), (8, [4, 2, 2])):
         asked.clear()
         transfer.options = TensorOptions(k=k)
         query = TaskQuery(task, 0)

@@ -49,6 +49,10 @@ FINALISTS = 3
 """Of the candidates that were measured, timed once more in turn with the baseline."""
 ROUNDS = (0.5, 0.75, 1.0)
 """Shares of the candidates after which the rest is ranked again."""
+FIRST = 3
+"""Candidates, at least, of the first round: of two, too often neither is of the right kind."""
+HEDGED = 4
+"""Candidates of the first round from which on one is the most faithful, whatever the model says of it."""
 ASKED = 4
 """Times as many neighbours are looked up as are wanted: those without a trace are passed over."""
 FAR = 0.1
@@ -211,13 +215,13 @@ class TensorTransfer:
     def try_first(
         self, query: TaskQuery, server: BenchServer, best_s: float = math.inf
     ) -> list[tuple[TraceCandidate, Outcome]]:
-        """Measure k candidates, the first `ROUNDS` of them as they are ranked; these then say more about the
-        others. The last of the first round is the most faithful one, whatever the model says of it: models
-        err by kinds. best_s: of the unscheduled function."""
+        """Measure k candidates in rounds, the first as they are ranked; these then say more about the others.
+        best_s: of the unscheduled function."""
+        ends = [max(math.ceil(share * self.options.k), min(FIRST, self.options.k)) for share in ROUNDS]
         tried: list[tuple[TraceCandidate, Outcome]] = []
-        order = hedged(query.candidates, math.ceil(ROUNDS[0] * self.options.k))
-        for share in ROUNDS:
-            chosen = order[: math.ceil(share * self.options.k) - len(tried)]
+        order = hedged(query.candidates, ends[0]) if ends[0] >= HEDGED else query.candidates
+        for end in ends:
+            chosen = order[: end - len(tried)]
             if chosen:
                 outcomes = server.measure(query.number, [c.schedule.mod for c in chosen], best_s)
                 tried += zip(chosen, outcomes, strict=True)
