@@ -22,6 +22,9 @@ GOLDEN = Path(__file__).parent / "golden"
 # interrupt a command would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# What is printed into a file must not depend on the terminal that the tests run in (xdist passes its width on).
+os.environ.pop("COLUMNS", None)
+
 # No deadline: the machines are shared. On CI the examples are fixed, so that a red run can be repeated.
 settings.register_profile("default", deadline=None, max_examples=50)
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
