@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ GOLDEN = Path(__file__).parent / "golden"
 # interrupt a command would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# What is printed into a file must not depend on the terminal that the tests run in (xdist passes its width on).
+# What is printed into a file must not depend on the terminal of the tests (xdist passes its width on).
 os.environ.pop("COLUMNS", None)
 
 # No deadline: the machines are shared. On CI the examples are fixed, so that a red run can be repeated.
@@ -33,6 +34,14 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the files in tests/golden")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """Small networks are trained many times faster than by threads that wait for cores in use."""
+    torch = sys.modules.get("torch")
+    if hasattr(torch, "set_num_threads"):  # it is not half imported
+        torch.set_num_threads(1)
 
 
 @pytest.fixture

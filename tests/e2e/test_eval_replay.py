@@ -42,8 +42,9 @@ def test_the_whole_table(shell: Shell, corpus: Path) -> None:
     everything = [row for row in document["rows"] if row["subset"] == "all"]
     assert len(everything) == 11 * 4
     assert document["settings"]["split"] == "family"
-    again = shell.gnnperf(*command).document
-    assert again["figures"] == document["figures"]  # the same seed, the same answer
+    again = shell.gnnperf(*command, "--policy", "ours").document["figures"]
+    assert {"efficiency_at_1", "efficiency_at_3", "confident_within_10pct"} <= again.keys()
+    assert again == {name: document["figures"][name] for name in again}  # the same seed, the same answer
 
 
 def test_for_people(shell: Shell, corpus: Path) -> None:
