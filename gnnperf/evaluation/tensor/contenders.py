@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,8 @@ from gnnperf.evaluation.cases.side_by_side import Problem as SharedProblem
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure import Measurement
 from gnnperf.measure.confine import available_threads
-from gnnperf.tuning.tensor import build_kernel
+from gnnperf.retrieval.tensor.transfer import FINALISTS
+from gnnperf.tuning.tensor import Outcome, build_kernel
 from gnnperf.tuning.tensor.problem import Problem
 from gnnperf.tuning.tensor.server import BenchServer
 from gnnperf.tuning.tensor.turns import Pace, in_turns
@@ -22,6 +23,9 @@ from gnnperf.tuning.tensor.turns import Pace, in_turns
 DEFAULT, TORCH = "tvm-default", "torch"
 BYTES = ("matmul_int8", "conv2d_int8")
 """Kinds that PyTorch has no plain call for."""
+
+Tried = Sequence[tuple[Any, Outcome]]
+"""Scheduled modules, and what came of measuring them."""
 
 OPERATORS = Path(__file__).with_name("torch_operators.py")
 
@@ -64,6 +68,23 @@ def timed_in_turn(
     finally:
         server.end_turns()
     return {name: found.get(player) or failed[player] for name, player in players.items()}
+
+
+def raced(server: BenchServer, number: int, tried: Tried) -> Any:
+    """The module of the fastest; None where none was right. The first few are timed once more, in turn, as
+    retrieval does: of many single measurements the lowest is the luckiest, too."""
+    right = [(outcome.runtime_s, n) for n, (_, outcome) in enumerate(tried) if outcome.runtime_s]
+    modules = [tried[n][0] for _, n in sorted(right)[:FINALISTS]]
+    if len(modules) < 2:
+        return modules[0] if modules else None
+    outcomes = server.rehearse(number, modules)[1:]
+    calls = {
+        str(n): partial(server.turn, n) for n, outcome in enumerate(outcomes, 1) if outcome.status == "ok"
+    }
+    found = in_turns(calls, Pace()) if calls else {}
+    server.end_turns()
+    times = [(m.runtime_s, int(name)) for name, m in found.items() if m.runtime_s]
+    return modules[min(times)[1] - 1] if times else modules[0]
 
 
 def torch_turn(stack: ExitStack, workload: Workload, module: Any, target: Any) -> Callable[[], float]:

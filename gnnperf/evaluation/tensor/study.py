@@ -13,7 +13,7 @@ from typing import Any
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
 from gnnperf.evaluation.benchmark import BenchmarkResult
-from gnnperf.evaluation.tensor.contenders import DEFAULT, TORCH, timed_in_turn
+from gnnperf.evaluation.tensor.contenders import DEFAULT, TORCH, Tried, raced, timed_in_turn
 from gnnperf.evaluation.tensor.kinds import ModelsWithoutKinds
 from gnnperf.evaluation.tensor.search import Trial, best_of, metaschedule, trials_to_reach
 from gnnperf.frontends.tvm import TraceDocument, TvmTask, transfer
@@ -28,7 +28,6 @@ from gnnperf.retrieval.tensor.candidates import best_traces
 from gnnperf.retrieval.tensor.contexts import context_of
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
-from gnnperf.tuning.tensor import Outcome
 from gnnperf.tuning.tensor.server import BenchServer
 from gnnperf.tuning.tensor.turns import Pace
 
@@ -44,8 +43,6 @@ OURS_8, OURS_1, MODEL, KIND_8, KIND_1, FLOOR, MS, MS_LONG = (
     "ours_8", "ours_1", "model_only", "kind_8", "kind_1", "floor_8", "ms", "ms_long",
 )  # fmt: skip
 Notify = Callable[[str], None]
-Tried = list[tuple[Any, Outcome]]
-"""Scheduled modules, and what came of measuring them."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +86,20 @@ class Study:
         self.server.baseline(number)
         notify("transferring")
         query, tried = self._transferred(task, number, self.model)
-        chosen = {OURS_8: _best(tried), OURS_1: _best(tried[:1]), MODEL: tried[0][0] if tried else None}
+        chosen = {
+            OURS_8: raced(self.server, number, tried),
+            OURS_1: raced(self.server, number, tried[:1]),
+            MODEL: tried[0][0] if tried else None,
+        }
         if self.without_kinds is not None:
             model = self.without_kinds.without(workload.kind, notify)
             _, strangers = self._transferred(task, number, model, frozenset({workload.kind}))
-            chosen |= {KIND_8: _best(strangers), KIND_1: _best(strangers[:1])}
-        chosen[FLOOR] = _best(self._measure(number, self._re_decided(task, query, workload.kind)))
+            chosen |= {
+                KIND_8: raced(self.server, number, strangers),
+                KIND_1: raced(self.server, number, strangers[:1]),
+            }
+        floor = self._measure(number, self._re_decided(task, query, workload.kind))
+        chosen[FLOOR] = raced(self.server, number, floor)
         trials = metaschedule(
             workload,
             task.module,
@@ -104,9 +109,10 @@ class Study:
             self.seed,
             notify,
         )
-        for name, end in ((MS, min(self.trials, SHORT)), (MS_LONG, self.trials)):
-            found = best_of(trials[:end])
-            chosen[name] = found.module if found and (name == MS or self.trials >= LONG) else None
+        for name, end in ((MS, SHORT), (MS_LONG, self.trials)):
+            if name == MS or self.trials >= LONG:
+                found = [(trial.module, trial.outcome) for trial in trials[:end]]
+                chosen[name] = raced(self.server, number, found)
         notify("timing in turn")
         modules = {name: module for name, module in chosen.items() if module is not None}
         timed = timed_in_turn(self.server, number, workload, modules, self.target, self.pace, True)
@@ -194,12 +200,6 @@ def _best_s(trials: Sequence[Trial]) -> float | None:
     """As measured during the search."""
     found = best_of(trials)
     return found.outcome.runtime_s if found else None
-
-
-def _best(tried: Tried) -> Any:
-    """The module of the fastest; None where none was right."""
-    right = [(outcome.runtime_s, n) for n, (_, outcome) in enumerate(tried) if outcome.runtime_s is not None]
-    return tried[min(right)[1]][0] if right else None
 
 
 def summarise(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> BenchmarkResult:
