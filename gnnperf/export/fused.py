@@ -1,10 +1,9 @@
 """The encoder's message passing with fewer and cheaper operations, for artefacts: the same numbers.
 
 What the layers of the encoder write down for training, in the order in which it is explained, is put
-together here, with the same weights: the edges of all layers are projected by one product, keys and values
-of a layer by one, and gathered together; edges are sorted by their target once, so that sums over the edges
-of a node are runs of rows; and sums of messages are divided by their weights once for each node instead of
-once for each edge.
+together here, with the same weights: edges are sorted by their target once, so that sums over the edges of a
+node are runs of rows; sums of messages are divided by their weights once for each node instead of once for
+each edge; queries are scaled by scaled weights; and what nobody else reads is changed in place.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gnnperf.nn.graph_net import GraphNet
+from gnnperf.nn import Encoder
 from gnnperf.nn.message_passing import MessagePassingLayer, TypedAttention
 
 
@@ -95,18 +94,21 @@ class FusedLayer(nn.Module):
         return nodes + self.perceptron(self.perceptron_norm(nodes))
 
 
-class FusedGraphNet(nn.Module):
-    """`GraphNet.graph_states`."""
+class FusedEncoder(nn.Module):
+    """`Encoder.fingerprint` and `Encoder.project`."""
 
-    def __init__(self, net: GraphNet) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         super().__init__()
-        layers = [layer for layer in net.layers if isinstance(layer, MessagePassingLayer)]
-        self.node_scale, self.edge_scale, self.graph_scale = net.node_scale, net.edge_scale, net.graph_scale
-        self.node_kind, self.node = net.node_kind, net.node
+        layers = [layer for layer in encoder.layers if isinstance(layer, MessagePassingLayer)]
+        self.node_scale, self.edge_scale = encoder.node_scale, encoder.edge_scale
+        self.node_kind, self.node = encoder.node_kind, encoder.node
         self.layers = nn.ModuleList(FusedLayer(layer) for layer in layers)
-        self.norm, self.readout, self.graph_values = net.norm, net.readout, net.graph_values
+        self.norm, self.readout = encoder.norm, encoder.readout
+        self.graph_scale, self.graph_values = encoder.graph_scale, encoder.graph_values
+        self.profile, self.project = encoder.profile, encoder.project
 
-    def forward(
+    @torch.jit.export
+    def fingerprint(
         self,
         node_kind: Tensor,
         node_features: Tensor,
@@ -116,8 +118,9 @@ class FusedGraphNet(nn.Module):
         graph_features: Tensor,
         ptr: Tensor,
         batch: Tensor,
+        profile: Tensor,
     ) -> Tensor:
-        """As of `GraphNet.graph_states` -> f32[b, width]."""
+        """As of `Encoder.fingerprint`, with a profile: f32[b, width]."""
         nodes = self.node(self.node_scale(node_features)) + self.node_kind(node_kind)
         target, order = torch.sort(edge_index[1], stable=True)
         source = edge_index[0].index_select(0, order)
@@ -128,4 +131,4 @@ class FusedGraphNet(nn.Module):
         for layer in self.layers:
             nodes = layer(nodes, source, target, starts, kinds, edges)
         state = self.readout(self.norm(nodes), batch, ptr.size(0) - 1)
-        return state + self.graph_values(self.graph_scale(graph_features))
+        return state + self.graph_values(self.graph_scale(graph_features)) + self.profile(profile)

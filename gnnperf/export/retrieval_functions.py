@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnnperf.export.functions import Function, TensorSpec
-from gnnperf.export.fused import FusedGraphNet
+from gnnperf.export.fused import FusedEncoder
 from gnnperf.graph import EDGE_FEATURES, GRAPH_FEATURES, NODE_FEATURES, ProgramGraph, collate, encode
 from gnnperf.graph.builder import GraphBuilder
 from gnnperf.nn import PROFILE_FIELDS, Bundle, Encoder, RetrievalHead
@@ -19,7 +19,7 @@ LOG = "log2"
 class Embed(nn.Module):
     """Embedding and fingerprint of a batch of graphs, in one pass."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder | FusedEncoder) -> None:
         super().__init__()
         self.encoder = encoder
 
@@ -50,35 +50,6 @@ class Embed(nn.Module):
         return F.normalize(self.encoder.project(state), dim=1), state
 
 
-class LeanEmbed(nn.Module):
-    """`Embed` with the message passing of `fused.py`."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        super().__init__()
-        self.net = FusedGraphNet(encoder)
-        self.profile = encoder.profile
-        self.project = encoder.project
-
-    def forward(
-        self,
-        node_kind: Tensor,
-        node_features: Tensor,
-        edge_index: Tensor,
-        edge_kind: Tensor,
-        edge_features: Tensor,
-        graph_features: Tensor,
-        ptr: Tensor,
-        batch: Tensor,
-        profile: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """As of `Embed.forward`."""
-        state = self.net(
-            node_kind, node_features, edge_index, edge_kind, edge_features, graph_features, ptr, batch
-        )
-        state = state + self.profile(profile)
-        return F.normalize(self.project(state), dim=1), state
-
-
 class Score(nn.Module):
     """The retrieval head."""
 
@@ -106,7 +77,7 @@ def retrieval_functions(bundle: Bundle) -> tuple[Function, ...]:
             TensorSpec("fingerprint", "float32", ("b", width), "", "state of each graph, what `score` reads"),
         ),
         embed_example(),
-        lean=LeanEmbed(bundle.encoder),
+        lean=Embed(FusedEncoder(bundle.encoder)),
     )
     inputs = (
         TensorSpec("states", "float32", ("b", width), "", "fingerprints of b programs"),
