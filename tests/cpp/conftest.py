@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -35,10 +36,13 @@ def build() -> Path:
         "cmake", "-S", str(ROOT / "cpp"), "-B", str(folder), "-DGNNPERF_SANITIZE=ON", "-DGNNPERF_TESTS=ON",
         "-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_PREFIX_PATH={torch.utils.cmake_prefix_path}",
     ]  # fmt: skip
-    for command in (configure, ["cmake", "--build", str(folder), "--parallel", "2"]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
-        assert done.returncode == 0, f"{' '.join(command)}:\n{tail}\n(it needs nlohmann-json3-dev)"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests of another file may want it built at the same time
+        for command in (configure, ["cmake", "--build", str(folder), "--parallel", "2"]):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            tail = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
+            assert done.returncode == 0, f"{' '.join(command)}:\n{tail}\n(it needs nlohmann-json3-dev)"
     return folder
 
 
