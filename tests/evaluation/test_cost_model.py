@@ -63,6 +63,8 @@ def test_the_command_measures_a_row_once(
     monkeypatch.setattr(CostModelStudy, "row", lambda *_: pytest.fail("measured again"))
     assert run([str(word) for word in command]) == 0
     assert json.loads(capfd.readouterr().out)["rows"] == [row]
+    assert run([str(word) for word in [*command, "--skip", "matmul"]]) == 2
+    assert "--skip 'matmul'" in capfd.readouterr().err
 
 
 def test_figures_are_geometric_means() -> None:

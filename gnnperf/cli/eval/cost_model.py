@@ -16,6 +16,7 @@ from gnnperf.cli.eval.tensor_options import (
     only_option,
     output_option,
     ready_to_measure,
+    skip_option,
     tensor_checkpoint_option,
 )
 from gnnperf.cli.output import Report, Verb
@@ -36,10 +37,11 @@ if TYPE_CHECKING:
     help="The first N of them, in turn of all kinds.",
 )  # fmt: skip
 @only_option
+@skip_option
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the searches.")
 @output_option
 def cost_model(
-    config: Path, checkpoint: Path, trials: int, count: int, only: str | None, seed: int,
+    config: Path, checkpoint: Path, trials: int, count: int, only: str | None, skip: str | None, seed: int,
     output: Path | None,
 ) -> Report:  # fmt: skip
     """MetaSchedule with our cost model, beside MetaSchedule with its own and twice the trials.
@@ -51,7 +53,7 @@ def cost_model(
     """
     from gnnperf.tuning.tensor.server import BenchServer
 
-    chosen = held_out_workloads(config, only)[:count]
+    chosen = held_out_workloads(config, only, skip)[:count]
     target = ready_to_measure(output)
     # Forked before torch is loaded.
     with BenchServer([workload.build() for workload in chosen], target) as server:

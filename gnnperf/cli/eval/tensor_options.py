@@ -36,6 +36,10 @@ only_option = click.option(
     "--only", metavar="TEXT", help="Only workloads whose names contain TEXT, as `conv2d-`."
 )
 
+skip_option = click.option(
+    "--skip", metavar="TEXT", help="No workloads whose names contain TEXT, as `transpose`."
+)
+
 output_option = click.option(
     "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
     help="Write the document of --json. Rows that are there already are not measured again.",
@@ -64,14 +68,17 @@ def ready_to_measure(output: Path | None) -> Any:
     return host_target()
 
 
-def held_out_workloads(config: Path, only: str | None) -> list[Workload]:
-    """Those marked `split: held_out` whose names contain `only`, in turn of all kinds. InputError: none."""
+def held_out_workloads(config: Path, only: str | None, skip: str | None) -> list[Workload]:
+    """Those marked `split: held_out` whose names contain `only` and not `skip`, in turn of all kinds.
+    InputError: none."""
     from gnnperf.errors import InputError
     from gnnperf.frontends.tvm.workloads import read_workloads
 
     held_out = [w for w in read_workloads(config)[1] if w.split == "held_out" and (only or "") in w.name]
+    held_out = [w for w in held_out if skip is None or skip not in w.name]
     if not held_out:
-        raise InputError(f"expected workloads marked `split: held_out`, got none in {config} with {only!r}")
+        asked = f"{config} with --only {only!r} and --skip {skip!r}"
+        raise InputError(f"expected workloads marked `split: held_out`, got none in {asked}")
     return scattered(held_out)
 
 

@@ -18,6 +18,7 @@ from gnnperf.cli.eval.tensor_options import (
     only_option,
     output_option,
     ready_to_measure,
+    skip_option,
     tensor_checkpoint_option,
 )
 from gnnperf.cli.output import Report, Verb
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     help="The first N of them, in turn of all kinds.  [default: all]",
 )  # fmt: skip
 @only_option
+@skip_option
 @click.option(
     "--held-out-kinds", is_flag=True,
     help="Also transfer from workloads of other kinds only, by cost models trained without the kind (minutes "
@@ -48,8 +50,8 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of MetaSchedule.")
 @output_option
 def tensor_transfer(
-    config: Path, checkpoint: Path, trials: int, count: int | None, only: str | None, held_out_kinds: bool,
-    corpus: Path, cache: Path | None, seed: int, output: Path | None,
+    config: Path, checkpoint: Path, trials: int, count: int | None, only: str | None, skip: str | None,
+    held_out_kinds: bool, corpus: Path, cache: Path | None, seed: int, output: Path | None,
 ) -> Report:  # fmt: skip
     """Held-out TVM workloads tuned by transfer, beside MetaSchedule's own search.
 
@@ -60,7 +62,7 @@ def tensor_transfer(
     """
     from gnnperf.tuning.tensor.server import BenchServer
 
-    chosen = held_out_workloads(config, only)[:count]
+    chosen = held_out_workloads(config, only, skip)[:count]
     target = ready_to_measure(output)
     # Forked before torch and the store are loaded.
     with BenchServer([workload.build() for workload in chosen], target) as server:
