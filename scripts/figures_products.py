@@ -127,9 +127,7 @@ def searched(server: Any, workload: Any, target: Any, trials: int) -> list[Any]:
     from gnnperf.evaluation.tensor.search import metaschedule
     from gnnperf.tuning.tensor.spaces import plain_generator
 
-    def measure(modules: Any, best_s: float) -> Any:
-        return server.measure(0, modules, best_s)
-
+    measure = partial(server.measure, 0)
     return metaschedule(None, workload.build(), target, trials, measure, generator=plain_generator())
 
 
@@ -144,7 +142,7 @@ def compared_bytes(server: Any, tried: list[Any], plain: list[Any]) -> dict[str,
     if not right or without is None:
         raise InputError("bytes: no schedule ran right, of retrieval or of the search")
     first, best = tried[0][0], tried[min(right)[1]][0]
-    server.rehearse(0, [best.schedule.mod, without.module])
+    server.rehearse(0, [best.program, without.module])
     found = in_turns({str(n): partial(server.turn, n) for n in (1, 2)}, Pace())
     server.end_turns()
     ours_s, plain_s = found["1"].runtime_s, found["2"].runtime_s

@@ -128,8 +128,7 @@ def query_with(program: WholeProgram, module: Any) -> TaskQuery:
     """A task that was won by a module."""
 
     class Candidate:
-        class schedule:
-            mod = module
+        program = module
 
     query = TaskQuery(layer(program), 0)
     query.winner = Candidate(), Measurement("ok")  # type: ignore[assignment]

@@ -10,6 +10,7 @@ from typing import Any
 
 from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm import TraceDocument, TvmTask, recipe_of_trace
+from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.retrieval.ranking import Candidate
 from gnnperf.retrieval.tensor.candidates import best_traces
@@ -40,7 +41,7 @@ def to_tvm(task: TvmTask, recipes: Sequence[Candidate], k: int) -> Carried:
     result = expressible(task, recipes, k)
     carried = Carried(lenders=[one.candidate.neighbour_kernel for one in result.found])
     for one in result.found:
-        carried.schedules.append((one.candidate.schedule, one.schedule.mod))
+        carried.schedules.append((one.candidate.schedule, vector_math(one.schedule.mod)))
         carried.dropped.update(one.dropped)
     for reason, times in result.refused.items():
         carried.refused[_short(reason)] += times

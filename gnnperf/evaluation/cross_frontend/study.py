@@ -108,7 +108,7 @@ class Study:
     def _in_tvm(self, number: int, task: TvmTask) -> dict[str, Any]:
         carried = to_tvm(task, self._ranked(task.graph), self.k)
         query = self._native(number, task)
-        native = self._measure(number, [c.schedule.mod for c in query.candidates[: self.k]])
+        native = self._measure(number, [c.program for c in query.candidates[: self.k]])
         self.server.baseline(number)
         tried = self._measure(number, [module for _, module in carried.schedules])
         chosen = {CARRIED: _fastest(tried), NATIVE: _fastest(native)}

@@ -17,7 +17,6 @@ from gnnperf.evaluation.metrics import geometric_mean
 from gnnperf.evaluation.tensor.beside import torch_program
 from gnnperf.evaluation.tensor.contenders import TORCH
 from gnnperf.evaluation.tensor.search import best_of, metaschedule
-from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.relax_programs import exported_program, plain_program
 from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.measure import Measurement
@@ -137,19 +136,20 @@ class TorchModels:
                 for nest in result.nests
             },
         }
-        return {q.task.name: q.winner[0].schedule.mod for q in queries if q.winner}, about
+        return {q.task.name: q.winner[0].program for q in queries if q.winner}, about
 
     def _searched(
         self, network: Network, server: BenchServer, notify: Notify
     ) -> tuple[Scheduled, dict[str, Any]]:
         """The best schedules of MetaSchedule's own search, which measures as ours does, task after task."""
-        started = time.monotonic()
+        started, target = time.monotonic(), network.program.target
         best: Scheduled = {}
         found: dict[str, float | None] = {}
         trials = 0
         for number, task in enumerate(network.program.tasks):
             if objection(task) is None:
-                tried = self._search(task, number, server, partial(_say, notify, task.name))
+                measure, say = partial(server.measure, number), partial(_say, notify, task.name)
+                tried = metaschedule(None, task.module, target, self.trials, measure, self.seed, say)
                 trials += len(tried)
                 winner = best_of(tried)
                 # As with ours, what is not faster than the unscheduled function is not kept.
@@ -159,13 +159,6 @@ class TorchModels:
                     best[task.name] = winner.module
         about = {"ms_tuning_s": time.monotonic() - started, "ms_trials": trials, "ms_tasks_s": found}
         return best, about
-
-    def _search(self, task: TvmTask, number: int, server: BenchServer, notify: Notify) -> Sequence[Any]:
-        def measure(modules: Sequence[Any], best_s: float) -> list[Any]:
-            return server.measure(number, modules, best_s)
-
-        target = self.networks[0].program.target
-        return metaschedule(None, task.module, target, self.trials, measure, self.seed, notify)
 
 
 def _say(notify: Notify, task: str, text: str) -> None:

@@ -12,8 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.tvm import TraceDocument, TvmTask, scheduled_graph, trace_document, transfer
+from gnnperf.frontends.tvm import (
+    TraceDocument,
+    TvmTask,
+    program_key,
+    scheduled_graph,
+    trace_document,
+    transfer,
+)
 from gnnperf.frontends.tvm.sketches import anchor_tiles, sketch_of
+from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.frontends.user_files import first_line
 from gnnperf.graph import ProgramGraph
 from gnnperf.retrieval.portfolio import portfolio
@@ -74,9 +82,12 @@ class TraceCandidate:
     @cached_property
     def key(self) -> int:
         """The same for schedules that come to the same program."""
-        import tvm_ffi
+        return program_key(self.schedule.mod)
 
-        return int(tvm_ffi.structural_hash(self.schedule.mod))
+    @cached_property
+    def program(self) -> Any:
+        """The scheduled IRModule as it is compiled, with exponentials that run in vectors."""
+        return vector_math(self.schedule.mod)
 
     @property
     def words(self) -> str:
@@ -94,8 +105,6 @@ class Pool:
 
 def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: int = POOL) -> Pool:
     """The neighbours' traces, nearest first, transferred to a task until there are `pool` candidates."""
-    import tvm_ffi
-
     context = context_of(task.module, target)
     found, seen = Pool([], {}), set[int]()
     for near, neighbour in enumerate(neighbours):
@@ -109,7 +118,7 @@ def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: i
                 found.refused.setdefault(neighbour.nest.kernel, first_line(reason))
                 continue
             for variant, proposal in enumerate(proposals):
-                key = int(tvm_ffi.structural_hash(proposal.schedule.mod))
+                key = program_key(proposal.schedule.mod)
                 if key in seen:
                     continue
                 seen.add(key)

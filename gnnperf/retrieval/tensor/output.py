@@ -36,7 +36,7 @@ def write_output(
     name: of the kernel. report: text of report.json. program: that the tasks are of. Raises GnnperfError.
     """
     winners = {q.task.name: q.winner[0] for q in queries if q.winner}
-    modules = {t.name: winners[t.name].schedule.mod if t.name in winners else t.module for t in tasks}
+    modules = {t.name: winners[t.name].program if t.name in winners else t.module for t in tasks}
     schedules = {
         task: {"words": candidate.words, "neighbour": candidate.neighbour_kernel, **as_schedule(candidate)}
         for task, candidate in winners.items()
@@ -52,7 +52,7 @@ def write_output(
             (new / REPORT).write_text(report + "\n", encoding="utf-8")
             whole: tuple[str, ...] = ()
             if program is not None:
-                scheduled = {task: candidate.schedule.mod for task, candidate in winners.items()}
+                scheduled = {task: candidate.program for task, candidate in winners.items()}
                 whole = write_program(new, name, program, scheduled)
             for file in (LIBRARY, TVMSCRIPT, SCHEDULES, SCRIPT, *whole, REPORT):
                 (new / file).replace(folder / file)

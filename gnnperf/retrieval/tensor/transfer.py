@@ -223,7 +223,7 @@ class TensorTransfer:
         for end in ends:
             chosen = order[: end - len(tried)]
             if chosen:
-                outcomes = server.measure(query.number, [c.schedule.mod for c in chosen], best_s)
+                outcomes = server.measure(query.number, [c.program for c in chosen], best_s)
                 tried += zip(chosen, outcomes, strict=True)
                 best_s = min([best_s, *(o.runtime_s for o in outcomes if o.runtime_s is not None)])
             if len(tried) < self.options.k:
@@ -234,7 +234,7 @@ class TensorTransfer:
 
     def _final(self, query: TaskQuery, finalists: Sequence[int], server: BenchServer) -> None:
         """The best of the tried, in turn with the unscheduled function and with other libraries."""
-        modules = [query.tried[n][0].schedule.mod for n in finalists]
+        modules = [query.tried[n][0].program for n in finalists]
         outcomes = server.rehearse(query.number, modules)
         right = [p for p, outcome in enumerate(outcomes) if outcome.status == "ok"]
         players = {str(p): partial(server.turn, p) for p in right}

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnnperf.errors import InputError, NotApplicable
-from gnnperf.frontends.tvm import TraceDocument, replay, trace_document
+from gnnperf.frontends.tvm import TraceDocument, program_key, replay, trace_document
+from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.measure import Measurement
 from gnnperf.retrieval.tensor.candidates import TraceCandidate
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement
@@ -47,7 +48,7 @@ class TensorTuning(Searching, TensorTransfer):
         tuner = Tuner(
             space,
             self.target,
-            lambda modules, best_s: server.measure(query.number, modules, best_s),
+            lambda modules, best_s: server.measure(query.number, [*map(vector_math, modules)], best_s),
             trials.keep,
             zlib.crc32(query.task.graph.digest.encode()) & 0x3FFFFFFF,
         )
@@ -83,7 +84,7 @@ class _Trials:
 
     def __init__(self, query: TaskQuery, tuning: TensorTuning) -> None:
         self.query, self.tuning = query, tuning
-        self._transferred = {_hash(c.schedule): c for c in query.candidates}
+        self._transferred = {c.key: c for c in query.candidates}
         self.log: TrialLog[TraceCandidate] = TrialLog()
 
     def restore(self, tuner: Tuner, space: Space, known: Sequence[tuple[TraceDocument, Outcome]]) -> None:
@@ -124,7 +125,7 @@ class _Trials:
 
     def _described(self, schedule: Any) -> TraceCandidate:
         """The transferred candidate that a schedule is, or one of its own."""
-        known = self._transferred.get(_hash(schedule))
+        known = self._transferred.get(program_key(schedule.mod))
         if known is not None:
             return known
         task = self.query.task
@@ -143,9 +144,3 @@ def _candidate(space: Space, schedule: Any) -> Any:
     from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
 
     return MeasureCandidate(schedule, space.arguments)
-
-
-def _hash(schedule: Any) -> int:
-    import tvm_ffi
-
-    return int(tvm_ffi.structural_hash(schedule.mod))

@@ -122,7 +122,7 @@ class WholeKernel:
         """The program with all winners. Where that is not right, or not faster beyond noise, the winners are
         given up. Raises MeasureError where the program cannot be measured at all."""
         case = exported_case(self.path, self.program.tasks)
-        winners = {q.task.name: q.winner[0].schedule.mod for q in queries if q.winner}
+        winners = {q.task.name: q.winner[0].program for q in queries if q.winner}
         players: dict[str, tuple[int, Scheduled]] = {BASELINE: (0, {})}
         if winners:
             players[TUNED] = (0, winners)
