@@ -11,6 +11,7 @@ from typing import Any
 
 from gnnperf.evaluation.cases.side_by_side import Effort, Failed, PythonFunction, Starter
 from gnnperf.evaluation.cases.side_by_side import Problem as SharedProblem
+from gnnperf.frontends.tvm import program_key
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure import Measurement
 from gnnperf.measure.confine import available_threads
@@ -45,7 +46,7 @@ def timed_in_turn(
     distinct: dict[int, int] = {}
     chosen: list[Any] = []
     for name, module in modules.items():
-        key = _hash(module)
+        key = program_key(module)
         if key not in distinct:
             chosen.append(module)
             distinct[key] = len(chosen)
@@ -106,9 +107,3 @@ def torch_turn(stack: ExitStack, workload: Workload, module: Any, target: Any) -
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gnnperf-torch-"))
     player = Starter(shared, Effort(), available_threads(), folder)(function)
     return stack.enter_context(player).turn
-
-
-def _hash(module: Any) -> int:
-    import tvm_ffi
-
-    return int(tvm_ffi.structural_hash(module))

@@ -11,7 +11,7 @@ from typing import Any
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.tasks import TvmTask, single
+from gnnperf.frontends.tvm.tasks import TvmTask, program_key, single
 from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
 from gnnperf.frontends.user_files import first_line
 
@@ -98,12 +98,11 @@ def _imported(program: Any, **options: Any) -> Any:
 
 def _sites(module: Any, tasks: Sequence[TvmTask]) -> dict[str, str]:
     """The task that every function of a program is, by the function's name."""
-    import tvm_ffi
     from tvm.tirx import PrimFunc
 
-    known = {tvm_ffi.structural_hash(_bare(task.function)): task.name for task in tasks}
+    known = {program_key(_bare(task.function)): task.name for task in tasks}
     functions = {v.name_hint: f for v, f in module.functions.items() if isinstance(f, PrimFunc)}
-    found = {name: known.get(tvm_ffi.structural_hash(_bare(f))) for name, f in functions.items()}
+    found = {name: known.get(program_key(_bare(f))) for name, f in functions.items()}
     return {name: task for name, task in found.items() if task is not None}
 
 

@@ -25,6 +25,7 @@ from gnnperf.frontends.tvm.skeletons import (
     same_structure,
     tensorized,
 )
+from gnnperf.frontends.tvm.tasks import program_key
 from gnnperf.frontends.tvm.traces import (
     TraceDocument,
     cores_of,
@@ -90,7 +91,7 @@ def _proposals(skeletons: Sequence[TraceDocument], context: Any, count: int) -> 
             except NotApplicable as error:
                 reason = error
                 continue
-            key = _hash(schedule.mod)
+            key = program_key(schedule.mod)
             if key not in seen:
                 seen.add(key)
                 found.append(Proposal(schedule, policy))
@@ -221,9 +222,3 @@ def _extents(document: TraceDocument, context: Any) -> dict[int, int]:
     except Exception as error:  # TVM raises anything
         raise does_not_fit(error) from None
     return dict(zip(positions, found, strict=True))
-
-
-def _hash(module: Any) -> int:
-    import tvm_ffi
-
-    return int(tvm_ffi.structural_hash(module))

@@ -12,7 +12,7 @@ from jaxtyping import Float64
 from numpy.typing import NDArray
 
 from gnnperf.errors import InputError, UnsupportedConstruct
-from gnnperf.frontends.tvm import scheduled_graph
+from gnnperf.frontends.tvm import program_key, scheduled_graph
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.graph import encode
 from gnnperf.nn.tensor import FEATURES, load_tensor_bundle
@@ -88,9 +88,7 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
 
     def _judge(self, candidates: Sequence[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Scores in doublings, f64[n], and features, f64[n, f]. What has no graph has the lowest score."""
-        import tvm_ffi
-
-        keys = [int(tvm_ffi.structural_hash(candidate.sch.mod)) for candidate in candidates]
+        keys = [program_key(candidate.sch.mod) for candidate in candidates]
         modules = {key: candidate.sch.mod for key, candidate in zip(keys, candidates, strict=True)}
         self._describe({key: mod for key, mod in modules.items() if key not in self._described})
         found = [self._described[key] for key in keys]
@@ -112,9 +110,7 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
 
 
 def _workload(context: Any) -> str:
-    import tvm_ffi
-
-    return format(int(tvm_ffi.structural_hash(context.mod)) & 0xFFFFFFFFFFFFFFFF, "016x")
+    return f"{program_key(context.mod):016x}"
 
 
 class _Measured:

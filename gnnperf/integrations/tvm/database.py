@@ -8,7 +8,7 @@ from typing import Any
 
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
-from gnnperf.frontends.tvm import TvmTask
+from gnnperf.frontends.tvm import TvmTask, program_key
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.nn import load_bundle
 from gnnperf.nn.tensor import load_tensor_bundle
@@ -85,9 +85,7 @@ class TransferDatabase(ms.database.PyDatabase):  # type: ignore[misc]
         return None if schedule is None else schedule.mod
 
     def _transferred(self, mod: Any, target: Any, name: str) -> Any:
-        import tvm_ffi
-
-        key = int(tvm_ffi.structural_hash(mod))
+        key = program_key(mod)
         if key not in self._answers:
             self._answers[key] = self._ask(mod, target, name)
         return self._answers[key]

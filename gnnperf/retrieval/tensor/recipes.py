@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.errors import NotApplicable
-from gnnperf.frontends.tvm import TvmTask, apply_recipe, trace_document
+from gnnperf.frontends.tvm import TvmTask, apply_recipe, program_key, trace_document
 from gnnperf.retrieval.ranking import Candidate, rank
 from gnnperf.retrieval.tensor.candidates import CostModel, TraceCandidate
 from gnnperf.schedules import Recipe
@@ -47,8 +47,6 @@ class Expressible:
 
 def expressible(task: TvmTask, recipes: Iterable[Candidate], count: int) -> Expressible:
     """The first `count` of the recipes that are schedules of a task."""
-    import tvm_ffi
-
     result, seen = Expressible(), set[int]()
     for candidate in recipes:
         if len(result.found) == count:
@@ -58,7 +56,7 @@ def expressible(task: TvmTask, recipes: Iterable[Candidate], count: int) -> Expr
         except NotApplicable as reason:
             result.refused[str(reason)] += 1
             continue
-        key = int(tvm_ffi.structural_hash(expressed.schedule.mod))
+        key = program_key(expressed.schedule.mod)
         if key not in seen:
             seen.add(key)
             result.found.append(Expressed(candidate, expressed.schedule, expressed.dropped))

@@ -15,6 +15,7 @@ from typing import Any
 
 import gnnperf
 from gnnperf.errors import BuildError, InputError
+from gnnperf.frontends.tvm import program_key
 from gnnperf.frontends.tvm.traces import plain
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure.packs import LineLog
@@ -100,7 +101,6 @@ class PackWriter:
     def _workload_line(self, workload: Workload, module: Any) -> dict[str, Any]:
         """What the log says of a workload, with its reference and its baseline built."""
         import tvm
-        import tvm_ffi
 
         reference, baseline = f"{workload.name}/reference.so", f"{workload.name}/baseline.so"
         build_library({"main": module["main"]}, tvm.target.Target(HOST), self.folder, reference)
@@ -108,7 +108,7 @@ class PackWriter:
         build_library({"main": default["main"]}, self.target, self.folder, baseline)
         return {
             "workload": workload.name, "kind": workload.kind, "params": dict(workload.params),
-            "split": workload.split, "structural_hash": f"{tvm_ffi.structural_hash(module):016x}",
+            "split": workload.split, "structural_hash": f"{program_key(module):016x}",
             "flops": float(tvm.s_tir.analysis.estimate_tir_flops(module)),
             "target": {"kind": str(self.target.kind.name), "arch": str(self.target.attrs["arch"])},
             "tvm": version("apache-tvm"), "packed": time.strftime("%Y-%m-%d", time.gmtime()),
@@ -128,8 +128,6 @@ class PackWriter:
 
     def _sampled(self, workload: Workload, module: Any) -> tuple[list[dict[str, Any]], dict[int, Any]]:
         """Lines, and by number the functions."""
-        import tvm_ffi
-
         spaces = cuda_spaces(module, self.target)
         seed = zlib.crc32(f"{self.config.seed} {workload.name}".encode()) & 0x3FFFFFFF
         lines: list[dict[str, Any]] = []
@@ -137,7 +135,7 @@ class PackWriter:
         known: set[int] = set()
         for origin, space in spaces.items():
             for candidate in space.sample(self.config.schedules // len(spaces), seed, ATTEMPTS):
-                key = int(tvm_ffi.structural_hash(candidate.sch.mod))
+                key = program_key(candidate.sch.mod)
                 if key not in known:
                     known.add(key)
                     functions[len(lines)] = candidate.sch.mod["main"]

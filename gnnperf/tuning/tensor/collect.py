@@ -15,6 +15,7 @@ from typing import Any
 
 from gnnperf.devices import describe_host
 from gnnperf.errors import MeasureError
+from gnnperf.frontends.tvm import program_key
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_mcpu, host_target, set_runtime_threads
 from gnnperf.frontends.tvm.traces import plain
@@ -124,7 +125,6 @@ class TensorCollector:
 
     def _description(self, workload: Workload, module: Any, bench: Bench) -> dict[str, Any]:
         import tvm
-        import tvm_ffi
 
         host, threads = describe_host(), int(os.environ["TVM_NUM_THREADS"])
         return {
@@ -132,7 +132,7 @@ class TensorCollector:
             "kind": workload.kind,
             "params": dict(workload.params),
             "split": workload.split,
-            "structural_hash": f"{tvm_ffi.structural_hash(module):016x}",
+            "structural_hash": f"{program_key(module):016x}",
             "flops": float(tvm.s_tir.analysis.estimate_tir_flops(module)),
             "baseline": BASELINE,
             "baseline_samples_s": list(bench.baseline.samples_s),

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from gnnperf.frontends.tvm import program_key
 from gnnperf.tuning.tensor.interrupts import uninterrupted
 from gnnperf.tuning.tensor.outcome import Outcome
 from gnnperf.tuning.tensor.spaces import Space
@@ -150,9 +151,7 @@ class Tuner:
 
 def _key(candidate: Any) -> int:
     """Names the scheduled function: schedules that come to the same code are one."""
-    import tvm_ffi
-
-    return int(tvm_ffi.structural_hash(candidate.sch.mod))
+    return program_key(candidate.sch.mod)
 
 
 def _run_s(outcome: Outcome) -> list[float]:
