@@ -21,6 +21,7 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.retrieval.measured import add_to_store
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer, fill_store
+from gnnperf.retrieval.tensor.drawn import SOURCE
 from gnnperf.retrieval.tensor.recipes import lent
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
@@ -99,4 +100,4 @@ def test_a_kernel_with_near_traces_does_not(tmp_path: Path, bundle: Bundle) -> N
     fill_store(tmp_path / "corpus", bundle, traces)
     task = TvmTask("product", Workload("matmul", {"m": 72, "n": 64, "k": 64}).build())
     query = asked(task, bundle, traces, [lenders(tmp_path / "dace", task, bundle)])
-    assert {c.neighbour_kernel for c in query.candidates} == {MATMUL.name}
+    assert {c.neighbour_kernel for c in query.candidates} == {MATMUL.name, SOURCE}

@@ -1,8 +1,9 @@
 """The main job on TVM kernels: retrieve traces for every task of a kernel, measure them, keep what wins.
 
-tasks -> graphs -> embed -> nearest workloads -> their traces -> transfer to the task -> scheduled graphs ->
-rank by the cost model -> verify and measure the first few, rank again by what they show, measure the next ->
-time the best in turn with the unscheduled function -> keep what is faster beyond noise (design, section 6).
+tasks -> graphs -> embed -> nearest workloads -> their traces -> transfer to the task, and draw others from
+MetaSchedule's rules -> scheduled graphs -> rank by the cost model -> verify and measure the first few, rank
+again by what they show, measure the next -> time the best in turn with the unscheduled function -> keep what
+is faster beyond noise (design, section 6).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from gnnperf.retrieval.tensor.candidates import (
     ranked,
     ranked_again,
 )
+from gnnperf.retrieval.tensor.drawn import drawn
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement, beside, timing
 from gnnperf.retrieval.tensor.quiet import quiet
 from gnnperf.retrieval.tensor.recipes import KIND as RECIPE
@@ -137,19 +139,20 @@ class TensorTransfer:
                 pool = self.stages.timed(
                     "transfer", partial(propose, query.task, query.neighbours, self.target)
                 )
+                if query.neighbours:
+                    draw = partial(drawn, query.task, self.target, pool.candidates)
+                    pool.candidates += self.stages.timed("drawing", draw)
             query.candidates = self.stages.timed("ranking", partial(ranked, pool.candidates, self.model))
             query.refused = pool.refused
             self.stages.timed("recipes", partial(self._borrow, query, vector))
             query.reason = self._doubt(query)
 
     def _borrow(self, query: TaskQuery, vector: Any) -> None:
-        """Recipes of DaCe nests, where all TVM workloads are far and these are nearer, or no trace fits: the
-        recipes and the traces in turn."""
+        """Recipes of DaCe nests, where all TVM workloads are far and these are nearer: the recipes and the
+        traces in turn."""
         reach = min((n.distance for n in query.neighbours), default=math.inf)
-        if not self.lenders or (query.candidates and reach <= FAR):
-            return
-        nests = self._nearest(vector, RECIPE)
-        if not nests or (query.candidates and nests[0].distance >= reach):
+        nests = self._nearest(vector, RECIPE) if self.lenders and reach > FAR else []
+        if not nests or nests[0].distance >= reach:
             return
         graph = query.task.graph
         recipes = lent(
