@@ -154,15 +154,29 @@ def best_traces(records: Sequence[Record], count: int = TRACES) -> Iterator[Reco
 
 def ranked(candidates: Sequence[TraceCandidate], model: CostModel) -> list[TraceCandidate]:
     """In the order to try them: by the cost model, as a portfolio: the best of the first few counts."""
+    return _in_order(scored(candidates, model))
+
+
+def scored(candidates: Sequence[TraceCandidate], model: CostModel) -> list[TraceCandidate]:
+    """The same candidates with the model's scores."""
     if not candidates:
         return []
     scores = model.score([c.graph for c in candidates])
-    scored = [replace(c, score=float(s)) for c, s in zip(candidates, scores, strict=True)]
-    scored.sort(key=lambda c: (-c.score, c.turn))
-    shortlist = scored[:SHORTLIST]
-    features = np.stack([trace_features(c.document) for c in shortlist])
-    order = portfolio(np.array([c.score for c in shortlist]), features, len(shortlist))
-    return [*(shortlist[int(n)] for n in order), *scored[SHORTLIST:]]
+    return [replace(c, score=float(s)) for c, s in zip(candidates, scores, strict=True)]
+
+
+def _in_order(
+    candidates: Sequence[TraceCandidate], measured: Sequence[tuple[TraceCandidate, float]] = ()
+) -> list[TraceCandidate]:
+    """The portfolio of scored candidates. measured: others, and their ln efficiencies."""
+    by_score = sorted(candidates, key=lambda c: (-c.score, c.turn))
+    compared = [*(c for c, _ in measured), *by_score[:SHORTLIST]]
+    if not compared:
+        return []
+    scores = np.array([c.score for c in compared])
+    features = np.stack([trace_features(c.document) for c in compared])
+    order = portfolio(scores, features, len(compared), dict(enumerate(e for _, e in measured)))
+    return [*(compared[int(n)] for n in order), *by_score[SHORTLIST:]]
 
 
 def hedged(order: Sequence[TraceCandidate], count: int) -> list[TraceCandidate]:
@@ -193,17 +207,9 @@ def ranked_again(
     fastest = tried[min(ran)[1]][0]
     known = {candidate.key for candidate, _ in tried} | {candidate.key for candidate in left}
     new = [c for c in variants(task, target, fastest) if c.key not in known]
-    scores = model.score([c.graph for c in new]) if new else ()
-    scored = [*left, *(replace(c, score=float(s)) for c, s in zip(new, scores, strict=True))]
-    scored.sort(key=lambda c: (-c.score, c.turn))
-    compared = [*(candidate for candidate, _ in tried), *scored[:SHORTLIST]]
     slowest = math.log(max(ran)[0]) + FAILED
-    measured = {
-        n: -(slowest if runtime_s is None else math.log(runtime_s)) for n, (_, runtime_s) in enumerate(tried)
-    }
-    features = np.stack([trace_features(c.document) for c in compared])
-    order = portfolio(np.array([c.score for c in compared]), features, len(compared), measured)
-    return [*(compared[int(n)] for n in order), *scored[SHORTLIST:]]
+    measured = [(c, -(slowest if runtime_s is None else math.log(runtime_s))) for c, runtime_s in tried]
+    return _in_order([*left, *scored(new, model)], measured)
 
 
 def variants(task: TvmTask, target: Any, origin: TraceCandidate) -> Iterator[TraceCandidate]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm import TvmTask, apply_recipe, program_key, trace_document
 from gnnperf.retrieval.ranking import Candidate, rank
-from gnnperf.retrieval.tensor.candidates import CostModel, TraceCandidate
+from gnnperf.retrieval.tensor.candidates import CostModel, TraceCandidate, scored
 from gnnperf.schedules import Recipe
 from gnnperf.store import Neighbour
 
@@ -75,9 +75,7 @@ def lent(
     predict: the retrieval head on the task's graph. model: what scores them beside transferred traces.
     """
     recipes = rank(neighbours, LOOKED_AT, predict)
-    candidates = [*_candidates(task, target, expressible(task, recipes, WANTED).found)]
-    scores = model.score([c.graph for c in candidates]) if candidates else ()
-    return [replace(c, score=float(score)) for c, score in zip(candidates, scores, strict=True)]
+    return scored([*_candidates(task, target, expressible(task, recipes, WANTED).found)], model)
 
 
 def _candidates(task: TvmTask, target: Any, found: Iterable[Expressed]) -> Iterator[TraceCandidate]:
