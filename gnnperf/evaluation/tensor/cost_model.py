@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ class CostModelStudy:
             module,
             self.target,
             self.trials if ours else 2 * self.trials,
-            lambda modules, best_s: self.server.measure(number, modules, best_s),
+            partial(self.server.measure, number),
             self.seed,
             lambda text: notify(f"{name}: {text}"),
             model,
