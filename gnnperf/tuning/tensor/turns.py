@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, NoReturn
 
@@ -74,10 +75,10 @@ class Turns(Forked):
         outcomes: of every player, "ok" where it computed what it should.
     """
 
-    def __init__(self, serve: Callable[[Connection, int], NoReturn], players: int) -> None:
-        """serve: as of `Forked`; sends an outcome for each player, then answers numbers of players with
-        seconds. Raises MeasureError where the process ends."""
-        super().__init__(serve)
+    def __init__(self, play: Callable[[Connection], None], players: int) -> None:
+        """play: what the process does with its end of the pipe; sends an outcome for each player, then
+        answers numbers of players with seconds. Raises MeasureError where the process ends."""
+        super().__init__(partial(_serve, play))
         try:
             self.outcomes: list[Outcome] = [self._receive() for _ in range(players)]
         except BaseException:
@@ -91,7 +92,7 @@ class Turns(Forked):
         """Player 0 is the unscheduled module, the others are schedules of it. texts: modules as
         `tvm.ir.save_json` writes them. Raises MeasureError."""
         about = (module, texts, target, build, seed)
-        return cls(lambda client, parent: _Players(client, limits).serve(parent, *about), 1 + len(texts))
+        return cls(lambda client: _Players(client, limits).play(*about), 1 + len(texts))
 
     def turn(self, player: int) -> float:
         """Seconds of a run. Raises MeasureError."""
@@ -110,60 +111,63 @@ class Turns(Forked):
         return answer
 
 
+def _serve(play: Callable[[Connection], None], client: Connection, parent: int) -> NoReturn:
+    """The other side: play until the first is gone, then end the process."""
+    try:
+        die_with_parent(parent)
+        signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+        silence()
+        play(client)
+    except (EOFError, OSError):
+        pass
+    except Exception as error:
+        with suppress(OSError):
+            client.send(MeasureError(last_line(error)))
+    finally:
+        os._exit(0)
+
+
+def compiled(build: Callable[[Any], Any], jobs: Sequence[Any]) -> list[Any]:
+    """What is built for every job, or an outcome where that fails."""
+
+    def built(job: Any) -> Any:
+        try:
+            return build(job)
+        except Exception as error:
+            return Outcome("build_error", detail=last_line(error))
+
+    with ThreadPoolExecutor(_COMPILING) as pool:
+        return list(pool.map(built, jobs))
+
+
 class _Players:
-    """The other side."""
+    """Schedules of a module."""
 
     def __init__(self, client: Connection, limits: BenchLimits) -> None:
         self.client, self.limits = client, limits
 
-    def serve(
-        self, parent: int, module: Any, texts: Sequence[str], target: Any, build: Build, seed: int
-    ) -> NoReturn:
-        try:
-            die_with_parent(parent)
-            signal.signal(signal.SIGSEGV, signal.SIG_DFL)
-            silence()
-            problem = Problem.random(module, seed)
-            with ThreadPoolExecutor(_COMPILING) as pool:
-                kernels = [None, *pool.map(lambda text: self._built(text, target, build), texts)]
-            limit_memory(self.limits.memory_bytes, available_threads())
-            self._verify_and_time(problem, module, target, build, kernels)
-        except (EOFError, OSError):
-            pass
-        except Exception as error:
-            with suppress(OSError):
-                self.client.send(MeasureError(last_line(error)))
-        finally:
-            os._exit(0)
+    def play(self, module: Any, texts: Sequence[str], target: Any, build: Build, seed: int) -> None:
+        import tvm
 
-    def _verify_and_time(
-        self, problem: Problem, module: Any, target: Any, build: Build, kernels: list[Kernel | Outcome | None]
-    ) -> None:
+        problem = Problem.random(module, seed)
+        kernels = compiled(lambda text: build(tvm.ir.load_json(text), target), texts)
+        limit_memory(self.limits.memory_bytes, available_threads())
         with MachineLock():
             prefer_this_process()
-            kernels[0] = problem.solve(module, target, build)
+            kernels.insert(0, problem.solve(module, target, build))
             length = problem.tolerated_length()
             arguments = problem.arguments()
             for kernel in kernels:
                 self.client.send(self._verified(kernel, problem, arguments, length))
         while True:
-            chosen: Any = kernels[self.client.recv()]
-            self.client.send(chosen.times_s(arguments, 1, self.limits.sample_s)[0])
-
-    def _built(self, text: str, target: Any, build: Build) -> Kernel | Outcome:
-        import tvm
-
-        try:
-            return build(tvm.ir.load_json(text), target)
-        except Exception as error:
-            return Outcome("build_error", detail=last_line(error))
+            kernel = kernels[self.client.recv()]
+            self.client.send(kernel.times_s(arguments, 1, self.limits.sample_s)[0])
 
     def _verified(
-        self, kernel: Kernel | Outcome | None, problem: Problem, arguments: list[Any], length: int
+        self, kernel: Kernel | Outcome, problem: Problem, arguments: list[Any], length: int
     ) -> Outcome:
         if isinstance(kernel, Outcome):
             return kernel
-        assert kernel is not None
         arguments = [*arguments[:-1], problem.output()]
         try:
             kernel.run(arguments)

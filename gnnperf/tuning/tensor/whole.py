@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any, NoReturn
+from typing import Any
 
 from numpy.typing import NDArray
 
 from gnnperf.devices import MachineLock
-from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
 from gnnperf.measure import verify
-from gnnperf.measure.confine import die_with_parent, prefer_this_process
-from gnnperf.tuning.tensor.batch import last_line, silence
+from gnnperf.measure.confine import prefer_this_process
+from gnnperf.tuning.tensor.batch import last_line
 from gnnperf.tuning.tensor.outcome import BenchLimits, Outcome
-from gnnperf.tuning.tensor.turns import Turns
-
-_COMPILING = 2
-"""Threads that compile."""
+from gnnperf.tuning.tensor.turns import Turns, compiled
 
 Part = tuple[int, Mapping[str, str]]
 """Number of a program, and scheduled modules of its tasks by name, as `tvm.ir.save_json` writes them."""
@@ -43,50 +35,22 @@ def whole_turns(
     programs: Sequence[WholeProgram], parts: Sequence[Part], case: Case, limits: BenchLimits
 ) -> Turns:
     """A player for each part. Raises MeasureError where the process ends."""
-    return Turns(
-        lambda client, parent: _Players(client, programs, case, limits).serve(parent, parts), len(parts)
-    )
+    return Turns(lambda client: _Players(client, programs, case, limits).play(parts), len(parts))
 
 
 @dataclass
 class _Players:
-    """The other side."""
+    """Whole programs."""
 
     client: Connection
     programs: Sequence[WholeProgram]
     case: Case
     limits: BenchLimits
 
-    def serve(self, parent: int, parts: Sequence[Part]) -> NoReturn:
-        try:
-            die_with_parent(parent)
-            signal.signal(signal.SIGSEGV, signal.SIG_DFL)
-            silence()
-            with ThreadPoolExecutor(_COMPILING) as pool:
-                built = list(pool.map(self._compiled, parts))
-            self._verify_and_time(parts, built)
-        except (EOFError, OSError):
-            pass
-        except Exception as error:
-            with suppress(OSError):
-                self.client.send(MeasureError(last_line(error)))
-        finally:
-            os._exit(0)
-
-    def _compiled(self, part: Part) -> Any:
-        """An executable, or the outcome."""
+    def play(self, parts: Sequence[Part]) -> None:
         import tvm
 
-        number, texts = part
-        try:
-            scheduled = {name: tvm.ir.load_json(text) for name, text in texts.items()}
-            return self.programs[number].compiled(scheduled)
-        except Exception as error:
-            return Outcome("build_error", detail=last_line(error))
-
-    def _verify_and_time(self, parts: Sequence[Part], built: Sequence[Any]) -> None:
-        import tvm
-
+        built = compiled(self._executable, parts)
         inputs = [tvm.runtime.tensor(array) for array in self.case.inputs]
         players: list[Any] = []
         with MachineLock():
@@ -98,6 +62,12 @@ class _Players:
         while True:
             evaluate, arguments = players[self.client.recv()]
             self.client.send(float(evaluate(*arguments).results[0]))
+
+    def _executable(self, part: Part) -> Any:
+        import tvm
+
+        number, texts = part
+        return self.programs[number].compiled({name: tvm.ir.load_json(text) for name, text in texts.items()})
 
     def _verified(self, program: WholeProgram, executable: Any, inputs: Sequence[Any]) -> tuple[Any, Outcome]:
         import tvm
