@@ -46,14 +46,12 @@ def portfolio(
     covariance = _covariance(features)
     errors = _errors(covariance)
     if measured:
-        errors = _given(errors, covariance, predicted, measured)
-    left = np.setdiff1d(np.arange(len(predicted)), list(measured or ()))
-    outcomes = predicted[:, None] + errors
-    if measured:
+        outcomes = predicted[:, None] + _given(errors, covariance, predicted, measured)
         best = outcomes[list(measured)].max(0)
     else:
-        outcomes = np.minimum(outcomes, predicted.max())  # nothing beats the best
+        outcomes = np.minimum(predicted[:, None] + errors, predicted.max())  # nothing beats the best
         best = np.full(outcomes.shape[1], -np.inf)
+    left = np.setdiff1d(np.arange(len(predicted)), list(measured or ()))
     order: list[int] = []
     for _ in range(min(count, len(left))):
         expected = np.maximum(best, outcomes[left]).mean(1)

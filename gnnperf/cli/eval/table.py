@@ -49,6 +49,11 @@ def write_document(result: BenchmarkResult, output: Path | None) -> None:
         (output / f"{result.benchmark}.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
 
 
+def ratio(row: Mapping[str, Any], above: str, below: str) -> float | None:
+    """Of two figures of a row; None where one is missing."""
+    return row[above] / row[below] if row.get(above) and row.get(below) else None
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return "-"

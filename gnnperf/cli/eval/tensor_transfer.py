@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gnnperf.cli.eval.measured import measure_rows, row_log, with_failure
-from gnnperf.cli.eval.table import benchmark_report, write_document
+from gnnperf.cli.eval.table import benchmark_report, ratio, write_document
 from gnnperf.cli.eval.tensor_options import (
     cache_option,
     config_option,
@@ -89,21 +89,17 @@ def _report(result: BenchmarkResult) -> Report:
 
 def _shown(row: Any) -> dict[str, Any]:
     """A row short enough for a terminal."""
-
-    def ratio(above: str, below: str) -> float | None:
-        return row[above] / row[below] if row.get(above) and row.get(below) else None
-
     ours = row.get("ours_8_s")
     return {
         "workload": row["workload"],
         "ours us": ours and 1e6 * ours,
-        "at 8": ratio("ms_s", "ours_8_s"),
-        "at 1": ratio("ms_s", "ours_1_s"),
-        "model only": ratio("ms_s", "model_only_s"),
-        "floor": ratio("ms_s", "floor_8_s"),
-        "long": ratio("ms_long_s", "ours_8_s"),
-        "other kinds": ratio("ms_s", "kind_8_s"),
-        "vs torch": ratio("torch_s", "ours_8_s"),
+        "at 8": ratio(row, "ms_s", "ours_8_s"),
+        "at 1": ratio(row, "ms_s", "ours_1_s"),
+        "model only": ratio(row, "ms_s", "model_only_s"),
+        "floor": ratio(row, "ms_s", "floor_8_s"),
+        "long": ratio(row, "ms_long_s", "ours_8_s"),
+        "other kinds": ratio(row, "ms_s", "kind_8_s"),
+        "vs torch": ratio(row, "torch_s", "ours_8_s"),
         "trials to match": row.get("trials_to_match_8"),
         "note": "; ".join(filter(None, [row.get("note", ""), *row["failures"]])),
     }

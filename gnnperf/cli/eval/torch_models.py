@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gnnperf.cli.eval.measured import measure_rows, row_log, with_failure
-from gnnperf.cli.eval.table import benchmark_report, write_document
+from gnnperf.cli.eval.table import benchmark_report, ratio, write_document
 from gnnperf.cli.eval.tensor_options import output_option, ready_to_measure, tensor_checkpoint_option
 from gnnperf.cli.output import Report, Verb
 
@@ -78,10 +78,6 @@ def _report(result: BenchmarkResult) -> Report:
 
 def _shown(row: Any) -> dict[str, Any]:
     """A row short enough for a terminal."""
-
-    def ratio(above: str, below: str) -> float | None:
-        return row[above] / row[below] if row.get(above) and row.get(below) else None
-
     untuned = [row[name] for name in ("relax_s", "fused_s") if row.get(name)]
     ours = row.get("ours_s")
     return {
@@ -89,8 +85,8 @@ def _shown(row: Any) -> dict[str, Any]:
         "tasks": row.get("tasks"),
         "ours us": ours and 1e6 * ours,
         "vs untuned": min(untuned) / ours if untuned and ours else None,
-        "vs ms": ratio("ms_s", "ours_s"),
-        "vs torch": ratio("torch_s", "ours_s"),
+        "vs ms": ratio(row, "ms_s", "ours_s"),
+        "vs torch": ratio(row, "torch_s", "ours_s"),
         "tuning s": row.get("ours_tuning_s"),
         "ms tuning s": row.get("ms_tuning_s"),
         "note": "; ".join(row["failures"]),

@@ -29,6 +29,11 @@ class WholeProgram:
     tasks: Sequence[TvmTask] = ()
     sites: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def prepares(self) -> bool:
+        """Whether there is a function that prepares the weights."""
+        return any(variable.name_hint == PREPARE for variable in self.module.functions)
+
     def linked(self, scheduled: Mapping[str, Any]) -> Any:
         """The module with the functions of some tasks scheduled. scheduled: IRModules by the task's name."""
         tvm = import_tvm()
@@ -53,6 +58,6 @@ class WholeProgram:
         tvm = import_tvm()
         machine = tvm.relax.VirtualMachine(executable, tvm.cpu())
         weights = [tvm.runtime.tensor(weight) for weight in self.weights]
-        if any(variable.name_hint == PREPARE for variable in self.module.functions):
+        if self.prepares:
             weights = list(machine[PREPARE](tuple(weights)))
         return machine, weights

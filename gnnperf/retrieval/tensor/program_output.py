@@ -42,10 +42,9 @@ def _script(name: str, program: WholeProgram) -> str:
     main = program.module[MAIN]
     given = main.params[: len(main.params) if main.attrs is None else int(main.attrs["num_input"])]
     inputs = [(str(p.ty.dtype), tuple(int(n) for n in p.ty.shape.values)) for p in given]
-    prepare = any(variable.name_hint == PREPARE for variable in program.module.functions)
     return _TEMPLATE.format(
         name=name, script=MODEL, library=PROGRAM, weights=WEIGHTS, main=MAIN, inputs=inputs,
-        prepared=f'list(machine["{PREPARE}"](tuple(stored)))' if prepare else "stored",
+        prepared=f'list(machine["{PREPARE}"](tuple(stored)))' if program.prepares else "stored",
     )  # fmt: skip
 
 
