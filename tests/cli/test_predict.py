@@ -73,6 +73,59 @@ def test_tables(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "no device 'ours'" in capfd.readouterr().err
 
 
+def test_a_table_is_calibrated_by_runs_on_its_gpu(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    source, result, devices, runs = (
+        tmp_path / name for name in ("rows.parquet", "out.parquet", "devices.yaml", "runs.csv")
+    )
+    row = {"op_family": "linear", "op": "linear", "device": "ours", "B": 1, "M": 4096, "N": 4096, "K": 1024}
+    pq.write_table(pa.Table.from_pylist([{**row, "H": None}]), source)
+    devices.write_text(yaml.safe_dump({"ours": "a10"}))
+    table = ["--table", str(source), "-o", str(result), "--devices", str(devices)]
+    document(capfd, *table)
+    (before,) = pq.read_table(result)["predicted_ms"].to_pylist()
+    runs.write_text(f"op_family,device,M,N,K,latency_ms\nlinear,ours,4096,4096,1024,{1.4 * before}\n")
+    document(capfd, *table, "--calibrate", str(runs))
+    (after,) = pq.read_table(result)["predicted_ms"].to_pylist()
+    assert before < after < 1.4 * before
+
+
+def test_a_gpu_unlike_all_that_were_measured(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "far.yaml"
+    spec = {**load_device("l4").to_dict(), "name": "Far", "aliases": ["far"], "bandwidth_gbps": 1e7}
+    path.write_text(yaml.safe_dump(spec))
+    kernel = "softmax:B=64,H=512"
+    far, l4 = document(capfd, kernel, "--gpu", str(path), "--gpu", "l4")["predictions"]  # type: ignore[misc]
+    assert "away from every GPU that was measured" in far["objection"] and "runtime_ms" not in far
+    assert l4["objection"] is None and l4["runtime_ms"] > 0
+    assert run(["predict", kernel, "--gpu", str(path), "--gpu", "l4"]) == 0
+    assert "no prediction: Far lies" in " ".join(capfd.readouterr().out.split())
+    assert run(["predict", kernel, "--gpu", str(path)]) == 1
+    said = capfd.readouterr()
+    assert said.out == "" and said.err.startswith("gnnperf: no prediction: Far lies ")
+
+
+def test_what_a_model_launches_may_not_be_known(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "models.py"
+    path.write_text(
+        "import torch\n"
+        "class Odd(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return torch.fft.fft(x).real + x\n"
+        "def odd():\n"
+        "    return Odd(), (torch.randn(4, 4),)\n"
+        "def views():\n"
+        "    return torch.nn.Flatten(), (torch.randn(4, 4, 4),)\n"
+    )
+    assert run(["predict", f"{path}:odd", "--gpu", "t4", "--json"]) == 0
+    said = capfd.readouterr()
+    found = json.loads(said.out)
+    assert found["operators"] == 1 and sum(found["left_out"].values()) >= 1
+    for name, count in found["left_out"].items():
+        assert f"{path}:odd: left out {count} of the unknown operator {name}" in said.err
+    assert run(["predict", f"{path}:views", "--gpu", "t4"]) == 1
+    assert "it launches nothing that is known" in capfd.readouterr().err
+
+
 def test_runs_on_the_gpu_calibrate(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     kernel = "linear:M=4096,N=4096,K=1024"
     before = document(capfd, kernel, "--gpu", "a10")["predictions"][0]  # type: ignore[index]
@@ -85,6 +138,10 @@ def test_runs_on_the_gpu_calibrate(capfd: pytest.CaptureFixture[str], tmp_path: 
     assert other == document(capfd, kernel, "--gpu", "t4")["predictions"][0]  # type: ignore[index]
 
 
+HERE = str(Path(__file__).parent)
+TABLE = ["--table", __file__, "-o", "out.parquet"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -94,6 +151,14 @@ def test_runs_on_the_gpu_calibrate(capfd: pytest.CaptureFixture[str], tmp_path: 
         (["softmax:B=8,H=8", "--gpu", "abacus"], 2, "no device 'abacus'"),
         (["nowhere.pt2", "--gpu", "t4"], 2, "no file nowhere.pt2"),
         (["softmax:B=8", "--gpu", "t4"], 2, "softmax needs the sizes B H"),
+        (["softmax:B=8,H=8", "--gpu", "t4", "--head", "nowhere"], 2, "'nowhere' does not exist"),
+        (["softmax:B=8,H=8", "--gpu", "t4", "--head", HERE], 2, "scripts/train_runtime.py makes one"),
+        (["gemm:MWG=64", "--gpu", "t4", "--fused"], 2, "--fused is for models"),
+        (["softmax:B=8,H=8", *TABLE], 2, "expected a KERNEL, or a --table"),
+        (TABLE[:2], 2, "--table needs --output"),
+        ([*TABLE, "--gpu", "t4"], 2, "takes its GPUs from its column device"),
+        ([*TABLE, "--report", "page.html"], 2, "--report is a page about a KERNEL"),
+        ([*TABLE, "--calibrate", __file__], 2, "needs --devices with the one GPU"),
     ],
 )
 def test_mistakes(capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str) -> None:

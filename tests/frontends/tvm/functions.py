@@ -109,6 +109,7 @@ def both() -> IRModule:
 
 SAVED = matmul(32, 32, 32)
 NUMBER = 7
+EMPTY = IRModule({})
 
 
 def broken() -> None:

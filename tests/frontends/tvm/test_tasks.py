@@ -167,6 +167,7 @@ def test_an_exported_program_is_split_into_tasks(tmp_path: Path) -> None:
         ("nowhere.py:f", "no file"),
         (f"{FILE}:nothing", "has no 'nothing'"),
         (f"{FILE}:NUMBER", "expected 'NUMBER' to be a PrimFunc, an IRModule.*got int"),
+        (f"{FILE}:EMPTY", "the module 'EMPTY' has no PrimFunc to tune"),
         (f"{FILE}:broken", "calling 'broken' failed: RuntimeError: no such device"),
         (f"{FILE}:placeholder", "calling 'placeholder' failed"),
         (str(FILE), r"expected path/to/file.py:name"),
@@ -176,6 +177,11 @@ def test_bad_kernels_are_one_clear_line(spec: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as raised:
         load_tasks(spec)
     assert "\n" not in str(raised.value)
+
+
+def test_arguments_of_what_takes_none_are_refused() -> None:
+    with pytest.raises(InputError, match="--set: 'SAVED' takes no arguments, got k, n"):
+        load_tasks(f"{FILE}:SAVED", {"n": 32, "k": 8})
 
 
 @pytest.mark.parametrize("suffix", [".json", ".pt2"])
