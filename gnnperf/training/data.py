@@ -17,7 +17,7 @@ from gnnperf.graph import EncodedGraph, GraphBatch, collate, encode
 from gnnperf.nn import profile_row
 from gnnperf.schedules import effects, recipe_features, recipe_fields
 from gnnperf.training.corpus import Corpus, load_corpus
-from gnnperf.training.mining import PairBatchSampler
+from gnnperf.training.mining import PairBatchSampler, Share
 
 
 class NestBatch(NamedTuple):
@@ -135,13 +135,17 @@ class CorpusDataModule(lightning.LightningDataModule):
 
     def train_dataloader(self) -> DataLoader[NestBatch]:
         train = self.splits["train"]
-        sampler = PairBatchSampler(self.regret[np.ix_(train, train)], self.batch_size, seed=self.seed)
+        sampler = PairBatchSampler(
+            self.regret[np.ix_(train, train)], self.batch_size, seed=self.seed
+        )
         if not len(sampler):
             raise InputError(
                 f"expected training nests in {self.folder} measured with one another's best schedules, "
                 "got none; collect more, or hold out fewer families"
             )
-        return DataLoader(train, batch_sampler=sampler, collate_fn=self.batch)  # type: ignore[arg-type]
+        processes = self.trainer.world_size if self.trainer else 1
+        share = Share(sampler, self.trainer.global_rank if self.trainer else 0, processes)
+        return DataLoader(train, batch_sampler=share, collate_fn=self.batch)  # type: ignore[arg-type]
 
     def val_dataloader(self) -> DataLoader[NestBatch]:
         return self._replay_dataloader("validation")

@@ -1,4 +1,4 @@
-"""Which nests meet in a training batch."""
+"""Which nests meet in a training batch, and who of several processes trains on it."""
 
 from __future__ import annotations
 
@@ -59,3 +59,24 @@ class PairBatchSampler(Sampler[list[int]]):
         measured = np.flatnonzero(~np.isnan(row))
         extremes = [int(measured[row[measured].argmin()]), int(measured[row[measured].argmax()])]
         return [*extremes, *self.rng.permutation(measured).tolist()]
+
+
+class Share(Sampler[list[int]]):
+    """One process's batches of those that all of `processes` draw alike: every so many-th, as many for each.
+    Where they do not come out even, the last ones begin anew.
+
+    Args:
+        batches: draws the same in every process.
+        rank: of this process.
+    """
+
+    def __init__(self, batches: PairBatchSampler, rank: int, processes: int) -> None:
+        self.batches, self.rank, self.processes = batches, rank, processes
+
+    def __len__(self) -> int:
+        return -(-len(self.batches) // self.processes)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        drawn = list(self.batches)
+        for turn in range(len(self)):
+            yield drawn[(turn * self.processes + self.rank) % len(drawn)]

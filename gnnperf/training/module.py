@@ -32,6 +32,9 @@ class RetrievalModule(lightning.LightningModule):
     """Trains an `Encoder` so that near programs profit from the same schedules, and with it a
     `RetrievalHead` that ranks the schedules of a program.
 
+    Of several devices (`--trainer.strategy ddp --trainer.devices N`) each has batches of its own, and
+    validates on everything.
+
     Validation and test replay retrieval: each held-out nest takes the schedules of its nearest
     training nests, or those that the head scores highest; what they are worth is looked up among the
     measured pairs.
@@ -130,7 +133,7 @@ class RetrievalModule(lightning.LightningModule):
         for name, value in figures.items():
             self.log(
                 f"train/{name}", value.detach(), on_step=False, on_epoch=True, prog_bar=name == "loss",
-                batch_size=len(batch.position),
+                batch_size=len(batch.position), sync_dist=True,
             )  # fmt: skip
         return loss
 
@@ -175,7 +178,7 @@ class RetrievalModule(lightning.LightningModule):
         }
         figures["loss"] = figures["efficiency_loss"] + self.contrastive_weight * figures["contrastive_loss"]
         for name, value in figures.items():
-            self.log(f"{prefix}/{name}", value, prog_bar=name == "efficiency@3")
+            self.log(f"{prefix}/{name}", value, prog_bar=name == "efficiency@3", sync_dist=True)
 
     def _neighbours(self, similarity: Tensor, regret: NDArray[np.float32]) -> Mapping[str, float]:
         """Figures of queries against references: f32[q, r] similarities and regrets."""

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from zipfile import is_zipfile
@@ -66,6 +67,7 @@ class TrainCLI(LightningCLI):
             CorpusDataModule,
             args=list(args),
             seed_everything_default=0,
+            trainer_defaults={"use_distributed_sampler": False},  # `Share` does it
             auto_configure_optimizers=False,
             save_config_kwargs={"overwrite": True},
             parser_kwargs={**strict, **{name: dict(strict) for name in self.subcommands()}},
@@ -87,9 +89,9 @@ class TrainCLI(LightningCLI):
         if checkpoint and checkpoint not in CHECKPOINT_WORDS and not is_zipfile(checkpoint):
             raise InputError(f"expected a checkpoint file, got {checkpoint}; give one written by `fit`")
 
-    @property
+    @cached_property
     def folder(self) -> Path:
-        """The folder of this run."""
+        """The folder of this run. All of several processes must ask for it: one of them tells the others."""
         return Path(self.trainer.log_dir or self.trainer.default_root_dir)
 
     def after_fit(self) -> None:
@@ -100,9 +102,12 @@ class TrainCLI(LightningCLI):
             self.model.load_state_dict(checkpoint["state_dict"])
         figures = self.trainer.validate(self.model, datamodule=self.datamodule, verbose=False)[0]
         self.figures = _finite(figures)
-        draw_curves(self.folder)
+        folder = self.folder
+        if not self.trainer.is_global_zero:
+            return
+        draw_curves(folder)
         seed = self._get(self.config, "seed_everything")
-        self.bundle = export_bundle(self.model, self.datamodule, self.folder / "bundle", self.figures, seed)
+        self.bundle = export_bundle(self.model, self.datamodule, folder / "bundle", self.figures, seed)
 
     def after_validate(self) -> None:
         self.figures = _finite(self.trainer.callback_metrics)
@@ -144,11 +149,14 @@ def train(args: Sequence[str]) -> TrainingRun:
         raise InputError(f"{said}; see `gnnperf train {args[0]} --help`") from error
     finally:
         close_wandb()
+    folder = cli.folder
+    if not cli.trainer.is_global_zero:
+        raise SystemExit(0)  # Lightning started this process beside the first, which reports
     bundle = cli.bundle
     return TrainingRun(
         subcommand=str(cli.subcommand),
-        folder=cli.folder,
-        bundle_folder=cli.folder / "bundle" if bundle else None,
+        folder=folder,
+        bundle_folder=folder / "bundle" if bundle else None,
         encoder_id=bundle.encoder_id if bundle else None,
         figures=cli.figures,
         epochs=cli.trainer.current_epoch,

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from gnnperf.training import PairBatchSampler
+from gnnperf.training.mining import Share
 
 
 def sparse(n: int, partners: int, seed: int = 0) -> np.ndarray:
@@ -57,3 +59,15 @@ def test_nests_without_measured_partners_are_no_anchors() -> None:
     assert list(PairBatchSampler(regret, batch_size=2)) == []
     regret[0, 2] = 0.5
     assert list(PairBatchSampler(regret, batch_size=2)) == [[0, 2]]
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_processes_share_the_batches_of_an_epoch(processes: int) -> None:
+    regret = sparse(50, 8)
+    drawn = list(PairBatchSampler(regret, batch_size=12, seed=3))
+    shares = [Share(PairBatchSampler(regret, batch_size=12, seed=3), r, processes) for r in range(processes)]
+    each = [list(share) for share in shares]
+    assert {len(share) for share in each} == {len(shares[0])} == {-(-len(drawn) // processes)}
+    together = [batch for turn in zip(*each, strict=True) for batch in turn]
+    assert together[: len(drawn)] == drawn
+    assert together[len(drawn) :] == drawn[: len(together) - len(drawn)]  # begun anew
