@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 import yaml
 
+from gnnperf import devices
 from gnnperf.cli.main import run
 from gnnperf.devices import DeviceSpec, describe_host
 
@@ -50,6 +52,20 @@ def test_probe(capfd: pytest.CaptureFixture[str]) -> None:
     assert measured["peak_gflops_fp32"] > 0
     assert run(["devices", "list"]) == 0
     assert "?" not in capfd.readouterr().out.splitlines()[1]
+
+
+def test_a_busy_machine_is_told_to_be_probed_again(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(devices, "probe", lambda refresh: asked.append(refresh) or describe_host())
+    monkeypatch.setattr(os, "getloadavg", lambda: (9999.0, 0.0, 0.0))
+    assert run(["devices", "probe"]) == run(["devices", "probe", "--refresh"]) == 0
+    assert asked == [False, True]
+    assert "other programs kept 9999.0 of" in capfd.readouterr().err
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    assert run(["devices", "probe"]) == 0
+    assert "other programs" not in capfd.readouterr().err
 
 
 def test_gpus_of_the_catalog(capfd: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,9 @@ import pytest
 import torch
 from tensor_world import write_checkpoint, write_corpus
 
-from gnnperf.cli.eval.tensor_options import scattered
+from gnnperf.cli.eval.tensor_options import held_out_workloads, scattered
 from gnnperf.cli.main import run
+from gnnperf.errors import InputError
 from gnnperf.evaluation.tensor import ModelsWithoutKinds, Study, kinds, summarise
 from gnnperf.evaluation.tensor.search import Trial, best_of, trials_to_reach
 from gnnperf.evaluation.tensor.torch_operators import OPERATORS
@@ -180,3 +181,16 @@ def test_the_first_workloads_stand_for_all_kinds() -> None:
     kinds = ["a", "a", "a", "b", "c", "c"]
     found = scattered([Workload(kind, {"n": n}) for n, kind in enumerate(kinds)])
     assert "".join(w.kind for w in found) == "abcaca"
+
+
+def test_workloads_are_chosen_by_parts_of_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.yaml"
+    path.write_text(CONFIG + "  - {kind: softmax, m: 32, n: 48, split: held_out}\n")
+
+    def chosen(only: str | None, skip: str | None) -> list[str]:
+        return [workload.kind for workload in held_out_workloads(path, only, skip)]
+
+    assert chosen(None, None) == ["matmul", "softmax"]
+    assert chosen("m_32", None) == chosen(None, "k_40") == ["softmax"]
+    with pytest.raises(InputError, match=r"got none in .* with --only 'm_64' and --skip None"):
+        chosen("m_64", None)  # it is learned from

@@ -112,9 +112,9 @@ def test_what_is_no_database(files: dict[str, str], said: str, tmp_path: Path, b
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_database(tmp_path, [(SMALL, host_target(), [1e-3, 1e10])])
+    write_database(tmp_path, [(SMALL, host_target(), [2e-3, 1e-3, 1e10])])
     command = ["store", "import", str(tmp_path / "store")]
-    assert run([*command, "--metaschedule", str(tmp_path), "--json"]) == 0
+    assert run([*command, "--metaschedule", str(tmp_path), "--best", "1", "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out) == {
         "location": str(tmp_path / "store"),

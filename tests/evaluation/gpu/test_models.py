@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import json
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gnnperf.cli.main import run
 from gnnperf.errors import InputError
+from gnnperf.evaluation.gpu import models
 from gnnperf.evaluation.gpu.models import ModelSettings, _fused, _merged, _operator, evaluate_models
 from gnnperf.training.runtime import FitConfig
 
@@ -74,3 +78,22 @@ def test_models_on_a_gpu_that_is_left_out(data: Path) -> None:
     assert result.figures["l4_inference_mape"] == result.figures["mean_unseen_mape"] < 30
     with pytest.raises(InputError, match="expected measurements in"):
         evaluate_models(ModelSettings(data / "nowhere"), lambda count, doing: None)
+
+
+def test_the_command(
+    data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = partial(ModelSettings, config=FitConfig(light_steps=10))
+    monkeypatch.setattr(models, "ModelSettings", quick)
+    command = ["eval", "gpu-models", "--data", str(data), "--fit-on", "train", "--seeds", "2"]
+    assert run([*command, "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["benchmark"] == "gpu-models"
+    assert (found["settings"]["fit_on"], found["settings"]["seeds"]) == (["train"], [0, 1])
+    assert [row["model"] for row in found["rows"]] == ["m"]
+    monkeypatch.delenv("GNNPERF_DATA", raising=False)
+    assert run(["eval", "gpu-models"]) == 2
+    assert "Missing option '--data'" in capfd.readouterr().err
+    monkeypatch.setenv("GNNPERF_DATA", str(tmp_path / "nowhere"))
+    assert run(["eval", "gpu-models"]) == 2
+    assert "give --data, or set GNNPERF_DATA" in capfd.readouterr().err

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from gnnperf.cli.main import run
 from gnnperf.cli.options import released_runtime_head
 from gnnperf.errors import InputError
+from gnnperf.evaluation.gpu import operators
 from gnnperf.evaluation.gpu.operators import OperatorSettings, evaluate_operators
 from gnnperf.evaluation.gpu.plot import plot_operators
 from gnnperf.nn.runtime import load_head
@@ -32,8 +36,8 @@ def data(tmp_path: Path) -> Path:
                 rows.append({"op_family": "elementwise", "op": "add", **size})
                 rows.append({"op_family": "layernorm", "op": "ln", **size})
     table = pa.Table.from_pylist(rows)
-    operators = operator_table(table, "made up")
-    x = {**operators.columns, **operators.device_numbers({}, operators.usable)}
+    known = operator_table(table, "made up")
+    x = {**known.columns, **known.device_numbers({}, known.usable)}
     noise = torch.from_numpy(random.normal(0, 0.05, len(rows)))
     seconds = torch.exp(load_head(released_runtime_head()).log_runtime(x) + noise).numpy()
     pq.write_table(
@@ -67,3 +71,23 @@ def test_every_gpu_is_left_out_in_turn(data: Path, tmp_path: Path) -> None:
 def test_no_data_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected measured operators in"):
         evaluate_operators(OperatorSettings(tmp_path), lambda count, doing: None)
+
+
+def test_the_command(
+    data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = partial(OperatorSettings, config=FitConfig(light_steps=5))
+    monkeypatch.setattr(operators, "OperatorSettings", quick)
+    out = tmp_path / "out"
+    command = ["eval", "gpu-operators", "--data", str(data), "--seeds", "1", "--workers", "1"]
+    assert run([*command, "--fit-on", "all", "--output", str(out), "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["benchmark"], found["settings"]["fit_on"]) == ("gpu-operators", ["train", "test"])
+    assert {row["device"] for row in found["rows"]} == set(GPUS)
+    assert json.loads((out / "gpu-operators.json").read_text()) == found
+    plots = [out / f"gpu-operators{suffix}" for suffix in (".png", ".svg")]
+    assert plots[0].read_bytes().startswith(b"\x89PNG") and "<svg" in plots[1].read_text()
+    assert run(["eval", "gpu-operators", "--data", str(tmp_path / "nowhere")]) == 2
+    assert "expected measured operators in" in capfd.readouterr().err
+    assert run([*command, "--output", str(out / "gpu-operators.json")]) == 2
+    assert "is a file" in capfd.readouterr().err
