@@ -123,11 +123,16 @@ def load_tables(path: Path, descriptions: Mapping[str, Description] | None = Non
     ):
         if kernel in known:
             groups[kernel, space, device].append(i)
-    return [
-        table
-        for (kernel, space, device), rows in sorted(groups.items())
-        if (table := _table(known[kernel], space, device, rows, columns)) is not None
-    ]
+    tables = []
+    for (kernel, space, device), rows in sorted(groups.items()):
+        try:
+            tables.append(_table(known[kernel], space, device, rows, columns))
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"{path}: {space} on {device}: expected numbers in time_ms, and JSON objects of numbers in "
+                f"params: {error}"
+            ) from None
+    return [table for table in tables if table is not None]
 
 
 def _table(
@@ -137,7 +142,7 @@ def _table(
     valid = np.array([bool(columns["valid"][i]) for i in rows]) & (runtime > 0)
     if not valid.any():
         return None
-    given = [json.loads(columns["params"][i]) for i in rows]
+    given = [dict(json.loads(columns["params"][i])) for i in rows]
     names = {name for configuration in given for name in configuration}
     known = {*description.parameters, *description.sizes}
     for name in sorted(names - known):

@@ -48,7 +48,7 @@ class OperatorTable:
         """Measured rows (column latency_ms) on known GPUs, among `chosen`. Raises InputError."""
         if "latency_ms" not in self.table.column_names:
             raise InputError("expected a column latency_ms of measured milliseconds, got none")
-        latency = np.asarray(self.table["latency_ms"].to_numpy(), dtype=float)
+        latency = _numbers(self.table["latency_ms"], "column latency_ms")
         keep = self.usable & np.isfinite(latency) & (latency > 0)
         keep &= True if chosen is None else chosen
         columns = {name: values[keep] for name, values in self.columns.items()}
@@ -108,7 +108,7 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
     if missing := [name for name in NEEDED if name not in table.column_names]:
         raise InputError(f"{origin}: expected a column {missing[0]!r}; needed: {', '.join(NEEDED)}")
     text = {n: _texts(table[n]) for n in ("op_family", "op", "device")}
-    size = {n: np.asarray(pa.compute.fill_null(table[n].cast(pa.float64()), np.nan)) for n in "BMNKH"}
+    size = {n: _numbers(table[n], f"{origin}: column {n}") for n in "BMNKH"}
     family = text["op_family"]
     linear, product = family == "linear", np.isin(family, ("bmm", "linear"))
     batch = np.where(linear, 1.0, size["B"])
@@ -134,6 +134,14 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
     }
     tensors_of = {name: torch.from_numpy(np.nan_to_num(values, nan=1.0)) for name, values in columns.items()}
     return OperatorTable(table, tensors_of, text["device"], usable)
+
+
+def _numbers(column: pa.ChunkedArray, what: str) -> NDArray[np.float64]:
+    """NaN where there is none. Raises InputError."""
+    try:
+        return np.asarray(pa.compute.fill_null(column.cast(pa.float64()), np.nan))
+    except pa.ArrowException as error:
+        raise InputError(f"{what}: expected numbers: {str(error).splitlines()[0]}") from None
 
 
 def _texts(column: pa.ChunkedArray) -> NDArray[np.str_]:

@@ -71,6 +71,9 @@ def test_tables(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert single[0]["runtime_ms"] == pytest.approx(written[0]["predicted_ms"])
     assert run(["predict", *table]) == 2
     assert "no device 'ours'" in capfd.readouterr().err
+    nowhere = tmp_path / "none" / "out.parquet"
+    assert run(["predict", *table[:2], "-o", str(nowhere), "--devices", str(devices)]) == 2
+    assert f"cannot write {nowhere}: " in capfd.readouterr().err
 
 
 def test_a_table_is_calibrated_by_runs_on_its_gpu(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -87,6 +90,27 @@ def test_a_table_is_calibrated_by_runs_on_its_gpu(capfd: pytest.CaptureFixture[s
     document(capfd, *table, "--calibrate", str(runs))
     (after,) = pq.read_table(result)["predicted_ms"].to_pylist()
     assert before < after < 1.4 * before
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("linear,a10,4096,4096,,1.5", "no row of NVIDIA A10 has a known operator, its sizes and latency_ms"),
+        ("linear,a10,4096,4096,1024,-1", "no row of NVIDIA A10 has a known operator, its sizes and latency"),
+        ("linear,a10,4096,4096,1k,1.5", "runs.csv: column K: expected numbers: Failed to parse string: '1k'"),
+        ("linear,a10,4096,4096,1024,soon", "column latency_ms: expected numbers"),
+        ("linear,a10", "as CSV: "),
+    ],
+)
+def test_runs_that_say_nothing(
+    text: str, problem: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text(f"op_family,device,M,N,K,latency_ms\n{text}\n")
+    kernel = ["linear:M=4096,N=4096,K=1024", "--gpu", "a10", "--calibrate", str(path)]
+    assert run(["predict", *kernel]) == 2
+    said = capfd.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1 and problem in said.err
 
 
 def test_a_gpu_unlike_all_that_were_measured(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -193,6 +217,30 @@ def test_runs_of_a_tunable_kernel_calibrate(capfd: pytest.CaptureFixture[str], t
     (low, high), (before_low, before_high) = (p["intervals_ms"]["80%"] for p in (adapted, l4))
     assert high / low < before_high / before_low
     assert other == h200
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "device,runtime_ms,block_size_x\nl4,0,256\n",
+            "expected runtime_ms above 0 in every row of NVIDIA L4",
+        ),
+        ("device,runtime_ms,block_size_x\nl4,soon,256\n", "expected runtime_ms above 0"),
+        ("device,block_size_x\nl4,256\n", "expected a column runtime_ms, got device, block_size_x"),
+        ("device,runtime_ms,threads\nl4,1,256\n", "unknown parameter 'threads'"),
+        ("device,runtime_ms,block_size_x\nl4,1,wide\n", "that are integers of at least 0"),
+        ("device,runtime_ms\nl4\n", "as CSV: "),
+    ],
+)
+def test_runs_of_a_tunable_kernel_that_say_nothing(
+    text: str, problem: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs.csv"
+    runs.write_text(text)
+    assert run(["predict", "pnpoly:block_size_x=256", "--gpu", "L4", "--calibrate", str(runs)]) == 2
+    said = capfd.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1 and problem in said.err
 
 
 @pytest.mark.parametrize(

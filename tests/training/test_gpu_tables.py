@@ -43,6 +43,22 @@ def test_a_parameter_that_varies_has_to_be_described(tmp_path: Path) -> None:
         load_tables(gpu_world.write(tmp_path / "t.parquet", rows))
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("time_ms", "soon"),
+        ("params", "block_size_x=256"),
+        ("params", "[256]"),
+        ("params", '{"block_size_x": "many"}'),
+        ("params", None),
+    ],
+)
+def test_rows_that_cannot_be_read_are_told(tmp_path: Path, column: str, value: str | None) -> None:
+    rows = [{**row, column: value} for row in gpu_world.rows(("pnpoly",), ("A100",), 4)]
+    with pytest.raises(InputError, match=r"t.parquet: pnpoly_made_up on A100: expected numbers in time_ms"):
+        load_tables(gpu_world.write(tmp_path / "t.parquet", rows))
+
+
 def test_files_that_will_not_do_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GNNPERF_DATA", raising=False)
     with pytest.raises(InputError, match="give --data, or set GNNPERF_DATA"):
