@@ -34,6 +34,8 @@ def test_an_interruption_ends_it_with_the_rows_there_are(tmp_path: Path) -> None
     failure = with_failure(Report({"rows": rows}, ""), 3, tmp_path).failure
     assert isinstance(failure, Interrupted)
     assert str(failure) == f"interrupted with 1 of 3 rows; the same command goes on from {tmp_path}"
+    lost = with_failure(Report({"rows": rows}, ""), 3, None).failure
+    assert str(lost) == "interrupted with 1 of 3 rows; with --output they would be kept"
 
 
 def test_an_interruption_before_the_first_row_reports_nothing() -> None:
