@@ -15,7 +15,7 @@ class GraphBuilder:
 
     def __init__(self) -> None:
         self._nodes: list[tuple[str, dict[str, Value], str]] = []
-        self._edges: dict[tuple[int, int, str, str], Edge] = {}
+        self._edges: dict[tuple[int, int, str], list[dict[str, Value]]] = {}
 
     def node(self, kind: str, label: str, **features: Value) -> int:
         """Add a node and return its number. Long labels are cut."""
@@ -28,9 +28,12 @@ class GraphBuilder:
         return self._nodes[node][1]
 
     def edge(self, source: int, target: int, kind: str, **features: Value) -> None:
-        self._edges[source, target, kind, repr(features)] = Edge(source, target, kind, features)
+        alike = self._edges.setdefault((source, target, kind), [])
+        if features not in alike:
+            alike.append(features)
 
     def build(self, values: Mapping[str, Value]) -> ProgramGraph:
         """The checked graph. Raises InputError for what the registry does not know."""
         nodes = tuple(Node(kind, features, label) for kind, features, label in self._nodes)
-        return ProgramGraph(nodes, tuple(self._edges.values()), values)
+        edges = tuple(Edge(*ends, features) for ends, alike in self._edges.items() for features in alike)
+        return ProgramGraph(nodes, edges, values)

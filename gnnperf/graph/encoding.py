@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -66,13 +67,13 @@ def encode(graph: ProgramGraph) -> EncodedGraph:
 class _Slot:
     type: str
     offset: int
-    class_of: Mapping[str, int]  # choice -> position after `offset`; the class "" has none
+    class_of: Mapping[str, int]  # choice -> position; the class "" has none
 
 
 def _slots(fields: Iterable[Field]) -> dict[str, _Slot]:
     result, offset = {}, 0
     for f in fields:
-        positions = {choice: f.classes.index(c) for choice, c in f.choices.items() if c}
+        positions = {choice: offset + f.classes.index(c) for choice, c in f.choices.items() if c}
         result[f.name] = _Slot(f.type, offset, positions)
         offset += f.width
     return result
@@ -85,19 +86,23 @@ def _rows(
     items: Iterable[Mapping[str, Value]], count: int, slots: Mapping[str, _Slot], width: int
 ) -> Float32[np.ndarray, "rows width"]:
     """One row per item. Defaults are left out of the items and encode as 0."""
-    rows = np.zeros((count, width), dtype=np.float32)
-    for row, features in zip(rows, items, strict=True):
+    places: list[int] = []
+    numbers: list[float] = []
+    for start, features in zip(range(0, count * width, width), items, strict=True):
         for name, value in features.items():
             slot = slots[name]
             if isinstance(value, str):
-                row[slot.offset + slot.class_of[value]] = 1.0
-            elif isinstance(value, Mapping):
-                totals: dict[int, int] = {}
-                for choice, count_of in value.items():
-                    position = slot.offset + slot.class_of[choice]
-                    totals[position] = totals.get(position, 0) + count_of
-                for position, total in totals.items():
-                    row[position] = signed_log2(total)
+                places.append(start + slot.class_of[value])
+                numbers.append(1.0)
+            elif isinstance(value, int | float):
+                places.append(start + slot.offset)
+                numbers.append(signed_log2(value))
             else:
-                row[slot.offset] = signed_log2(value)
-    return rows
+                totals: Counter[int] = Counter()
+                for choice, count_of in value.items():
+                    totals[slot.class_of[choice]] += count_of
+                places += (start + position for position in totals)
+                numbers += map(signed_log2, totals.values())
+    rows = np.zeros(count * width, dtype=np.float32)
+    rows[np.array(places, dtype=np.int64)] = numbers
+    return rows.reshape(count, width)

@@ -164,10 +164,11 @@ _BY_KIND = {
     for level, kinds in _KINDS.items()
     for kind in kinds
 }
-_DEFAULTS: Mapping[tuple[Level, str], dict[str, Value | None]] = {
-    key: {name: f.default for name, f in known.items()} for key, known in _BY_KIND.items()
+_SORTED: Mapping[tuple[Level, str], list[tuple[str, Field, Value | None]]] = {
+    key: [(name, known[name], known[name].default) for name in sorted(known)]
+    for key, known in _BY_KIND.items()
 }
-_REQUIRED = {key: [n for n, d in defaults.items() if d is None] for key, defaults in _DEFAULTS.items()}
+_REQUIRED = {key: [n for n, f in known.items() if f.default is None] for key, known in _BY_KIND.items()}
 
 
 def fields_of(level: Level, kind: str = "") -> Mapping[str, Field]:
@@ -186,14 +187,15 @@ def checked(level: Level, kind: str, features: Mapping[str, Value]) -> dict[str,
     computed in another order stay equal. Raises InputError for anything the registry does not know.
     """
     known = fields_of(level, kind)
-    defaults = _DEFAULTS[level, kind]
+    if not features.keys() <= known.keys():
+        name = min(features.keys() - known.keys())
+        raise InputError(f"expected a field of {kind or 'a graph'} ({', '.join(known)}), got {name!r}")
     result: dict[str, Value] = {}
-    for name in sorted(features):
-        if name not in known:
-            raise InputError(f"expected a field of {kind or 'a graph'} ({', '.join(known)}), got {name!r}")
-        value = _canonical(known[name], features[name])
-        if value != defaults[name]:
-            result[name] = value
+    for name, spec, default in _SORTED[level, kind]:
+        if name in features:
+            value = _canonical(spec, features[name])
+            if value != default:
+                result[name] = value
     for name in _REQUIRED[level, kind]:
         if name not in result:
             raise InputError(f"expected {kind} to have the field {name!r}, got {', '.join(result) or 'none'}")
@@ -205,6 +207,8 @@ _WHOLE = 1e12
 
 
 def _canonical(spec: Field, value: Value) -> Value:
+    if spec.type == "number" and type(value) is int:
+        return value
     if spec.type == "number" and isinstance(value, int | float) and math.isfinite(value):
         if not isinstance(value, float):
             return int(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -69,7 +70,8 @@ class ProgramGraph:
             ends = nodes[e.source].kind, nodes[e.target].kind
             if ends not in ENDPOINTS[e.kind]:
                 raise InputError(f"expected {e.kind!r} to join {sorted(ENDPOINTS[e.kind])}, got {ends}")
-        edges.sort(key=lambda e: (e.source, e.target, e.kind, repr(e.features)))
+        alike = Counter((e.source, e.target, e.kind) for e in edges)
+        edges.sort(key=lambda e: _place(e, alike))
         object.__setattr__(self, "nodes", nodes)
         object.__setattr__(self, "edges", tuple(edges))
         object.__setattr__(self, "values", checked("graph", "", self.values))
@@ -125,6 +127,12 @@ class ProgramGraph:
         from gnnperf.graph.drawing import draw
 
         draw(self, Path(path))
+
+
+def _place(edge: Edge, alike: Mapping[tuple[int, int, str], int]) -> tuple[tuple[int, int, str], str]:
+    """What edges are sorted by: their fields count where several of a kind join the same nodes."""
+    ends = edge.source, edge.target, edge.kind
+    return ends, repr(edge.features) if alike[ends] > 1 else ""
 
 
 def _value(level: Any, kind: str, features: Mapping[str, Value], name: str) -> Value:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
-from gnnperf.nests.affine import affine, evaluate
+from gnnperf.nests.affine import Affine, affine, evaluate
 from gnnperf.nests.ir import Buffer, Expr, Load, Op, Symbol, loads
 from gnnperf.nests.iteration_space import (
     Range,
     Space,
     find,
+    form_interval,
     influences,
-    interval,
     parameter,
     product_of_trips,
 )
@@ -48,7 +49,7 @@ class AccessFunction:
     strides: tuple[int, ...]
     governs: frozenset[Space]
 
-    @property
+    @cached_property
     def distinct(self) -> float:
         """Distinct elements touched: at most one per iteration of the loops that move the access."""
         box = math.prod(s.distinct for s in self.subscripts)
@@ -77,14 +78,19 @@ class AccessFunction:
 
 
 def access_function(
-    load: Load, buffers: Mapping[str, Buffer], around: Sequence[Space], parameters: Mapping[str, int]
+    load: Load,
+    forms: Sequence[Affine],
+    buffers: Mapping[str, Buffer],
+    around: Sequence[Space],
+    parameters: Mapping[str, int],
 ) -> AccessFunction:
-    """Analyse `load` at its place inside the loops `around` it. Unknown sizes count as 0."""
+    """Analyse `load`, whose subscripts have these forms, inside the loops `around` it. Unknown sizes count
+    as 0."""
     buffer = buffers[load.buffer]
     shape, strides = sizes(buffer.shape, parameters), sizes(buffer.strides, parameters)
     subscripts = tuple(
-        _subscript(index, extent, buffers, around, parameters)
-        for index, extent in zip(load.indices, shape, strict=True)
+        _subscript(index, form, extent, buffers, around, parameters)
+        for index, form, extent in zip(load.indices, forms, shape, strict=True)
     )
     moved = {s for subscript in subscripts for s in subscript.dependence}
     return AccessFunction(subscripts, shape, strides, frozenset[Space]().union(*(s.governs for s in moved)))
@@ -97,6 +103,7 @@ def sizes(values: tuple[int | Expr, ...], parameters: Mapping[str, int]) -> tupl
 
 def _subscript(
     index: Expr,
+    form: Affine,
     extent: int,
     buffers: Mapping[str, Buffer],
     around: Sequence[Space],
@@ -105,7 +112,7 @@ def _subscript(
     coefficients: dict[Space, int] = {}
     dependence: dict[Space, Dependence] = {}
     operations: list[str] = []
-    for atom, coefficient in affine(index).terms.items():
+    for atom, coefficient in form.terms.items():
         if isinstance(atom, Symbol):
             space = find(atom.name, around)
             if space is None:
@@ -123,7 +130,7 @@ def _subscript(
             if dependence.get(influence) != "indirect":
                 dependence[influence] = kind
     indirect = any(True for _ in loads(index))
-    found = interval(index, around, parameters)
+    found = form_interval(form, around, parameters)
     whole = (0.0, float(max(extent - 1, 0)))
     distinct = _distinct(found or whole, coefficients, dependence)
     return Subscript(

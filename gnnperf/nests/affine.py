@@ -39,6 +39,8 @@ class Affine:
 
 def affine(expr: Expr) -> Affine:
     """The affine form; total, because what is not affine becomes an atom."""
+    if type(expr) is Symbol:
+        return Affine({expr: 1}, 0)
     terms: dict[Expr, int] = {}
     constant = _accumulate(expr, 1, terms)
     return Affine({a: c for a, c in terms.items() if c}, constant)
@@ -46,12 +48,12 @@ def affine(expr: Expr) -> Affine:
 
 def _accumulate(expr: Expr, scale: int, terms: dict[Expr, int]) -> int:
     """Add `scale` times the expression to `terms`; the constant that comes with it."""
-    if isinstance(expr, Symbol):
+    if type(expr) is Symbol:
         terms[expr] = terms.get(expr, 0) + scale
         return 0
-    if isinstance(expr, Const) and isinstance(expr.value, int):
+    if type(expr) is Const and isinstance(expr.value, int):
         return scale * int(expr.value)
-    if isinstance(expr, Op):
+    if type(expr) is Op:
         name, args = expr.name, expr.args
         if name == "add":
             return _accumulate(args[0], scale, terms) + _accumulate(args[1], scale, terms)
@@ -94,7 +96,7 @@ def _folded(expr: Expr) -> tuple[bool, int | Expr]:
 def from_affine(form: Affine) -> Expr:
     """Canonical expression of an affine form: terms sorted by their text, constant last."""
     result: Expr | None = None
-    for atom, coefficient in sorted(form.terms.items(), key=lambda item: repr(item[0])):
+    for atom, coefficient in sorted(form.terms.items(), key=_text):
         if coefficient in (1, -1):
             term: Expr = atom
         else:
@@ -108,6 +110,12 @@ def from_affine(form: Affine) -> Expr:
     if form.constant:
         result = Op("add" if form.constant > 0 else "sub", (result, Const(abs(form.constant))))
     return result
+
+
+def _text(term: tuple[Expr, int]) -> str:
+    """The atom's `repr`, which dataclasses take long to find: most are symbols."""
+    atom = term[0]
+    return f"Symbol(name={atom.name!r})" if type(atom) is Symbol else repr(atom)
 
 
 def simplify(expr: Expr) -> Expr:

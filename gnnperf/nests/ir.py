@@ -216,24 +216,26 @@ def walk(body: tuple[Node, ...]) -> Iterator[Node]:
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    if isinstance(expr, Op):
+    if type(expr) is Op:
         return expr.args
-    return expr.indices if isinstance(expr, Load) else ()
+    return expr.indices if type(expr) is Load else ()
 
 
 def subexpressions(expr: Expr) -> Iterator[Expr]:
     """`expr` and everything below it, subscripts included."""
-    yield expr
-    for child in children(expr):
-        yield from subexpressions(child)
+    pending = [expr]
+    while pending:
+        found = pending.pop()
+        yield found
+        pending += children(found)[::-1]
 
 
 def loads(expr: Expr) -> Iterator[Load]:
-    return (e for e in subexpressions(expr) if isinstance(e, Load))
+    return (e for e in subexpressions(expr) if type(e) is Load)
 
 
 def symbols(expr: Expr) -> set[str]:
-    return {e.name for e in subexpressions(expr) if isinstance(e, Symbol)}
+    return {e.name for e in subexpressions(expr) if type(e) is Symbol}
 
 
 def expressions_of(node: Node) -> Iterator[Expr]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gnnperf.errors import InputError
-from gnnperf.nests.affine import affine
+from gnnperf.nests.affine import Affine, affine
 from gnnperf.nests.analysis import is_data_dependent
 from gnnperf.nests.ir import Buffer, Expr, Loop, Op, Symbol, expressions_of, loads, symbols
 from gnnperf.nests.trip_counts import mean_trips
@@ -85,14 +85,18 @@ def enter(
 
 def interval(expr: Expr, around: Sequence[Space], parameters: Mapping[str, int]) -> Range | None:
     """Bounds of an integer expression over all iterations; None where data decides."""
-    form = affine(expr)
+    return form_interval(affine(expr), around, parameters)
+
+
+def form_interval(form: Affine, around: Sequence[Space], parameters: Mapping[str, int]) -> Range | None:
+    """The same of an expression in affine form."""
     low = high = float(form.constant)
     for atom, coefficient in form.terms.items():
         found = _atom_interval(atom, around, parameters)
         if found is None:
             return None
-        ends = sorted(coefficient * end for end in found)
-        low, high = low + ends[0], high + ends[1]
+        ends = coefficient * found[0], coefficient * found[1]
+        low, high = low + min(ends), high + max(ends)
     return low, high
 
 
@@ -151,7 +155,10 @@ def is_register(buffer: Buffer) -> bool:
 
 def find(name: str, around: Sequence[Space]) -> Space | None:
     """The innermost loop with that iterator."""
-    return next((s for s in reversed(around) if s.loop.iterator == name), None)
+    for space in reversed(around):
+        if space.loop.iterator == name:
+            return space
+    return None
 
 
 def parameter(name: str, parameters: Mapping[str, int]) -> int:

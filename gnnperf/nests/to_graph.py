@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gnnperf.graph.builder import GraphBuilder
@@ -12,7 +12,7 @@ from gnnperf.graph.fields import Value
 from gnnperf.graph.program_graph import ProgramGraph
 from gnnperf.graph.vocabulary import FLOPS, element_bytes
 from gnnperf.nests.access_function import AccessFunction, access_function, sizes
-from gnnperf.nests.affine import simplify
+from gnnperf.nests.affine import Affine, affine, from_affine
 from gnnperf.nests.analysis import is_data_dependent
 from gnnperf.nests.ir import Expr, Load, Loop, LoopNest, Node, Op, Statement, expressions_of
 from gnnperf.nests.iteration_space import Space, enter, is_register
@@ -160,25 +160,28 @@ class _Walk:
             self.site(load.buffer, consumer, place, is_write=False)
             if is_register(self.nest.buffers[load.buffer]):  # shows as a flow between computations
                 continue
-            key = Load(load.buffer, tuple(simplify(i) for i in load.indices))
+            forms = [affine(i) for i in load.indices]
+            key = Load(load.buffer, tuple([from_affine(f) for f in forms]))
             if key not in place.seen:
-                place.seen[key] = self.access(load, place, "read")
+                place.seen[key] = self.access(load, forms, place, "read")
                 self.builder.edge(self.buffer(load.buffer), place.seen[key], "reads", role="memory")
             self.builder.edge(place.seen[key], consumer, "reads", **edge)
 
     def write(self, statement: Statement, place: _Place, compute: int) -> None:
-        name = statement.target.buffer
+        target = statement.target
+        name = target.buffer
         if not is_register(self.nest.buffers[name]):
-            access = self.access(statement.target, place, "reduction" if statement.reduce else "write")
+            forms = [affine(i) for i in target.indices]
+            access = self.access(target, forms, place, "reduction" if statement.reduce else "write")
             self.builder.fields(access)["initialised"] = statement.init is not None
             self.targets[compute] = self.accesses[name][-1][1]
             self.builder.edge(compute, access, "writes")
             self.builder.edge(access, self.buffer(name), "writes")
         self.site(name, compute, place, is_write=True)
 
-    def access(self, load: Load, place: _Place, kind: str) -> int:
+    def access(self, load: Load, forms: Sequence[Affine], place: _Place, kind: str) -> int:
         buffer = self.nest.buffers[load.buffer]
-        function = access_function(load, self.nest.buffers, place.around, self.nest.parameters)
+        function = access_function(load, forms, self.nest.buffers, place.around, self.nest.parameters)
         item_bytes = element_bytes(buffer.dtype)
         index = self.builder.node(
             "access",
@@ -193,9 +196,10 @@ class _Walk:
         )
         for space in place.around:
             self.index(space, index, function, item_bytes)
-        for d, expr in enumerate(load.indices):
-            last = len(load.indices) - 1 - d
-            self.read(expr, place, index, role="subscript", dimension=d, dimension_from_last=last)
+        for d, (expr, subscript) in enumerate(zip(load.indices, function.subscripts, strict=True)):
+            if subscript.indirect:
+                last = len(load.indices) - 1 - d
+                self.read(expr, place, index, role="subscript", dimension=d, dimension_from_last=last)
         self.accesses[load.buffer].append((index, function, place.instances))
         return index
 

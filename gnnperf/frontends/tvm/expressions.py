@@ -57,15 +57,17 @@ class Expressions:
             number = value.value
             return Const(bool(number) if str(value.ty.dtype) == "bool" else number)
         if (operation := _BINARY.get(kind)) is not None:
-            left, right = self(value.a), self(value.b)
-            if type(left) is Const and type(right) is Const and operation in _FOLDED:
-                return Const(_FOLDED[operation](left.value, right.value))
-            return Op(operation, (left, right))
+            return self.operation(operation, self(value.a), self(value.b))
         if kind in ("TensorLoad", "BufferLoad"):
             return self.load(value.source if kind == "TensorLoad" else value.buffer, value.indices)
         if kind in _OTHERS:
             return _OTHERS[kind](self, value)
         raise UnsupportedConstruct(f"an expression of the kind {kind}: {_short(value)}")
+
+    def operation(self, name: str, left: Expr, right: Expr) -> Expr:
+        if type(left) is Const and type(right) is Const and name in _FOLDED:
+            return Const(_FOLDED[name](left.value, right.value))
+        return Op(name, (left, right))
 
     def variable(self, variable: Any) -> Expr:
         found = self.values.get(variable.__chandle__())

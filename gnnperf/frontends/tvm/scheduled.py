@@ -196,9 +196,9 @@ class _Expressions(Expressions):
         super().__init__()
         self.translator = translator
 
-    def __call__(self, value: Any) -> Expr:
-        found = super().__call__(value)
-        if isinstance(found, Op) and found.name in ("floordiv", "mod"):
+    def operation(self, name: str, left: Expr, right: Expr) -> Expr:
+        found = super().operation(name, left, right)
+        if isinstance(found, Op) and name in ("floordiv", "mod"):
             return divide(found, self.translator.extents)
         return found
 

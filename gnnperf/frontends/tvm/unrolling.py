@@ -42,14 +42,13 @@ def _node(node: Node, max_steps: int) -> tuple[Node, _Count]:
     if note is not None and note.axis != "none":
         return node, _Count(1)  # one instruction
     body, inside = _block(node.body, max_steps)
-    node = replace(node, body=body)
     kind = note.kind if note else "none"
     if kind in ("vectorized", "thread", "block"):  # no longer loops when loops are unrolled
-        return node, inside
+        return replace(node, body=body), inside
     extent = int(node.stop.value.real) if isinstance(node.stop, Const) else 0
     steps = inside.steps * extent
     fits = extent > 0 and not inside.kept and inside.unrolled <= MAX_DEPTH and steps <= max_steps
     if kind == "unrolled" or (kind == "none" and fits):
-        node = replace(node, annotation=Annotation("unrolled"))
+        node = replace(node, body=body, annotation=Annotation("unrolled"))
         return node, _Count(steps, inside.unrolled + 1, inside.kept)
-    return node, _Count(inside.steps, inside.unrolled, inside.kept + 1)
+    return replace(node, body=body), _Count(inside.steps, inside.unrolled, inside.kept + 1)
