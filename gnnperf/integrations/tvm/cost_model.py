@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,10 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import NDArray
 
-from gnnperf.errors import InputError, UnsupportedConstruct
-from gnnperf.frontends.tvm import program_key, scheduled_graph
+from gnnperf.errors import InputError
+from gnnperf.frontends.tvm import program_key
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.graph import encode
+from gnnperf.integrations.tvm.encoded import encoded_graphs
 from gnnperf.nn.tensor import FEATURES, load_tensor_bundle
 from gnnperf.shipped import shipped_tensor_bundle
 
@@ -99,11 +98,9 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
 
     def _describe(self, modules: Mapping[int, Any]) -> None:
         """Score modules and keep that, by structural hash: the search asks for the same ones many times."""
-        graphs = {}
-        for key, module in modules.items():
-            self._described[key] = None
-            with suppress(UnsupportedConstruct):
-                graphs[key] = encode(scheduled_graph(module))
+        found = encoded_graphs(modules)
+        self._described |= dict.fromkeys(found)
+        graphs = {key: graph for key, graph in found.items() if graph is not None}
         scores, _, features = self.bundle.describe([*graphs.values()])
         for key, score, row in zip(graphs, scores.tolist(), features, strict=True):
             self._described[key] = score / np.log(2.0), row
