@@ -68,11 +68,11 @@ class Expression:
             raise InputError(f"{where}: {missing[0]!r} in {self.text!r} is no parameter, size or loop bound")
         with np.errstate(divide="raise"):
             try:
-                found = eval(self._code, {"__builtins__": {}, **_HELPERS}, dict(values))
+                found = np.asarray(eval(self._code, {"__builtins__": {}, **_HELPERS}, dict(values)), np.int64)
             except (FloatingPointError, ZeroDivisionError, OverflowError):
                 raise InputError(f"{where}: {self.text!r} divides by zero or overflows") from None
         count = len(next(iter(values.values()))) if values else 1
-        return np.broadcast_to(np.asarray(found, dtype=np.int64), (count,))
+        return np.broadcast_to(found, (count,))
 
 
 _HELPERS: Mapping[str, Any] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -62,9 +63,10 @@ def test_expressions_are_nothing_else(text: str) -> None:
         Expression.parse(text, "here")
 
 
-def test_a_division_by_zero_is_told() -> None:
-    with pytest.raises(InputError, match="'a // b' divides by zero"):
-        Expression.parse("a // b", "here")(values(a=1, b=0), "here")
+@pytest.mark.parametrize("text", ["a // b", "2 ** 64"])
+def test_what_has_no_value_is_told(text: str) -> None:
+    with pytest.raises(InputError, match=f"'{re.escape(text)}' divides by zero or overflows"):
+        Expression.parse(text, "here")(values(a=1, b=0), "here")
 
 
 def test_loops_of_gemm_cover_every_element_once() -> None:
@@ -119,6 +121,13 @@ def test_sizes_may_be_given() -> None:
 def test_the_search_space_is_what_the_constraints_allow() -> None:
     description = find_description("pnpoly")
     assert len(list(configurations_of(description))) == 31 * 11 * 4 * 3
+
+
+def test_constraints_that_leave_nothing_are_told(tmp_path: Path) -> None:
+    values = {**yaml.safe_load((KERNELS / "pnpoly.yaml").read_text()), "constraints": ["block_size_x < 0"]}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
+    with pytest.raises(InputError, match="pnpoly: constraints: no configuration is left"):
+        configurations_of(read_description(tmp_path / "mine.yaml"))
 
 
 @pytest.mark.parametrize(
