@@ -204,6 +204,23 @@ def test_a_configuration_of_a_tunable_kernel(capfd: pytest.CaptureFixture[str]) 
         assert low < l4["runtime_ms"] < high
 
 
+def test_a_configuration_that_a_gpu_has_no_room_for(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "small.yaml"
+    small = {"name": "Small", "aliases": ["small"], "shared_bytes_per_block": 16384}
+    path.write_text(yaml.safe_dump({**load_device("l4").to_dict(), **small}))
+    command = ["gemm:MWG=128,NWG=128", "--gpu", str(path)]
+    refused, l4 = document(capfd, *command, "--gpu", "l4")["predictions"]  # type: ignore[misc]
+    reason = "a block needs more shared memory or threads than one can have on Small"
+    assert (refused["objection"], l4["objection"]) == (reason, None)
+    assert "runtime_ms" not in refused and l4["runtime_ms"] > 0
+    assert run(["predict", *command, "--gpu", "l4"]) == 0
+    assert f"no prediction: {reason}" in " ".join(capfd.readouterr().out.split())
+    assert run(["predict", *command]) == 1
+    assert capfd.readouterr().err == f"gnnperf: no prediction: {reason}\n"
+
+
 def test_runs_of_a_tunable_kernel_calibrate(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     kernel = "pnpoly:block_size_x=256,tile_size=4,points=1000000"
     l4, h200 = document(capfd, kernel, "--gpu", "L4", "--gpu", "h200")["predictions"]  # type: ignore[misc]
