@@ -217,10 +217,12 @@ def _canonical(spec: Field, value: Value) -> Value:
         return int(value) if value.is_integer() else value
     if spec.type == "flag" and isinstance(value, bool):
         return value
-    if spec.type == "category" and value in spec.choices:
+    if spec.type == "category" and isinstance(value, str) and value in spec.choices:
         return value
     if spec.type == "histogram" and isinstance(value, Mapping) and value.keys() <= spec.choices.keys():
-        return {k: int(value[k]) for k in sorted(value) if value[k]}
+        counts: list[object] = list(value.values())  # of a file that somebody wrote, anything
+        if all(isinstance(count, int | float) and math.isfinite(count) for count in counts):
+            return {k: int(value[k]) for k in sorted(value) if value[k]}
     choices = f" out of {', '.join(spec.choices)}" if spec.choices else ""
     raise InputError(f"expected a {spec.type}{choices} for the field {spec.name!r}, got {value!r}")
 

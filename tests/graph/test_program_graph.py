@@ -39,6 +39,8 @@ def test_equality_does_not_depend_on_the_order_of_edges() -> None:
         ([loop(innermost=1)], [], {}, "flag"),
         ([loop(annotation="paralel")], [], {}, "parallel"),
         ([Node("compute", {"operations": {"fma": 1}, "dtype": "float32"})], [], {}, "histogram"),
+        ([Node("compute", {"operations": {"add": "many"}, "dtype": "float32"})], [], {}, "histogram"),  # type: ignore[dict-item]
+        ([loop(annotation=["parallel"])], [], {}, "parallel"),
         ([loop()], [Edge(0, 1, "contains")], {}, "0 -> 1"),
         ([loop(), loop()], [Edge(0, 1, "holds")], {}, "'holds'"),
         ([loop(), loop()], [Edge(0, 1, "writes")], {}, "'writes'"),

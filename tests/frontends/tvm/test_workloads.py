@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gnnperf.errors import InputError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.workloads import KINDS, Workload, read_workloads
 
@@ -159,3 +160,10 @@ def flat(params: Any) -> Any:
             yield from ((f"{key}{n}", item) for n, item in enumerate(value))
         else:
             yield key, value
+
+
+@pytest.mark.parametrize("kind", ["[matmul]", "matmull", "3", "{a: b}"])
+def test_a_kind_that_is_none_is_told(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "corpus.yaml").write_text(f"workloads:\n  - {{kind: {kind}, m: 8, n: 8, k: 8}}\n")
+    with pytest.raises(InputError, match="workload 1: expected a kind"):
+        read_workloads(tmp_path / "corpus.yaml")

@@ -56,21 +56,19 @@ def read_workloads(path: Path) -> tuple[dict[str, Any], tuple[Workload, ...]]:
 
 
 def _workload(where: str, item: Any) -> Workload:
-    if not isinstance(item, dict) or item.get("kind") not in KINDS:
-        got = item.get("kind") if isinstance(item, dict) else item
-        raise InputError(f"{where}: expected a kind, one of {', '.join(sorted(KINDS))}; got {got!r}")
+    kind = item.get("kind") if isinstance(item, dict) else item
+    if not isinstance(item, dict) or not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(f"{where}: expected a kind, one of {', '.join(sorted(KINDS))}; got {kind!r}")
     params = {key: value for key, value in item.items() if key not in ("kind", "split")}
     split = item.get("split", "training")
     if split not in SPLITS:
         raise InputError(f"{where}: split: expected one of {', '.join(SPLITS)}, got {split!r}")
-    signature = inspect.signature(KINDS[item["kind"]])
+    signature = inspect.signature(KINDS[kind])
     try:
         signature.bind(**params)
     except TypeError as error:
-        raise InputError(
-            f"{where}: {item['kind']}: {error}; expected {', '.join(signature.parameters)}"
-        ) from None
-    return Workload(item["kind"], params, split)
+        raise InputError(f"{where}: {kind}: {error}; expected {', '.join(signature.parameters)}") from None
+    return Workload(kind, params, split)
 
 
 def _word(value: Any) -> str:
