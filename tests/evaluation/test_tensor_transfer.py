@@ -110,7 +110,7 @@ def test_the_command_measures_a_row_once(
     assert row["workload"] == "matmul-m_24-n_32-k_40" and row["failures"] == [] and row["note"] == ""
     for name in ("ms_s", "ours_8_s", "ours_1_s", "model_only_s", "floor_8_s", "torch_s", "default_s"):
         assert 0 < row[name] < 1, name
-    assert row["kind_8_s"] == row["default_s"]  # softmax has nothing to give
+    assert 0 < row["kind_8_s"] != row["default_s"]  # no trace of softmax fits, drawn schedules do
     assert row["ms_long_s"] is None and row["trials"] == 16
     assert list(row["ms_best_after_s"]) == ["1", "8", "16"]
     assert set(row["candidates"]) == {"ok"} and row["neighbours"][0].startswith("matmul")
