@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
+from threadpoolctl import ThreadpoolController
 
 WORTH_IT = 100_000
 """Fewer vectors than this are searched exactly, in a few milliseconds."""
@@ -42,9 +44,10 @@ class Clusters:
     ) -> tuple[Int64[np.ndarray, " m"], Float32[np.ndarray, " m"]] | None:
         """Rows and similarities of the k nearest usable rows that the lists hold, unsorted; None where
         they hold fewer than k. usable: which rows are; None: all."""
-        runs = self.candidates(query)
+        with _blas().limit(limits=1):  # on a busy machine, one list takes longer to share out than to search
+            runs = self.candidates(query)
+            similarity = np.concatenate([matrix[start:end] @ query for start, end in runs])
         rows = np.concatenate([np.arange(start, end) for start, end in runs])
-        similarity = np.concatenate([matrix[start:end] @ query for start, end in runs])
         if usable is not None:
             mine = np.concatenate([usable[start:end] for start, end in runs])
             rows, similarity = rows[mine], similarity[mine]
@@ -52,6 +55,11 @@ class Clusters:
             return None
         best = np.argpartition(-similarity, k - 1)[:k]
         return rows[best], similarity[best]
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
 
 
 def cluster(matrix: Float32[np.ndarray, "n d"]) -> tuple[Clusters, Int64[np.ndarray, " n"]]:
