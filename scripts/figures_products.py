@@ -142,10 +142,9 @@ def compared_bytes(server: Any, tried: list[Any], plain: list[Any]) -> dict[str,
     if not right or without is None:
         raise InputError("bytes: no schedule ran right, of retrieval or of the search")
     first, best = tried[0][0], tried[min(right)[1]][0]
-    server.rehearse(0, [best.program, without.module])
-    found = in_turns({str(n): partial(server.turn, n) for n in (1, 2)}, Pace())
-    server.end_turns()
-    ours_s, plain_s = found["1"].runtime_s, found["2"].runtime_s
+    with server.rehearsed(0, [best.program, without.module]) as (_, turns):
+        found = in_turns({"ours": turns[1], "plain": turns[2]}, Pace())
+    ours_s, plain_s = found["ours"].runtime_s, found["plain"].runtime_s
     operations = 2 * BYTES["m"] * BYTES["n"] * BYTES["k"]
     instruction = sketch_of(first.document).instruction
     return {

@@ -135,16 +135,14 @@ class CorpusDataModule(lightning.LightningDataModule):
 
     def train_dataloader(self) -> DataLoader[NestBatch]:
         train = self.splits["train"]
-        sampler = PairBatchSampler(
-            self.regret[np.ix_(train, train)], self.batch_size, seed=self.seed
-        )
+        sampler = PairBatchSampler(self.regret[np.ix_(train, train)], self.batch_size, seed=self.seed)
         if not len(sampler):
             raise InputError(
                 f"expected training nests in {self.folder} measured with one another's best schedules, "
                 "got none; collect more, or hold out fewer families"
             )
-        processes = self.trainer.world_size if self.trainer else 1
-        share = Share(sampler, self.trainer.global_rank if self.trainer else 0, processes)
+        place = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
+        share = Share(sampler, *place)
         return DataLoader(train, batch_sampler=share, collate_fn=self.batch)  # type: ignore[arg-type]
 
     def val_dataloader(self) -> DataLoader[NestBatch]:

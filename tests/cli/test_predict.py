@@ -18,6 +18,14 @@ def document(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, ob
     return result
 
 
+def refusal(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that bad input gets."""
+    assert run(["predict", *arguments]) == 2
+    said = capfd.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1
+    return said.err
+
+
 def test_one_operator_on_several_gpus(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     spec = {**load_device("l4").to_dict(), "name": "Mine", "aliases": ["mine"]}
     path = tmp_path / "mine.yaml"
@@ -108,9 +116,7 @@ def test_runs_that_say_nothing(
     path = tmp_path / "runs.csv"
     path.write_text(f"op_family,device,M,N,K,latency_ms\n{text}\n")
     kernel = ["linear:M=4096,N=4096,K=1024", "--gpu", "a10", "--calibrate", str(path)]
-    assert run(["predict", *kernel]) == 2
-    said = capfd.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and problem in said.err
+    assert problem in refusal(capfd, *kernel)
 
 
 def test_a_gpu_unlike_all_that_were_measured(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -255,9 +261,7 @@ def test_runs_of_a_tunable_kernel_that_say_nothing(
 ) -> None:
     runs = tmp_path / "runs.csv"
     runs.write_text(text)
-    assert run(["predict", "pnpoly:block_size_x=256", "--gpu", "L4", "--calibrate", str(runs)]) == 2
-    said = capfd.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and problem in said.err
+    assert problem in refusal(capfd, "pnpoly:block_size_x=256", "--gpu", "L4", "--calibrate", str(runs))
 
 
 @pytest.mark.parametrize(
@@ -270,9 +274,7 @@ def test_runs_of_a_tunable_kernel_that_say_nothing(
     ],
 )
 def test_configurations_that_are_none(capfd: pytest.CaptureFixture[str], kernel: str, problem: str) -> None:
-    assert run(["predict", kernel, "--gpu", "L4"]) == 2
-    said = capfd.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and problem in said.err
+    assert problem in refusal(capfd, kernel, "--gpu", "L4")
 
 
 def test_a_kernel_that_nobody_measured_is_not_faster_than_memory(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,23 +50,17 @@ def timed_in_turn(
             chosen.append(module)
             distinct[key] = len(chosen)
         players[name] = str(distinct[key])
-    outcomes = server.rehearse(number, chosen)
-    calls: dict[str, Callable[[], float]] = {
-        str(n): partial(server.turn, n) for n, outcome in enumerate(outcomes) if outcome.status == "ok"
-    }
-    failed = {str(n): Measurement(o.status, detail=o.detail) for n, o in enumerate(outcomes)}
-    try:
-        with ExitStack() as stack:
-            if beside_torch and workload.kind not in BYTES:
-                try:
-                    calls[TORCH] = torch_turn(stack, workload, workload.build(), target)
-                except Failed as failure:
-                    status, detail = failure.args
-                    failed[TORCH] = Measurement(status, detail=detail)
-                players[TORCH] = TORCH
-            found = in_turns(calls, pace)
-    finally:
-        server.end_turns()
+    with server.rehearsed(number, chosen) as (outcomes, turns), ExitStack() as stack:
+        calls = {str(n): turn for n, turn in turns.items()}
+        failed = {str(n): Measurement(o.status, detail=o.detail) for n, o in enumerate(outcomes)}
+        if beside_torch and workload.kind not in BYTES:
+            try:
+                calls[TORCH] = torch_turn(stack, workload, workload.build(), target)
+            except Failed as failure:
+                status, detail = failure.args
+                failed[TORCH] = Measurement(status, detail=detail)
+            players[TORCH] = TORCH
+        found = in_turns(calls, pace)
     return {name: found.get(player) or failed[player] for name, player in players.items()}
 
 
@@ -78,12 +71,8 @@ def raced(server: BenchServer, number: int, tried: Tried) -> Any:
     modules = [tried[n][0] for _, n in sorted(right)[:FINALISTS]]
     if len(modules) < 2:
         return modules[0] if modules else None
-    outcomes = server.rehearse(number, modules)[1:]
-    calls = {
-        str(n): partial(server.turn, n) for n, outcome in enumerate(outcomes, 1) if outcome.status == "ok"
-    }
-    found = in_turns(calls, Pace()) if calls else {}
-    server.end_turns()
+    with server.rehearsed(number, modules) as (_, turns):
+        found = in_turns({str(n): turn for n, turn in turns.items() if n > 0}, Pace())
     times = [(m.runtime_s, int(name)) for name, m in found.items() if m.runtime_s]
     return modules[min(times)[1] - 1] if times else modules[0]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 
 from gnnperf.errors import GnnperfError
 from gnnperf.evaluation.benchmark import BenchmarkResult
+from gnnperf.evaluation.metrics import geometric_mean
 from gnnperf.evaluation.tensor.contenders import DEFAULT, timed_in_turn
 from gnnperf.evaluation.tensor.search import Trial, best_of, metaschedule, xgboost_model
 from gnnperf.frontends.tvm.workloads import Workload
@@ -87,16 +87,12 @@ def summarise_cost_model(rows: Sequence[Mapping[str, Any]], settings: Mapping[st
     good = [row for row in rows if not row["failures"]]
     figures: dict[str, float] = {}
     if good:
-        figures["ratio_64_vs_xgb_128"] = _mean([row["xgb_s"] / row["ours_s"] for row in good])
-        figures["time_per_trial_ratio"] = _mean(
+        figures["ratio_64_vs_xgb_128"] = geometric_mean([row["xgb_s"] / row["ours_s"] for row in good])
+        figures["time_per_trial_ratio"] = geometric_mean(
             [row["ours_seconds_per_trial"] / row["xgb_seconds_per_trial"] for row in good]
         )
     figures["workloads"] = len(good)
     return BenchmarkResult("cost-model", figures, rows, settings)
-
-
-def _mean(ratios: Sequence[float]) -> float:
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def _powers(count: int) -> list[int]:

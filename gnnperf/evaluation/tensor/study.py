@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
 from gnnperf.evaluation.benchmark import BenchmarkResult
+from gnnperf.evaluation.metrics import geometric_mean
 from gnnperf.evaluation.tensor.contenders import DEFAULT, TORCH, Tried, raced, timed_in_turn
 from gnnperf.evaluation.tensor.kinds import ModelsWithoutKinds
 from gnnperf.evaluation.tensor.search import Trial, best_of, metaschedule, trials_to_reach
@@ -214,11 +214,11 @@ def summarise(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) ->
     ):
         ratios = [row[above] / row[below] for row in good if row.get(above) and row.get(below)]
         if ratios:
-            figures[name] = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            figures[name] = geometric_mean(ratios)
     # MetaSchedule's schedules call libm for exponentials, ours do not: how is it where there are none?
     plain = [row["ms_s"] / row["ours_8_s"] for row in good if not row.get("vector_math")]
     if plain:
-        figures["ratio_to_ms128_at_8_without_exponentials"] = math.exp(statistics.fmean(map(math.log, plain)))
+        figures["ratio_to_ms128_at_8_without_exponentials"] = geometric_mean(plain)
     if good:
         # Where the whole search did not get there, it takes more than all its trials.
         needed = [row["trials_to_match_8"] or row["trials"] + 1 for row in good]

@@ -140,6 +140,21 @@ def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: i
     return found
 
 
+def own_candidate(
+    task: TvmTask, target: Any, schedule: Any, policy: str, source: str, turn: int = 0
+) -> TraceCandidate:
+    """A schedule that no neighbour gave: the task is its own. source: what stands for its kernel."""
+    return TraceCandidate(
+        schedule=schedule,
+        document=trace_document(schedule, task.module, target),
+        policy=policy,
+        neighbour=task.graph.digest,
+        neighbour_kernel=source,
+        distance=0.0,
+        turn=turn,
+    )
+
+
 def best_traces(records: Sequence[Record], count: int = TRACES) -> Iterator[Record]:
     """The fastest traces that were measured right, each once."""
     good = [r for r in records if r.schedule_kind == KIND and r.status == "ok" and r.runtime_s is not None]

@@ -6,13 +6,12 @@ of them tells good from bad. Drawn schedules are ranked with those that were tra
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from gnnperf.frontends.tvm import TvmTask, trace_document
-from gnnperf.retrieval.tensor.candidates import TraceCandidate
-from gnnperf.tuning.tensor.spaces import Space
+from gnnperf.frontends.tvm import TvmTask
+from gnnperf.retrieval.tensor.candidates import TraceCandidate, own_candidate
+from gnnperf.tuning.tensor.spaces import Space, seed_of
 
 DRAWN = 96
 """Schedules drawn for a task: one to three seconds, with their ranking."""
@@ -27,22 +26,13 @@ def drawn(task: TvmTask, target: Any, known: Sequence[TraceCandidate] = ()) -> l
     where MetaSchedule's rules fail on the task."""
     keys = {candidate.key for candidate in known}
     last = max((candidate.turn for candidate in known), default=-1) + 1
-    seed = zlib.crc32(task.graph.digest.encode()) & 0x3FFFFFFF
     found: list[TraceCandidate] = []
     try:
-        samples = [*Space(None, task.module, target).sample(DRAWN, seed, ATTEMPTS)]
+        samples = [*Space(None, task.module, target).sample(DRAWN, seed_of(task.graph.digest), ATTEMPTS)]
     except Exception:  # whatever TVM raises
         return []
     for sample in samples:
-        candidate = TraceCandidate(
-            schedule=sample.sch,
-            document=trace_document(sample.sch, task.module, target),
-            policy=POLICY,
-            neighbour=task.graph.digest,
-            neighbour_kernel=SOURCE,
-            distance=0.0,
-            turn=last + len(found),
-        )
+        candidate = own_candidate(task, target, sample.sch, POLICY, SOURCE, last + len(found))
         if candidate.key not in keys and candidate.has_graph:
             keys.add(candidate.key)
             found.append(candidate)

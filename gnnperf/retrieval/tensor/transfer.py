@@ -238,19 +238,18 @@ class TensorTransfer:
     def _final(self, query: TaskQuery, finalists: Sequence[int], server: BenchServer) -> None:
         """The best of the tried, in turn with the unscheduled function and with other libraries."""
         modules = [query.tried[n][0].program for n in finalists]
-        outcomes = server.rehearse(query.number, modules)
-        right = [p for p, outcome in enumerate(outcomes) if outcome.status == "ok"]
-        players = {str(p): partial(server.turn, p) for p in right}
-        with joined(self.libraries, query.task) as (others, query.beside):
-            found = in_turns({**players, **others}, Pace())
-        server.end_turns()
+        with (
+            server.rehearsed(query.number, modules) as (outcomes, turns),
+            joined(self.libraries, query.task) as (others, query.beside),
+        ):
+            found = in_turns({**{str(player): turn for player, turn in turns.items()}, **others}, Pace())
         query.beside |= {name: found[name] for name in others}
         query.baseline = found["0"]
         for player, n in enumerate(finalists, start=1):
             candidate, _ = query.tried[n]
             measured = (
                 beside(found[str(player)], query.baseline)
-                if player in right
+                if player in turns
                 else Measurement(outcomes[player].status, detail=outcomes[player].detail)
             )
             query.tried[n] = candidate, measured

@@ -9,16 +9,15 @@ function, as in `transfer`.
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gnnperf.errors import InputError, NotApplicable
-from gnnperf.frontends.tvm import TraceDocument, program_key, replay, trace_document
+from gnnperf.frontends.tvm import TraceDocument, program_key, replay
 from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.measure import Measurement
-from gnnperf.retrieval.tensor.candidates import TraceCandidate
+from gnnperf.retrieval.tensor.candidates import TraceCandidate, own_candidate
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement
 from gnnperf.retrieval.tensor.quiet import quiet
 from gnnperf.retrieval.tensor.records import add_tried
@@ -27,7 +26,7 @@ from gnnperf.retrieval.trial_log import Searching, TrialLog
 from gnnperf.tuning.tensor.collect import BASELINE
 from gnnperf.tuning.tensor.outcome import Outcome
 from gnnperf.tuning.tensor.server import BenchServer
-from gnnperf.tuning.tensor.spaces import Space
+from gnnperf.tuning.tensor.spaces import Space, seed_of
 from gnnperf.tuning.tensor.tuner import Tuner
 
 ROUND = 16
@@ -50,7 +49,7 @@ class TensorTuning(Searching, TensorTransfer):
             self.target,
             lambda modules, best_s: server.measure(query.number, [*map(vector_math, modules)], best_s),
             trials.keep,
-            zlib.crc32(query.task.graph.digest.encode()) & 0x3FFFFFFF,
+            seed_of(query.task.graph.digest),
         )
         trials.restore(tuner, space, self._remembered(query))
         wanted = max(ROUND, round(TRANSFERRED * self.trials))
@@ -128,16 +127,7 @@ class _Trials:
         known = self._transferred.get(program_key(schedule.mod))
         if known is not None:
             return known
-        task = self.query.task
-        return TraceCandidate(
-            schedule=schedule,
-            document=trace_document(schedule, task.module, self.tuning.target),
-            policy="searched",
-            neighbour=task.graph.digest,
-            neighbour_kernel=SEARCHED,
-            distance=0.0,
-            turn=0,
-        )
+        return own_candidate(self.query.task, self.tuning.target, schedule, "searched", SEARCHED)
 
 
 def _candidate(space: Space, schedule: Any) -> Any:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,21 +80,16 @@ def timed_whole(
 
     players: numbers of the server's programs with schedules of their tasks. Raises MeasureError.
     """
-    outcomes = dict(zip(players, server.rehearse_whole(list(players.values()), case), strict=True))
-    turns: dict[str, Turn] = {
-        name: partial(server.turn, n) for n, name in enumerate(players) if outcomes[name].status == "ok"
-    }
-    failed = {name: _failure(outcome) for name, outcome in outcomes.items() if outcome.status != "ok"}
-    try:
-        with ExitStack() as stack:
-            for name, start in others.items():
-                try:
-                    turns[name] = start(stack)
-                except NoPlayer as reason:
-                    failed[name] = Measurement(reason.status, detail=reason.why)
-            found = in_turns(turns, pace)
-    finally:
-        server.end_turns()
+    with server.rehearsed_whole([*players.values()], case) as (outcomes, ours), ExitStack() as stack:
+        names = [*players]
+        turns: dict[str, Turn] = {names[n]: turn for n, turn in ours.items()}
+        failed = {name: _failure(o) for name, o in zip(names, outcomes, strict=True) if o.status != "ok"}
+        for name, start in others.items():
+            try:
+                turns[name] = start(stack)
+            except NoPlayer as reason:
+                failed[name] = Measurement(reason.status, detail=reason.why)
+        found = in_turns(turns, pace)
     return {name: found.get(name) or failed[name] for name in (*players, *others)}
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import time
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -25,6 +24,7 @@ from gnnperf.tuning.packs.build import HOST, build_library, has_nvcc
 from gnnperf.tuning.packs.config import PackConfig
 from gnnperf.tuning.tensor.cuda_spaces import ATTEMPTS, TENSOR_CORES, cuda_spaces
 from gnnperf.tuning.tensor.problem import reduction_length
+from gnnperf.tuning.tensor.spaces import seed_of
 from gnnperf.tuning.workers import Send, each
 
 BASELINE = "tvm-dlight"
@@ -129,7 +129,7 @@ class PackWriter:
     def _sampled(self, workload: Workload, module: Any) -> tuple[list[dict[str, Any]], dict[int, Any]]:
         """Lines, and by number the functions."""
         spaces = cuda_spaces(module, self.target)
-        seed = zlib.crc32(f"{self.config.seed} {workload.name}".encode()) & 0x3FFFFFFF
+        seed = seed_of(f"{self.config.seed} {workload.name}")
         lines: list[dict[str, Any]] = []
         functions: dict[int, Any] = {}
         known: set[int] = set()

@@ -7,7 +7,6 @@ import logging
 import os
 import time
 import warnings
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -25,7 +24,7 @@ from gnnperf.tuning.tensor.kernel import Build, build_kernel
 from gnnperf.tuning.tensor.log import TensorLog
 from gnnperf.tuning.tensor.outcome import BenchLimits, Outcome
 from gnnperf.tuning.tensor.settings import TensorConfig
-from gnnperf.tuning.tensor.spaces import Space
+from gnnperf.tuning.tensor.spaces import Space, seed_of
 from gnnperf.tuning.tensor.tuner import Tuner
 from gnnperf.tuning.workers import Send, each
 
@@ -103,7 +102,7 @@ class TensorCollector:
         send: Send,
     ) -> Tuner:
         """A search that goes on from the known lines of the log, and adds its own."""
-        seed = zlib.crc32(f"{self.config.seed} {workload.name} {len(known)}".encode()) & 0x3FFFFFFF
+        seed = seed_of(f"{self.config.seed} {workload.name} {len(known)}")
         numbers = itertools.count(len(known))
 
         def keep(origin: str, candidates: Sequence[Any], outcomes: Sequence[Outcome]) -> None:

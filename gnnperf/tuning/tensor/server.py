@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import signal
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm.whole_program import WholeProgram
@@ -24,6 +26,14 @@ from gnnperf.tuning.tensor.kernel import Build, build_kernel
 from gnnperf.tuning.tensor.outcome import BenchLimits, Outcome
 from gnnperf.tuning.tensor.turns import Turns
 from gnnperf.tuning.tensor.whole import Case, Part, whole_turns
+
+
+class Rehearsed(NamedTuple):
+    """outcomes: of every player. turns: of those that computed what they should, by their number; each gives
+    the seconds of a run and raises MeasureError."""
+
+    outcomes: list[Outcome]
+    turns: dict[int, Callable[[], float]]
 
 
 class BenchServer(Forked):
@@ -39,7 +49,7 @@ class BenchServer(Forked):
         seed: int = 0,
         programs: Sequence[WholeProgram] = (),
     ) -> None:
-        """programs: that some of the modules are tasks of, see `rehearse_whole`."""
+        """programs: that some of the modules are tasks of, see `rehearsed_whole`."""
         about = (modules, target, limits or BenchLimits(), build, seed, programs)
         super().__init__(lambda client, parent: _Server(client, *about).serve(parent))
         self._asked: deque[int] = deque()  # modules whose baseline was asked for and not answered yet
@@ -64,26 +74,34 @@ class BenchServer(Forked):
         """As `Bench.measure`, of schedules of module `number`."""
         return list(self._ask("measure", number, _texts(modules), best_s))
 
-    def rehearse(self, number: int, modules: Sequence[Any]) -> list[Outcome]:
+    @contextmanager
+    def rehearsed(self, number: int, modules: Sequence[Any]) -> Iterator[Rehearsed]:
         """Compile and verify the unscheduled function of a module and schedules of it, in one process, which
-        then times one of them per `turn`. The first outcome is the unscheduled function's."""
-        return list(self._ask("rehearse", number, _texts(modules)))
+        times one of them per turn until the context closes. Player 0 is the unscheduled function."""
+        with self._turns(self._ask("rehearse", number, _texts(modules))) as found:
+            yield found
 
-    def rehearse_whole(self, players: Sequence[tuple[int, Mapping[str, Any]]], case: Case) -> list[Outcome]:
-        """Compile and verify whole programs in one process, which then times one of them per `turn`.
+    @contextmanager
+    def rehearsed_whole(
+        self, players: Sequence[tuple[int, Mapping[str, Any]]], case: Case
+    ) -> Iterator[Rehearsed]:
+        """Compile and verify whole programs in one process, which times one of them per turn until the
+        context closes.
 
         players: numbers of programs, each with scheduled modules of some of its tasks, by the task's name.
         """
         parts = [(number, dict(zip(given, _texts(given.values()), strict=True))) for number, given in players]
-        return list(self._ask("rehearse_whole", parts, case))
+        with self._turns(self._ask("rehearse_whole", parts, case)) as found:
+            yield found
 
-    def turn(self, player: int) -> float:
-        """Seconds of a run of what was rehearsed: 0 is the unscheduled function."""
-        return float(self._ask("turn", player))
-
-    def end_turns(self) -> None:
-        """Nothing more is timed of what was rehearsed."""
-        self._ask("end")
+    @contextmanager
+    def _turns(self, outcomes: Sequence[Outcome]) -> Iterator[Rehearsed]:
+        right = [player for player, outcome in enumerate(outcomes) if outcome.status == "ok"]
+        try:
+            yield Rehearsed([*outcomes], {player: partial(self._ask, "turn", player) for player in right})
+        finally:
+            with suppress(MeasureError):  # where the process is gone, so are its players
+                self._ask("end")
 
     def _ask(self, *request: Any) -> Any:
         self._hear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,6 +74,11 @@ class Space:
         schedule = Schedule(self.module)
         Trace.apply_json_to_schedule(trace, schedule)
         return MeasureCandidate(schedule, self.arguments)
+
+
+def seed_of(text: str) -> int:
+    """For random choices of schedules: of one text the same every time, within what TVM takes."""
+    return zlib.crc32(text.encode()) & 0x3FFFFFFF
 
 
 def generator_of(module: Any, target: Any) -> Any:

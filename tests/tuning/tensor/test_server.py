@@ -58,13 +58,12 @@ def test_modules_are_measured_one_after_the_other(server: BenchServer) -> None:
 
 
 def test_schedules_take_turns(server: BenchServer) -> None:
-    outcomes = server.rehearse(0, [PRODUCT.build(), other()])
-    assert [o.status for o in outcomes] == ["ok", "ok", "wrong_result"]
-    found = in_turns({name: partial(server.turn, n) for n, name in enumerate("ab")}, Pace(6, 0.01))
+    with server.rehearsed(0, [PRODUCT.build(), other()]) as (outcomes, turns):
+        assert [o.status for o in outcomes] == ["ok", "ok", "wrong_result"] and [*turns] == [0, 1]
+        found = in_turns({"ab"[n]: turn for n, turn in turns.items()}, Pace(6, 0.01))
     assert all(m.samples >= 6 and 0 < (m.runtime_s or 0) < 0.1 for m in found.values())
-    server.end_turns()
     with pytest.raises(MeasureError, match="nothing was rehearsed"):
-        server.turn(0)
+        turns[0]()
 
 
 def test_turns_go_round_in_both_directions() -> None:
@@ -80,10 +79,10 @@ def test_turns_go_round_in_both_directions() -> None:
 
 def test_nothing_outlives_the_server(server: BenchServer) -> None:
     server.baseline(0)
-    server.rehearse(0, [])
-    children = [server._pid, *descendants(server._pid)]  # other tests may have processes of their own
-    assert len(children) >= 3  # the server, a bench's watcher, the players
-    server.close()
+    with server.rehearsed(0, []):
+        children = [server._pid, *descendants(server._pid)]  # other tests may have processes of their own
+        assert len(children) >= 3  # the server, a bench's watcher, the players
+        server.close()
     deadline = time.monotonic() + 10
     while any(Path(f"/proc/{pid}/stat").exists() and not zombie(pid) for pid in children):
         assert time.monotonic() < deadline
