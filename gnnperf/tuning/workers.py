@@ -6,6 +6,7 @@ as DaCe does, costs itself.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 from gnnperf.measure.confine import die_with_parent
 
 Task = TypeVar("Task")
+Result = TypeVar("Result")
 Send = Callable[[Any], None]
 
 
@@ -61,6 +63,28 @@ def each(
             process.terminate()
         for process, _ in running.values():
             process.join()
+
+
+def spread(jobs: Sequence[Callable[[], Result]], processes: int) -> dict[int, Result]:
+    """What every job returns, by its place. Forks of this process take a share each, where it may have any.
+
+    They only use this thread: those of TVM and torch do not live on in a fork. What something kills is
+    missing.
+    """
+    processes = min(processes, len(jobs))
+    if processes <= 1 or multiprocessing.current_process().daemon:  # whose processes may have none
+        return {place: job() for place, job in enumerate(jobs)}
+
+    def work(places: Sequence[int], send: Send) -> None:
+        gc.disable()  # a collection would write to, and so copy, all that this process shares with its parent
+        for place in places:
+            send((place, jobs[place]()))
+
+    found: dict[int, Result] = {}
+    shares = [range(first, len(jobs), processes) for first in range(processes)]
+    for _ in each(shares, work, lambda result: found.update([result]), processes):
+        pass
+    return found
 
 
 def _run(work: Callable[[Task, Send], None], task: Task, send: Send, parent: int) -> None:

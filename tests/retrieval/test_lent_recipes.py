@@ -17,11 +17,11 @@ from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target
 from gnnperf.frontends.tvm.workloads import Workload
-from gnnperf.graph import ProgramGraph
+from gnnperf.graph import EncodedGraph
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.retrieval.measured import add_to_store
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer, fill_store
-from gnnperf.retrieval.tensor.drawn import SOURCE
+from gnnperf.retrieval.tensor.proposals import RULES
 from gnnperf.retrieval.tensor.recipes import lent
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
@@ -30,7 +30,7 @@ from gnnperf.store import Store
 class Undecided:
     """A cost model that sees no difference."""
 
-    def score(self, graphs: Sequence[ProgramGraph]) -> NDArray[np.float32]:
+    def score_encoded(self, graphs: Sequence[EncodedGraph]) -> NDArray[np.float32]:
         return np.zeros(len(graphs), np.float32)
 
 
@@ -100,4 +100,4 @@ def test_a_kernel_with_near_traces_does_not(tmp_path: Path, bundle: Bundle) -> N
     fill_store(tmp_path / "corpus", bundle, traces)
     task = TvmTask("product", Workload("matmul", {"m": 72, "n": 64, "k": 64}).build())
     query = asked(task, bundle, traces, [lenders(tmp_path / "dace", task, bundle)])
-    assert {c.neighbour_kernel for c in query.candidates} == {MATMUL.name, SOURCE}
+    assert {c.neighbour_kernel for c in query.candidates} == {MATMUL.name, RULES}

@@ -22,10 +22,12 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.sketches import anchor_tiles
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.workloads import Workload
-from gnnperf.graph import ProgramGraph
+from gnnperf.graph import EncodedGraph
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer, fill_store, propose, ranked
-from gnnperf.retrieval.tensor.candidates import best_traces, describe, hedged, ranked_again, trace_features
+from gnnperf.retrieval.tensor.candidates import TraceCandidate, describe
+from gnnperf.retrieval.tensor.proposals import DRAWN, best_traces
+from gnnperf.retrieval.tensor.ranking import hedged, ranked_again, trace_features
 from gnnperf.retrieval.tensor.records import memory_of, remember
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Neighbour, Store
@@ -38,8 +40,8 @@ NEW = Workload("matmul", {"m": 32, "n": 80, "k": 48})
 class ByNodes:
     """A cost model that prefers large graphs."""
 
-    def score(self, graphs: Sequence[ProgramGraph]) -> NDArray[np.float32]:
-        return np.array([len(graph.nodes) for graph in graphs], np.float32)
+    def score_encoded(self, graphs: Sequence[EncodedGraph]) -> NDArray[np.float32]:
+        return np.array([len(graph.node_features) for graph in graphs], np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,11 @@ def store(tmp_path_factory: pytest.TempPathFactory, bundle: Bundle) -> Store:
 def neighbours(store: Store, task: TvmTask, bundle: Bundle) -> list[Neighbour]:
     vector = bundle.embed([task.graph])[0]
     return store.nearest(vector, 8, bundle.encoder_id, describe_host().fingerprint)
+
+
+def transferred(task: TvmTask, store: Store, bundle: Bundle) -> list[TraceCandidate]:
+    pool = propose(task, neighbours(store, task, bundle), host_target())
+    return [candidate for candidate in pool.candidates if candidate.policy != DRAWN]
 
 
 def test_the_store_has_the_best_traces_of_what_models_learn_from(store: Store) -> None:
@@ -85,12 +92,13 @@ def test_traces_of_neighbours_become_different_schedules_of_the_task(store: Stor
     near = neighbours(store, task, bundle)
     assert [n.nest.family for n in near] == ["matmul", "softmax"]
     pool = propose(task, near, host_target())
-    assert len({c.document.to_json() for c in pool.candidates}) == len(pool.candidates) >= 3
-    assert {c.neighbour_kernel for c in pool.candidates} == {MATMUL.name}
+    found = [c for c in pool.candidates if c.policy != DRAWN]
+    assert len({c.document.to_json() for c in found}) == len(found) >= 3
+    assert {c.neighbour_kernel for c in found} == {MATMUL.name}
     assert list(pool.refused) == [SOFTMAX.name]  # whose traces mean nothing for a product
-    first = ranked(pool.candidates, ByNodes())
-    assert sorted(map(id, (c.schedule for c in first))) == sorted(id(c.schedule) for c in pool.candidates)
-    assert first[0].score == ByNodes().score([c.graph for c in pool.candidates]).max()
+    first = ranked(found, ByNodes())
+    assert sorted(c.key for c in first) == sorted(c.key for c in found)
+    assert first[0].score == ByNodes().score_encoded([c.graph for c in found]).max()
     assert "SSRSRS" in describe(first[0].document)
 
 
@@ -99,10 +107,10 @@ def test_the_first_few_differ(store: Store, bundle: Bundle) -> None:
     task = TvmTask("new", NEW.build())
 
     class Undecided:
-        def score(self, graphs: Sequence[ProgramGraph]) -> NDArray[np.float32]:
+        def score_encoded(self, graphs: Sequence[EncodedGraph]) -> NDArray[np.float32]:
             return np.zeros(len(graphs), np.float32)
 
-    order = ranked(propose(task, neighbours(store, task, bundle), host_target()).candidates, Undecided())
+    order = ranked(transferred(task, store, bundle), Undecided())
     features = np.stack([trace_features(c.document) for c in order])
     apart = [float(np.abs(a - b).sum()) for a, b in itertools.pairwise(features)]
     assert np.mean(apart[:3]) > np.mean(apart[3:])
@@ -110,7 +118,7 @@ def test_the_first_few_differ(store: Store, bundle: Bundle) -> None:
 
 def test_the_rest_is_ranked_again_with_variants_of_the_fastest(store: Store, bundle: Bundle) -> None:
     task = TvmTask("new", NEW.build())
-    first, second, *left = propose(task, neighbours(store, task, bundle), host_target()).candidates
+    first, second, *left = transferred(task, store, bundle)
     again = ranked_again(task, host_target(), ByNodes(), left, [(first, 2e-3), (second, 1e-3)])
     keys = [candidate.key for candidate in again]
     assert len(set(keys)) == len(keys) and not {first.key, second.key} & set(keys)
@@ -125,9 +133,7 @@ def test_the_rest_is_ranked_again_with_variants_of_the_fastest(store: Store, bun
 
 def test_the_most_faithful_is_in_the_first_round(store: Store, bundle: Bundle) -> None:
     task = TvmTask("new", NEW.build())
-    found = sorted(
-        propose(task, neighbours(store, task, bundle), host_target()).candidates, key=lambda c: -c.turn
-    )
+    found = sorted(transferred(task, store, bundle), key=lambda c: -c.turn)
     *others, faithful = found
     assert hedged(found, 2) == [others[0], faithful, *others[1:]]
     assert hedged(found, 1) == found and hedged(found, len(found)) == found and hedged([], 4) == []

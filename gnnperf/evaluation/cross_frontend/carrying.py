@@ -13,7 +13,7 @@ from gnnperf.frontends.tvm import TraceDocument, TvmTask, recipe_of_trace
 from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.retrieval.ranking import Candidate
-from gnnperf.retrieval.tensor.candidates import best_traces
+from gnnperf.retrieval.tensor.proposals import best_traces
 from gnnperf.retrieval.tensor.recipes import expressible
 from gnnperf.schedules import Recipe
 from gnnperf.store import Neighbour

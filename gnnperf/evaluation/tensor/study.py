@@ -26,8 +26,8 @@ from gnnperf.measure.confine import available_threads
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.nn.tensor import TensorBundle, load_tensor_bundle
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
-from gnnperf.retrieval.tensor.candidates import best_traces
 from gnnperf.retrieval.tensor.contexts import context_of
+from gnnperf.retrieval.tensor.proposals import best_traces
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
 from gnnperf.tuning.tensor.server import BenchServer

@@ -10,6 +10,7 @@ Post-processing is redone in either case.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -201,24 +202,18 @@ def _split_unevenly(document: TraceDocument, tiles: Mapping[int, Factors]) -> Tr
 
 
 def _extents(document: TraceDocument, context: Any) -> dict[int, int]:
-    """Extent of the loop that every sampled tile divides in the target."""
+    """Extent of the loop that every sampled tile divides in the target: TVM samples perfect tiles, whose
+    product it is, where nothing is decided."""
     from tvm.s_tir import Schedule
     from tvm.s_tir.schedule import Trace
 
     positions = places(document, TILE)
     free = {k: v for k, v in document.decisions.items() if k not in positions}
-    first = Schedule(context.mod, seed=1)
-    found: list[int] = []
+    schedule = Schedule(context.mod, seed=1)
     try:
-        Trace.apply_json_to_schedule(replace(document, decisions=free).as_tvm(), first)
-        second = Schedule(context.mod, seed=1)
-
-        def note(instruction: Any, inputs: Any, attributes: Any, decision: Any) -> Any:
-            if instruction.kind.name == TILE:
-                found.append(int(second.get(inputs[0]).extent))
-            return decision
-
-        first.trace.apply_to_schedule(second, remove_postproc=True, decision_provider=note)
+        Trace.apply_json_to_schedule(replace(document, decisions=free).as_tvm(), schedule)
     except Exception as error:  # TVM raises anything
         raise does_not_fit(error) from None
-    return dict(zip(positions, found, strict=True))
+    trace = schedule.trace
+    instructions = list(trace.insts)
+    return {p: math.prod(int(factor) for factor in trace.get_decision(instructions[p])) for p in positions}

@@ -1,7 +1,9 @@
 """Retrieval for TVM kernels: traces of like workloads, transferred, ranked by the cost model, measured."""
 
-from gnnperf.retrieval.tensor.candidates import CostModel, TraceCandidate, propose, ranked
+from gnnperf.retrieval.tensor.candidates import TraceCandidate
+from gnnperf.retrieval.tensor.proposals import propose
 from gnnperf.retrieval.tensor.query import TaskQuery
+from gnnperf.retrieval.tensor.ranking import CostModel, ranked
 from gnnperf.retrieval.tensor.release import fill_store
 from gnnperf.retrieval.tensor.transfer import TensorOptions, TensorTransfer
 

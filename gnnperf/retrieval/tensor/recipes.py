@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.errors import NotApplicable
-from gnnperf.frontends.tvm import TvmTask, apply_recipe, program_key, trace_document
+from gnnperf.frontends.tvm import TvmTask, apply_recipe, program_key
 from gnnperf.retrieval.ranking import Candidate, rank
-from gnnperf.retrieval.tensor.candidates import CostModel, TraceCandidate, scored
+from gnnperf.retrieval.tensor.candidates import TraceCandidate, of_schedule
+from gnnperf.retrieval.tensor.ranking import CostModel, scored
 from gnnperf.schedules import Recipe
 from gnnperf.store import Neighbour
 
@@ -80,9 +81,10 @@ def lent(
 
 def _candidates(task: TvmTask, target: Any, found: Iterable[Expressed]) -> Iterator[TraceCandidate]:
     for turn, one in enumerate(found):
-        candidate = TraceCandidate(
-            schedule=one.schedule,
-            document=trace_document(one.schedule, task.module, target),
+        candidate = of_schedule(
+            one.schedule,
+            task.module,
+            target,
             policy=f"DaCe recipe: {one.candidate.schedule.describe()}",
             neighbour=one.candidate.neighbour,
             neighbour_kernel=one.candidate.neighbour_kernel,

@@ -25,18 +25,11 @@ from gnnperf.retrieval.measured import Stages, fastest
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.report import Retrieval, Timing
 from gnnperf.retrieval.tensor.beside import Library, joined
-from gnnperf.retrieval.tensor.candidates import (
-    KIND,
-    CostModel,
-    TraceCandidate,
-    hedged,
-    propose,
-    ranked,
-    ranked_again,
-)
-from gnnperf.retrieval.tensor.drawn import drawn
+from gnnperf.retrieval.tensor.candidates import KIND, TraceCandidate
+from gnnperf.retrieval.tensor.proposals import propose
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement, beside, timing
 from gnnperf.retrieval.tensor.quiet import quiet
+from gnnperf.retrieval.tensor.ranking import CostModel, hedged, ranked, ranked_again
 from gnnperf.retrieval.tensor.recipes import KIND as RECIPE
 from gnnperf.retrieval.tensor.recipes import lent
 from gnnperf.retrieval.tensor.whole import WholeKernel, WholeTimes
@@ -137,11 +130,8 @@ class TensorTransfer:
             query.neighbours = self.stages.timed("search", partial(self._nearest, vector))
             with quiet():
                 pool = self.stages.timed(
-                    "transfer", partial(propose, query.task, query.neighbours, self.target)
+                    "proposals", partial(propose, query.task, query.neighbours, self.target)
                 )
-                if query.neighbours:
-                    draw = partial(drawn, query.task, self.target, pool.candidates)
-                    pool.candidates += self.stages.timed("drawing", draw)
             query.candidates = self.stages.timed("ranking", partial(ranked, pool.candidates, self.model))
             query.refused = pool.refused
             self.stages.timed("recipes", partial(self._borrow, query, vector))

@@ -17,7 +17,7 @@ from gnnperf.errors import InputError, NotApplicable
 from gnnperf.frontends.tvm import TraceDocument, program_key, replay
 from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.measure import Measurement
-from gnnperf.retrieval.tensor.candidates import TraceCandidate, own_candidate
+from gnnperf.retrieval.tensor.candidates import TraceCandidate, of_schedule
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement
 from gnnperf.retrieval.tensor.quiet import quiet
 from gnnperf.retrieval.tensor.records import add_tried
@@ -127,7 +127,16 @@ class _Trials:
         known = self._transferred.get(program_key(schedule.mod))
         if known is not None:
             return known
-        return own_candidate(self.query.task, self.tuning.target, schedule, "searched", SEARCHED)
+        task = self.query.task
+        return of_schedule(
+            schedule,
+            task.module,
+            self.tuning.target,
+            policy="searched",
+            neighbour=task.graph.digest,
+            neighbour_kernel=SEARCHED,
+            distance=0.0,
+        )
 
 
 def _candidate(space: Space, schedule: Any) -> Any:

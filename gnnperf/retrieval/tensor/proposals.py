@@ -1,0 +1,190 @@
+"""From neighbours to candidates: their traces, transferred to a task, and schedules drawn from MetaSchedule's
+rules.
+
+The traces of other kinds of operators seldom fit, or do little, but what the cost model has learned from all
+of them tells good from bad: drawn schedules are ranked with those that were transferred. Both are made by
+processes of their own, on all processors that there are: what TVM does to one of them costs no more than it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.tvm import (
+    TraceDocument,
+    TvmTask,
+    program_key,
+    replay,
+    scheduled_graph,
+    trace_document,
+    transfer,
+)
+from gnnperf.frontends.user_files import first_line
+from gnnperf.graph import EncodedGraph, encode
+from gnnperf.measure.confine import available_threads
+from gnnperf.retrieval.tensor.candidates import KIND, TraceCandidate
+from gnnperf.retrieval.tensor.contexts import context_of
+from gnnperf.store import Neighbour, Record
+from gnnperf.tuning.tensor.spaces import Space, seed_of
+from gnnperf.tuning.workers import spread
+
+TRACES, PROPOSALS = 6, 4
+"""Traces taken from a neighbour, its fastest first; proposals for each."""
+POOL = 160
+"""Transferred candidates that are enough to choose from."""
+LOTS, LOT = 4, 24
+"""Schedules are drawn in so many lots of so many."""
+ATTEMPTS = 2
+"""For each: few of most tasks' samples fail in post-processing."""
+DRAWN, RULES = "drawn", "MetaSchedule's rules"
+"""How the tiles of a drawn candidate were decided, and what stands for its neighbour."""
+
+
+@dataclass
+class Pool:
+    """candidates: all different. refused: why a neighbour's traces do not fit, by the neighbour's kernel."""
+
+    candidates: list[TraceCandidate]
+    refused: dict[str, str]
+
+
+class _Made(NamedTuple):
+    """A schedule without TVM, as it goes from process to process."""
+
+    document: TraceDocument
+    key: int
+    policy: str
+    turn: int
+    encoded: EncodedGraph
+
+
+class _Lot(NamedTuple):
+    """What one process makes. refused: why something is missing."""
+
+    made: Sequence[_Made] = ()
+    refused: str = ""
+
+
+KILLED = _Lot(refused="the process that tried its traces was killed")
+
+
+def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: int = POOL) -> Pool:
+    """The neighbours' traces, nearest first, transferred to a task until there are `pool` candidates; then
+    as many as are drawn for any task that has neighbours. The same ones every time."""
+    found = Pool([], {})
+    if not neighbours:
+        return found
+    context, known = context_of(task.module, target), set[int]()
+    drawing = _drawing(task, target)
+    transferring = [
+        partial(_transferred, neighbour, task.module, target, near, len(neighbours))
+        for near, neighbour in enumerate(neighbours)
+    ]
+    wave, drawn = 1 + pool // (TRACES * PROPOSALS), list[_Lot]()
+    for at in range(0, len(neighbours), wave):
+        near = neighbours[at : at + wave]
+        jobs: list[Callable[[], _Lot]] = [*transferring[at : at + wave], *drawing]
+        made = spread(jobs, available_threads())
+        lots = [made.get(place, KILLED) for place in range(len(jobs))]
+        drawn, drawing = [*drawn, *lots[len(near) :]], []  # beside the first wave, which may be the only one
+        for neighbour, lot in zip(near, lots, strict=False):
+            nest = neighbour.nest
+            if len(found.candidates) < pool:
+                found.candidates += _new(lot, context, known, nest.digest, nest.kernel, neighbour.distance)
+                if lot.refused:
+                    found.refused.setdefault(nest.kernel, lot.refused)
+        if len(found.candidates) >= pool:
+            break
+    turns = itertools.count(max((candidate.turn for candidate in found.candidates), default=-1) + 1)
+    for lot in drawn:
+        for candidate in _new(lot, context, known, task.graph.digest, RULES, 0.0):
+            found.candidates.append(replace(candidate, turn=next(turns)))
+    return found
+
+
+def best_traces(records: Sequence[Record], count: int = TRACES) -> Iterator[Record]:
+    """The fastest traces that were measured right, each once."""
+    good = [r for r in records if r.schedule_kind == KIND and r.status == "ok" and r.runtime_s is not None]
+    seen: set[str] = set()
+    for record in sorted(good, key=lambda r: r.runtime_s or 0.0):
+        if len(seen) == count:
+            return
+        if record.schedule not in seen:
+            seen.add(record.schedule)
+            yield record
+
+
+def _transferred(neighbour: Neighbour, module: Any, target: Any, near: int, neighbours: int) -> _Lot:
+    """The neighbour's traces, on another module."""
+    context = context_of(module, target)
+    made: dict[int, _Made] = {}
+    refused = ""
+    for rank, record in enumerate(best_traces(neighbour.records)):
+        try:
+            proposals = transfer(TraceDocument.from_json(record.schedule), context, PROPOSALS)
+        except Exception as reason:  # NotApplicable, or what TVM raises: anything
+            refused = refused or first_line(reason)
+            continue
+        for variant, proposal in enumerate(proposals):
+            key = program_key(proposal.schedule.mod)
+            if key not in made:
+                turn = near + rank + neighbours * variant
+                try:
+                    made[key] = _made(proposal.schedule, key, module, target, proposal.policy, turn)
+                except UnsupportedConstruct as reason:
+                    refused = refused or str(reason)
+    return _Lot([*made.values()], refused)
+
+
+def _drawing(task: TvmTask, target: Any) -> list[Callable[[], _Lot]]:
+    """Lots to draw: none where MetaSchedule's rules fail on the task."""
+    try:
+        space = Space(None, task.module, target)
+    except Exception:  # whatever TVM raises
+        return []
+    return [partial(_drawn, space, target, seed_of(f"{task.graph.digest} {lot}")) for lot in range(LOTS)]
+
+
+def _drawn(space: Space, target: Any, seed: int) -> _Lot:
+    """Schedules drawn at random from a design space."""
+    made: dict[int, _Made] = {}
+    try:
+        for sample in space.sample(LOT, seed, ATTEMPTS):
+            key = program_key(sample.sch.mod)
+            with suppress(UnsupportedConstruct):
+                made[key] = _made(sample.sch, key, space.module, target, DRAWN, 0)
+    except Exception as reason:  # whatever TVM raises
+        return _Lot([*made.values()], first_line(reason))
+    return _Lot([*made.values()])
+
+
+def _made(schedule: Any, key: int, module: Any, target: Any, policy: str, turn: int) -> _Made:
+    """Raises UnsupportedConstruct where the IR lacks what the schedule does."""
+    graph = encode(scheduled_graph(schedule.mod))
+    return _Made(trace_document(schedule, module, target), key, policy, turn, graph)
+
+
+def _new(
+    lot: _Lot, context: Any, known: set[int], neighbour: str, kernel: str, distance: float
+) -> Iterator[TraceCandidate]:
+    """What is not known yet of a lot, as candidates; it then is."""
+    for made in lot.made:
+        if made.key not in known:
+            known.add(made.key)
+            yield TraceCandidate(
+                partial(replay, made.document, context),
+                made.document,
+                made.key,
+                made.policy,
+                neighbour,
+                kernel,
+                distance,
+                made.turn,
+                made.encoded,
+            )
