@@ -7,7 +7,7 @@ from gnnperf.frontends.tvm.scheduled import scheduled_graph, scheduled_nest
 from gnnperf.frontends.tvm.tasks import TvmTask, program_key
 from gnnperf.frontends.tvm.trace_recipes import recipe_of_trace
 from gnnperf.frontends.tvm.traces import TraceDocument, document_of_json, replay, trace_document
-from gnnperf.frontends.tvm.transfer import Proposal, transfer
+from gnnperf.frontends.tvm.transfer import Proposal, other_tiles, transfer
 
 __all__ = [
     "Expressed",
@@ -19,6 +19,7 @@ __all__ = [
     "document_of_json",
     "is_tvm_kernel",
     "load_tasks",
+    "other_tiles",
     "program_key",
     "recipe_of_trace",
     "replay",

@@ -10,6 +10,7 @@ Post-processing is redone in either case.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -79,6 +80,13 @@ def transfer(document: TraceDocument, context: Any, proposals: int = 4) -> list[
         return _proposals([collapsed(document, context, roles)], context, proposals)
     except NotApplicable:
         raise refused from None
+
+
+def other_tiles(document: TraceDocument, context: Any, count: int) -> list[TraceDocument]:
+    """A trace of a `TuneContext`'s module with the tiles of one loop changed, the least change first. Some of
+    them may not fit. Raises NotApplicable where the trace itself does not."""
+    _, *others = itertools.islice(_variants(_with_cores(document, context), context), 1 + count)
+    return [decided for _, decided in others]
 
 
 def _proposals(skeletons: Sequence[TraceDocument], context: Any, count: int) -> list[Proposal]:

@@ -19,6 +19,7 @@ from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm import (
     TraceDocument,
     TvmTask,
+    other_tiles,
     program_key,
     replay,
     scheduled_graph,
@@ -40,10 +41,14 @@ POOL = 160
 """Transferred candidates that are enough to choose from."""
 LOTS, LOT = 4, 24
 """Schedules are drawn in so many lots of so many."""
+VARIANTS = 24
+"""Candidates made of one that was measured."""
 ATTEMPTS = 2
 """For each: few of most tasks' samples fail in post-processing."""
-DRAWN, RULES = "drawn", "MetaSchedule's rules"
-"""How the tiles of a drawn candidate were decided, and what stands for its neighbour."""
+DRAWN, VARIANT = "drawn", "variant"
+"""How the tiles of candidates were decided that are not transferred."""
+RULES = "MetaSchedule's rules"
+"""Stands for the neighbour of a drawn candidate."""
 
 
 @dataclass
@@ -106,6 +111,31 @@ def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: i
         for candidate in _new(lot, context, known, task.graph.digest, RULES, 0.0):
             found.candidates.append(replace(candidate, turn=next(turns)))
     return found
+
+
+def variants(task: TvmTask, origin: TraceCandidate, target: Any) -> list[TraceCandidate]:
+    """A task's candidate with the tiles of one loop changed to the next best: at most `VARIANTS`."""
+    context = context_of(task.module, target)
+    try:
+        documents = other_tiles(origin.document, context, VARIANTS)
+    except Exception:  # NotApplicable, or what TVM raises: anything
+        return []
+
+    def made(document: TraceDocument, turn: int) -> _Lot:
+        try:
+            schedule = replay(document, context)
+            key = program_key(schedule.mod)
+            return _Lot([_made(schedule, key, task.module, target, VARIANT, turn)])
+        except Exception as reason:  # the same
+            return _Lot(refused=first_line(reason))
+
+    jobs = [partial(made, document, origin.turn + n) for n, document in enumerate(documents, start=1)]
+    found, known = spread(jobs, available_threads()), {origin.key}
+    return [
+        candidate
+        for _, lot in sorted(found.items())
+        for candidate in _new(lot, context, known, origin.neighbour, origin.neighbour_kernel, origin.distance)
+    ]
 
 
 def best_traces(records: Sequence[Record], count: int = TRACES) -> Iterator[Record]:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnnperf.frontends.tvm import TraceDocument, TvmTask, transfer
+from gnnperf.frontends.tvm import TraceDocument, TvmTask
 from gnnperf.frontends.tvm.sketches import anchor_tiles, sketch_of
 from gnnperf.graph import EncodedGraph
 from gnnperf.retrieval.portfolio import portfolio
-from gnnperf.retrieval.tensor.candidates import TraceCandidate, of_schedule, unrolled
-from gnnperf.retrieval.tensor.contexts import context_of
+from gnnperf.retrieval.tensor.candidates import TraceCandidate, unrolled
+from gnnperf.retrieval.tensor.proposals import variants
 
 SHORTLIST = 48
 """Candidates with the highest scores, of which a portfolio is made."""
-VARIANTS = 24
-"""Variants of the fastest measured candidate that join those still to be tried."""
 FAILED = 1.0
 """A candidate that failed is taken for so many nats slower than the slowest that ran."""
 LOOPS, LEVELS = 8, 4
@@ -88,31 +86,10 @@ def ranked_again(
         return list(left)
     fastest = tried[min(ran)[1]][0]
     known = {candidate.key for candidate, _ in tried} | {candidate.key for candidate in left}
-    new = [c for c in variants(task, target, fastest) if c.key not in known]
+    new = [c for c in variants(task, fastest, target) if c.key not in known]
     slowest = math.log(max(ran)[0]) + FAILED
     measured = [(c, -(slowest if runtime_s is None else math.log(runtime_s))) for c, runtime_s in tried]
     return _in_order([*left, *scored(new, model)], measured)
-
-
-def variants(task: TvmTask, target: Any, origin: TraceCandidate) -> Iterator[TraceCandidate]:
-    """The candidate with the tiles of one loop changed to the next best."""
-    try:
-        proposals = transfer(origin.document, context_of(task.module, target), VARIANTS)
-    except Exception:  # NotApplicable, or what TVM raises: anything
-        return
-    for turn, proposal in enumerate(proposals):
-        candidate = of_schedule(
-            proposal.schedule,
-            task.module,
-            target,
-            policy="variant",
-            neighbour=origin.neighbour,
-            neighbour_kernel=origin.neighbour_kernel,
-            distance=origin.distance,
-            turn=origin.turn + turn,
-        )
-        if candidate.has_graph:
-            yield candidate
 
 
 def trace_features(document: TraceDocument) -> NDArray[np.float64]:
