@@ -42,6 +42,8 @@ from gnnperf.tuning.tensor.turns import Pace, in_turns
 
 FINALISTS = 3
 """Of the candidates that were measured, timed once more in turn with the baseline."""
+FINALS_S = 4.0
+"""Wall time for that of all tasks of a kernel, where they are many."""
 ROUNDS = (0.5, 0.75, 1.0)
 """Shares of the candidates after which the rest is ranked again."""
 FIRST = 3
@@ -183,6 +185,7 @@ class TensorTransfer:
         """Verify and time the first k candidates of every task; pick winners."""
         if self.options.budget_s is not None:
             self.deadline = time.monotonic() + self.options.budget_s
+        pace = Pace(budget_s=min(Pace().budget_s, FINALS_S / max(len(queries), 1)))
         for position, query in enumerate(queries, start=1):
             self.notify(f"task {position} of {len(queries)}: {query.task.name}")
             try:
@@ -193,7 +196,7 @@ class TensorTransfer:
                     self._try(query, server)
                 finalists = _best(query.tried)
                 if finalists or self.libraries:
-                    self._final(query, finalists, server)
+                    self._final(query, finalists, server, pace)
             except MeasureError as error:
                 query.reason = f"the task cannot be measured: {error}"
         spent_s = [(q.baseline.runtime_s or 0.0) * q.task.calls if q.baseline else 0.0 for q in queries]
@@ -225,14 +228,14 @@ class TensorTransfer:
                     order = ranked_again(query.task, self.target, self.model, order[len(chosen) :], known)
         return tried
 
-    def _final(self, query: TaskQuery, finalists: Sequence[int], server: BenchServer) -> None:
+    def _final(self, query: TaskQuery, finalists: Sequence[int], server: BenchServer, pace: Pace) -> None:
         """The best of the tried, in turn with the unscheduled function and with other libraries."""
         modules = [query.tried[n][0].program for n in finalists]
         with (
             server.rehearsed(query.number, modules) as (outcomes, turns),
             joined(self.libraries, query.task) as (others, query.beside),
         ):
-            found = in_turns({**{str(player): turn for player, turn in turns.items()}, **others}, Pace())
+            found = in_turns({**{str(player): turn for player, turn in turns.items()}, **others}, pace)
         query.beside |= {name: found[name] for name in others}
         query.baseline = found["0"]
         for player, n in enumerate(finalists, start=1):

@@ -28,6 +28,7 @@ from gnnperf.tuning.tensor.outcome import Outcome
 from gnnperf.tuning.tensor.server import BenchServer
 from gnnperf.tuning.tensor.spaces import Space, seed_of
 from gnnperf.tuning.tensor.tuner import Tuner
+from gnnperf.tuning.tensor.turns import Pace
 
 ROUND = 16
 """Schedules measured before the search thinks again; the least that are retrieval's."""
@@ -59,8 +60,8 @@ class TensorTuning(Searching, TensorTransfer):
         query.tried = log.best()
         query.search = log.summary(len(log.found) - log.known, tuner.exhausted)
 
-    def _final(self, query: TaskQuery, finalists: Sequence[int], server: BenchServer) -> None:
-        super()._final(query, finalists, server)
+    def _final(self, query: TaskQuery, finalists: Sequence[int], server: BenchServer, pace: Pace) -> None:
+        super()._final(query, finalists, server, pace)
         if self.memory is not None:
             best = [query.tried[n] for n in finalists]
             add_tried(self.memory, query.task, best, self.target, "tune: in turn")
