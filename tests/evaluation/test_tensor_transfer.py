@@ -187,10 +187,12 @@ def test_workloads_are_chosen_by_parts_of_their_names(tmp_path: Path) -> None:
     path = tmp_path / "corpus.yaml"
     path.write_text(CONFIG + "  - {kind: softmax, m: 32, n: 48, split: held_out}\n")
 
-    def chosen(only: str | None, skip: str | None) -> list[str]:
+    def chosen(only: str | None, *skip: str) -> list[str]:
         return [workload.kind for workload in held_out_workloads(path, only, skip)]
 
-    assert chosen(None, None) == ["matmul", "softmax"]
-    assert chosen("m_32", None) == chosen(None, "k_40") == ["softmax"]
-    with pytest.raises(InputError, match=r"got none in .* with --only 'm_64' and --skip None"):
-        chosen("m_64", None)  # it is learned from
+    assert chosen(None) == ["matmul", "softmax"]
+    assert chosen("m_32") == chosen(None, "k_40") == chosen(None, "k_40", "conv") == ["softmax"]
+    with pytest.raises(InputError, match=r"got none in .*corpus.yaml --only 'm_64'$"):
+        chosen("m_64")  # it is learned from
+    with pytest.raises(InputError, match=r"got none in .*corpus.yaml --skip 'matmul' --skip 'soft'$"):
+        chosen(None, "matmul", "soft")

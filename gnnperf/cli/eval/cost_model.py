@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the searches.")
 @output_option
 def cost_model(
-    config: Path, checkpoint: Path, trials: int, count: int, only: str | None, skip: str | None, seed: int,
-    output: Path | None,
+    config: Path, checkpoint: Path, trials: int, count: int, only: str | None, skip: tuple[str, ...],
+    seed: int, output: Path | None,
 ) -> Report:  # fmt: skip
     """MetaSchedule with our cost model, beside MetaSchedule with its own and twice the trials.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -37,8 +37,9 @@ only_option = click.option(
 )
 
 skip_option = click.option(
-    "--skip", metavar="TEXT", help="No workloads whose names contain TEXT, as `transpose`."
-)
+    "--skip", metavar="TEXT", multiple=True,
+    help="No workloads whose names contain TEXT, as `transpose`. May be given several times.",
+)  # fmt: skip
 
 output_option = click.option(
     "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
@@ -68,16 +69,17 @@ def ready_to_measure(output: Path | None) -> Any:
     return host_target()
 
 
-def held_out_workloads(config: Path, only: str | None, skip: str | None) -> list[Workload]:
-    """Those marked `split: held_out` whose names contain `only` and not `skip`, in turn of all kinds.
+def held_out_workloads(config: Path, only: str | None, skip: Sequence[str]) -> list[Workload]:
+    """Those marked `split: held_out` whose names contain `only` and nothing of `skip`, in turn of all kinds.
     InputError: none."""
     from gnnperf.errors import InputError
     from gnnperf.frontends.tvm.workloads import read_workloads
 
     held_out = [w for w in read_workloads(config)[1] if w.split == "held_out" and (only or "") in w.name]
-    held_out = [w for w in held_out if skip is None or skip not in w.name]
+    held_out = [w for w in held_out if not any(text in w.name for text in skip)]
     if not held_out:
-        asked = f"{config} with --only {only!r} and --skip {skip!r}"
+        options = [*(["--only " + repr(only)] if only else []), *(f"--skip {text!r}" for text in skip)]
+        asked = f"{config} {' '.join(options)}".strip()
         raise InputError(f"expected workloads marked `split: held_out`, got none in {asked}")
     return scattered(held_out)
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of MetaSchedule.")
 @output_option
 def tensor_transfer(
-    config: Path, checkpoint: Path, trials: int, count: int | None, only: str | None, skip: str | None,
+    config: Path, checkpoint: Path, trials: int, count: int | None, only: str | None, skip: tuple[str, ...],
     held_out_kinds: bool, corpus: Path, cache: Path | None, seed: int, output: Path | None,
 ) -> Report:  # fmt: skip
     """Held-out TVM workloads tuned by transfer, beside MetaSchedule's own search.
