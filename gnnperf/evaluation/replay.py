@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Mapping, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,7 +112,8 @@ def replay_all(
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, _start, (folders, os.getpid()))
     try:
-        futures = {pool.submit(_work, task): at for at, task in enumerate(tasks)}
+        with _spared():
+            futures = {pool.submit(_work, task): at for at, task in enumerate(tasks)}
         answers: dict[int, list[Answer]] = {}
         for future in as_completed(futures):
             answers[futures[future]] = future.result()
@@ -122,6 +125,16 @@ def replay_all(
         raise
     pool.shutdown()
     return [answer for at in sorted(answers) for answer in answers[at]]
+
+
+@contextmanager
+def _spared() -> Iterator[None]:
+    """Processes started inside know nothing of Ctrl-C, not even while Python starts: this one ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _corpus: Corpus
