@@ -78,8 +78,8 @@ def held_out_workloads(config: Path, only: str | None, skip: Sequence[str]) -> l
     held_out = [w for w in read_workloads(config)[1] if w.split == "held_out" and (only or "") in w.name]
     held_out = [w for w in held_out if not any(text in w.name for text in skip)]
     if not held_out:
-        options = [*(["--only " + repr(only)] if only else []), *(f"--skip {text!r}" for text in skip)]
-        asked = f"{config} {' '.join(options)}".strip()
+        chosen = [f"--only {only!r}"] if only else []
+        asked = " ".join([str(config), *chosen, *(f"--skip {text!r}" for text in skip)])
         raise InputError(f"expected workloads marked `split: held_out`, got none in {asked}")
     return scattered(held_out)
 

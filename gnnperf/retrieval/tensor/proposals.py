@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -69,11 +68,28 @@ class _Made(NamedTuple):
     encoded: EncodedGraph
 
 
-class _Lot(NamedTuple):
-    """What one process makes. refused: why something is missing."""
+@dataclass
+class _Lot:
+    """What one process makes, by key. refused: why something is missing."""
 
-    made: Sequence[_Made] = ()
+    made: dict[int, _Made] = field(default_factory=dict)
     refused: str = ""
+
+    def add(self, schedule: Any, module: Any, target: Any, policy: str, turn: int) -> None:
+        """Describe a schedule of a module, if no other of the lot is the same."""
+        key = program_key(schedule.mod)
+        if key in self.made:
+            return
+        try:
+            graph = encode(scheduled_graph(schedule.mod))
+        except UnsupportedConstruct as reason:  # the IR lacks what the schedule does
+            self.refuse(reason)
+            return
+        self.made[key] = _Made(trace_document(schedule, module, target), key, policy, turn, graph)
+
+    def refuse(self, reason: Exception) -> None:
+        """Something is missing; the first reason is kept."""
+        self.refused = self.refused or first_line(reason)
 
 
 KILLED = _Lot(refused="the process that tried its traces was killed")
@@ -91,7 +107,8 @@ def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: i
         partial(_transferred, neighbour, task.module, target, near, len(neighbours))
         for near, neighbour in enumerate(neighbours)
     ]
-    wave, drawn = 1 + pool // (TRACES * PROPOSALS), list[_Lot]()
+    wave = 1 + pool // (TRACES * PROPOSALS)  # neighbours that most often are enough
+    drawn: list[_Lot] = []
     for at in range(0, len(neighbours), wave):
         near = neighbours[at : at + wave]
         jobs: list[Callable[[], _Lot]] = [*transferring[at : at + wave], *drawing]
@@ -122,12 +139,12 @@ def variants(task: TvmTask, origin: TraceCandidate, target: Any) -> list[TraceCa
         return []
 
     def made(document: TraceDocument, turn: int) -> _Lot:
+        lot = _Lot()
         try:
-            schedule = replay(document, context)
-            key = program_key(schedule.mod)
-            return _Lot([_made(schedule, key, task.module, target, VARIANT, turn)])
+            lot.add(replay(document, context), task.module, target, VARIANT, turn)
         except Exception as reason:  # the same
-            return _Lot(refused=first_line(reason))
+            lot.refuse(reason)
+        return lot
 
     jobs = [partial(made, document, origin.turn + n) for n, document in enumerate(documents, start=1)]
     found, known = spread(jobs, available_threads()), {origin.key}
@@ -152,24 +169,17 @@ def best_traces(records: Sequence[Record], count: int = TRACES) -> Iterator[Reco
 
 def _transferred(neighbour: Neighbour, module: Any, target: Any, near: int, neighbours: int) -> _Lot:
     """The neighbour's traces, on another module."""
-    context = context_of(module, target)
-    made: dict[int, _Made] = {}
-    refused = ""
+    context, lot = context_of(module, target), _Lot()
     for rank, record in enumerate(best_traces(neighbour.records)):
         try:
             proposals = transfer(TraceDocument.from_json(record.schedule), context, PROPOSALS)
         except Exception as reason:  # NotApplicable, or what TVM raises: anything
-            refused = refused or first_line(reason)
+            lot.refuse(reason)
             continue
         for variant, proposal in enumerate(proposals):
-            key = program_key(proposal.schedule.mod)
-            if key not in made:
-                turn = near + rank + neighbours * variant
-                try:
-                    made[key] = _made(proposal.schedule, key, module, target, proposal.policy, turn)
-                except UnsupportedConstruct as reason:
-                    refused = refused or str(reason)
-    return _Lot([*made.values()], refused)
+            turn = near + rank + neighbours * variant
+            lot.add(proposal.schedule, module, target, proposal.policy, turn)
+    return lot
 
 
 def _drawing(task: TvmTask, target: Any) -> list[Callable[[], _Lot]]:
@@ -183,28 +193,20 @@ def _drawing(task: TvmTask, target: Any) -> list[Callable[[], _Lot]]:
 
 def _drawn(space: Space, target: Any, seed: int) -> _Lot:
     """Schedules drawn at random from a design space."""
-    made: dict[int, _Made] = {}
+    lot = _Lot()
     try:
         for sample in space.sample(LOT, seed, ATTEMPTS):
-            key = program_key(sample.sch.mod)
-            with suppress(UnsupportedConstruct):
-                made[key] = _made(sample.sch, key, space.module, target, DRAWN, 0)
+            lot.add(sample.sch, space.module, target, DRAWN, 0)
     except Exception as reason:  # whatever TVM raises
-        return _Lot([*made.values()], first_line(reason))
-    return _Lot([*made.values()])
-
-
-def _made(schedule: Any, key: int, module: Any, target: Any, policy: str, turn: int) -> _Made:
-    """Raises UnsupportedConstruct where the IR lacks what the schedule does."""
-    graph = encode(scheduled_graph(schedule.mod))
-    return _Made(trace_document(schedule, module, target), key, policy, turn, graph)
+        lot.refuse(reason)
+    return lot
 
 
 def _new(
     lot: _Lot, context: Any, known: set[int], neighbour: str, kernel: str, distance: float
 ) -> Iterator[TraceCandidate]:
     """What is not known yet of a lot, as candidates; it then is."""
-    for made in lot.made:
+    for made in lot.made.values():
         if made.key not in known:
             known.add(made.key)
             yield TraceCandidate(
