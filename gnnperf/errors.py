@@ -54,3 +54,9 @@ class Interrupted(GnnperfError):
     """The user pressed Ctrl-C: say what was kept and how to go on."""
 
     exit_code = 130
+
+
+def first_line(error: BaseException) -> str:
+    """One line of an exception (those of compilers tend to be long)."""
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0][:300]

@@ -16,8 +16,10 @@ from pathlib import Path
 
 from _job import REPO, say
 
+from gnnperf.corpus.collect_traces import TensorCollector
+from gnnperf.corpus.trace_config import TensorConfig
+from gnnperf.corpus.trace_log import TensorLog
 from gnnperf.errors import GnnperfError
-from gnnperf.tuning.tensor import TensorCollector, TensorConfig, TensorLog
 
 
 def main() -> int:

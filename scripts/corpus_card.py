@@ -42,7 +42,7 @@ the same process. Schedules that lower to code that was measured share its measu
 kept with its status and without times.
 """
 RANDOM = """
-Families whose names begin with `random_` are random nests (`gnnperf/tuning/random_nests.py`), which cover the
+Families whose names begin with `random_` are random nests (`gnnperf/corpus/random_nests.py`), which cover the
 space between the kernels that people name.
 """
 SPREAD = """

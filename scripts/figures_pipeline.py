@@ -79,8 +79,8 @@ def _help_s(*verb: str) -> float:
 
 def graph_figures(graphs: list[Any]) -> Iterator[Figure]:
     """Appends the graphs, for `search_figures`."""
+    from gnnperf.backends.cpp.cases import unit_graph
     from gnnperf.measure import Compiler, Runner
-    from gnnperf.tuning.cases import unit_graph
 
     times: dict[str, float] = {}
     with Compiler() as compiler, Runner() as runner:
@@ -98,9 +98,9 @@ def graph_figures(graphs: list[Any]) -> Iterator[Figure]:
 
 def _one_kernel_per_family(compiler: Any, runner: Any) -> Iterator[Any]:
     """The first entry of each family, with the inputs of nests whose loops depend on data."""
+    from gnnperf.backends.cpp.cases import capture_for_graphs
+    from gnnperf.corpus.nest_config import CollectConfig
     from gnnperf.frontends.dace import load_kernel
-    from gnnperf.tuning.cases import capture_for_graphs
-    from gnnperf.tuning.config import CollectConfig
 
     config = CollectConfig.load(CORPUS)
     first = {entry.family: entry for entry in reversed(config.entries) if entry.random is None}
@@ -171,7 +171,7 @@ def store_figures() -> Iterator[Figure]:
 
 
 def _fill(folder: Path, vectors: Any, rng: np.random.Generator) -> None:
-    from gnnperf.schedules import DEFAULTS
+    from gnnperf.schedules.recipes import DEFAULTS
     from gnnperf.store import Nest, Record, Store
 
     schedules = [json.dumps(recipe.to_dict()) for recipe in DEFAULTS[:RECORDS_PER_NEST]]

@@ -84,10 +84,10 @@ def of_floats(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def of_bytes(arguments: argparse.Namespace) -> dict[str, Any]:
     """A product of bytes with packed weights, which the instruction takes."""
+    from gnnperf.backends.tvm.server import BenchServer
+    from gnnperf.corpus.collect_traces import prepare
     from gnnperf.frontends.tvm.target import has_vnni, host_target, set_runtime_threads
     from gnnperf.frontends.tvm.workloads import Workload
-    from gnnperf.tuning.tensor.collect import prepare
-    from gnnperf.tuning.tensor.server import BenchServer
 
     if not has_vnni():
         raise InputError("--only bytes: expected a CPU with AVX-512 VNNI; this one lacks it")
@@ -106,7 +106,7 @@ def retrieved(server: Any, workload: Any, target: Any, k: int) -> list[Any]:
     from gnnperf.devices import describe_host
     from gnnperf.frontends.tvm import TvmTask
     from gnnperf.nn import load_bundle
-    from gnnperf.nn.tensor import load_tensor_bundle
+    from gnnperf.nn.traces import load_tensor_bundle
     from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
     from gnnperf.shipped import shipped_bundle, shipped_tensor_bundle
     from gnnperf.store import Store
@@ -125,7 +125,7 @@ def retrieved(server: Any, workload: Any, target: Any, k: int) -> list[Any]:
 def searched(server: Any, workload: Any, target: Any, trials: int) -> list[Any]:
     """MetaSchedule's trials with its own rules, which know no tensor instruction."""
     from gnnperf.evaluation.tensor.search import metaschedule
-    from gnnperf.tuning.tensor.spaces import plain_generator
+    from gnnperf.frontends.tvm.spaces import plain_generator
 
     measure = partial(server.measure, 0)
     return metaschedule(None, workload.build(), target, trials, measure, generator=plain_generator())
@@ -133,9 +133,9 @@ def searched(server: Any, workload: Any, target: Any, trials: int) -> list[Any]:
 
 def compared_bytes(server: Any, tried: list[Any], plain: list[Any]) -> dict[str, Any]:
     """The best of both, in turn."""
+    from gnnperf.backends.tvm.interleaved import Pace, in_turns
     from gnnperf.evaluation.tensor.search import best_of
-    from gnnperf.frontends.tvm.sketches import sketch_of
-    from gnnperf.tuning.tensor.turns import Pace, in_turns
+    from gnnperf.schedules.traces.sketches import sketch_of
 
     right = [(outcome.runtime_s, n) for n, (_, outcome) in enumerate(tried) if outcome.runtime_s]
     without = best_of(plain)

@@ -21,10 +21,11 @@ from typing import Any
 from _job import machine, run_job, say
 
 from gnnperf.cli.output import Report
-from gnnperf.frontends.tvm import TvmTask, scheduled_graph, tasks_of, trace_document, transfer
+from gnnperf.frontends.tvm import TvmTask, scheduled_graph, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.workloads import prim_func
 from gnnperf.graph import encode
+from gnnperf.schedules.traces import trace_document, transfer
 
 WANTED = 300.0
 """Graphs a second of a tiled product, at least."""

@@ -54,10 +54,10 @@ def main() -> int:
 
 
 def _pack(arguments: argparse.Namespace) -> None:
+    from gnnperf.corpus.collect_traces import prepare
+    from gnnperf.corpus.remote import PackConfig, PackWriter
+    from gnnperf.corpus.remote.build import has_nvcc
     from gnnperf.frontends.tvm.target import cuda_target
-    from gnnperf.tuning.packs import PackConfig, PackWriter
-    from gnnperf.tuning.packs.build import has_nvcc
-    from gnnperf.tuning.tensor.collect import prepare
 
     config = PackConfig.load(arguments.config)
     if arguments.only:
@@ -71,8 +71,8 @@ def _pack(arguments: argparse.Namespace) -> None:
 
 def _measure(arguments: argparse.Namespace) -> None:
     from gnnperf.devices import find_gpus
-    from gnnperf.measure.packs import LineLog, Pack, measure_pack
-    from gnnperf.measure.packs.measuring import LOG_FILES, machine_of
+    from gnnperf.measure.remote import LineLog, Pack, measure_pack
+    from gnnperf.measure.remote.measuring import LOG_FILES, machine_of
 
     pack = Pack.read(arguments.pack)
     gpus, why = find_gpus()

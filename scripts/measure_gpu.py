@@ -28,7 +28,7 @@ import numpy as np
 
 from gnnperf.devices import find_gpus
 from gnnperf.errors import GnnperfError, InputError
-from gnnperf.frontends.tunable import configurations_of, find_description
+from gnnperf.frontends.gpu_kernels import configurations_of, find_description
 
 SOURCES = Path(__file__).with_name("cuda")
 RUNS, KEPT = 25, 5

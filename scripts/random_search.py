@@ -16,18 +16,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from gnnperf.backends.cpp.cases import UnitCase
 from gnnperf.cli.options import released_corpus
 from gnnperf.cli.output import progress
+from gnnperf.corpus.collect_nests import Collector
+from gnnperf.corpus.nest_config import CollectConfig, Entry
+from gnnperf.corpus.nest_log import CorpusLog
 from gnnperf.errors import GnnperfError
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Runner
 from gnnperf.nests import LoopNest
-from gnnperf.schedules import Recipe, random_recipe
+from gnnperf.schedules.recipes import Recipe, random_recipe
+from gnnperf.search.mutation import SearchBudget, search
 from gnnperf.training import load_corpus
-from gnnperf.tuning import CollectConfig, CorpusLog, SearchBudget, search
-from gnnperf.tuning.cases import UnitCase
-from gnnperf.tuning.collect import Collector
-from gnnperf.tuning.config import Entry
 
 CONFIG = Path(__file__).parents[1] / "configs/corpus/random_search.yaml"
 POPULATION, EVOLVED = 0.2, 0.8

@@ -18,9 +18,9 @@ from typing import Any
 
 from _job import say
 
+from gnnperf.corpus.lines import read_lines
 from gnnperf.errors import GnnperfError
 from gnnperf.shipped import shipped
-from gnnperf.training.lines import read_lines
 
 METHOD = """
 `scripts/collect_tensor.py` searched each workload with MetaSchedule: a quarter of its schedules were drawn

@@ -43,13 +43,13 @@ def main() -> int:
 
 def train(arguments: argparse.Namespace) -> None:
     """Fit, and write the bundle."""
-    from gnnperf.evaluation.tensor_ranking.scores import rank_pool, summary
-    from gnnperf.nn.tensor import save_tensor_bundle
-    from gnnperf.training.tensor.bundle import fit_bundle
-    from gnnperf.training.tensor.corpus import HELD_OUT, load_tensor_corpus
-    from gnnperf.training.tensor.data import pools_of
-    from gnnperf.training.tensor.features import corpus_features, default_cache
-    from gnnperf.training.tensor.fit import DEFAULT_FIT, QUICK_FIT
+    from gnnperf.evaluation.trace_ranking.scores import rank_pool, summary
+    from gnnperf.nn.traces import save_tensor_bundle
+    from gnnperf.training.traces.bundle import fit_bundle
+    from gnnperf.training.traces.corpus import HELD_OUT, load_tensor_corpus
+    from gnnperf.training.traces.data import pools_of
+    from gnnperf.training.traces.features import corpus_features, default_cache
+    from gnnperf.training.traces.fit import DEFAULT_FIT, QUICK_FIT
 
     evaluation = read_evaluation(arguments.evaluation) if arguments.evaluation else {}
     corpus = load_tensor_corpus(arguments.corpus)

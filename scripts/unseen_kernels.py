@@ -131,9 +131,9 @@ def _in_a_process(name: str, symbols: Mapping[str, int], inputs: str | None, fol
 
 def against_numpy(name: str, symbols: dict[str, int], inputs: str | None, folder: str) -> str | None:
     """Call the library that `--output` wrote; one line on what differs from the kernel's reference."""
+    from gnnperf.backends.cpp.cases import reduction_length
     from gnnperf.frontends.dace import load_kernel
     from gnnperf.measure import verify
-    from gnnperf.tuning.cases import reduction_length
 
     kernel = load_kernel(f"{KERNELS}:{name}", symbols, inputs)
     expected, got = deepcopy(kernel.data), kernel.data

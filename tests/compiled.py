@@ -12,7 +12,7 @@ import torch
 
 from gnnperf.export import export_checkpoint
 from gnnperf.nn import Encoder, EncoderConfig, HeadConfig, RetrievalHead, save_bundle
-from gnnperf.schedules import effect_fields, recipe_fields
+from gnnperf.schedules.recipes import effect_fields, recipe_fields
 
 
 @functools.cache

@@ -79,7 +79,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
 
     from gnnperf.nn import Encoder, EncoderConfig, RetrievalHead, save_bundle
-    from gnnperf.schedules import effect_fields, recipe_fields
+    from gnnperf.schedules.recipes import effect_fields, recipe_fields
 
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("checkpoint")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from gnnperf.devices import load_device
-from gnnperf.frontends.tunable import configurations_of, find_description, physical_features, plan
+from gnnperf.frontends.gpu_kernels import configurations_of, find_description, physical_features, plan
 
 GPUS = ("A100", "A4000", "RTX 3090", "TITAN RTX")
 KERNELS = ("gemm", "pnpoly")

@@ -6,8 +6,8 @@ import numpy as np
 
 from gnnperf.graph import EncodedGraph, ProgramGraph, encode
 from gnnperf.nests import Annotation, Buffer, Const, Load, Loop, LoopNest, Op, Statement, Symbol, nest_graph
-from gnnperf.training.tensor.corpus import MeasuredSchedule, MeasuredWorkload
-from gnnperf.training.tensor.data import Pool
+from gnnperf.training.traces.corpus import MeasuredSchedule, MeasuredWorkload
+from gnnperf.training.traces.data import Pool
 
 PARALLEL, VECTORIZED, UNROLLED = (Annotation(kind) for kind in ("parallel", "vectorized", "unrolled"))
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from gnnperf.devices import describe_host
 from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.spaces import Space
 from gnnperf.frontends.tvm.target import host_mcpu, host_target
-from gnnperf.frontends.tvm.traces import plain
 from gnnperf.frontends.tvm.workloads import Workload
-from gnnperf.tuning.tensor.spaces import Space
+from gnnperf.schedules.traces.document import plain
 
 MATMUL = Workload("matmul", {"m": 64, "n": 64, "k": 64})
 SOFTMAX = Workload("softmax", {"m": 32, "n": 64})
@@ -40,7 +40,7 @@ def write_checkpoint(folder: Path, workloads: Sequence[Workload] = (MATMUL, SOFT
     import torch
 
     from gnnperf.nn import load_bundle
-    from gnnperf.nn.tensor import CostModel, CostModelConfig, TensorBundle, save_tensor_bundle
+    from gnnperf.nn.traces import CostModel, CostModelConfig, TensorBundle, save_tensor_bundle
     from gnnperf.retrieval.tensor import fill_store
     from gnnperf.shipped import shipped_bundle
     from gnnperf.store import Store

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from gnnperf.devices import find_compiler, nvidia
-from gnnperf.frontends.tunable import find_description, plan
+from gnnperf.frontends.gpu_kernels import find_description, plan
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "measure_gpu.py"
 CUDA_ON_CPU = """

@@ -18,12 +18,12 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from gnnperf.corpus.nest_config import CollectConfig
 from gnnperf.devices import DeviceSpec
 from gnnperf.devices.quantity import units_of
 from gnnperf.graph.fields import FIELDS, Field, Level
 from gnnperf.graph.vocabulary import ANNOTATIONS, DTYPES, LOOP_KINDS, OPERATIONS, REDUCTIONS
-from gnnperf.schedules.recipe import ORDERS, Recipe
-from gnnperf.tuning import CollectConfig
+from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
 
 Row = Sequence[str]
 

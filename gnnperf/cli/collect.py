@@ -13,8 +13,8 @@ import click
 from gnnperf.cli.output import Report, Verb, progress
 
 if TYPE_CHECKING:
-    from gnnperf.tuning import CollectConfig
-    from gnnperf.tuning.collect import Spread
+    from gnnperf.corpus.collect_nests import Spread
+    from gnnperf.corpus.nest_config import CollectConfig
 
 
 @click.command(cls=Verb)
@@ -40,10 +40,11 @@ def collect(
     """
     from dataclasses import replace
 
+    from gnnperf.corpus.collect_nests import Collector
+    from gnnperf.corpus.nest_config import CollectConfig
+    from gnnperf.corpus.nest_log import CorpusLog
     from gnnperf.errors import InputError, Interrupted
     from gnnperf.measure import Compiler, Runner
-    from gnnperf.tuning import CollectConfig, CorpusLog
-    from gnnperf.tuning.collect import Collector
 
     settings = CollectConfig.load(config)
     if only:
@@ -85,7 +86,7 @@ def _cluster(
     if address is None:
         yield None
         return
-    from gnnperf.tuning.on_ray import RayCluster
+    from gnnperf.corpus.on_ray import RayCluster
 
     with RayCluster(address, settings, warn) as cluster:
         hosts = Counter(machine.host for machine in cluster.machines)
@@ -96,7 +97,7 @@ def _cluster(
 def _report(folder: Path, log: object, skipped: list[str]) -> Report:
     from rich.table import Table
 
-    from gnnperf.tuning.corpus_log import CorpusLog
+    from gnnperf.corpus.nest_log import CorpusLog
 
     assert isinstance(log, CorpusLog)
     families = Counter(nest["family"] for nest in log.nests.values())

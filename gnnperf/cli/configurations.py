@@ -30,7 +30,7 @@ def retrieve_configurations(
     """What `gnnperf retrieve` does with --gpu. Raises InputError."""
     from gnnperf.devices import load_device
     from gnnperf.errors import InputError
-    from gnnperf.frontends.tunable import check_gpu, find_description
+    from gnnperf.frontends.gpu_kernels import check_gpu, find_description
     from gnnperf.retrieval.tunable import kernel_tuner_cache, propose
     from gnnperf.training.demand_bundle import load_demands
     from gnnperf.training.gpu_tables import data_or_none, load_tables

@@ -27,10 +27,10 @@ def embed(
     KERNEL is path/to/file.py:name (a @dace.program) or an .sdfg/.sdfgz file. Nests with equal digests are
     equal programs; the distance of two nests is 1 - the dot product of their vectors.
     """
+    from gnnperf.backends.cpp.cases import capture_for_graphs, unit_graph
     from gnnperf.frontends.dace import load_kernel
     from gnnperf.measure import Compiler, Runner
     from gnnperf.nn import load_bundle
-    from gnnperf.tuning.cases import capture_for_graphs, unit_graph
 
     bundle = load_bundle(checkpoint)
     rows: list[dict[str, Any]] = []

@@ -33,8 +33,8 @@ def explore(locations: tuple[str, ...], checkpoint: Path, output: Path) -> Repor
     from rich.text import Text
 
     from gnnperf.errors import InputError
-    from gnnperf.evaluation.explore import gather, make_page, project
     from gnnperf.nn import load_bundle
+    from gnnperf.report.explore import gather, make_page, project
     from gnnperf.store import Store
 
     check_page(output, "--output")

@@ -11,8 +11,8 @@ from gnnperf.errors import GnnperfError
 
 if TYPE_CHECKING:
     from gnnperf.devices import DeviceSpec
+    from gnnperf.frontends.gpu_kernels import Description
     from gnnperf.frontends.operators import Operator
-    from gnnperf.frontends.tunable import Description
     from gnnperf.graph import ProgramGraph
     from gnnperf.graph.workload import Workload
     from gnnperf.retrieval.prediction import KernelPrediction
@@ -79,7 +79,7 @@ def page_of_configuration(
 ) -> str:  # fmt: skip
     """HTML of `predict` for a configuration of a tunable kernel, where `measured` says whether the kernel
     was, on some GPU."""
-    from gnnperf.frontends.tunable import scheduled_graph
+    from gnnperf.frontends.gpu_kernels import scheduled_graph
     from gnnperf.report import Forecast, prediction_page
     from gnnperf.training.gpu_tables import Candidates
 

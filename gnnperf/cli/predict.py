@@ -69,7 +69,7 @@ def predict(
     The table has the columns op_family, op, device, B, M, N, K and H; predicted_ms, lo_ms and hi_ms (the 80%
     interval) are added.
     """  # fmt: skip
-    from gnnperf.frontends.tunable import is_tunable
+    from gnnperf.frontends.gpu_kernels import is_tunable
     from gnnperf.nn.runtime import load_head
 
     if (kernel is None) == (table is None):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def predict_configuration(kernel: str, gpus: tuple[str, ...], calibrate: Path | None) -> Report:
     """What `gnnperf predict` does for tunable kernels. Raises InputError."""
     from gnnperf.devices import load_device
-    from gnnperf.frontends.tunable import check_gpu, parse_configuration
+    from gnnperf.frontends.gpu_kernels import check_gpu, parse_configuration
     from gnnperf.retrieval.tunable import predict_configurations, predict_from_runs, read_runs
     from gnnperf.training.demand_bundle import load_demands
 

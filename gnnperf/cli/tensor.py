@@ -14,6 +14,7 @@ from gnnperf.cli.output import progress, to_json
 from gnnperf.shipped import shipped_bundle
 
 if TYPE_CHECKING:
+    from gnnperf.backends.tvm.server import BenchServer
     from gnnperf.frontends.tvm import TvmTask
     from gnnperf.frontends.tvm.whole_program import WholeProgram
     from gnnperf.nn import Bundle
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from gnnperf.retrieval.report import Retrieval
     from gnnperf.retrieval.tensor import TaskQuery, TensorTransfer
     from gnnperf.store import Store
-    from gnnperf.tuning.tensor.server import BenchServer
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ def tune_tensor(job: TensorJob, trials: int) -> Answer:
 @contextmanager
 def _opened(job: TensorJob, measuring: bool) -> Iterator[tuple[dict[str, Any], Memory | None]]:
     """(what every `TensorTransfer` is made of, the user's store). Raises GnnperfError."""
+    from gnnperf.backends.tvm.server import BenchServer
+    from gnnperf.frontends.tvm.eligibility import objection
     from gnnperf.frontends.tvm.fast_import import import_tvm
     from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
-    from gnnperf.tuning.tensor.scope import objection
-    from gnnperf.tuning.tensor.server import BenchServer
 
     set_runtime_threads()
     import_tvm(without_torch=not job.exported)
@@ -122,7 +122,7 @@ def _parts(
 ) -> tuple[dict[str, Any], Memory | None]:  # fmt: skip
     from gnnperf.devices import describe_host
     from gnnperf.nn import load_bundle
-    from gnnperf.nn.tensor import load_tensor_bundle
+    from gnnperf.nn.traces import load_tensor_bundle
     from gnnperf.retrieval.tensor.records import memory_of
     from gnnperf.store import Store
 
@@ -132,11 +132,11 @@ def _parts(
     device = describe_host()
     libraries, whole = [], None
     if job.beside is not None:
-        from gnnperf.evaluation.tensor.beside import Torch
+        from gnnperf.backends.tvm.competitors import Torch
 
         libraries.append(Torch(target))
     if job.exported:
-        from gnnperf.evaluation.tensor.beside import torch_program
+        from gnnperf.backends.tvm.competitors import torch_program
         from gnnperf.evaluation.tensor.contenders import TORCH
         from gnnperf.retrieval.tensor.whole import WholeKernel
 

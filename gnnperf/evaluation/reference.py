@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gnnperf.evaluation.outcomes import Outcomes
 from gnnperf.evaluation.splits import Fold
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.training import Corpus, CorpusNest
 from gnnperf.training.efficiency import FAILURE
 

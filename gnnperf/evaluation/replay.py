@@ -78,7 +78,7 @@ class Answer:
 def replay(corpus: Corpus, trials: Measurements, task: Task) -> list[Answer]:
     """Fit a policy on the reference nests of a fold and let it answer the queries that `trials` are of."""
     from gnnperf.evaluation.outcomes import Outcomes
-    from gnnperf.evaluation.policies import make_policy
+    from gnnperf.evaluation.rankers import make_policy
     from gnnperf.evaluation.reference import Reference
 
     reference = Reference.of(corpus, task.fold)

@@ -13,7 +13,7 @@ import torch
 import gnnperf
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.confidence import Trust
-from gnnperf.evaluation.policies import LEARNING, POLICIES
+from gnnperf.evaluation.rankers import LEARNING, POLICIES
 from gnnperf.evaluation.replay import Answer, Folders, Task, replay_all
 from gnnperf.evaluation.scores import ALL, Scores, table_row
 from gnnperf.evaluation.splits import SplitName, make_folds

@@ -1,7 +1,7 @@
 """The networks for tunable kernels as functions of plain tensors.
 
 What they read (features, occupancy, the time of each resource) is computed from a kernel's description by
-`gnnperf.frontends.tunable`; the artefact holds the networks, and its metadata what every column is.
+`gnnperf.frontends.gpu_kernels`; the artefact holds the networks, and its metadata what every column is.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 
 
 def split_spec(spec: str, what: str) -> tuple[Path, str]:
@@ -62,9 +62,3 @@ def _module_name(path: Path) -> str:
     """A name of its own for the user's module (frontends make it part of labels)."""
     name = "user_" + re.sub(r"\W", "_", path.stem)
     return next(n for k in itertools.count() if (n := f"{name}_{k}" if k else name) not in sys.modules)
-
-
-def first_line(error: BaseException) -> str:
-    """One line of an exception (those of compilers tend to be long)."""
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0][:300]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from gnnperf.schedules import CppFunction
+    from gnnperf.schedules.recipes import CppFunction
 
 Protocol = Literal["plain", "dace"]
 
@@ -63,7 +63,7 @@ class Source:
 
     @classmethod
     def of(cls, function: CppFunction, key: str = "") -> Source:
-        """What `gnnperf.schedules.emit` returned: buffers by pointer, then int64 parameters."""
+        """What `gnnperf.schedules.recipes.emit` returned: buffers by pointer, then int64 parameters."""
         arguments = [Argument(name) for name in function.buffers]
         arguments += [Argument(name, "int64_t") for name in function.parameters]
         return cls(function.source, function.symbol, tuple(arguments), key=key)

@@ -20,7 +20,7 @@ from gnnperf.nn.encoder import Encoder, EncoderConfig
 from gnnperf.nn.head import HeadConfig, RetrievalHead
 from gnnperf.nn.profile import PROFILE_FIELDS, profile_row
 from gnnperf.nn.threads import one_thread
-from gnnperf.schedules import Recipe, effect_fields, effects, recipe_features, recipe_fields
+from gnnperf.schedules.recipes import Recipe, effect_fields, effects, recipe_features, recipe_fields
 
 BUNDLE_VERSION = 3
 WEIGHTS, METADATA = "weights.pt", "metadata.json"

@@ -44,7 +44,7 @@ class RetrievalHead(nn.Module):
     Args:
         program_width: of the encoder's fingerprint.
         schedule_width: of a row of `gnnperf.schedules.recipe_features`.
-        effect_width: of a row of `gnnperf.schedules.effects`.
+        effect_width: of a row of `gnnperf.schedules.recipes.effects`.
         config: hyperparameters.
     """
 

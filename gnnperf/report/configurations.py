@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gnnperf.errors import InputError
-from gnnperf.frontends.tunable import Description, scheduled_graph
+from gnnperf.frontends.gpu_kernels import Description, scheduled_graph
 from gnnperf.graph import ProgramGraph
 from gnnperf.report.nest_picture import draw_nest
 from gnnperf.report.page import render

@@ -1,6 +1,6 @@
 """The picture of a nest's graph: loops as bars beside what they contain, with how every access moves.
 
-Draws the rows of `gnnperf.evaluation.explore.picture` as the map of the store does in the browser, here
+Draws the rows of `gnnperf.report.explore.picture` as the map of the store does in the browser, here
 without a script, so that it prints.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass, field
 
-from gnnperf.evaluation.explore.picture import ACCESS, LOOP, STATEMENT, Row, picture
 from gnnperf.graph import ProgramGraph
+from gnnperf.report.explore.picture import ACCESS, LOOP, STATEMENT, Row, picture
 
 WIDTH = 440.0
 ROW, INDENT, CHARACTER = 18.0, 16.0, 7.25

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gnnperf.backends.cpp.cases import WholeKernel
 from gnnperf.errors import BuildError, GnnperfError
 from gnnperf.frontends.dace import DaceKernel, auto_optimised, splice
 from gnnperf.measure import Compiler, Measurement, Runner
 from gnnperf.retrieval.query import Query
-from gnnperf.schedules import Recipe, apply, emit
-from gnnperf.tuning.cases import WholeKernel
+from gnnperf.schedules.recipes import Recipe, apply, emit
 
 SECOND_LOOK_S = 3.0
 """Timing budget when the whole looks faster but its interval still holds 1."""

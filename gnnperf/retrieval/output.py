@@ -20,7 +20,7 @@ from gnnperf.errors import GnnperfError
 from gnnperf.frontends.dace import DaceKernel, auto_optimised, dace_source
 from gnnperf.measure import Compiler, Library
 from gnnperf.retrieval.folder import LIBRARY, REPORT, SCRIPT
-from gnnperf.schedules.library_calls import libraries
+from gnnperf.schedules.recipes.library_calls import libraries
 
 SDFG = "kernel.sdfgz"
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gnnperf.backends.cpp.cases import UnitCase
 from gnnperf.frontends.dace import Unit
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Measurement
@@ -13,9 +14,8 @@ from gnnperf.retrieval.confidence import Confidence, Outcome
 from gnnperf.retrieval.measured import report_neighbours, report_tried
 from gnnperf.retrieval.ranking import Candidate
 from gnnperf.retrieval.report import NestReport
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Neighbour
-from gnnperf.tuning.cases import UnitCase
 
 _AS_FAST = "no faster alone, but the whole kernel is fastest with it"
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.retrieval.portfolio import portfolio
-from gnnperf.schedules import Recipe, recipe_features
+from gnnperf.schedules.recipes import Recipe, recipe_features
 from gnnperf.store import Neighbour, Record
 
 BANDWIDTH = 0.05

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnnperf.backends.cpp.cases import UnitCase, WholeKernel, capture_for_graphs, unit_graph
+from gnnperf.backends.cpp.trials import Bench
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.dace import BaselineName, DaceKernel, capture_inputs
@@ -28,10 +30,8 @@ from gnnperf.retrieval.neighbours import Calibration, nearest
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import Candidate, rank
 from gnnperf.retrieval.report import Retrieval, Timing
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Store
-from gnnperf.tuning import Bench
-from gnnperf.tuning.cases import UnitCase, WholeKernel, capture_for_graphs, unit_graph
 
 POOL = 24
 """Candidates ranked per nest, at least; those that do not fit or lower to the same code give way to the

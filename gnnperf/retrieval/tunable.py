@@ -14,7 +14,7 @@ from jaxtyping import Float64
 
 from gnnperf.devices import DeviceSpec, find_device
 from gnnperf.errors import InputError
-from gnnperf.frontends.tunable import Description, check_gpu, configurations_of
+from gnnperf.frontends.gpu_kernels import Description, check_gpu, configurations_of
 from gnnperf.retrieval.configurations import rank
 from gnnperf.retrieval.few_shot import adapted
 from gnnperf.training.demand_bundle import LEVELS, DemandBundle

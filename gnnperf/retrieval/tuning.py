@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from random import Random
 
+from gnnperf.backends.cpp.trials import Bench, Trial
 from gnnperf.errors import InputError
 from gnnperf.measure import Measurement
 from gnnperf.retrieval.measured import fastest
@@ -21,11 +22,9 @@ from gnnperf.retrieval.ranking import Candidate
 from gnnperf.retrieval.records import add_tried
 from gnnperf.retrieval.transfer import Transfer
 from gnnperf.retrieval.trial_log import Searching, TrialLog
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
+from gnnperf.search.mutation import BATCH, SearchBudget, default_starts, search
 from gnnperf.store import Record
-from gnnperf.tuning import Bench
-from gnnperf.tuning.search import BATCH, SearchBudget, default_starts, search
-from gnnperf.tuning.trials import Trial
 
 TRANSFERRED = 0.5
 """Share of the trials that are retrieval's candidates: mutations take long to find what others know."""

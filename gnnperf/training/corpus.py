@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnnperf.corpus.lines import read_corpus_lines
 from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure.measurement import STATUSES, Status
-from gnnperf.training.lines import read_corpus_lines
 
 if TYPE_CHECKING:
     from gnnperf.training.efficiency import EfficiencyTable

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 from gnnperf.errors import InputError
 from gnnperf.graph import EncodedGraph, GraphBatch, collate, encode
 from gnnperf.nn import profile_row
-from gnnperf.schedules import effects, recipe_features, recipe_fields
+from gnnperf.schedules.recipes import effects, recipe_features, recipe_fields
 from gnnperf.training.corpus import Corpus, load_corpus
 from gnnperf.training.mining import PairBatchSampler, Share
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 
 from gnnperf.devices import DeviceSpec
-from gnnperf.frontends.tunable.traffic import Numbers
+from gnnperf.frontends.gpu_kernels.traffic import Numbers
 from gnnperf.nn.demand import DemandConfig, DemandNet
 from gnnperf.nn.threads import one_thread
 from gnnperf.training.gpu_tables import Candidates, GpuTable

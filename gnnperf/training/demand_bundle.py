@@ -14,7 +14,7 @@ import torch
 import gnnperf
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import InputError
-from gnnperf.frontends.tunable import Description
+from gnnperf.frontends.gpu_kernels import Description
 from gnnperf.nn.demand import DemandConfig, DemandNet
 from gnnperf.training.demand import GENERIC, OWN, STATE, TIMES, Demand
 from gnnperf.training.gpu_tables import GpuTable

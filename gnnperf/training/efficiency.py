@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.nn import REGRET_CAP
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.training.corpus import CorpusMeasurement
 from gnnperf.training.regret import relative_runtimes
 

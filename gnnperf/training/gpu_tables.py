@@ -16,7 +16,7 @@ from jaxtyping import Float64
 
 from gnnperf.devices import DeviceSpec, load_device
 from gnnperf.errors import InputError
-from gnnperf.frontends.tunable import (
+from gnnperf.frontends.gpu_kernels import (
     Description,
     Plan,
     find_description,

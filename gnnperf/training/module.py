@@ -23,7 +23,7 @@ from gnnperf.nn import (
 )
 from gnnperf.nn.encoder import DEFAULT_CONFIG
 from gnnperf.nn.head import DEFAULT_HEAD
-from gnnperf.schedules import effect_fields, recipe_fields
+from gnnperf.schedules.recipes import effect_fields, recipe_fields
 from gnnperf.training.data import CorpusDataModule, NestBatch
 from gnnperf.training.metrics import best_of_k, oracle_regret, random_regret, transfer_regret
 

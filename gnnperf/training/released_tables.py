@@ -15,7 +15,7 @@ import numpy as np
 
 from gnnperf.devices import load_device
 from gnnperf.errors import InputError
-from gnnperf.frontends.tunable import Description
+from gnnperf.frontends.gpu_kernels import Description
 from gnnperf.training.gpu_tables import GpuTable
 
 STEPS = 256

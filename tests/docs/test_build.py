@@ -16,7 +16,7 @@ from docs.examples import DOCS
 
 import gnnperf
 from gnnperf.measure.measurement import STATUSES
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from docs.examples import DOCS, PAGES, Command, File, agrees, examples
 from synthetic import measurement, nest, nest_like, write_corpus
 
 from gnnperf.cli.main import run
-from gnnperf.tuning import CollectConfig
+from gnnperf.corpus.nest_config import CollectConfig
 
 CHECKOUT = DOCS.parent
 

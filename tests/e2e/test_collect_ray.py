@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from corpus.tiny import write_config
 from e2e.conftest import MARK, Shell
 from e2e.test_interrupts import wait_until
-from tuning.tiny import write_config
 
 from gnnperf.training import load_corpus
 

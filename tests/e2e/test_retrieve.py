@@ -13,7 +13,7 @@ from gnnperf.errors import InputError
 from gnnperf.measure.measurement import STATUSES
 from gnnperf.retrieval.folder import LIBRARY, REPORT, SCRIPT
 from gnnperf.retrieval.output import SDFG
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 
 SIZES = ("--set", "N=64", "--set", "M=48", "--set", "K=80")
 SCORES = (f"{KERNELS}:scores", *SIZES)

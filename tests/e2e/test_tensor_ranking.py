@@ -12,10 +12,10 @@ import pytest
 from tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_corpus
 
 from gnnperf.cli.main import run
-from gnnperf.evaluation.tensor_ranking import baselines
-from gnnperf.nn.tensor import load_tensor_bundle
-from gnnperf.training.tensor import features
-from gnnperf.training.tensor.corpus import load_tensor_corpus
+from gnnperf.evaluation.trace_ranking import baselines
+from gnnperf.nn.traces import load_tensor_bundle
+from gnnperf.training.traces import features
+from gnnperf.training.traces.corpus import load_tensor_corpus
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 

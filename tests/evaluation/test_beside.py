@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gnnperf.evaluation.tensor.beside import Torch, torch_program
+from gnnperf.backends.tvm.competitors import Torch, torch_program
 from gnnperf.frontends.tvm import TvmTask, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads

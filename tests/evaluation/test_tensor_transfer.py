@@ -13,22 +13,23 @@ import pytest
 import torch
 from tensor_world import write_checkpoint, write_corpus
 
+from gnnperf.backends.tvm.kernel import build_kernel
+from gnnperf.backends.tvm.outcome import Outcome
+from gnnperf.backends.tvm.problem import Problem
+from gnnperf.backends.tvm.torch_operators import OPERATORS
 from gnnperf.cli.eval.tensor_options import held_out_workloads, scattered
 from gnnperf.cli.main import run
 from gnnperf.errors import InputError
 from gnnperf.evaluation.tensor import ModelsWithoutKinds, Study, kinds, summarise
 from gnnperf.evaluation.tensor.search import Trial, best_of, trials_to_reach
-from gnnperf.evaluation.tensor.torch_operators import OPERATORS
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.workloads import Workload
-from gnnperf.nn.tensor import TensorBundle
-from gnnperf.training.tensor import TensorCorpus
-from gnnperf.training.tensor.bundle import fit_bundle
-from gnnperf.training.tensor.data import Pool
-from gnnperf.training.tensor.fit import QUICK_FIT
-from gnnperf.tuning.tensor import Outcome, build_kernel
-from gnnperf.tuning.tensor.problem import Problem
+from gnnperf.nn.traces import TensorBundle
+from gnnperf.training.traces import TensorCorpus
+from gnnperf.training.traces.bundle import fit_bundle
+from gnnperf.training.traces.data import Pool
+from gnnperf.training.traces.fit import QUICK_FIT
 
 WORKLOADS = [
     ("matmul", {"m": 5, "n": 6, "k": 7, "layout": "tt"}),

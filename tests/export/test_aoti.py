@@ -21,7 +21,7 @@ from gnnperf.export.aoti import compiled_for
 from gnnperf.export.metadata import check_metadata
 from gnnperf.graph import EDGE_FEATURES, NODE_FEATURES, ProgramGraph
 from gnnperf.nn import Bundle, load_bundle
-from gnnperf.schedules import DEFAULTS, effects, recipe_features
+from gnnperf.schedules.recipes import DEFAULTS, effects, recipe_features
 
 GRAPHS = [ProgramGraph.from_json(path.read_text()) for path in sorted((GOLDEN / "graphs").glob("*.json"))]
 

@@ -22,7 +22,7 @@ from gnnperf.export.metadata import build_metadata
 from gnnperf.export.torchscript import save_torchscript
 from gnnperf.graph import EDGE_FEATURES, NODE_FEATURES, ProgramGraph
 from gnnperf.nn import Bundle
-from gnnperf.schedules import DEFAULTS, effects, recipe_features
+from gnnperf.schedules.recipes import DEFAULTS, effects, recipe_features
 
 TOLERANCE = 1e-5
 GRAPHS = [ProgramGraph.from_json(path.read_text()) for path in sorted((GOLDEN / "graphs").glob("*.json"))]

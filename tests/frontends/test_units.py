@@ -16,7 +16,7 @@ from gnnperf.errors import GnnperfError
 from gnnperf.frontends.dace import DaceKernel, capture_inputs, dace_source, finish, splice
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.measure import Compiler, Runner
-from gnnperf.schedules import DEFAULTS, CppFunction, apply, emit
+from gnnperf.schedules.recipes import DEFAULTS, CppFunction, apply, emit
 
 NAMES = (
     "jacobi_1d", "gramschmidt", "trsv", "converge", "early_exit", "nested_relax", "top_branch",

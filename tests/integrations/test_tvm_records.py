@@ -12,17 +12,18 @@ import pytest
 from gnnperf.cli.main import run
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
-from gnnperf.frontends.tvm import TraceDocument, TvmTask
+from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.spaces import Space
 from gnnperf.frontends.tvm.target import host_target
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.integrations.tvm import Imported, import_database
 from gnnperf.integrations.tvm.records import target_fingerprint
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.retrieval.tensor import propose
+from gnnperf.schedules.traces import TraceDocument
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
-from gnnperf.tuning.tensor.spaces import Space
 
 SMALL, LARGE = (Workload("matmul", {"m": m, "n": 48, "k": 32}) for m in (32, 64))
 

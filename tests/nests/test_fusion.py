@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from nests.examples import accumulate, add, array, assign, load, loop, loops, mul, nest, op
 from nests.interpret import interpret, random_memory, span
 from nests.random_programs import Program, random_program
-from schedules.kernels import softmax
-from schedules.running import differences, has_single
+from schedules.recipes.kernels import softmax
+from schedules.recipes.running import differences, has_single
 
 from gnnperf.nests import LoopNest, fuse_outermost, normalise, partition
 from gnnperf.nests.analysis import accesses

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nests.examples import accumulate, add, array, assign, load, loop, mul, nest, op
 from nests.interpret import interpret, random_memory
-from schedules.running import differences
+from schedules.recipes.running import differences
 
 from gnnperf.nests import Buffer, Const, Expr, Load, Loop, LoopNest, Node, normalise
 from gnnperf.nests.analysis import band

@@ -12,8 +12,8 @@ from nests.examples import EXAMPLES, accumulate, add, array, assign, load, loop,
 from nests.interpret import interpret, random_memory
 from nests.random_nests import random_nests
 from nests.random_programs import random_program
-from schedules.kernels import every_kernel
-from schedules.running import differences, has_single
+from schedules.recipes.kernels import every_kernel
+from schedules.recipes.running import differences, has_single
 
 from gnnperf.nests import Const, Load, LoopNest, Op, normalise
 from gnnperf.nests.analysis import band

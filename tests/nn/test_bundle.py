@@ -18,7 +18,7 @@ from gnnperf.nn import (
     load_bundle,
     save_bundle,
 )
-from gnnperf.schedules import DEFAULTS, effect_fields, recipe_fields
+from gnnperf.schedules.recipes import DEFAULTS, effect_fields, recipe_fields
 
 GRAPHS = [nest_like([8, 16]), lonely()]
 

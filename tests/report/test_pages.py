@@ -168,7 +168,7 @@ def test_an_empty_benchmark_has_no_plot() -> None:
 def test_configurations_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
     import numpy as np
 
-    from gnnperf.frontends.tunable import find_description
+    from gnnperf.frontends.gpu_kernels import find_description
     from gnnperf.report import configurations_page
     from gnnperf.retrieval.tunable import Prediction, Proposal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Neighbour, Nest, Record
 
 DEVICE, ENCODER = "cpu/x86_64/avx512", "encoder"

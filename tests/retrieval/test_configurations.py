@@ -11,7 +11,7 @@ import pytest
 
 from gnnperf.devices import load_device
 from gnnperf.errors import InputError
-from gnnperf.frontends.tunable import find_description, plan
+from gnnperf.frontends.gpu_kernels import find_description, plan
 from gnnperf.retrieval.configurations import Ranking, portfolio, rank
 from gnnperf.retrieval.few_shot import adapted
 from gnnperf.retrieval.scenarios import scenarios

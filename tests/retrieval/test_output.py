@@ -16,7 +16,7 @@ from gnnperf.frontends.dace import DaceKernel, load_kernel, splice
 from gnnperf.measure import Compiler
 from gnnperf.retrieval.folder import LIBRARY, REPORT, SCRIPT, check_output
 from gnnperf.retrieval.output import SDFG, baseline_sdfg, write_output
-from gnnperf.schedules import Recipe, apply, emit
+from gnnperf.schedules.recipes import Recipe, apply, emit
 
 KERNEL = """
 import dace

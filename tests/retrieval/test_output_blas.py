@@ -16,8 +16,8 @@ from gnnperf.frontends.dace import DaceKernel, dace_source, load_kernel, splice
 from gnnperf.measure import Compiler, Limits, Runner, Source
 from gnnperf.retrieval.folder import LIBRARY, REPORT, SCRIPT
 from gnnperf.retrieval.output import SDFG, write_output
-from gnnperf.schedules import DEFAULTS, CppFunction, apply, emit
-from gnnperf.schedules.library_calls import openblas
+from gnnperf.schedules.recipes import DEFAULTS, CppFunction, apply, emit
+from gnnperf.schedules.recipes.library_calls import openblas
 
 KERNEL = """
 import dace

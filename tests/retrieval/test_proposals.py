@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from tensor_world import MATMUL, write_corpus
 
+from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.devices import describe_host
-from gnnperf.frontends.tvm import TvmTask, program_key
+from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target
 from gnnperf.frontends.tvm.workloads import Workload
@@ -20,9 +21,9 @@ from gnnperf.nn import load_bundle
 from gnnperf.retrieval.tensor import fill_store, proposals, propose
 from gnnperf.retrieval.tensor.candidates import TraceCandidate
 from gnnperf.retrieval.tensor.proposals import DRAWN, RULES
+from gnnperf.schedules.traces import program_key
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Neighbour, Store
-from gnnperf.tuning.tensor.server import BenchServer
 
 PRODUCT = Workload("matmul", {"m": 32, "n": 48, "k": 24})
 

@@ -15,7 +15,7 @@ from gnnperf.nn import Bundle
 from gnnperf.retrieval import Calibration, nearest
 from gnnperf.retrieval.confidence import FEATURES, Confidence, Rates
 from gnnperf.retrieval.release import build_store, farthest_trusted, records_of
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Store
 from gnnperf.training import Corpus, load_corpus
 

@@ -15,11 +15,12 @@ import pytest
 from numpy.typing import NDArray
 from tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_checkpoint, write_corpus
 
+from gnnperf.backends.tvm.outcome import Outcome
+from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
-from gnnperf.frontends.tvm import TraceDocument, TvmTask, load_tasks
+from gnnperf.frontends.tvm import TvmTask, load_tasks
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.sketches import anchor_tiles
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import EncodedGraph
@@ -29,10 +30,10 @@ from gnnperf.retrieval.tensor.candidates import TraceCandidate, describe
 from gnnperf.retrieval.tensor.proposals import DRAWN, best_traces
 from gnnperf.retrieval.tensor.ranking import hedged, ranked_again, trace_features
 from gnnperf.retrieval.tensor.records import memory_of, remember
+from gnnperf.schedules.traces import TraceDocument
+from gnnperf.schedules.traces.sketches import anchor_tiles
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Neighbour, Store
-from gnnperf.tuning.tensor import Outcome
-from gnnperf.tuning.tensor.server import BenchServer
 
 NEW = Workload("matmul", {"m": 32, "n": 80, "k": 48})
 
@@ -214,7 +215,7 @@ def test_without_records_it_says_so(tmp_path: Path, bundle: Bundle) -> None:
 
 
 def test_a_checkpoint_can_be_made(tmp_path: Path) -> None:
-    from gnnperf.nn.tensor import load_tensor_bundle
+    from gnnperf.nn.traces import load_tensor_bundle
 
     write_checkpoint(tmp_path, (MATMUL,))
     assert len(load_tensor_bundle(tmp_path).score([TvmTask("any", NEW.build()).graph])) == 1

@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 import torch
 
+from gnnperf.backends.tvm.interleaved import Pace
+from gnnperf.backends.tvm.outcome import BenchLimits
+from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.relax_programs import exported_program, plain_program
+from gnnperf.frontends.tvm.spaces import Space
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.measure import Measurement
 from gnnperf.retrieval.tensor.beside import NoPlayer
 from gnnperf.retrieval.tensor.query import TaskQuery
 from gnnperf.retrieval.tensor.whole import BASELINE, WholeKernel, exported_case, timed_whole
-from gnnperf.tuning.tensor import BenchLimits
-from gnnperf.tuning.tensor.server import BenchServer
-from gnnperf.tuning.tensor.spaces import Space
-from gnnperf.tuning.tensor.turns import Pace
 
 PACE = Pace(6, 0.01)
 

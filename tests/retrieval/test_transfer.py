@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from retrieval.records import DEVICE, make_nest, make_record, recipe
 
+from gnnperf.backends.cpp import trials
+from gnnperf.backends.cpp.cases import unit_graph
+from gnnperf.backends.cpp.trials import Bench, source_of
 from gnnperf.devices import describe_host
 from gnnperf.errors import BuildError, NotApplicable
 from gnnperf.frontends.dace import DaceKernel, load_kernel
@@ -24,10 +27,8 @@ from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import Predict
 from gnnperf.retrieval.records import remember
 from gnnperf.retrieval.transfer import Options, Transfer
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Neighbour, Store
-from gnnperf.tuning import Bench, source_of, trials
-from gnnperf.tuning.cases import unit_graph
 
 KERNEL = """
 import dace

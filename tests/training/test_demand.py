@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gnnperf.errors import InputError
-from gnnperf.frontends.tunable import find_description
+from gnnperf.frontends.gpu_kernels import find_description
 from gnnperf.training.demand import FitSettings, fit_demand, likeness
 from gnnperf.training.demand_bundle import ANY, DemandBundle, load_demands, save_demands
 from gnnperf.training.gpu_tables import GpuTable, load_tables

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gnnperf.errors import InputError
-from gnnperf.frontends.tunable import find_description
+from gnnperf.frontends.gpu_kernels import find_description
 from gnnperf.training.gpu_tables import GpuTable, load_tables
 from gnnperf.training.released_tables import file_of, load_released_tables, save_tables
 

@@ -51,7 +51,7 @@ def cost_model(
     time_per_trial_ratio: seconds per trial with ours / with XGBModel, searching, building and measuring.
     Geometric means; what fails counts as the unscheduled function.
     """
-    from gnnperf.tuning.tensor.server import BenchServer
+    from gnnperf.backends.tvm.server import BenchServer
 
     chosen = held_out_workloads(config, only, skip)[:count]
     target = ready_to_measure(output)

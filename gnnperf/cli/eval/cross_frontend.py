@@ -47,9 +47,9 @@ def cross_frontend(
     and the best of k counts; what a store has of the kernel itself is left out. Ratios say how much faster
     the carried schedule is than the default, and than the native one.
     """
+    from gnnperf.backends.tvm.server import BenchServer
     from gnnperf.evaluation.cross_frontend.kernels import read_pairs
     from gnnperf.frontends.tvm.fast_import import import_tvm
-    from gnnperf.tuning.tensor.server import BenchServer
 
     import_tvm()
     pairs = read_pairs(path, kernels)

@@ -43,7 +43,7 @@ def replay_options(command: F) -> F:
 def replay_settings(options: Mapping[str, Any], policies: Sequence[str] = ()) -> ReplaySettings:
     """Of the values of `replay_options` but the corpus; `policies`: all if none. InputError for others than
     there are, and for numbers that make no sense."""
-    from gnnperf.evaluation.policies import POLICIES
+    from gnnperf.evaluation.rankers import POLICIES
     from gnnperf.evaluation.transfer import ReplaySettings
 
     if unknown := sorted(set(policies) - set(POLICIES)):

@@ -58,9 +58,9 @@ def tensor_checkpoint_option(name: str, text: str) -> Callable[[F], F]:
 def ready_to_measure(output: Path | None) -> Any:
     """The TVM target of this machine, in a process that may now fork a `BenchServer`. InputError: the folder
     cannot be written."""
+    from gnnperf.corpus.collect_traces import prepare
     from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
     from gnnperf.retrieval.folder import check_output
-    from gnnperf.tuning.tensor.collect import prepare
 
     if output is not None:
         check_output(output)

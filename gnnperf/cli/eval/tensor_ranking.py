@@ -38,7 +38,7 @@ def tensor_ranking(
     """
     import warnings
 
-    from gnnperf.evaluation.tensor_ranking import (
+    from gnnperf.evaluation.trace_ranking import (
         RankingSettings,
         judged_of,
         ranking_steps,
@@ -46,10 +46,10 @@ def tensor_ranking(
         summarise,
     )
     from gnnperf.retrieval.folder import check_output
-    from gnnperf.training.tensor.corpus import load_tensor_corpus
-    from gnnperf.training.tensor.data import pools_of
-    from gnnperf.training.tensor.features import corpus_features, default_cache
-    from gnnperf.training.tensor.fit import DEFAULT_FIT, QUICK_FIT
+    from gnnperf.training.traces.corpus import load_tensor_corpus
+    from gnnperf.training.traces.data import pools_of
+    from gnnperf.training.traces.features import corpus_features, default_cache
+    from gnnperf.training.traces.fit import DEFAULT_FIT, QUICK_FIT
 
     if output is not None:
         check_output(output)

@@ -60,7 +60,7 @@ def tensor_transfer(
     the nearest workload of the kind with its tiles decided anew, the best of 8. What fails counts as the
     unscheduled function. All contenders of a workload, PyTorch among them, are verified and timed in turn.
     """
-    from gnnperf.tuning.tensor.server import BenchServer
+    from gnnperf.backends.tvm.server import BenchServer
 
     chosen = held_out_workloads(config, only, skip)[:count]
     target = ready_to_measure(output)

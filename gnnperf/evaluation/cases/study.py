@@ -9,20 +9,20 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from gnnperf.backends.cpp.cases import WholeKernel
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
 from gnnperf.evaluation.benchmark import BenchmarkResult
-from gnnperf.evaluation.cases.side_by_side import Effort, Problem, measure_side_by_side
 from gnnperf.evaluation.cases.suites import Case, Suite
 from gnnperf.frontends.dace import DaceKernel, dace_source, load_kernel
 from gnnperf.measure import Compiler, Measurement, Runner, speedup_interval
+from gnnperf.measure.competitors import Effort, Problem, measure_side_by_side
 from gnnperf.measure.confine import available_threads
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.retrieval import Retrieval
 from gnnperf.retrieval.neighbours import Calibration
 from gnnperf.retrieval.transfer import Options, Transfer
 from gnnperf.store import Store
-from gnnperf.tuning.cases import WholeKernel
 
 AUTO, OURS = "auto_optimize", "ours"
 Notify = Callable[[str], None]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gnnperf.errors import InputError
-from gnnperf.evaluation.cases.side_by_side import PythonFunction
 from gnnperf.frontends.dace.source import load_attribute
+from gnnperf.measure.competitors import PythonFunction
 from gnnperf.shipped import shipped
 
 

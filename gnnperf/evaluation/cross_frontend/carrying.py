@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gnnperf.errors import NotApplicable
-from gnnperf.frontends.tvm import TraceDocument, TvmTask, recipe_of_trace
+from gnnperf.frontends.tvm import TvmTask, recipe_of_trace
 from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.retrieval.ranking import Candidate
 from gnnperf.retrieval.tensor.proposals import best_traces
 from gnnperf.retrieval.tensor.recipes import expressible
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
+from gnnperf.schedules.traces import TraceDocument
 from gnnperf.store import Neighbour
 
 TRACES = 3

@@ -11,6 +11,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from gnnperf.backends.cpp.cases import UnitCase, unit_graph
+from gnnperf.backends.cpp.trials import Bench
+from gnnperf.backends.tvm.interleaved import Pace
+from gnnperf.backends.tvm.outcome import Outcome
+from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.evaluation.benchmark import BenchmarkResult
@@ -24,18 +29,13 @@ from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Measurement, Runner, Source
 from gnnperf.nn import Bundle, load_bundle
-from gnnperf.nn.tensor import TensorBundle, load_tensor_bundle
+from gnnperf.nn.traces import TensorBundle, load_tensor_bundle
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.ranking import Candidate, rank
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
 from gnnperf.retrieval.transfer import Options
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Neighbour, Store
-from gnnperf.tuning import Bench
-from gnnperf.tuning.cases import UnitCase, unit_graph
-from gnnperf.tuning.tensor import Outcome
-from gnnperf.tuning.tensor.server import BenchServer
-from gnnperf.tuning.tensor.turns import Pace
 
 POOL = 64
 """Schedules that are looked at for each kernel."""

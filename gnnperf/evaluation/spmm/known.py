@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gnnperf.backends.cpp.trials import Bench, NestCase
 from gnnperf.errors import MeasureError
 from gnnperf.evaluation.cases import Case
 from gnnperf.frontends.dace import load_kernel
 from gnnperf.measure import Compiler, Library, Limits, Measurement, Runner
-from gnnperf.schedules import Recipe
-from gnnperf.tuning.trials import Bench, NestCase
+from gnnperf.schedules.recipes import Recipe
 
 _ROWS = Recipe(order="rowtile", register_p=16, omp_schedule="balanced")
 

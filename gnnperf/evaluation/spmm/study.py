@@ -17,7 +17,7 @@ from gnnperf.evaluation.spmm.mkl import code_path, mkl_source
 from gnnperf.evaluation.spmm.products import Product
 from gnnperf.measure import Compiler, Runner
 from gnnperf.measure.confine import available_threads
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 
 FASTEST, SHIPPED, ORACLE = "mkl_fastest", "mkl_shipped", "oracle"
 COMPETITORS = (FASTEST, SHIPPED, "scipy", "torch")

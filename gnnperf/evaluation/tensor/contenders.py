@@ -8,17 +8,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from gnnperf.evaluation.cases.side_by_side import Effort, Failed, PythonFunction, Starter
-from gnnperf.evaluation.cases.side_by_side import Problem as SharedProblem
-from gnnperf.frontends.tvm import program_key
+from gnnperf.backends.tvm.interleaved import Pace, in_turns
+from gnnperf.backends.tvm.kernel import build_kernel
+from gnnperf.backends.tvm.outcome import Outcome
+from gnnperf.backends.tvm.problem import Problem
+from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure import Measurement
+from gnnperf.measure.competitors import Effort, Failed, PythonFunction, Starter
+from gnnperf.measure.competitors import Problem as SharedProblem
 from gnnperf.measure.confine import available_threads
 from gnnperf.retrieval.tensor.transfer import FINALISTS
-from gnnperf.tuning.tensor import Outcome, build_kernel
-from gnnperf.tuning.tensor.problem import Problem
-from gnnperf.tuning.tensor.server import BenchServer
-from gnnperf.tuning.tensor.turns import Pace, in_turns
+from gnnperf.schedules.traces import program_key
 
 DEFAULT, TORCH = "tvm-default", "torch"
 BYTES = ("matmul_int8", "conv2d_int8")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gnnperf.errors import InputError
-from gnnperf.evaluation.tensor_ranking import RankingSettings, folds_of
-from gnnperf.nn.tensor import TensorBundle, load_tensor_bundle, save_tensor_bundle
-from gnnperf.training.tensor.bundle import fit_bundle
-from gnnperf.training.tensor.corpus import HELD_OUT, TensorCorpus, load_tensor_corpus
-from gnnperf.training.tensor.data import Pool, pools_of
-from gnnperf.training.tensor.features import corpus_features, default_cache
+from gnnperf.evaluation.trace_ranking import RankingSettings, folds_of
+from gnnperf.nn.traces import TensorBundle, load_tensor_bundle, save_tensor_bundle
+from gnnperf.training.traces.bundle import fit_bundle
+from gnnperf.training.traces.corpus import HELD_OUT, TensorCorpus, load_tensor_corpus
+from gnnperf.training.traces.data import Pool, pools_of
+from gnnperf.training.traces.features import corpus_features, default_cache
 
 
 @dataclass

@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from gnnperf.backends.tvm.interleaved import Pace
+from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
 from gnnperf.evaluation.benchmark import BenchmarkResult
@@ -17,21 +19,20 @@ from gnnperf.evaluation.metrics import geometric_mean
 from gnnperf.evaluation.tensor.contenders import DEFAULT, TORCH, Tried, raced, timed_in_turn
 from gnnperf.evaluation.tensor.kinds import ModelsWithoutKinds
 from gnnperf.evaluation.tensor.search import Trial, best_of, metaschedule, trials_to_reach
-from gnnperf.frontends.tvm import TraceDocument, TvmTask, transfer
+from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.target import host_mcpu
 from gnnperf.frontends.tvm.vector_math import needs_vector_math
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure import Measurement
 from gnnperf.measure.confine import available_threads
 from gnnperf.nn import Bundle, load_bundle
-from gnnperf.nn.tensor import TensorBundle, load_tensor_bundle
+from gnnperf.nn.traces import TensorBundle, load_tensor_bundle
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
 from gnnperf.retrieval.tensor.contexts import context_of
 from gnnperf.retrieval.tensor.proposals import best_traces
+from gnnperf.schedules.traces import TraceDocument, transfer
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
-from gnnperf.tuning.tensor.server import BenchServer
-from gnnperf.tuning.tensor.turns import Pace
 
 K = 8
 """Candidates of ours that are measured."""

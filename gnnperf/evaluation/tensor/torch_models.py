@@ -10,25 +10,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gnnperf.backends.tvm.competitors import torch_program
+from gnnperf.backends.tvm.interleaved import Pace
+from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.metrics import geometric_mean
-from gnnperf.evaluation.tensor.beside import torch_program
 from gnnperf.evaluation.tensor.contenders import TORCH
 from gnnperf.evaluation.tensor.search import best_of, metaschedule
+from gnnperf.frontends.tvm.eligibility import objection
 from gnnperf.frontends.tvm.relax_programs import exported_program, plain_program
 from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.measure import Measurement
 from gnnperf.nn import Bundle, load_bundle
-from gnnperf.nn.tensor import TensorBundle, load_tensor_bundle
+from gnnperf.nn.traces import TensorBundle, load_tensor_bundle
 from gnnperf.retrieval.tensor import TensorOptions, TensorTransfer
 from gnnperf.retrieval.tensor.whole import exported_case, timed_whole
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
-from gnnperf.tuning.tensor.scope import objection
-from gnnperf.tuning.tensor.server import BenchServer
-from gnnperf.tuning.tensor.turns import Pace
 
 RELAX, FUSED, OURS, MS = "relax", "fused", "ours", "ms"
 """TVM by itself, operator by operator; the same fused as it is tuned; tuned by transfer; by MetaSchedule."""

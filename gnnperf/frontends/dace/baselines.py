@@ -12,10 +12,9 @@ from typing import Any, Literal
 import dace
 from numpy.typing import NDArray
 
-from gnnperf.errors import BuildError, MeasureError
+from gnnperf.errors import BuildError, MeasureError, first_line
 from gnnperf.frontends.dace.codegen import dace_source
 from gnnperf.frontends.dace.quiet import quiet_dace
-from gnnperf.frontends.user_files import first_line
 from gnnperf.measure import (
     Compiler,
     Library,

@@ -8,9 +8,8 @@ from typing import Any
 
 import dace
 
-from gnnperf.errors import BuildError
+from gnnperf.errors import BuildError, first_line
 from gnnperf.frontends.dace.quiet import quiet_dace
-from gnnperf.frontends.user_files import first_line
 from gnnperf.measure import Argument, Compiler, Library, Source
 
 _INIT = re.compile(r"__dace_init_(\w+)\((.*?)\)")

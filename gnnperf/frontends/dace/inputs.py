@@ -16,9 +16,9 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.dace.source import load_attribute
-from gnnperf.frontends.user_files import first_line, split_spec
+from gnnperf.frontends.user_files import split_spec
 
 ALIGNMENT_BYTES = 64
 SMALL_INTEGER = 8

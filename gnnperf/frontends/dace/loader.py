@@ -13,7 +13,7 @@ from typing import Any
 import dace
 import numpy as np
 
-from gnnperf.errors import GnnperfError, InputError
+from gnnperf.errors import GnnperfError, InputError, first_line
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.inputs import make_inputs, resolve_symbols, user_inputs
@@ -24,7 +24,6 @@ from gnnperf.frontends.dace.pieces import bounding_arrays, build
 from gnnperf.frontends.dace.source import load_program, load_sdfg, parse_program
 from gnnperf.frontends.dace.translate import Translator
 from gnnperf.frontends.dace.units import Unit, make_units
-from gnnperf.frontends.user_files import first_line
 
 
 @dataclass

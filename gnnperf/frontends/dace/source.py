@@ -9,10 +9,10 @@ from typing import Any
 import dace
 from dace.frontend.python.parser import DaceProgram
 
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 from gnnperf.frontends import user_files
 from gnnperf.frontends.dace.quiet import quiet_dace
-from gnnperf.frontends.user_files import first_line, split_spec
+from gnnperf.frontends.user_files import split_spec
 
 
 def load_attribute(path: Path, name: str, what: str) -> Any:

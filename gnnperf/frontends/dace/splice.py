@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import dace
 
-from gnnperf.errors import GnnperfError
+from gnnperf.errors import GnnperfError, first_line
 from gnnperf.frontends.dace.loader import DaceKernel
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.state_graph import names_used
 from gnnperf.frontends.dace.units import Unit
-from gnnperf.frontends.user_files import first_line
-from gnnperf.schedules.expressions import CTYPES
+from gnnperf.schedules.recipes.expressions import CTYPES
 
 if TYPE_CHECKING:
-    from gnnperf.schedules import CppFunction
+    from gnnperf.schedules.recipes import CppFunction
 
 
 def splice(kernel: DaceKernel, functions: Mapping[int, CppFunction]) -> Any:

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from gnnperf.frontends.tvm.expressions import dtype_of
-from gnnperf.frontends.tvm.translate import REDUCED, free_name
+from gnnperf.frontends.tvm.translate import free_name
 from gnnperf.nests import Annotation, Const, Expr, Load, Loop, Node, Op, Statement, Symbol
 
 if TYPE_CHECKING:
     from gnnperf.frontends.tvm.scheduled import ScheduledTranslator
+from gnnperf.schedules.traces.roles import REDUCED
 
 AXES = ("m", "n", "k", "batch")
 WARP = "warp"

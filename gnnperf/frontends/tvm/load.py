@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.relax_programs import exported_program, relax_program
 from gnnperf.frontends.tvm.tasks import TvmTask, single
-from gnnperf.frontends.user_files import first_line, load_attribute, split_spec
+from gnnperf.frontends.user_files import load_attribute, split_spec
 
 
 def is_tvm_kernel(spec: str) -> bool:

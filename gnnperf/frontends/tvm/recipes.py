@@ -12,21 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gnnperf.errors import NotApplicable, UnsupportedConstruct
+from gnnperf.errors import NotApplicable, UnsupportedConstruct, first_line
 from gnnperf.frontends.tvm.bands import Block, program_of
-from gnnperf.frontends.tvm.factors import nearest
 from gnnperf.frontends.tvm.tasks import TvmTask
 from gnnperf.frontends.tvm.tiled_bands import TiledBand, whole_lanes
-from gnnperf.frontends.user_files import first_line
 from gnnperf.nests import Buffer, Loop, LoopNest
 from gnnperf.nests.analysis import Band
 from gnnperf.nests.fusion import fuse_outermost
 from gnnperf.nests.ir import Node
-from gnnperf.schedules import Recipe
-from gnnperf.schedules.apply import streaming
-from gnnperf.schedules.names import Names
-from gnnperf.schedules.plan import BandPlan
-from gnnperf.schedules.roles import assign_roles
+from gnnperf.schedules.recipes import Recipe
+from gnnperf.schedules.recipes.apply import streaming
+from gnnperf.schedules.recipes.names import Names
+from gnnperf.schedules.recipes.plan import BandPlan
+from gnnperf.schedules.recipes.roles import assign_roles
+from gnnperf.schedules.traces.factors import nearest
 
 
 @dataclass(frozen=True)

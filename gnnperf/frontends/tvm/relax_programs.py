@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.tasks import TvmTask, program_key, single
+from gnnperf.frontends.tvm.tasks import TvmTask, single
 from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
-from gnnperf.frontends.user_files import first_line
+from gnnperf.schedules.traces.document import program_key
 
 
 def exported_program(path: Path, target: Any = None) -> WholeProgram:

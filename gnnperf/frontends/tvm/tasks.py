@@ -63,13 +63,6 @@ def single(function: Any) -> Any:
     return tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
 
 
-def program_key(program: Any) -> int:
-    """TVM's structural hash, 64 bits: the same for IRModules, or functions, that are the same program."""
-    import tvm_ffi
-
-    return int(tvm_ffi.structural_hash(program))
-
-
 def nests_of(program: Program, name: str) -> tuple[LoopNest, ...]:
     """A function cut into units, each in normal form."""
     items = [(node,) for node in program.body]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gnnperf.errors import NotApplicable
-from gnnperf.frontends.tvm.factors import Factors, distance, nearest, with_remainder
-from gnnperf.schedules.accumulate import MAX_ACCUMULATOR_ELEMENTS
-from gnnperf.schedules.packing import pack_position, packed_operands
-from gnnperf.schedules.plan import BandPlan, Token
+from gnnperf.schedules.recipes.accumulate import MAX_ACCUMULATOR_ELEMENTS
+from gnnperf.schedules.recipes.packing import pack_position, packed_operands
+from gnnperf.schedules.recipes.plan import BandPlan, Token
+from gnnperf.schedules.traces.factors import Factors, distance, nearest, with_remainder
 
 FAR = 1.5
 """Doublings (see `factors.distance`) that tiles which divide may be from those asked for: what is left over

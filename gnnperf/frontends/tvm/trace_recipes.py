@@ -12,14 +12,14 @@ from typing import Any
 
 from gnnperf.errors import NotApplicable, UnsupportedConstruct
 from gnnperf.frontends.tvm.bands import Block, program_of
-from gnnperf.frontends.tvm.roles import roles_of
-from gnnperf.frontends.tvm.sketches import Tile, anchor_tiles, sketch_of
 from gnnperf.frontends.tvm.tasks import TvmTask
-from gnnperf.frontends.tvm.traces import TraceDocument, places
 from gnnperf.nests import Buffer
-from gnnperf.schedules import Recipe
-from gnnperf.schedules.roles import Roles, assign_roles
-from gnnperf.schedules.vectors import lanes
+from gnnperf.schedules.recipes import Recipe
+from gnnperf.schedules.recipes.roles import Roles, assign_roles
+from gnnperf.schedules.recipes.vectors import lanes
+from gnnperf.schedules.traces.document import TraceDocument, places
+from gnnperf.schedules.traces.roles import roles_of
+from gnnperf.schedules.traces.sketches import Tile, anchor_tiles, sketch_of
 
 STRUCTURE = "SSRSRS"
 PARALLEL = "meta_schedule.parallel"

@@ -15,9 +15,10 @@ from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.expressions import Expressions, dtype_of
 from gnnperf.nests import Buffer, Const, Expr, Loop, Node, Op, Statement, Symbol
 from gnnperf.nests.ir import Reduction, loads, reads, symbols, walk
+from gnnperf.schedules.traces.roles import REDUCED
 
-REDUCED, ORDERED, OPAQUE = 2, 3, 4
-"""Kinds of block iterators, as in TVM's IterVar."""
+ORDERED, OPAQUE = 3, 4
+"""Further kinds of block iterators, as in TVM's IterVar."""
 
 _COMBINES = frozenset(("add", "mul", "min", "max"))
 _TRUE = Const(True)

@@ -11,10 +11,10 @@ from jaxtyping import Float64
 from numpy.typing import NDArray
 
 from gnnperf.errors import InputError
-from gnnperf.frontends.tvm import program_key
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.integrations.tvm.encoded import encoded_graphs
-from gnnperf.nn.tensor import FEATURES, load_tensor_bundle
+from gnnperf.nn.traces import FEATURES, load_tensor_bundle
+from gnnperf.schedules.traces import program_key
 from gnnperf.shipped import shipped_tensor_bundle
 
 import_tvm()
@@ -36,7 +36,7 @@ MEMORY = 512
 class GNNCostModel(PyCostModel):  # type: ignore[misc]
     """The released cost model of tensor programs, corrected by what this workload's measurements say.
 
-    The correction is a Gaussian process over the numbers of a schedule (`gnnperf.nn.tensor.numbers`), one for
+    The correction is a Gaussian process over the numbers of a schedule (`gnnperf.nn.traces.numbers`), one for
     each workload, whose prior mean is the model: schedules like those that were faster than expected rise.
 
     Args:

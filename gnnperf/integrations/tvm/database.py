@@ -8,11 +8,12 @@ from typing import Any
 
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
-from gnnperf.frontends.tvm import TvmTask, program_key
+from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.nn import load_bundle
-from gnnperf.nn.tensor import load_tensor_bundle
+from gnnperf.nn.traces import load_tensor_bundle
 from gnnperf.retrieval.tensor import TensorTransfer
+from gnnperf.schedules.traces import program_key
 from gnnperf.shipped import shipped_bundle, shipped_tensor_bundle
 from gnnperf.store import Store
 

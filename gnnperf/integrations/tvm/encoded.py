@@ -10,7 +10,7 @@ from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm import scheduled_graph
 from gnnperf.graph import EncodedGraph, encode
 from gnnperf.measure.confine import available_threads
-from gnnperf.tuning.workers import spread
+from gnnperf.measure.workers import spread
 
 Graphs = dict[int, EncodedGraph | None]
 """By a module's key; None for one that has no graph."""

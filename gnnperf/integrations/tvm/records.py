@@ -16,17 +16,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from gnnperf.errors import InputError, UnsupportedConstruct
-from gnnperf.frontends.tvm import TvmTask, document_of_json, roles_of
+from gnnperf.errors import InputError, UnsupportedConstruct, first_line
+from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.tasks import single
-from gnnperf.frontends.user_files import first_line
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Measurement
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.measured import add_to_store, record_of
 from gnnperf.retrieval.tensor.candidates import KIND
 from gnnperf.retrieval.tensor.release import FRONTEND
+from gnnperf.schedules.traces import document_of_json, roles_of
 from gnnperf.store import Nest, Record, Store
 
 WORKLOADS, RECORDS = "database_workload.json", "database_tuning_record.json"

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.tvm import TraceDocument, program_key, scheduled_graph, trace_document
-from gnnperf.frontends.tvm.sketches import anchor_tiles, sketch_of
+from gnnperf.frontends.tvm import scheduled_graph
 from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.graph import EncodedGraph, encode
+from gnnperf.schedules.traces import TraceDocument, program_key, trace_document
+from gnnperf.schedules.traces.sketches import anchor_tiles, sketch_of
 
 KIND = "trace"
 """Of the store's schedules that this package reads and writes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnnperf.tuning.tensor.spaces import multiplies_bytes, plain_generator, vnni_generator
+from gnnperf.frontends.tvm.spaces import multiplies_bytes, plain_generator, vnni_generator
 
 
 def context_of(module: Any, target: Any) -> Any:

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gnnperf.errors import GnnperfError
+from gnnperf.errors import GnnperfError, first_line
 from gnnperf.frontends.tvm.whole_program import MAIN, PREPARE, WholeProgram
-from gnnperf.frontends.user_files import first_line
 
 PROGRAM, WEIGHTS, MODEL = "libprogram.so", "weights.npz", "model.py"
 

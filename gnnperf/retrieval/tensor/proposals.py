@@ -14,25 +14,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.tvm import (
-    TraceDocument,
-    TvmTask,
-    other_tiles,
-    program_key,
-    replay,
-    scheduled_graph,
-    trace_document,
-    transfer,
-)
-from gnnperf.frontends.user_files import first_line
+from gnnperf.errors import UnsupportedConstruct, first_line
+from gnnperf.frontends.tvm import TvmTask, scheduled_graph
+from gnnperf.frontends.tvm.spaces import Space, seed_of
 from gnnperf.graph import EncodedGraph, encode
 from gnnperf.measure.confine import available_threads
+from gnnperf.measure.workers import spread
 from gnnperf.retrieval.tensor.candidates import KIND, TraceCandidate
 from gnnperf.retrieval.tensor.contexts import context_of
+from gnnperf.schedules.traces import TraceDocument, other_tiles, program_key, replay, trace_document, transfer
 from gnnperf.store import Neighbour, Record
-from gnnperf.tuning.tensor.spaces import Space, seed_of
-from gnnperf.tuning.workers import spread
 
 TRACES, PROPOSALS = 6, 4
 """Traces taken from a neighbour, its fastest first; proposals for each."""

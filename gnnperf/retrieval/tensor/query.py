@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.measure import Measurement, speedup_interval
 from gnnperf.retrieval.measured import report_neighbours, report_tried
@@ -14,7 +15,6 @@ from gnnperf.retrieval.report import NestReport, Timing
 from gnnperf.retrieval.tensor.beside import comparison
 from gnnperf.retrieval.tensor.candidates import TraceCandidate
 from gnnperf.store import Neighbour
-from gnnperf.tuning.tensor import Outcome
 
 
 @dataclass

@@ -10,12 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gnnperf.frontends.tvm import TraceDocument, TvmTask
-from gnnperf.frontends.tvm.sketches import anchor_tiles, sketch_of
+from gnnperf.frontends.tvm import TvmTask
 from gnnperf.graph import EncodedGraph
 from gnnperf.retrieval.portfolio import portfolio
 from gnnperf.retrieval.tensor.candidates import TraceCandidate, unrolled
 from gnnperf.retrieval.tensor.proposals import variants
+from gnnperf.schedules.traces import TraceDocument
+from gnnperf.schedules.traces.sketches import anchor_tiles, sketch_of
 
 SHORTLIST = 48
 """Candidates with the highest scores, of which a portfolio is made."""

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.errors import NotApplicable
-from gnnperf.frontends.tvm import TvmTask, apply_recipe, program_key
+from gnnperf.frontends.tvm import TvmTask, apply_recipe
 from gnnperf.retrieval.ranking import Candidate, rank
 from gnnperf.retrieval.tensor.candidates import TraceCandidate, of_schedule
 from gnnperf.retrieval.tensor.ranking import CostModel, scored
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
+from gnnperf.schedules.traces import program_key
 from gnnperf.store import Neighbour
 
 LOOKED_AT, WANTED = 64, 8

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Any
 
+from gnnperf.corpus.collect_traces import BASELINE
 from gnnperf.devices import DeviceSpec
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.measure import Measurement
@@ -16,7 +17,6 @@ from gnnperf.retrieval.tensor.candidates import KIND, TraceCandidate
 from gnnperf.retrieval.tensor.query import TaskQuery
 from gnnperf.retrieval.tensor.release import FRONTEND
 from gnnperf.store import Store
-from gnnperf.tuning.tensor.collect import BASELINE
 
 
 def memory_of(store: Store, kernel: str, bundle: Bundle, device: DeviceSpec) -> Memory:

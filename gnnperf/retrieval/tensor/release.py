@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gnnperf.backends.tvm.outcome import Outcome
+from gnnperf.corpus.lines import read_lines
 from gnnperf.errors import CorpusError, InputError, UnsupportedConstruct
-from gnnperf.frontends.tvm import TraceDocument, TvmTask, document_of_json
+from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import ProgramGraph
@@ -18,9 +20,8 @@ from gnnperf.measure import Measurement
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.measured import add_to_store, record_of
 from gnnperf.retrieval.tensor.candidates import KIND
+from gnnperf.schedules.traces import TraceDocument, document_of_json
 from gnnperf.store import Nest, Record, Store
-from gnnperf.training.lines import read_lines
-from gnnperf.tuning.tensor import Outcome
 
 FRONTEND = "tvm"
 BEST = 8

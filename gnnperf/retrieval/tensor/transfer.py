@@ -16,9 +16,14 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
+from gnnperf.backends.tvm.interleaved import Pace, in_turns
+from gnnperf.backends.tvm.outcome import Outcome
+from gnnperf.backends.tvm.server import BenchServer
+from gnnperf.corpus.collect_traces import BASELINE
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm import TvmTask
+from gnnperf.frontends.tvm.eligibility import objection
 from gnnperf.measure import Measurement
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.measured import Stages, fastest
@@ -34,11 +39,6 @@ from gnnperf.retrieval.tensor.recipes import KIND as RECIPE
 from gnnperf.retrieval.tensor.recipes import lent
 from gnnperf.retrieval.tensor.whole import WholeKernel, WholeTimes
 from gnnperf.store import Neighbour, Store
-from gnnperf.tuning.tensor import Outcome
-from gnnperf.tuning.tensor.collect import BASELINE
-from gnnperf.tuning.tensor.scope import objection
-from gnnperf.tuning.tensor.server import BenchServer
-from gnnperf.tuning.tensor.turns import Pace, in_turns
 
 FINALISTS = 3
 """Of the candidates that were measured, timed once more in turn with the baseline."""

@@ -13,8 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gnnperf.backends.tvm.interleaved import Pace
+from gnnperf.backends.tvm.outcome import Outcome
+from gnnperf.backends.tvm.server import BenchServer
+from gnnperf.corpus.collect_traces import BASELINE
 from gnnperf.errors import InputError, NotApplicable
-from gnnperf.frontends.tvm import TraceDocument, program_key, replay
+from gnnperf.frontends.tvm.spaces import Space, seed_of
 from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.measure import Measurement
 from gnnperf.retrieval.tensor.candidates import TraceCandidate, of_schedule
@@ -23,12 +27,8 @@ from gnnperf.retrieval.tensor.quiet import quiet
 from gnnperf.retrieval.tensor.records import add_tried
 from gnnperf.retrieval.tensor.transfer import TensorTransfer
 from gnnperf.retrieval.trial_log import Searching, TrialLog
-from gnnperf.tuning.tensor.collect import BASELINE
-from gnnperf.tuning.tensor.outcome import Outcome
-from gnnperf.tuning.tensor.server import BenchServer
-from gnnperf.tuning.tensor.spaces import Space, seed_of
-from gnnperf.tuning.tensor.tuner import Tuner
-from gnnperf.tuning.tensor.turns import Pace
+from gnnperf.schedules.traces import TraceDocument, program_key, replay
+from gnnperf.search.evolution import Tuner
 
 ROUND = 16
 """Schedules measured before the search thinks again; the least that are retrieval's."""

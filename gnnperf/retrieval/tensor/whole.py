@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnnperf.errors import MeasureError
+from gnnperf.backends.tvm.interleaved import Pace, in_turns
+from gnnperf.backends.tvm.outcome import Outcome
+from gnnperf.backends.tvm.problem import reduction_length
+from gnnperf.backends.tvm.server import BenchServer
+from gnnperf.backends.tvm.whole import Case
+from gnnperf.errors import MeasureError, first_line
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.whole_program import WholeProgram
-from gnnperf.frontends.user_files import first_line
 from gnnperf.measure import Measurement, equivalent_length, perturbed
 from gnnperf.nn.threads import one_thread
 from gnnperf.retrieval.report import Beside
 from gnnperf.retrieval.tensor.beside import NoPlayer, Turn, comparison
 from gnnperf.retrieval.tensor.query import TaskQuery, beside, timing
-from gnnperf.tuning.tensor import Outcome
-from gnnperf.tuning.tensor.problem import reduction_length
-from gnnperf.tuning.tensor.server import BenchServer
-from gnnperf.tuning.tensor.turns import Pace, in_turns
-from gnnperf.tuning.tensor.whole import Case
 
 BASELINE, TUNED = "baseline", "tuned"
 Start = Callable[[ExitStack], Turn]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tensor_world import write_checkpoint
 
+from gnnperf.backends.cpp.cases import unit_graph
 from gnnperf.cli.main import run
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
@@ -24,10 +25,9 @@ from gnnperf.frontends.tvm.target import set_runtime_threads
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.nn import load_bundle
 from gnnperf.retrieval.measured import add_to_store
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.shipped import shipped, shipped_bundle
 from gnnperf.store import Nest, Record, Store
-from gnnperf.tuning.cases import unit_graph
 
 PAIRS = shipped("configs/cases") / "cross_frontend.py"
 DACE = """

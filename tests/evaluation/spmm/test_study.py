@@ -13,7 +13,7 @@ from gnnperf.evaluation.spmm.mkl import mkl_source
 from gnnperf.evaluation.spmm.plot import plot
 from gnnperf.measure import Compiler, Measurement, Runner
 from gnnperf.retrieval import Retrieval
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 
 PRODUCT = Product("banded", "in_cache", "float32", 64)
 

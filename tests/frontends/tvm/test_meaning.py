@@ -14,7 +14,8 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.nests import LoopNest
 
 tvm = import_tvm()
-from frontends.tvm import functions, test_intrinsics, test_transfer  # noqa: E402
+from frontends.tvm import functions, test_intrinsics  # noqa: E402
+from schedules.traces import test_transfer  # noqa: E402
 from tvm.s_tir import Schedule  # noqa: E402
 from tvm.s_tir.schedule import Trace  # noqa: E402
 

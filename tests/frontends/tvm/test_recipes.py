@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gnnperf.backends.tvm.kernel import build_kernel
+from gnnperf.backends.tvm.problem import Problem
 from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm import TvmTask, apply_recipe, scheduled_nest, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.nests.analysis import extent
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
-from gnnperf.tuning.tensor import build_kernel
-from gnnperf.tuning.tensor.problem import Problem
 
 tvm = import_tvm()
 from frontends.tvm import functions  # noqa: E402

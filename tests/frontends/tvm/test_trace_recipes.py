@@ -8,26 +8,18 @@ from typing import Any
 import pytest
 
 from gnnperf.errors import NotApplicable
-from gnnperf.frontends.tvm import (
-    TraceDocument,
-    TvmTask,
-    apply_recipe,
-    recipe_of_trace,
-    replay,
-    scheduled_nest,
-    tasks_of,
-    trace_document,
-)
+from gnnperf.frontends.tvm import TvmTask, apply_recipe, recipe_of_trace, scheduled_nest, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.nests.analysis import extent
-from gnnperf.schedules import Recipe
+from gnnperf.schedules.recipes import Recipe
+from gnnperf.schedules.traces import TraceDocument, replay, trace_document
 
 tvm = import_tvm()
 from frontends.tvm import functions  # noqa: E402
 
-from gnnperf.frontends.tvm.sketches import anchor_tiles, sketch_of  # noqa: E402
 from gnnperf.frontends.tvm.target import host_target  # noqa: E402
 from gnnperf.retrieval.tensor.contexts import context_of  # noqa: E402
+from gnnperf.schedules.traces.sketches import anchor_tiles, sketch_of  # noqa: E402
 
 
 def traced(thing: Any, tiles: list[list[int]], write_level: int | None = 1) -> tuple[TvmTask, TraceDocument]:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gnnperf.frontends.tvm import program_key
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target
 from gnnperf.frontends.tvm.vector_math import needs_vector_math, vector_math
+from gnnperf.schedules.traces import program_key
 
 COUNT = 1 << 14
 REFERENCES: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {

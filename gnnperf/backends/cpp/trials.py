@@ -1,0 +1,138 @@
+"""Trials of one nest: apply, build, verify, time; equal code is measured once."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from gnnperf.errors import BuildError, NotApplicable
+from gnnperf.measure import Library, Limits, Measurement, Source
+from gnnperf.nests import LoopNest
+from gnnperf.schedules.recipes import Recipe, apply, emit
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One recipe on one nest and what came of it."""
+
+    recipe: Recipe
+    measurement: Measurement
+    origin: str
+    """Where the recipe came from: "default", "random", "mutation", "foreign" or a neighbour's digest."""
+
+    @property
+    def runtime_s(self) -> float:
+        """Median runtime; infinite where the trial failed."""
+        runtime = self.measurement.runtime_s
+        return runtime if self.measurement.status == "ok" and runtime is not None else float("inf")
+
+
+@dataclass(frozen=True)
+class NestCase:
+    """A nest ready to be measured: inputs, the truth, and the baseline to beat."""
+
+    nest: LoopNest
+    data: Mapping[str, Any]
+    outputs: Sequence[str]
+    inouts: Sequence[str]
+    reduction_length: int
+    reference: Mapping[str, NDArray[Any]]
+    baseline: Library
+
+
+class Builder(Protocol):
+    """`gnnperf.measure.Compiler`, or the replay of one."""
+
+    def build_all(self, sources: Iterable[Source]) -> list[Any]: ...
+
+
+class Timer(Protocol):
+    """`gnnperf.measure.Runner`, or the replay of one."""
+
+    def measure(
+        self, baseline: Library | None, candidate: Library, *args: Any, **options: Any
+    ) -> Measurement: ...
+
+
+class Bench:
+    """Measures recipes on one nest. Recipes that lower to the same code share one measurement.
+
+    give_up: a candidate this many times slower than the best so far is not timed any further.
+    """
+
+    def __init__(
+        self, case: NestCase, compiler: Builder, runner: Timer, limits: Limits, give_up: float = math.inf
+    ) -> None:
+        self.case, self.compiler, self.runner, self.limits = case, compiler, runner, limits
+        self._give_up = give_up
+        self._best_speedup = 0.0
+        self._measured: dict[str, Measurement] = {}
+
+    def remember(self, trials: Iterable[Trial]) -> None:
+        """Take over what was measured before: recipes that lower to the same code need not be measured."""
+        for trial in trials:
+            source = self.prepare(trial.recipe)
+            if isinstance(source, Source):
+                self._keep(source, trial.measurement)
+
+    def run(self, recipes: Sequence[Recipe], origin: str) -> Iterator[Trial]:
+        """One trial per recipe, in order: all are compiled now, each is measured when it is asked for."""
+        measurements = self.measure([self.prepare(recipe) for recipe in recipes])
+        return (Trial(r, m, origin) for r, m in zip(recipes, measurements, strict=True))
+
+    def prepare(self, recipe: Recipe) -> Source | Measurement:
+        """The candidate's source, or the measurement that says why there is none."""
+        try:
+            return source_of(recipe, self.case.nest)
+        except NotApplicable as error:
+            return Measurement("not_applicable", detail=str(error))
+
+    def measure(self, prepared: Sequence[Source | Measurement]) -> Iterator[Measurement]:
+        """Compile at once what `prepare` returned, then measure one after another, as asked for."""
+        new = {p.text: p for p in prepared if isinstance(p, Source) and digest_of(p) not in self._measured}
+        libraries = dict(zip(new, self.compiler.build_all(new.values()), strict=True))
+        return (p if isinstance(p, Measurement) else self._measure(p, libraries) for p in prepared)
+
+    def _measure(self, source: Source, libraries: Mapping[str, Library | BuildError]) -> Measurement:
+        key = digest_of(source)
+        if key not in self._measured:
+            library = libraries[source.text]
+            if isinstance(library, BuildError):
+                self._keep(source, Measurement("build_error", detail=str(library)))
+            else:
+                self._keep(source, self._time(library))
+        return self._measured[key]
+
+    def _time(self, library: Library) -> Measurement:
+        case, limits = self.case, self.limits
+        if self._best_speedup > 0:
+            limits = replace(limits, cutoff=min(limits.cutoff, self._give_up / self._best_speedup))
+        return self.runner.measure(
+            case.baseline, library, case.data, case.outputs, case.inouts, case.reference, limits,
+            reduction_length=case.reduction_length,
+        )  # fmt: skip
+
+    def _keep(self, source: Source, measured: Measurement) -> None:
+        self._measured[digest_of(source)] = measured
+        self._best_speedup = max(self._best_speedup, measured.speedup or 0.0)
+
+
+SYMBOL = "gnnperf_nest"
+
+
+def source_of(recipe: Recipe, nest: LoopNest) -> Source:
+    """The C++ of a recipe on a nest, under a symbol derived from its text. Raises NotApplicable."""
+    function = emit(apply(recipe, nest), SYMBOL)
+    symbol = f"{SYMBOL}_{hashlib.sha256(function.source.encode()).hexdigest()[:16]}"
+    return Source.of(
+        replace(function, symbol=symbol, source=function.source.replace(f" {SYMBOL}(", f" {symbol}("))
+    )
+
+
+def digest_of(source: Source) -> str:
+    return hashlib.sha256(source.text.encode()).hexdigest()

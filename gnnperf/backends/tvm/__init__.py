@@ -1,0 +1,3 @@
+"""Schedules of TVM functions, compiled in memory, verified and timed in forks."""
+
+__all__: list[str] = []

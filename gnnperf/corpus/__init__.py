@@ -1,0 +1,3 @@
+"""Corpora of measured schedules: configurations, append-only logs, collecting."""
+
+__all__: list[str] = []

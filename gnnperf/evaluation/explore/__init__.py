@@ -1,7 +1,0 @@
-"""A map of the embedding space: all nests of some stores on one self-contained HTML page."""
-
-from gnnperf.evaluation.explore.gathering import MappedNest, gather
-from gnnperf.evaluation.explore.page import Page, make_page
-from gnnperf.evaluation.explore.plane import nearest_neighbours, project
-
-__all__ = ["MappedNest", "Page", "gather", "make_page", "nearest_neighbours", "project"]

@@ -1,0 +1,36 @@
+"""Ways to choose schedules for a nest, ours and the ones to be compared with, all behind one protocol.
+
+A policy is imported when it is asked for: some bring a library of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+from gnnperf.evaluation.rankers.policy import Policy, Proposal, Ranker
+from gnnperf.training import Corpus
+
+__all__ = ["LEARNING", "POLICIES", "Policy", "Proposal", "Ranker", "make_policy"]
+
+POLICIES: Mapping[str, str] = {
+    "random": "chance.Chance",
+    "constant": "constant.Constant",
+    "lookup": "lookup.Lookup",
+    "flat": "flat.Flat",
+    "trees": "trees.Trees",
+    "regression": "regression.Regression",
+    "ours": "learned.Learned",
+    "oracle": "oracle.Oracle",
+}
+"""In the order of the table: name -> module and class below this package."""
+LEARNING = frozenset({"trees", "regression", "ours"})
+"""Those whose answers depend on a seed."""
+
+
+def make_policy(name: str, corpus: Corpus) -> Policy:
+    """A policy by name; only the oracle is given the corpus."""
+    module, _, cls = POLICIES[name].partition(".")
+    kind = getattr(import_module(f"{__name__}.{module}"), cls)
+    policy: Policy = kind(corpus) if name == "oracle" else kind()
+    return policy

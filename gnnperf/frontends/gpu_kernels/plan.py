@@ -1,0 +1,256 @@
+"""A description applied to configurations: extents, steps, tiles, for one or for thousands at once."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from gnnperf.errors import InputError
+from gnnperf.frontends.gpu_kernels.description import Description, LoopDescription, StageDescription
+from gnnperf.frontends.gpu_kernels.statements import Access, access
+from gnnperf.nests import Statement
+from gnnperf.nests.ir import loads
+
+Integers = Int64[np.ndarray, " n"]
+
+ROUNDS = 10
+"""How often configurations are drawn from a space that is too large to go through."""
+
+
+@dataclass(frozen=True)
+class PlannedLoop:
+    """extent, step: per configuration. about: what the description says of it."""
+
+    about: LoopDescription
+    extent: Integers
+    step: Integers
+    unrolled: Bool[np.ndarray, " n"]
+    vectorized: Bool[np.ndarray, " n"]
+
+    @property
+    def level(self) -> str:
+        """ "block", "thread", or "" for a loop of every thread."""
+        return self.about.bind.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """tile: elements per dimension of the buffer, without padding. active: configurations that have it."""
+
+    about: StageDescription
+    active: Bool[np.ndarray, " n"]
+    tile: tuple[Integers, ...]
+    pad: Integers
+    copies: Integers
+    vector: Integers
+    threads: tuple[Integers, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """n configurations of a kernel.
+
+    values: of sizes and parameters. loops: outermost first. statements: with where they run.
+    """
+
+    description: Description
+    values: Mapping[str, Integers]
+    loops: tuple[PlannedLoop, ...]
+    statements: tuple[tuple[Statement, Bool[np.ndarray, " n"]], ...]
+    valid: Bool[np.ndarray, " n"]
+
+    @property
+    def count(self) -> int:
+        return len(self.valid)
+
+    @cached_property
+    def shapes(self) -> Mapping[str, tuple[Integers, ...]]:
+        """Elements per dimension, by buffer."""
+        return {
+            name: tuple(e(self.values, f"buffers.{name}.shape") for e in buffer.shape)
+            for name, buffer in self.description.buffers.items()
+        }
+
+    @cached_property
+    def reads(self) -> tuple[tuple[Access, Bool[np.ndarray, " n"]], ...]:
+        """Different loads, and where they are made."""
+        found: dict[str, tuple[Access, Any]] = {}
+        for statement, active in self.statements:
+            for load in loads(statement.value):
+                one = access(load, self.description.name)
+                before = found.get(repr(one))
+                found[repr(one)] = (one, active if before is None else active | before[1])
+        return tuple(found.values())
+
+    @cached_property
+    def writes(self) -> tuple[Access, ...]:
+        different = {repr(s.target): access(s.target, self.description.name) for s, _ in self.statements}
+        return tuple(different.values())
+
+    @cached_property
+    def stages(self) -> tuple[PlannedStage, ...]:
+        return tuple(self._stage(about) for about in self.description.stages)
+
+    def product(self, level: str) -> Integers:
+        """Iterations of the loops of one level together: blocks, threads of a block, work of a thread."""
+        found = np.ones(self.count, dtype=np.int64)
+        for loop in self.loops:
+            if loop.level == level:
+                found = found * loop.extent
+        return found
+
+    def inside(self, stage: StageDescription) -> tuple[PlannedLoop, ...]:
+        """Loops that move within a tile that is staged: of threads, and those further inside."""
+        names = [loop.about.name for loop in self.loops]
+        after = names.index(stage.inside) if stage.inside else -1
+        return tuple(
+            loop
+            for i, loop in enumerate(self.loops)
+            if loop.level == "thread" or (loop.level == "" and i > after)
+        )
+
+    def reach(self, axis: str, loops: Sequence[PlannedLoop]) -> Integers:
+        """Values of an axis that these loops span, the first and the last included."""
+        span = np.ones(self.count, dtype=np.int64)
+        for loop in loops:
+            if loop.about.axis == axis:
+                span = span + loop.step * (loop.extent - 1)
+        return span
+
+    def box(self, buffer: str, loops: Sequence[PlannedLoop]) -> tuple[Integers, ...]:
+        """Elements per dimension of what the loops read of a buffer, by all loads together."""
+        mine = [a for a, _ in self.reads if a.buffer == buffer]
+        sides = []
+        for d, shape in enumerate(self.shapes[buffer]):
+            side = np.ones(self.count, dtype=np.int64)
+            for axis in sorted({axis for a in mine for axis in a.coefficients[d]}):
+                largest = max(abs(a.coefficients[d].get(axis, 0)) for a in mine)
+                side = side + largest * (self.reach(axis, loops) - 1)
+            offsets = [a.offsets[d] for a in mine] or [0]
+            sides.append(np.minimum(side + max(offsets) - min(offsets), shape))
+        return tuple(sides)
+
+    def _stage(self, about: StageDescription) -> PlannedStage:
+        where = f"stage of {about.buffer}"
+        return PlannedStage(
+            about,
+            about.when(self.values, where) != 0,
+            self.box(about.buffer, self.inside(about)),
+            about.pad(self.values, where),
+            about.copies(self.values, where),
+            about.vector(self.values, where),
+            tuple(e(self.values, where) for e in about.threads),
+        )
+
+
+def plan(
+    description: Description,
+    configurations: Sequence[Mapping[str, Any]],
+    sizes: Mapping[str, float] | None = None,
+) -> Plan:
+    """Apply a description to configurations.
+
+    Args:
+        description: of the kernel.
+        configurations: values by parameter; a parameter left out has its first value. They may also give
+            sizes, as recorded configurations do.
+        sizes: problem size, beside what the description says.
+
+    Raises:
+        InputError: a name that the kernel does not have, a value that is no integer of at least 0, or a
+            bound that cannot be computed or is less than 1.
+    """
+    values = _values(description, configurations, sizes or {})
+    valid = np.ones(len(configurations), dtype=bool)
+    for constraint in description.constraints:
+        valid &= constraint(values, f"{description.name}: constraints") != 0
+    loops: list[PlannedLoop] = []
+    span: dict[str, Integers] = {}
+    for about in reversed(description.loops):
+        where = f"{description.name}: loop {about.name}"
+        extent = about.extent(values, where)
+        valid = valid & (extent >= 1)
+        extent = np.maximum(extent, 1)
+        step = span.get(about.axis, np.ones_like(extent)) if about.step is None else about.step(values, where)
+        span[about.axis] = np.maximum(span.get(about.axis, np.ones_like(extent)), step * extent)
+        loops.append(
+            PlannedLoop(
+                about, extent, step, about.unroll(values, where) != 0, about.vector(values, where) != 0
+            )
+        )
+    statements = tuple((s.statement, s.when(values, "compute") != 0) for s in description.compute)
+    return Plan(description, values, tuple(reversed(loops)), statements, valid)
+
+
+def _values(
+    description: Description, configurations: Sequence[Mapping[str, Any]], sizes: Mapping[str, float]
+) -> dict[str, Integers]:
+    name = description.name
+    known = {*description.parameters, *description.sizes}
+    if wrong := sorted(set(sizes) - set(description.sizes)):
+        raise InputError(f"{name}: unknown size {wrong[0]!r}; known: {', '.join(description.sizes)}")
+    if wrong := sorted(set().union(*configurations) - known) if configurations else []:
+        raise InputError(
+            f"{name}: unknown parameter {wrong[0]!r}; known: {', '.join(description.parameters)}"
+        )
+    first = {p: values[0] for p, values in description.parameters.items()}
+    given = {**first, **description.sizes, **sizes}
+    try:
+        table = {
+            key: np.array([_integer(c.get(key, default)) for c in configurations], dtype=np.int64)
+            for key, default in given.items()
+        }
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"{name}: expected parameters and sizes that are integers of at least 0, {error}"
+        ) from None
+    return table
+
+
+def _integer(value: Any) -> int:
+    if value != value:  # a missing value of a table
+        return 0
+    if int(value) != value or value < 0:
+        raise ValueError(f"got {value!r}")
+    return int(value)
+
+
+def configurations_of(description: Description, limit: int = 20_000, seed: int = 0) -> list[dict[str, int]]:
+    """The search space: combinations of parameter values that the constraints allow, all of them where
+    there are at most `limit` combinations, otherwise up to `limit` of them, drawn at random.
+
+    Raises InputError where none is found.
+    """
+    names, choices = list(description.parameters), list(description.parameters.values())
+    if math.prod(map(len, choices)) <= limit:
+        drawn: list[tuple[int, ...]] = list(itertools.product(*choices))
+        found = _allowed(description, names, drawn)
+    else:
+        chance, found, seen = np.random.default_rng(seed), [], set[tuple[int, ...]]()
+        for _ in range(ROUNDS):
+            columns = [chance.choice(values, limit) for values in choices]
+            drawn = list(dict.fromkeys(zip(*(c.tolist() for c in columns), strict=True)))
+            fresh = [values for values in drawn if values not in seen]
+            seen.update(fresh)
+            found += _allowed(description, names, fresh)
+            if len(found) >= limit:
+                break
+    if not found:
+        raise InputError(f"{description.name}: constraints: no configuration is left")
+    return found[:limit]
+
+
+def _allowed(
+    description: Description, names: Sequence[str], drawn: Sequence[tuple[int, ...]]
+) -> list[dict[str, int]]:
+    every = [dict(zip(names, values, strict=True)) for values in drawn]
+    if not every:
+        return []
+    return [c for c, ok in zip(every, plan(description, every).valid, strict=True) if ok]

@@ -1,0 +1,198 @@
+"""MetaSchedule's design space of a workload, and random schedules from it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from gnnperf.frontends.tvm.target import has_vnni
+from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.schedules.traces.roles import roles_of
+
+_BYTES = {"uint8", "int8"}  # types of the operands of VNNI's dot product
+_ATTEMPTS = 8  # per schedule wanted: some samples do not pass post-processing
+
+
+class Space:
+    """The schedules that MetaSchedule's rules, by default those for CPUs, give a module.
+
+    Attributes:
+        generator: the rules, post-processors and mutators. context: in which traces are applied. designs:
+            sketches, with random decisions.
+    """
+
+    def __init__(
+        self, workload: Workload | None, module: Any, target: Any, generator: Any | None = None
+    ) -> None:
+        """workload: that the module is of; None: its rules go by what the function does. generator: rules in
+        place of both."""
+        from tvm.s_tir import meta_schedule as ms
+
+        self.module = module
+        if generator is not None:
+            self.generator = generator
+        elif workload is None:
+            self.generator = generator_of(module, target)
+        elif workload.kind.endswith("_int8") and workload.params.get("layout") != "plain" and has_vnni():
+            self.generator = vnni_generator()
+        elif workload.kind in ("elementwise", "transpose"):
+            self.generator = spatial_generator()
+        else:
+            self.generator = plain_generator()
+        self.context = ms.TuneContext(
+            mod=module, target=target, space_generator=self.generator, num_threads=1
+        )
+        self.generator = self.context.space_generator
+        self.designs = self.context.generate_design_space()
+        self.arguments = ms.arg_info.ArgInfo.from_entry_func(module, remove_preproc=True)
+
+    def sample(self, count: int, seed: int, attempts: int = _ATTEMPTS) -> Iterator[Any]:
+        """Random schedules as `MeasureCandidate`s, `count` of them where `attempts` for each find so many."""
+        from tvm.s_tir import Schedule
+        from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
+        from tvm.s_tir.schedule import Trace
+
+        found = 0
+        for attempt in range(count * attempts):
+            if found == count:
+                return
+            schedule = Schedule(self.module, seed=seed + attempt + 1)
+            design = self.designs[attempt % len(self.designs)]
+            Trace(design.trace.insts, {}).apply_to_schedule(schedule, remove_postproc=True)
+            schedule.enter_postproc()
+            if all(postproc.apply(schedule) for postproc in self.generator.postprocs):
+                found += 1
+                yield MeasureCandidate(schedule, self.arguments)
+
+    def replay(self, trace: Any) -> Any:
+        """A recorded trace as a `MeasureCandidate`."""
+        from tvm.s_tir import Schedule
+        from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
+        from tvm.s_tir.schedule import Trace
+
+        schedule = Schedule(self.module)
+        Trace.apply_json_to_schedule(trace, schedule)
+        return MeasureCandidate(schedule, self.arguments)
+
+
+def seed_of(text: str) -> int:
+    """For random choices of schedules: of one text the same every time, within what TVM takes."""
+    return zlib.crc32(text.encode()) & 0x3FFFFFFF
+
+
+def generator_of(module: Any, target: Any) -> Any:
+    """Rules by what a function does: those for a tensor instruction where it multiplies what the instruction
+    does and the target has it, those that tile what has no reduction, else MetaSchedule's own."""
+    if multiplies_bytes(module, target):
+        return vnni_generator()
+    return plain_generator() if "R" in roles_of(module["main"]).loops else spatial_generator()
+
+
+def multiplies_bytes(module: Any, target: Any) -> bool:
+    """Whether a function takes what VNNI's dot product multiplies, and the target has it."""
+    types = {str(parameter.dtype) for parameter in module["main"].params}
+    return types >= _BYTES and has_vnni(str(target.attrs["mcpu"]))
+
+
+def plain_generator() -> Any:
+    """MetaSchedule's own rules for CPUs."""
+    from tvm.s_tir import meta_schedule as ms
+
+    return ms.space_generator.PostOrderApply(sch_rules="llvm", postprocs="llvm", mutator_probs="llvm")
+
+
+def spatial_generator() -> Any:
+    """The rules for CPUs, and tiles for what has no reduction, of which MetaSchedule itself tiles nothing."""
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir import meta_schedule as ms
+    from tvm.s_tir.meta_schedule import schedule_rule
+
+    @derived_object
+    class TileSpatial(schedule_rule.PyScheduleRule):  # type: ignore[misc]
+        """Splits each loop of the output's block in two, the inner ones inside; or leaves them."""
+
+        def _initialize_with_tune_context(self, context: Any) -> None:
+            pass
+
+        def apply(self, schedule: Any, block: Any) -> list[Any]:
+            if len(schedule.get_loops(block)) < 2 or schedule.get_consumers(block):  # the root has no loops
+                return [schedule]
+            tiled = schedule.copy()
+            splits = [
+                tiled.split(loop, tiled.sample_perfect_tile(loop, n=2, max_innermost_factor=64))
+                for loop in tiled.get_loops(block)
+            ]
+            tiled.reorder(*(outer for outer, _ in splits), *(inner for _, inner in splits))
+            return [tiled, schedule]
+
+        def clone(self) -> Any:
+            return TileSpatial()
+
+    inline = schedule_rule.AutoInline(
+        into_producer=False,
+        into_consumer=True,
+        inline_const_tensor=True,
+        disallow_if_then_else=False,
+        require_injective=False,
+        require_ordered=False,
+        disallow_op=None,
+    )
+    annotate = schedule_rule.ParallelizeVectorizeUnroll(
+        max_jobs_per_core=16,
+        max_vectorize_extent=64,
+        unroll_max_steps=[0, 16, 64, 512],
+        unroll_explicit=True,
+    )
+    return ms.space_generator.PostOrderApply(
+        sch_rules=[inline, TileSpatial(), annotate], postprocs="llvm", mutator_probs="llvm"
+    )
+
+
+def vnni_generator() -> Any:
+    """The rules for CPUs, and tiles that end in VNNI's dot product of 16 x 4 bytes. Without vectorized
+    copies: those of packed weights fail in TVM's `vectorize_loop`."""
+    from tvm.s_tir import meta_schedule as ms
+    from tvm.s_tir.meta_schedule import postproc, schedule_rule
+
+    from gnnperf.frontends.tvm.vnni import VNNI_DOT_16x4_INTRIN
+
+    tiles: dict[str, Any] = dict(
+        structure="SSRSRS",
+        tile_binds=None,
+        max_innermost_factor=64,
+        vector_load_lens=None,
+        reuse_read=None,
+        reuse_write=schedule_rule.ReuseType(req="may", levels=[1, 2], scope="global"),
+    )
+    rules = [
+        schedule_rule.ApplyCustomRule(),
+        schedule_rule.InlineConstantScalars(),
+        schedule_rule.AutoInline(
+            into_producer=False,
+            into_consumer=True,
+            inline_const_tensor=True,
+            disallow_if_then_else=True,
+            require_injective=True,
+            require_ordered=True,
+            disallow_op=["tirx.exp"],
+        ),
+        schedule_rule.AddRFactor(max_jobs_per_core=16, max_innermost_factor=64),
+        schedule_rule.MultiLevelTilingWithIntrin(VNNI_DOT_16x4_INTRIN, **tiles),
+        schedule_rule.MultiLevelTiling(**tiles),
+        schedule_rule.ParallelizeVectorizeUnroll(
+            max_jobs_per_core=16,
+            max_vectorize_extent=1,
+            unroll_max_steps=[0, 16, 64, 512],
+            unroll_explicit=True,
+        ),
+        schedule_rule.RandomComputeLocation(),
+    ]
+    postprocs = [
+        postproc.DisallowDynamicLoop(),
+        postproc.RewriteParallelVectorizeUnroll(),
+        postproc.RewriteReductionBlock(),
+        postproc.RewriteTensorize(vectorize_init_loop=True),
+        postproc.RewriteLayout(),
+    ]
+    return ms.space_generator.PostOrderApply(sch_rules=rules, postprocs=postprocs, mutator_probs="llvm")

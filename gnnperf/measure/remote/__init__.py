@@ -1,0 +1,11 @@
+"""Packed schedules: built on one machine, verified and timed on another that has TVM's runtime alone.
+
+Light: numpy, PyYAML, the standard library and, where candidates run, `tvm_ffi`.
+"""
+
+from gnnperf.measure.remote.lines import LineLog
+from gnnperf.measure.remote.measuring import PackLimits, measure_pack
+from gnnperf.measure.remote.pack import Pack, PackedWorkload
+from gnnperf.measure.remote.problem import random_array
+
+__all__ = ["LineLog", "Pack", "PackLimits", "PackedWorkload", "measure_pack", "random_array"]

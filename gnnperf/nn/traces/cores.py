@@ -1,0 +1,102 @@
+"""Vectors, and what the compiler keeps in registers: guesses from the innermost loops around a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+
+from gnnperf.nn.traces.statements import Statements
+from gnnperf.nn.traces.tiles import LINE_BYTES, Tiles, shared_work, straight_levels, trips_kept
+
+REGISTERS = 32
+"""Vector registers of AVX-512."""
+CORE = (
+    "accumulators", "instructions", "loads", "trips", "loads_of_thread", "instructions_of_thread", "spilled",
+    "gathers_of_thread",
+)  # fmt: skip
+CORES = ("straight", "tile")
+CORE_COLUMNS = (
+    "lanes", "auto_vectorized", "lanes_padded", "lanes_awkward", "awkward_accumulators",
+    *(f"{core}_{name}" for core in CORES for name in CORE),
+)  # fmt: skip
+"""Names of the columns of `core_columns`."""
+
+
+def core_columns(
+    s: Statements, inside: Float64[np.ndarray, "s E"], tiles: Tiles, threads: int
+) -> Iterator[Float64[np.ndarray, "s _"]]:
+    """Lanes, and two guesses of what the compiler keeps in registers: what is unrolled and vectorized, and
+    what lies inside of the innermost loop that accumulates (short loops are unrolled without being told)."""
+    lanes = lanes_of(s, tiles)
+    moves_target = s.of_access(tiles.moves * s.target[:, None]) > 0
+    padded = np.exp2(np.ceil(np.log2(lanes.width)))
+    element = s.of_access(s.element_bytes * s.target)
+    awkward = ~lanes.automatic & (padded > lanes.width) & (lanes.width * element > LINE_BYTES)
+    kept = np.log2(trips_kept(s.extent, moves_target, lanes.level))
+    yield np.stack(
+        [np.log2(lanes.width), lanes.automatic, np.log2(padded / lanes.width), awkward, awkward * kept], 1
+    )
+    still = ~moves_target
+    still &= np.arange(s.extent.shape[1]) < s.levels[:, None]
+    tile = np.where(still.any(1), still.argmax(1), 0)
+    speedup = shared_work(s, inside, threads)["speedup"]
+    for level in (lanes.level, np.maximum(lanes.level, tile)):
+        yield _core(s, inside, tiles, lanes, level, speedup)
+
+
+class Lanes(NamedTuple):
+    """What one vector instruction covers. width: in elements. automatic: no loop is marked as vectorized, but
+    the compiler can do it: what it finds around straight code steps through memory one by one. level: the
+    innermost level outside of vectors and straight code. step_bytes: of each access from lane to lane."""
+
+    width: Float64[np.ndarray, " s"]
+    automatic: np.ndarray
+    level: np.ndarray
+    step_bytes: Float64[np.ndarray, " a"]
+
+
+def lanes_of(s: Statements, tiles: Tiles) -> Lanes:
+    """Of every statement."""
+    rows, a, depth = np.arange(len(s.node)), np.arange(len(s.owner)), s.extent.shape[1]
+    marked = s.vectorized.any(1)
+    body = straight_levels(s)
+    level = np.where(marked, s.vectorized.argmax(1), np.minimum(body, depth - 1))
+    step = tiles.step_bytes[a, level[s.owner]]
+    far = s.of_access(step > s.element_bytes) > 0
+    still = s.of_access(s.target * (step == 0)) > 0
+    automatic = ~marked & ~far & ~still & (body < s.levels)
+    own = np.where(automatic, s.extent[rows, level], 1.0)
+    width = np.where(marked, np.where(s.vectorized, s.extent, 1.0).prod(1), own)
+    return Lanes(width, automatic, body + automatic, step)
+
+
+def _core(
+    s: Statements, inside: np.ndarray, tiles: Tiles, lanes: Lanes, level: np.ndarray, speedup: np.ndarray
+) -> Float64[np.ndarray, "s _"]:
+    """Registers, instructions and loads of what lies inside of a level, in the order of CORE."""
+    rows, a = np.arange(len(s.node)), np.arange(len(s.owner))
+    elements = tiles.elements[a, level[s.owner]]
+    unit = (lanes.step_bytes > 0) & (lanes.step_bytes <= s.element_bytes) & (lanes.width[s.owner] > 1)
+    vectors = np.where(unit, np.maximum(1.0, elements * s.element_bytes / LINE_BYTES), elements)
+    accumulators = s.of_access(s.target * vectors)
+    loads = s.of_access(~s.target * vectors)
+    gathers = s.of_access(np.where(lanes.step_bytes > s.element_bytes, elements, 0.0))
+    element = np.maximum(1.0, s.of_access(s.element_bytes * s.target))
+    instructions = inside[rows, level] / lanes.width * np.ceil(lanes.width * element / LINE_BYTES)
+    moves_target = s.of_access(tiles.moves * s.target[:, None]) > 0
+    trips = trips_kept(s.extent, moves_target, level)
+    times = inside[:, -1] / inside[rows, level] / speedup
+    columns = (
+        np.log2(1 + accumulators),
+        np.log2(instructions),
+        np.log2(1 + loads),
+        np.log2(trips),
+        np.log2(times * (loads + 2 * accumulators / trips)),
+        np.log2(times * instructions),
+        np.log2(np.maximum(1.0, accumulators / REGISTERS)),
+        np.log2(1 + times * gathers),
+    )
+    return np.stack(columns, 1)

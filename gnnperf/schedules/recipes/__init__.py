@@ -1,0 +1,22 @@
+"""Schedules of loop nests: recipes written in the roles of loops, applied, emitted, sampled."""
+
+from gnnperf.schedules.recipes.apply import apply
+from gnnperf.schedules.recipes.effects import effect_fields, effects
+from gnnperf.schedules.recipes.emit import CppFunction, emit
+from gnnperf.schedules.recipes.features import recipe_features, recipe_fields
+from gnnperf.schedules.recipes.recipe import Recipe
+from gnnperf.schedules.recipes.space import DEFAULTS, mutate, random_recipe
+
+__all__ = [
+    "DEFAULTS",
+    "CppFunction",
+    "Recipe",
+    "apply",
+    "effect_fields",
+    "effects",
+    "emit",
+    "mutate",
+    "random_recipe",
+    "recipe_features",
+    "recipe_fields",
+]

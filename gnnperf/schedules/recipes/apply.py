@@ -1,0 +1,262 @@
+"""Apply a recipe to a whole unit: fuse its nests or keep them apart, and lower each band."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gnnperf.errors import NotApplicable
+from gnnperf.nests.affine import simplify
+from gnnperf.nests.analysis import accesses, band, extent, safe_parallel
+from gnnperf.nests.coverage import flow
+from gnnperf.nests.fusion import alignment, fuse_outermost
+from gnnperf.nests.ir import (
+    Annotation,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    LoopNest,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    map_node,
+    substitute_node,
+    walk,
+)  # fmt: skip
+from gnnperf.schedules.recipes.column_strips import sinks, strips
+from gnnperf.schedules.recipes.combine import combine
+from gnnperf.schedules.recipes.initial_values import explicit_init, initial_nest, place_initial_values
+from gnnperf.schedules.recipes.library_calls import library_calls
+from gnnperf.schedules.recipes.lower import BandLowering
+from gnnperf.schedules.recipes.names import Names, unambiguous
+from gnnperf.schedules.recipes.recipe import Recipe
+from gnnperf.schedules.recipes.roles import assign_roles
+from gnnperf.schedules.recipes.threads import access_counts, legal_threads
+from gnnperf.schedules.recipes.triangular_blas import staircase
+from gnnperf.schedules.recipes.vectors import lanes
+
+STRIP_VECTORS = 4
+"""Width of a strip of columns where the recipe does not say."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What the lowering of one unit shares. `streams`: bands that are no contraction take the streaming
+    form of the recipe. `accesses`: how often the unit touches each buffer."""
+
+    recipe: Recipe
+    buffers: dict[str, Buffer]
+    names: Names
+    streams: bool
+    accesses: Mapping[str, int]
+
+    def own_locals(self, node: Node) -> frozenset[str]:
+        """Local buffers that nothing outside of the node uses."""
+        here = access_counts((node,))
+        return frozenset(
+            n for n, c in here.items() if self.buffers[n].scope == "local" and c == self.accesses[n]
+        )
+
+
+def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
+    """The scheduled nest: annotated loops, local and packed buffers added, no `Statement.init` left but
+    in calls of libraries.
+
+    Raises NotApplicable (with a reason) where the recipe does not fit the nest.
+    """
+    nest = unambiguous(combine(recipe.combine, nest))
+    buffers = dict(nest.buffers)
+    streams = len(nest.body) > 1 and any(
+        assign_roles(b, buffers).is_contraction for b in map(band, nest.body) if b.loops and b.is_perfect
+    )
+    unit = Unit(recipe, buffers, Names.of(nest), streams, access_counts(nest.body))
+    if recipe.fuse and len(nest.body) > 1:
+        scratch = {n for n, b in buffers.items() if b.transient and b.scope == "global"}
+        body = _fused(unit, nest.body, scratch, recipe.parallel != "none")
+    else:
+        body = tuple(part for node in nest.body for part in _lower(node, unit, recipe.parallel != "none"))
+    used = {a.load.buffer for n in body for a in accesses(n)}
+    kept = {k: b for k, b in buffers.items() if k in used}
+    scheduled = LoopNest(nest.name, kept, body, nest.parameters)
+    if recipe.library and not any(lp.annotation and lp.annotation.library for lp in scheduled.loops()):
+        raise NotApplicable("no part of the nest is a BLAS routine")
+    return legal_threads(scheduled)
+
+
+def streaming(recipe: Recipe) -> Recipe:
+    """What a recipe means for a band without reuse beside a contraction: its blocking does not apply,
+    only how the unit is fused and run in parallel."""
+    return Recipe(
+        order="row",
+        register_p=4,
+        register_r=4,
+        parallel="none" if recipe.parallel == "none" else "spatial",
+        omp_schedule=recipe.omp_schedule,
+        chunk=recipe.chunk,
+        fuse=recipe.fuse,
+    )
+
+
+def _lower(node: Node, unit: Unit, parallel: bool) -> tuple[Node, ...]:
+    if isinstance(node, Statement):
+        return explicit_init(node)
+    own = unit.own_locals(node)
+    *initial, node = place_initial_values(node, own)
+    if initial:
+        plain = replace(unit, recipe=streaming(unit.recipe))
+        before = tuple(part for n in initial for part in _lower(n, plain, parallel))
+        return (*before, *_lower(node, unit, parallel))
+    assert isinstance(node, Loop)
+    if unit.recipe.library and (replaced := _library(node, unit, parallel)):
+        return replaced
+    nest, recipe = band(node), unit.recipe
+    if nest.is_perfect:
+        if unit.streams and not assign_roles(nest, unit.buffers, own).is_contraction:
+            recipe = streaming(recipe)
+        return BandLowering(nest, recipe, unit.buffers, own, parallel, unit.names).lower()
+    return _imperfect(node, unit, parallel)
+
+
+def _library(node: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
+    """The node as calls of the recipe's library; () where it has no routine for it."""
+    found = library_calls(node, unit.recipe, unit.buffers, parallel)
+    if found is None and (steps := staircase(node, unit.buffers)):
+        uneven = replace(unit, recipe=replace(unit.recipe, omp_schedule="dynamic", chunk=1))
+        initial = [initial_nest(s, band(node).loops) for s in band(node).statements if s.init is not None]
+        found = initial, [_shared(steps, uneven, parallel)]
+    if found is None:
+        return ()
+    initial, nodes = found
+    plain = replace(unit, recipe=streaming(unit.recipe))
+    return (*(part for n in initial for part in _lower(n, plain, parallel)), *nodes)
+
+
+def _imperfect(loop: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
+    """Threads take the first loop that allows it; the bands inside are scheduled one by one."""
+    return _strips(loop, unit, parallel) or (_shared(loop, unit, parallel),)
+
+
+def _strips(loop: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
+    """The loop in strips whose points are innermost; () where it is not the contiguous one."""
+    own = unit.own_locals(loop)
+    if unit.recipe.vector not in ("auto", "p") or not sinks(loop, unit.buffers, own):
+        return ()
+    vectors = max(lanes(s, unit.buffers) for s in walk((loop,)) if isinstance(s, Statement))
+    width = vectors * (unit.recipe.register_p or STRIP_VECTORS)
+    loops = strips(loop, width, unit.buffers, own, unit.names)
+    apart = replace(unit.recipe, fuse=0)  # what is fused again along the points of a strip is no vector
+    unit = replace(unit, recipe=apart, accesses={**access_counts(loops), **unit.accesses})
+    return tuple(_shared(lp, unit, parallel and extent(lp) != 1) for lp in loops)
+
+
+def _shared(loop: Loop, unit: Unit, parallel: bool) -> Loop:
+    here = parallel and safe_parallel(loop, unit.buffers) and extent(loop) != 1
+    annotation = None
+    if here:
+        annotation = Annotation("parallel", omp_schedule=unit.recipe.omp_schedule, chunk=unit.recipe.chunk)
+    inner: list[Node] = []
+    for run in _runs(loop.body, unit):
+        if len(run) > 1:
+            inner.extend(_fused(unit, run, _scratch_of(run, unit), parallel and not here))
+        else:
+            inner.extend(_lower(run[0], unit, parallel and not here))
+    return replace(loop, body=tuple(inner), annotation=annotation)
+
+
+def _runs(body: tuple[Node, ...], unit: Unit) -> list[tuple[Node, ...]]:
+    """The nodes inside a loop, those together that the recipe fuses."""
+    runs: list[tuple[Node, ...]] = []
+    for node in body:
+        if runs and unit.recipe.fuse and fuse_outermost(LoopNest("", unit.buffers, (*runs[-1], node))):
+            runs[-1] = (*runs[-1], node)
+        else:
+            runs.append((node,))
+    return runs
+
+
+def _scratch_of(nodes: tuple[Node, ...], unit: Unit) -> set[str]:
+    """Scratch arrays that nothing but these nodes touches, and that they write before they read."""
+    here, exposed = access_counts(nodes), flow(nodes).exposed
+    return {
+        n for n, count in here.items() if unit.buffers[n].transient and unit.buffers[n].scope == "global"
+        and count == unit.accesses[n] and n not in exposed
+    }  # fmt: skip
+
+
+def _fused(unit: Unit, nodes: tuple[Node, ...], scratch: set[str], parallel: bool) -> tuple[Node, ...]:
+    """Nests inside one loop over tiles of their shared outermost iterator. `scratch`: arrays that live
+    for one iteration of what is around the nests."""
+    recipe, buffers = unit.recipe, unit.buffers
+    fused = fuse_outermost(LoopNest("", buffers, nodes))
+    if fused is None:
+        raise NotApplicable("the nests of the unit do not share an outermost loop")
+    (shared,) = fused.body
+    assert isinstance(shared, Loop)
+    if strip := _strips(shared, unit, parallel):
+        return strip
+    tile = f"{shared.iterator}_f"
+    size = extent(shared)
+    width = min(recipe.fuse, max(1, size)) if size is not None else recipe.fuse
+    exact = size is not None and size % width == 0
+    end: Expr = Op("add", (Symbol(tile), Const(width)))
+    stop = simplify(end if exact else Op("min", (end, shared.stop)))
+    inner: list[Node] = []
+    for child in shared.body:
+        if width == 1:
+            inner.append(substitute_node(child, {shared.iterator: Symbol(tile)}))
+        else:
+            inner.append(replace(shared, start=Symbol(tile), stop=stop, body=(child,)))
+    dimensions = _contracted_dimensions(shared.iterator, fused, scratch)
+    inner = [_contract(n, tile, dimensions) for n in inner]
+    _shrink(dimensions, width, buffers)
+    lowered: list[Node] = []
+    for node in inner:
+        lowered.extend(_lower(node, unit, False))
+    annotation = None
+    if parallel and safe_parallel(shared, buffers):
+        annotation = Annotation("parallel", omp_schedule=recipe.omp_schedule, chunk=recipe.chunk)
+    return (
+        Loop(tile, shared.start, shared.stop, tuple(lowered), width, True, annotation, 2 if width > 1 else 0),
+    )
+
+
+def _contracted_dimensions(iterator: str, nest: LoopNest, scratch: set[str]) -> dict[str, tuple[int, int]]:
+    """Scratch array -> (dimension, offset) that is exactly the shared iterator in every access."""
+    found: dict[str, tuple[int, int]] = {}
+    for name in scratch:
+        keys = {alignment(a.load, iterator) for n in nest.body for a in accesses(n) if a.load.buffer == name}
+        if len(keys) == 1 and (key := keys.pop()) is not None:
+            found[name] = key
+    return found
+
+
+def _contract(node: Node, tile: str, dimensions: Mapping[str, tuple[int, int]]) -> Node:
+    """Scratch arrays keep only the rows of the current tile, so they stay in cache."""
+
+    def shrink(expr: Expr) -> Expr:
+        if not isinstance(expr, Load) or expr.buffer not in dimensions:
+            return expr
+        dimension, offset = dimensions[expr.buffer]
+        indices = list(expr.indices)
+        moved = Op("sub", (indices[dimension], Op("add", (Symbol(tile), Const(offset)))))
+        indices[dimension] = simplify(moved)
+        return Load(expr.buffer, tuple(indices))
+
+    return map_node(node, shrink)
+
+
+def _shrink(dimensions: Mapping[str, tuple[int, int]], width: int, buffers: dict[str, Buffer]) -> None:
+    for name, (dimension, _) in dimensions.items():
+        old = buffers[name]
+        shape = [*old.shape[:dimension], width, *old.shape[dimension + 1 :]]
+        strides: list[int | Expr] = []
+        step: int | Expr = 1
+        for size in reversed(shape):
+            strides.insert(0, step)
+            if not isinstance(size, int) or not isinstance(step, int):
+                raise NotApplicable("a scratch array has no constant shape")
+            step *= size
+        buffers[name] = replace(old, shape=tuple(shape), strides=tuple(strides), offset=0)

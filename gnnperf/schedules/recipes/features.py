@@ -1,0 +1,48 @@
+"""A recipe as a row of numbers, for networks and trees that compare schedules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import cache
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
+
+
+@cache
+def recipe_fields() -> tuple[str, ...]:
+    """Names of the columns of `recipe_features`, derived from the fields of `Recipe`.
+
+    `order=row`: 1 where it holds. `tile_p`: log2(1 + size). `tile_p>0`: 1 where the split is made.
+    """
+    return tuple(name for name, _ in _columns(Recipe()))
+
+
+def recipe_features(recipe: Recipe, names: Sequence[str] | None = None) -> NDArray[np.float32]:
+    """f32[R]: the columns with these names, by default all. KeyError for a name that is no column."""
+    columns = dict(_columns(recipe))
+    return np.array([columns[name] for name in names or columns], dtype=np.float32)
+
+
+def _columns(recipe: Recipe) -> Iterator[tuple[str, float]]:
+    hints = _hints()
+    for field in fields(recipe):
+        name, value = field.name, getattr(recipe, field.name)
+        choices = tuple(ORDERS) if name == "order" else get_args(hints[name])
+        if choices:
+            yield from ((f"{name}={choice}", float(value == choice)) for choice in choices)
+        elif hints[name] is bool:
+            yield name, float(value)
+        else:
+            yield name, math.log2(1 + value)
+            yield f"{name}>0", float(value > 0)
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    return get_type_hints(Recipe)

@@ -1,0 +1,189 @@
+"""Replace bands that are BLAS routines by calls of OpenBLAS, and emit the calls.
+
+In the scheduled nest a call is still its loops, with `Annotation.library` on the outermost: what it
+reads and writes stays visible. Only the emission differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from math import inf, prod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gnnperf.errors import NotApplicable
+from gnnperf.nests.analysis import band, extent, rebuild
+from gnnperf.nests.ir import (
+    Annotation,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    LoopNest,
+    Node,
+    Op,
+    Statement,
+    substitute,
+)
+from gnnperf.schedules.recipes.blas import Axis, Call, Layout, match
+from gnnperf.schedules.recipes.expressions import CTYPES
+from gnnperf.schedules.recipes.initial_values import initial_nest
+from gnnperf.schedules.recipes.recipe import Recipe
+
+if TYPE_CHECKING:
+    from gnnperf.schedules.recipes.emit import Emitter
+
+SMALL_CALL = 1 << 18
+"""Multiplications below which threads take whole calls rather than parts of one."""
+MANY_CALLS = 16
+"""Calls that keep the threads of most machines busy without sharing any."""
+
+
+def library_calls(
+    node: Loop, recipe: Recipe, buffers: Mapping[str, Buffer], parallel: bool
+) -> tuple[list[Node], list[Node]] | None:
+    """(nests that write initial values, the calls), or None where the node is no BLAS routine.
+
+    `parallel`: threads may be used here.
+    """
+    nest = band(node)
+    calls = match(nest, buffers)
+    if not calls:
+        return None
+    (statement,) = nest.statements
+    before: list[Node] = []
+    init = statement.init
+    if init is not None and not _starts_from_zero(calls[0], init):
+        before, init = [initial_nest(statement, nest.loops)], None
+    nodes = []
+    for call in calls:
+        nodes.append(_loops(call, init, recipe, parallel))
+        init = None  # the next adds to what this one leaves
+    return before, nodes
+
+
+def _starts_from_zero(call: Call, init: Expr) -> bool:
+    """Does one call do the whole reduction, so that it can start it as well?"""
+    return init == Const(0) and call.k is not None and not call.repeats
+
+
+def _loops(call: Call, init: Expr | None, recipe: Recipe, parallel: bool) -> Node:
+    term = call.term
+    value: Expr = Op("mul", (term.left, term.right))
+    if term.alpha != Const(1):
+        value = Op("mul", (term.alpha, value))
+    (loop,) = rebuild(call.loops, (Statement(term.target, value, "add", init),))
+    assert isinstance(loop, Loop)
+    loop = replace(loop, annotation=Annotation("parallel" if parallel else "none", library="blas"))
+    batch = list(call.batch)
+    shared = [i for i, lp in enumerate(batch) if lp.independent]
+    if parallel and shared and (call.work <= SMALL_CALL or _count(batch[shared[0] :]) >= MANY_CALLS):
+        note = Annotation("parallel", recipe.omp_schedule, recipe.chunk, collapse=len(shared))
+        batch[shared[0]] = replace(batch[shared[0]], annotation=note)
+    return rebuild([*batch, *call.repeats], (loop,))[0]
+
+
+def _count(loops: list[Loop]) -> float:
+    return prod(inf if (size := extent(lp)) is None else size for lp in loops)
+
+
+# --------------------------------------------------------------------------- emission
+
+
+@cache
+def openblas() -> Path:
+    """The shared library of scipy-openblas32. Raises NotApplicable where that is not installed.
+
+    Found without importing the package, which would load the library, and start its threads, here.
+    """
+    spec = find_spec("scipy_openblas32")
+    folders = spec.submodule_search_locations if spec else None
+    found = sorted(Path(folders[0]).glob("lib/libscipy_openblas*")) if folders else []
+    if not found:
+        raise NotApplicable("calls of BLAS need the package scipy-openblas32, which is not installed")
+    return found[0]
+
+
+def prelude(nest: LoopNest) -> str:
+    """What the emitted calls of a nest call; empty where it has none."""
+    if not any(lp.annotation and lp.annotation.library for lp in nest.loops()):
+        return ""
+    return _BLAS.replace("OPENBLAS_PATH", json.dumps(str(openblas())))
+
+
+_BLAS = Path(__file__).with_name("blas.hpp").read_text(encoding="utf-8")
+
+
+def libraries(source: str) -> list[Path]:
+    """Shared libraries that emitted code, or code that contains it, opens when it runs."""
+    return [openblas()] if "GNNPERF_BLAS" in source else []
+
+
+def emit_call(emitter: Emitter, loop: Loop) -> None:
+    """A loop with `Annotation.library`."""
+    nest = band(loop)
+    (call,) = match(nest, emitter.buffers)
+    (statement,) = nest.statements
+    assert loop.annotation is not None and not (call.batch or call.repeats)
+    dtype = emitter.buffers[call.term.target.buffer].dtype
+    scalar = emitter.scalar(dtype)
+    first = {lp.iterator: lp.start for lp in call.loops}
+
+    def at(load: Load) -> str:
+        return "&" + scalar.text(substitute(load, first))
+
+    def length(axis: Axis | None) -> str:
+        assert axis is not None
+        return emitter.index(axis.length)
+
+    def step(axis: Axis | None, operand: int) -> str:
+        assert axis is not None
+        return str(axis.steps[operand])
+
+    def matrix(load: Load, layout: Layout) -> list[str]:
+        return [at(load), str(layout.leading)]
+
+    target, left, right = call.term.operands
+    share = _text(loop.annotation.kind == "parallel")
+    alpha = scalar.text(call.term.alpha)
+    m, n, k = call.m, call.n, call.k
+    if call.routine == "gemm":
+        a, b, c = call.layouts
+        arguments = [
+            *(share, _text(a.transposed), _text(b.transposed), length(m), length(n), length(k), alpha),
+            *(
+                *matrix(left, a),
+                *matrix(right, b),
+                "1" if statement.init is None else "0",
+                *matrix(target, c),
+            ),
+        ]
+    elif call.routine == "gemv":
+        (a,) = call.layouts
+        clear = _text(statement.init is not None)
+        arguments = [
+            *(share, _text(a.transposed), length(m), length(k), alpha, *matrix(left, a)),
+            *(at(right), step(k, 2), clear, at(target), step(m, 0)),
+        ]
+    elif call.routine == "ger":
+        (a,) = call.layouts
+        arguments = [
+            *(share, length(m), length(n), alpha, at(left), step(m, 1), at(right), step(n, 2)),
+            *matrix(target, a),
+        ]
+    else:
+        arguments = [share, length(k), at(left), step(k, 1), at(right), step(k, 2)]
+    text = f"gp_{call.routine}<{CTYPES[dtype]}>({', '.join(arguments)})"
+    if call.routine == "dot":
+        sign = "+=" if statement.init is None else "="
+        text = f"{scalar.text(target)} {sign} {alpha} * {text}"
+    emitter.line(f"{text};")
+
+
+def _text(flag: bool) -> str:
+    return "true" if flag else "false"

@@ -1,0 +1,169 @@
+"""Packing: copy the tile of an operand that inner loops will reuse into contiguous memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gnnperf.nests.affine import Affine, affine, from_affine, simplify
+from gnnperf.nests.analysis import varies
+from gnnperf.nests.ir import (
+    Annotation,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    loads,
+    map_node,
+    reads,
+    substitute,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from gnnperf.schedules.recipes.lower import BandLowering, Range
+    from gnnperf.schedules.recipes.plan import BandPlan
+
+MAX_TILE_ELEMENTS = 1 << 17
+"""A packed tile should live in the second-level cache."""
+MAX_WHOLE_ELEMENTS = 1 << 25
+"""An operand packed as a whole (a change of layout) may be this large."""
+
+
+def pack_operands(
+    lowering: BandLowering, ranges: Mapping[str, Range], statements: list[Statement], position: int
+) -> tuple[Node, ...]:
+    """Copies due before `position`, then the rest of the band, reading from the copies."""
+    copies: list[Node] = []
+    for load in packed_operands(lowering):
+        if pack_position(lowering, load) != position:
+            continue
+        packed = _pack(lowering, load, ranges)
+        if packed is None:
+            continue
+        copy, replacement = packed
+        copies.extend(copy)
+        statements = [_redirect(s, load, replacement) for s in statements]
+    return (*copies, *lowering.build(position, ranges, statements))
+
+
+def packed_operands(lowering: BandPlan) -> list[Load]:
+    """Affine loads that the recipe's `pack` classes name, in a fixed order."""
+    roles = lowering.roles.by_role
+    written = {s.target.buffer for s in lowering.band.statements}
+    found: list[Load] = []
+    if not lowering.recipe.pack or lowering.roles.sequential or lowering.roles.pinned:
+        return []
+    if any(s.guard is not None for s in lowering.band.statements):
+        return []
+    for statement in lowering.band.statements:
+        for load in reads(statement):
+            if load in found or load in lowering.guarded or load.buffer in written or not load.indices:
+                continue
+            if any(True for index in load.indices for _ in loads(index)):
+                continue
+            classes = [c for c in lowering.recipe.pack if roles[c] and not varies(load, roles[c][0])]
+            depends = sum(varies(load, name) for name in lowering.band.iterators)
+            if classes and depends >= 2 and lowering.buffers[load.buffer].scope == "global":
+                found.append(load)
+    return found
+
+
+def pack_position(lowering: BandPlan, load: Load) -> int:
+    """After the last cache-tile loop that selects the operand's tile; 0 packs it as a whole."""
+    tiles = [i for i, t in enumerate(lowering.tokens) if t.level == 2 and varies(load, t.iterator)]
+    return tiles[-1] + 1 if tiles else 0
+
+
+def _pack(
+    lowering: BandLowering, load: Load, ranges: Mapping[str, Range]
+) -> tuple[tuple[Node, ...], Load] | None:
+    source = lowering.buffers[load.buffer]
+    bases: list[Expr] = []
+    spans: list[Expr] = []
+    limits: list[int] = []
+    for index in load.indices:
+        box = _box(index, ranges)
+        if box is None:
+            return None
+        bases.append(box[0])
+        spans.append(box[1])
+        limits.append(box[2])
+    elements = 1
+    for limit in limits:
+        elements *= limit
+    whole = pack_position(lowering, load) == 0
+    if elements > (MAX_WHOLE_ELEMENTS if whole else MAX_TILE_ELEMENTS):
+        return None
+    order = _layout(lowering, load)
+    strides = [0] * len(limits)
+    step = 1
+    for dimension in reversed(order):
+        strides[dimension] = step
+        step *= limits[dimension]
+    name = lowering.names.fresh("pack")
+    lowering.buffers[name] = Buffer(name, source.dtype, tuple(limits), tuple(strides), transient=True)
+    iterators = [lowering.names.fresh("c") for _ in limits]
+    element = tuple(
+        simplify(Op("add", (base, Symbol(it)))) for base, it in zip(bases, iterators, strict=True)
+    )
+    body: tuple[Node, ...] = (
+        Statement(Load(name, tuple(Symbol(it) for it in iterators)), Load(load.buffer, element)),
+    )
+    for depth, dimension in enumerate(reversed(order)):
+        annotation = Annotation("simd") if depth == 0 else None
+        body = (Loop(iterators[dimension], Const(0), spans[dimension], body, annotation=annotation),)
+    if whole and lowering.parallel_allowed and lowering.parallel_at is not None and isinstance(body[0], Loop):
+        outer = body[0]
+        body = (Loop(outer.iterator, outer.start, outer.stop, outer.body, annotation=Annotation("parallel")),)
+    subscripts = tuple(
+        simplify(Op("sub", (index, base))) for index, base in zip(load.indices, bases, strict=True)
+    )
+    return body, Load(name, subscripts)
+
+
+def _box(index: Expr, ranges: Mapping[str, Range]) -> tuple[Expr, Expr, int] | None:
+    """(lowest index, number of indices, bound of that number) over the ranges left."""
+    form = affine(index)
+    span: Expr = Const(1)
+    limit = 1
+    lowest: dict[str, Expr] = {}
+    for atom, coefficient in form.terms.items():
+        if not isinstance(atom, Symbol):
+            return None
+        if atom.name not in ranges:
+            continue
+        left = ranges[atom.name]
+        if coefficient < 0 or left.limit is None:
+            return None
+        lowest[atom.name] = left.lo
+        steps = Op("sub", (Op("sub", (left.hi, left.lo)), Const(1)))
+        span = Op("add", (span, Op("mul", (Const(coefficient), steps)))) if left.size is None else span
+        if left.size is not None:
+            span = Op("add", (span, Const(coefficient * (left.size - 1))))
+        limit += coefficient * (left.limit - 1)
+    base = simplify(substitute(from_affine(Affine(form.terms, form.constant)), lowest))
+    return base, simplify(span), limit
+
+
+def _layout(lowering: BandLowering, load: Load) -> list[int]:
+    """Dimensions outermost first: what the vector loop walks is contiguous, then what q walks."""
+    roles = lowering.roles.by_role
+
+    def key(dimension: int) -> tuple[bool, bool, int]:
+        one = Load(load.buffer, (load.indices[dimension],))
+        along_p = any(varies(one, name) for name in roles["p"])
+        along_q = any(varies(one, name) for name in roles["q"])
+        return (along_p, along_q, dimension)
+
+    return sorted(range(len(load.indices)), key=key)
+
+
+def _redirect(statement: Statement, load: Load, replacement: Load) -> Statement:
+    result = map_node(statement, lambda e: replacement if e == load else e)
+    assert isinstance(result, Statement)
+    return result

@@ -1,0 +1,147 @@
+"""Sampling the schedule space of a nest: defaults, random recipes, mutations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read, write_only
+from gnnperf.nests.ir import Loop, LoopNest, loads, walk
+from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
+from gnnperf.schedules.recipes.triangular_blas import has_match
+
+CHOICES: Mapping[str, tuple[Any, ...]] = {
+    "order": tuple(ORDERS),
+    "tile_P": (0, 0, 0, 1, 2, 4, 8, 16, 32),
+    "tile_q": (0, 0, 8, 16, 32, 64, 128, 256),
+    "tile_p": (0, 0, 32, 64, 128, 256, 512, 1024, 2048),
+    "tile_R": (0, 0, 0, 8, 16, 32, 64),
+    "tile_r": (0, 0, 32, 64, 128, 256, 512, 1024),
+    "register_q": (0, 2, 4, 6, 8, 12),
+    "register_p": (0, 1, 2, 3, 4, 8, 16),
+    "register_r": (1, 2, 4, 8),
+    "vector": ("auto", "auto", "p", "r", "none"),
+    "parallel": ("spatial", "spatial", "spatial", "reduction", "none"),
+    "omp_schedule": ("static", "static", "dynamic", "guided", "balanced"),
+    "chunk": (0, 0, 1, 4, 16, 64),
+    "collapse": (1, 1, 2, 3),
+    "accumulate": (True, True, False),
+    "pack": ("", "", "q", "p", "qp"),
+    "unroll": (0, 0, 2, 4, 8),
+    "prefetch": (0, 0, 4, 12, 32, 64, 96),
+    "nontemporal": (False, False, False, True),
+    "fuse": (0, 1, 4, 16, 64),
+    "combine": ("", "merge", "merge", "inline"),
+    "library": (*("",) * 7, "blas"),
+}
+"""Values per field; a repeated value is more likely."""
+
+MAX_REGISTER_TILE = 32
+"""vectors in a register tile: the register file of AVX-512; more only spills."""
+
+DEFAULTS = (
+    Recipe(order="row", accumulate=False),
+    Recipe(order="row", register_p=4, register_r=4, fuse=1),
+    Recipe(order="row", register_p=4, register_r=4, parallel="none", fuse=1),
+    Recipe(order="row", register_p=4, register_r=4, fuse=32),
+    Recipe(order="row", register_p=4, register_r=4, fuse=1, combine="merge"),
+    Recipe(order="row", register_p=2, register_r=4, fuse=1, combine="inline"),
+    Recipe(order="row", accumulate=False, fuse=1, combine="inline", vector="none"),
+    Recipe(order="blocked", tile_q=64, tile_p=256, tile_r=256, register_q=6, register_p=4),
+    Recipe(
+        order="panel", tile_q=96, tile_p=256, tile_r=256, register_q=8, register_p=3, vector="p", pack="q"
+    ),
+    Recipe(order="dot", vector="r", register_r=4, register_q=4),
+    Recipe(order="dot", register_r=8, register_q=1, parallel="reduction"),
+    Recipe(order="tile2d", tile_q=32, tile_p=32, register_q=8, register_p=1),
+    Recipe(order="strip", tile_p=1024, register_p=4),
+    Recipe(order="row", register_p=8, prefetch=8, omp_schedule="balanced"),
+    Recipe(order="rowtile", register_p=16, unroll=4, omp_schedule="balanced"),
+    Recipe(order="rowtile", register_p=16, prefetch=12, omp_schedule="balanced"),
+    Recipe(order="rowtile", register_p=16, prefetch=32, omp_schedule="balanced"),
+    Recipe(order="rowtile", register_p=16, prefetch=64, omp_schedule="balanced", nontemporal=True),
+    Recipe(order="row", register_p=4, register_r=4, library="blas"),
+)
+"""Starting points of every search: one for each way nests are usually made fast."""
+
+
+def relevant_fields(nest: LoopNest) -> list[str]:
+    """Fields that can change the schedule of this nest (others would only be noise in the search)."""
+    bands = [band(n) for n in nest.body if isinstance(n, Loop)]
+    local = {k for k, b in nest.buffers.items() if b.scope == "local"}
+    loops = list(nest.loops())
+    reduction = any(is_reduction(lp, b.statements, local) for b in bands for lp in b.loops)
+    spatial = max(
+        (sum(not is_reduction(lp, b.statements, local) for lp in b.loops) for b in bands), default=0
+    )
+    reductions = max((sum(is_reduction(lp, b.statements, local) for lp in b.loops) for b in bands), default=0)
+    dependent = any(is_data_dependent(lp) for lp in loops)
+    indirect = any(
+        True for s in nest.statements() for ld in loads(s.value) for i in ld.indices for _ in loads(i)
+    )
+    names = ["order", "tile_p", "register_p", "vector", "parallel", "omp_schedule", "chunk"]
+    names += ["tile_q", "register_q", "collapse"] if spatial >= 2 else []
+    names += ["tile_P"] if spatial >= 3 else []
+    names += ["nontemporal"] if write_only(nest) else []
+    names += ["tile_r", "register_r", "accumulate", "unroll"] if reduction else []
+    names += ["tile_R"] if reductions >= 2 else []
+    names += ["pack"] if spatial >= 2 and len({r for n in nest.body for r in read(n)}) >= 1 else []
+    names += ["prefetch"] if dependent or indirect else []
+    blocks = (nest.body, *(lp.body for lp in loops))
+    names += ["fuse", "combine"] if any(len(block) > 1 for block in blocks) else []
+    names += ["library"] if any(has_match(n, nest.buffers) for n in nest.body) else []
+    return names
+
+
+def random_recipe(nest: LoopNest, rng: Random) -> Recipe:
+    """A recipe drawn at random over the fields that matter for the nest."""
+    values = {name: rng.choice(CHOICES[name]) for name in relevant_fields(nest)}
+    return _repaired(Recipe(**values), nest)
+
+
+def mutate(recipe: Recipe, nest: LoopNest, rng: Random) -> Recipe:
+    """Change one to three fields; sizes move to a neighbouring value half of the time."""
+    names = relevant_fields(nest)
+    for _ in range(50):
+        changes: dict[str, Any] = {}
+        for name in rng.sample(names, k=min(len(names), rng.choice((1, 1, 2, 3)))):
+            changes[name] = _step(name, getattr(recipe, name), rng)
+        mutant = _repaired(replace(recipe, **changes), nest)
+        if mutant != recipe:
+            return mutant
+    return random_recipe(nest, rng)
+
+
+def _step(name: str, value: Any, rng: Random) -> Any:
+    choices = list(dict.fromkeys(CHOICES[name]))
+    if isinstance(value, int) and not isinstance(value, bool) and value in choices and rng.random() < 0.5:
+        at = choices.index(value) + rng.choice((-1, 1))
+        return choices[min(max(at, 0), len(choices) - 1)]
+    return rng.choice(choices)
+
+
+def _repaired(recipe: Recipe, nest: LoopNest) -> Recipe:
+    """Resolve contradictions that would otherwise waste a trial."""
+    changes: dict[str, Any] = {}
+    if recipe.vector == "r":
+        changes |= {"accumulate": True, "register_p": 0}
+        if recipe.register_q * recipe.register_r > MAX_REGISTER_TILE:
+            changes["register_r"] = max(1, MAX_REGISTER_TILE // recipe.register_q)
+    else:
+        if recipe.vector != "auto":
+            changes["register_r"] = 0
+        if recipe.register_q * max(1, recipe.register_p) > MAX_REGISTER_TILE:
+            changes["register_q"] = MAX_REGISTER_TILE // max(1, recipe.register_p)
+    if recipe.parallel == "reduction" and "accumulate" not in relevant_fields(nest):
+        changes["parallel"] = "spatial"
+    if recipe.parallel == "none":
+        changes |= {"omp_schedule": "static", "chunk": 0, "collapse": 1}
+    if recipe.omp_schedule == "balanced" and not any(
+        is_data_dependent(n) for n in walk(nest.body) if isinstance(n, Loop)
+    ):
+        changes["omp_schedule"] = "static"
+    if recipe.omp_schedule == "balanced":
+        changes |= {"chunk": 0, "collapse": 1}
+    return replace(recipe, **changes)

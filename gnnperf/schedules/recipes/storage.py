@@ -1,0 +1,125 @@
+"""Where scratch buffers of a scheduled nest live: named registers or memory, and in which block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gnnperf.nests.affine import evaluate, simplify
+from gnnperf.nests.analysis import DTYPE_BYTES, accesses, extent, varies
+from gnnperf.nests.ir import Expr, Loop, LoopNest, Node, Statement, expressions_of, loads, reads, substitute
+from gnnperf.schedules.recipes.vectors import VECTOR_BYTES
+
+Path: TypeAlias = tuple[int, ...]
+"""Child numbers from the root to a block."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """registers: local arrays that become named variables. lanes: register buffers whose last dimension
+    runs across vector lanes -> lanes of a full vector. declared: block -> scratch buffers it declares."""
+
+    registers: frozenset[str]
+    lanes: Mapping[str, int]
+    declared: Mapping[Path, tuple[str, ...]]
+
+    @staticmethod
+    def plan(nest: LoopNest) -> Storage:
+        blocks = _blocks(nest)
+        registers = _register_buffers(nest, blocks)
+        declared: dict[Path, tuple[str, ...]] = {}
+        for name, path in sorted(blocks.items()):
+            declared[path] = (*declared.get(path, ()), name)
+        return Storage(registers, _vector_dimensions(nest, registers), declared)
+
+    def within(self, path: Path) -> set[str]:
+        """Buffers declared in the block at `path` or below it."""
+        return {n for p, names in self.declared.items() if p[: len(path)] == path for n in names}
+
+
+def _contexts(
+    body: tuple[Node, ...], path: Path = (), around: tuple[Loop, ...] = ()
+) -> Iterator[tuple[Node, Path, tuple[Loop, ...]]]:
+    """Every node with the block it stands in and the loops around it."""
+    for number, node in enumerate(body):
+        yield node, path, around
+        if isinstance(node, Loop):
+            yield from _contexts(node.body, (*path, number), (*around, node))
+
+
+def _blocks(nest: LoopNest) -> dict[str, Path]:
+    """Scratch buffer -> innermost block that contains every access. Scratch memory that is read before
+    it is written carries values from one iteration of a sequential loop to the next: it is declared
+    outside of that loop."""
+    lowest: dict[str, Path] = {}
+    for node, path, around in _contexts(nest.body):
+        if isinstance(node, Statement):
+            used, defined = {a.load.buffer for a in accesses(node)}, _defines(node)
+        else:
+            used, defined = {ld.buffer for b in expressions_of(node) for ld in loads(b)}, None
+        for name in used:
+            buffer = nest.buffers[name]
+            if buffer.scope == "global" and not buffer.transient:
+                continue
+            at = path
+            if buffer.scope == "global" and name not in lowest and name != defined:
+                at = path[: next((d for d, lp in enumerate(around) if not lp.independent), len(path))]
+            lowest[name] = _common(lowest.get(name, at), at)
+    return lowest
+
+
+def _defines(statement: Statement) -> str | None:
+    """The buffer that the statement writes without reading it."""
+    if statement.reduce or statement.guard is not None:
+        return None
+    name = statement.target.buffer
+    return None if any(ld.buffer == name for ld in reads(statement)) else name
+
+
+def _common(a: Path, b: Path) -> Path:
+    size = next((d for d, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return a[:size]
+
+
+def _register_buffers(nest: LoopNest, blocks: Mapping[str, Path]) -> frozenset[str]:
+    """Local arrays all of whose subscripts are constant once unrolled loops are written out, and that
+    no parallel loop uses from outside (its body is a function, which gets arrays)."""
+    names = {k for k, b in nest.buffers.items() if b.scope == "local" and b.shape and k in blocks}
+    for node, _, around in _contexts(nest.body):
+        if not isinstance(node, Statement):
+            continue
+        values: dict[str, Expr] = {}
+        for loop in around:
+            if _written_out(loop):
+                values[loop.iterator] = substitute(loop.start, values)
+        parallel = [d for d, lp in enumerate(around) if lp.annotation and lp.annotation.kind == "parallel"]
+        for load in (node.target, *reads(node)):
+            if load.buffer in names and (
+                any(evaluate(substitute(simplify(i), values), {}) is None for i in load.indices)
+                or any(len(blocks[load.buffer]) <= d for d in parallel)
+            ):
+                names.discard(load.buffer)
+    return frozenset(names)
+
+
+def _written_out(loop: Loop) -> bool:
+    annotation = loop.annotation
+    return (
+        annotation is not None
+        and annotation.kind in ("vectorized", "unrolled")
+        and not annotation.factor
+        and extent(loop) is not None
+    )
+
+
+def _vector_dimensions(nest: LoopNest, registers: frozenset[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for node, _, around in _contexts(nest.body):
+        if not isinstance(node, Statement):
+            continue
+        vectors = [lp.iterator for lp in around if lp.annotation and lp.annotation.kind == "vectorized"]
+        for load in (node.target, *reads(node)):
+            if load.buffer in registers and any(varies(load, name) for name in vectors):
+                found[load.buffer] = VECTOR_BYTES // DTYPE_BYTES[nest.buffers[load.buffer].dtype]
+    return found

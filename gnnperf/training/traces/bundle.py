@@ -1,0 +1,30 @@
+"""The cost model of tensor programs, trained on some workloads of a corpus, as a bundle that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gnnperf.nn.traces import TensorBundle
+from gnnperf.training.traces.corpus import TensorCorpus
+from gnnperf.training.traces.data import Pool
+from gnnperf.training.traces.fit import DEFAULT_FIT, FitSettings, fit_judges
+
+
+def fit_bundle(
+    corpus: TensorCorpus,
+    known: Sequence[Pool],
+    settings: FitSettings = DEFAULT_FIT,
+    seeds: Sequence[int] = (0,),
+) -> TensorBundle:
+    """Train all judges on the schedules of the workloads `known` of a corpus, the networks once with each
+    seed. The bundle says what it has learned from, and has no figures."""
+    models, trees = fit_judges(known, settings, seeds)
+    about: dict[str, Any] = {
+        "digest": corpus.digest,
+        "device": corpus.device,
+        "kinds": sorted({pool.workload.kind for pool in known}),
+        "workloads": len(known),
+        "schedules": sum(len(pool.graphs) for pool in known),
+    }
+    return TensorBundle(models, about, {}, trees)

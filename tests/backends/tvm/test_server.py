@@ -1,0 +1,111 @@
+"""Benches behind a process of their own, and schedules timed in turn."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gnnperf.backends.tvm.interleaved import Pace, in_turns
+from gnnperf.backends.tvm.outcome import BenchLimits
+from gnnperf.backends.tvm.server import BenchServer
+from gnnperf.errors import MeasureError
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
+from gnnperf.frontends.tvm.workloads import Workload
+
+PRODUCT = Workload("matmul", {"m": 16, "n": 16, "k": 16})
+SUMS = Workload("reduce", {"m": 16, "n": 32, "op": "sum", "axis": 1})
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    import_tvm()
+    set_runtime_threads()
+
+
+@pytest.fixture
+def server() -> Iterator[BenchServer]:
+    limits = BenchLimits(sample_s=0.001)
+    with BenchServer([PRODUCT.build(), SUMS.build()], host_target(), limits) as server:
+        yield server
+
+
+def other() -> Any:
+    """A product of the same shape that computes something else."""
+    from tvm import te
+
+    a, b = (te.placeholder((16, 16), name=name) for name in "AB")
+    import tvm
+
+    function = te.create_prim_func([a, b, te.compute((16, 16), lambda i, j: a[i, j] + b[i, j], name="C")])
+    return tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
+
+
+def test_modules_are_measured_one_after_the_other(server: BenchServer) -> None:
+    server.prepare(1)
+    server.prepare(0)
+    assert server.baseline(0).status == server.baseline(1).status == "ok"
+    assert [o.status for o in server.measure(1, [SUMS.build()])] == ["ok"]
+    assert [o.status for o in server.measure(0, [PRODUCT.build(), other()])] == ["ok", "wrong_result"]
+
+
+def test_schedules_take_turns(server: BenchServer) -> None:
+    with server.rehearsed(0, [PRODUCT.build(), other()]) as (outcomes, turns):
+        assert [o.status for o in outcomes] == ["ok", "ok", "wrong_result"] and [*turns] == [0, 1]
+        found = in_turns({"ab"[n]: turn for n, turn in turns.items()}, Pace(6, 0.01))
+    assert all(m.samples >= 6 and 0 < (m.runtime_s or 0) < 0.1 for m in found.values())
+    with pytest.raises(MeasureError, match="nothing was rehearsed"):
+        turns[0]()
+
+
+def test_turns_go_round_in_both_directions() -> None:
+    said: list[str] = []
+
+    def player(name: str) -> float:
+        said.append(name)
+        return 1.0
+
+    in_turns({name: partial(player, name) for name in "abc"}, Pace(2, 0.0))
+    assert "".join(said[:6]) == "abccba"
+
+
+def test_nothing_outlives_the_server(server: BenchServer) -> None:
+    server.baseline(0)
+    with server.rehearsed(0, []):
+        children = [server._pid, *descendants(server._pid)]  # other tests may have processes of their own
+        assert len(children) >= 3  # the server, a bench's watcher, the players
+        server.close()
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{pid}/stat").exists() and not zombie(pid) for pid in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_dead_server_is_told(server: BenchServer) -> None:
+    server.baseline(0)
+    os.kill(server._pid, signal.SIGKILL)
+    with pytest.raises(MeasureError, match="ended"):
+        server.measure(0, [PRODUCT.build()])
+
+
+def descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += [int(child), *descendants(int(child))]
+    return found
+
+
+def zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True

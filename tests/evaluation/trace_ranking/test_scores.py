@@ -1,0 +1,140 @@
+"""What rankings are worth, against cases worked by hand."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_up_products import made_up_pool
+
+from gnnperf.errors import InputError
+from gnnperf.evaluation.trace_ranking import (
+    RankingSettings,
+    judged_of,
+    ranking_steps,
+    ranking_tasks,
+    summarise,
+)
+from gnnperf.evaluation.trace_ranking.scores import (
+    Ranking,
+    expected_best,
+    rank_pool,
+    rank_randomly,
+    summary,
+)
+from gnnperf.nn.traces import CostModelConfig
+from gnnperf.training.traces.corpus import TensorCorpus
+from gnnperf.training.traces.data import Pool
+from gnnperf.training.traces.fit import FitSettings
+
+
+def pool_of(runtimes: list[float], baseline_s: float = 20.0) -> Pool:
+    pool = made_up_pool("w", 0, n=len(runtimes))
+    measured = np.array(runtimes)
+    return replace(
+        pool,
+        workload=replace(pool.workload, baseline_s=baseline_s),
+        runtime_s=measured,
+        interval_s=np.stack([measured, measured], 1),
+    )
+
+
+def test_a_ranking_by_hand() -> None:
+    """Ranked first: the one of 4 s; among five also that of 2 s, not the best. One of seven failed."""
+    pool = pool_of([1, 2, 4, 8, 8.5, 9, np.nan])
+    found = rank_pool(pool, np.array([0.0, 3, 6, 5, 4, 2, 1]))
+    assert (found.best_s, found.top1_s, found.top5_s) == (1, 4, 2)
+    order = [0.0, 3, 6, 5, 4, 2, 1]
+    runtimes = [1, 2, 4, 8, 8.5, 9, 9 * np.e]
+    right = sum(
+        (order[i] > order[j]) == (runtimes[i] < runtimes[j]) for i, j in itertools.combinations(range(7), 2)
+    )
+    assert found.pairwise == pytest.approx(right / 21)
+    assert found.average_peak == pytest.approx((0.25 + 0.25 + 0.25 + 0.5 + 0.5 + 0.5 + 1) / 7)
+
+
+def test_who_picks_what_fails_keeps_the_baseline() -> None:
+    pool = pool_of([2, 5, np.nan], baseline_s=3.0)
+    found = rank_pool(pool, np.array([0.0, 1, 2]))
+    assert (found.best_s, found.top1_s, found.top5_s) == (2, 3, 2)
+    assert found.pairwise == 0.0  # in pairs it is slower than all
+    assert rank_randomly(pool).top1_s == pytest.approx((2 + 5 + 3) / 3)
+
+
+def test_random_order_is_the_mean_over_all_orders() -> None:
+    values = [1.0, 2.0, 5.0, 9.0]
+    draws = [min(draw) for draw in itertools.combinations(values, 2)]
+    assert expected_best(np.array(values), 2) == pytest.approx(np.mean(draws))
+    found = rank_randomly(pool_of(values))
+    orders = [*itertools.permutations(values)]
+    assert found.top1_s == pytest.approx(np.mean(values))
+    assert found.average_peak == pytest.approx(
+        np.mean([np.maximum.accumulate(1 / np.array(o)).mean() for o in orders])
+    )
+    assert found.pairwise == 0.5
+
+
+def test_workloads_count_alike() -> None:
+    """Half and all of the best: 2 / (2 + 1), however long they take."""
+    slow = Ranking(10.0, 20.0, 10.0, 0.5, 0.7)
+    fast = Ranking(1e-6, 1e-6, 1e-6, None, 0.9)
+    assert summary([slow, fast]) == pytest.approx(
+        {
+            "top1": 2 / 3, "top5": 1.0, "pairwise": 0.5, "average_peak": 0.8, "top1_mean": 0.75,
+            "top1_median": 0.75, "top1_least": 0.5,
+        }
+    )  # fmt: skip
+
+
+def world() -> list[Pool]:
+    kinds = ("a", "a", "a", "b", "b", "c")
+    splits = ("training", "training", "held_out", "training", "held_out", "training")
+    return [
+        made_up_pool(f"w{n}", n, split, kind)
+        for n, (kind, split) in enumerate(zip(kinds, splits, strict=True))
+    ]
+
+
+def test_nothing_held_out_is_learned_from() -> None:
+    pools = world()
+    tasks = [*ranking_tasks(pools, RankingSettings(folds=2))]
+    assert [task.held_out for task in tasks] == ["workload", "kind", "kind"]
+    for task in tasks:
+        assert all(p.workload.split == "training" for p in task.known)
+        assert not {p.workload.name for p in task.known} & {p.workload.name for p in task.asked}
+    assert [p.workload.name for p in tasks[0].asked] == ["w2", "w4"]
+    for task in tasks[1:]:
+        assert not {p.workload.kind for p in task.known} & {p.workload.kind for p in task.asked}
+    assert sorted(p.workload.name for task in tasks[1:] for p in task.asked) == [f"w{n}" for n in range(6)]
+
+
+def test_nothing_to_hold_out_is_said() -> None:
+    with pytest.raises(InputError, match="4 others and 0 held out of 3 kinds; collect more"):
+        list(ranking_tasks([p for p in world() if p.workload.split == "training"], RankingSettings()))
+
+
+def test_the_whole_study_has_its_figures() -> None:
+    fit = FitSettings(10, 10, trees=5, model=CostModelConfig(width=8, statement_width=8))
+    settings, pools = RankingSettings(2, fit), world()
+    steps = ranking_steps([*ranking_tasks(pools, settings)], settings)
+    rows = json.loads(json.dumps([step(str) for step in steps.values()]))  # as the log keeps them
+    judged = judged_of(rows)
+    corpus = TensorCorpus(tuple(p.workload for p in pools), "cpu", "d1")
+    result = summarise(judged, pools, settings, corpus, each_workload=True)
+    for name in ("top1", "top5", "pairwise", "xgb_top1", "xgb_top5", "xgb_pairwise", "heldout_kind_top1",
+                 "heldout_kind_xgb_top1", "mlp_top1", "random_top1", "average_peak"):  # fmt: skip
+        assert 0 < result.figures[name] <= 1, name
+    assert result.figures["random_pairwise"] == 0.5
+    for judge in ("graph", "statements", "trees"):
+        assert (
+            0 < result.figures[f"{judge}_top1"] <= 1 and 0 < result.figures[f"heldout_kind_{judge}_top1"] <= 1
+        )
+    # All, kinds and workloads of 2 held-out workloads of 2 kinds, and of 6 of 3 kinds, for each of 7 models.
+    assert len(result.rows) == 7 * (1 + 2 + 2) + 7 * (1 + 3 + 6)
+    assert result.settings["schedules_learned_from"] == 40
+    # What an interrupted run has is a table too.
+    part = summarise(judged_of(rows[:1]), pools, settings, corpus)
+    assert part.figures["top1"] == result.figures["top1"] and "xgb_top1" not in part.figures

@@ -1,0 +1,176 @@
+"""Descriptions: what they say of a schedule, and what is said of bad ones."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from gnnperf.errors import InputError
+from gnnperf.frontends.gpu_kernels import (
+    Expression,
+    configurations_of,
+    find_description,
+    list_descriptions,
+    plan,
+    read_description,
+    scheduled_graph,
+)
+from gnnperf.frontends.gpu_kernels.description import KERNELS
+from gnnperf.graph import ProgramGraph
+
+GEMM = {
+    "MWG": 64,
+    "NWG": 128,
+    "KWG": 32,
+    "MDIMC": 16,
+    "NDIMC": 8,
+    "MDIMA": 16,
+    "NDIMB": 16,
+    "VWM": 4,
+    "VWN": 2,
+}
+
+
+def values(**given: int) -> dict[str, np.ndarray]:
+    return {name: np.array([value]) for name, value in given.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cdiv(a, 4) * 2", 6),
+        ("a if b == 3 else 0", 10),
+        ("not a or b in_", None),
+        ("1 < b < a", 1),
+        ("min(a, b)", 3),
+    ],
+)
+def test_expressions_are_integer_arithmetic(text: str, expected: int | None) -> None:
+    if expected is None:
+        with pytest.raises(InputError, match="expected an expression"):
+            Expression.parse(text, "here")
+    else:
+        assert Expression.parse(text, "here")(values(a=10, b=3), "here").tolist() == [expected]
+
+
+@pytest.mark.parametrize("text", ["__import__('os')", "a.real", "[a]", "a / 2", "1.5", "lambda: 1"])
+def test_expressions_are_nothing_else(text: str) -> None:
+    with pytest.raises(InputError, match=r"^here: expected"):
+        Expression.parse(text, "here")
+
+
+@pytest.mark.parametrize("text", ["a // b", "2 ** 64"])
+def test_what_has_no_value_is_told(text: str) -> None:
+    with pytest.raises(InputError, match=f"'{re.escape(text)}' divides by zero or overflows"):
+        Expression.parse(text, "here")(values(a=1, b=0), "here")
+
+
+def test_loops_of_gemm_cover_every_element_once() -> None:
+    planned = plan(find_description("gemm"), [GEMM])
+    for axis, size in (("m", 4096), ("n", 4096), ("k", 4096)):
+        seen = np.zeros(1, dtype=np.int64)
+        for loop in planned.loops:
+            if loop.about.axis == axis:
+                seen = (seen[:, None] + loop.step[0] * np.arange(loop.extent[0])[None, :]).ravel()
+        assert sorted(seen) == list(range(size))
+    assert planned.product("block")[0] == 4096 // 64 * (4096 // 128)
+    assert planned.product("thread")[0] == 16 * 8
+
+
+def test_tiles_in_shared_memory_have_their_halo() -> None:
+    planned = plan(
+        find_description("convolution2d"), [{"block_size_x": 32, "block_size_y": 4, "tile_size_x": 2}]
+    )
+    (stage,) = planned.stages
+    assert [int(side[0]) for side in stage.tile] == [4 * 2 + 14, 32 * 2 + 14]
+
+
+@pytest.mark.parametrize("kernel", list_descriptions())
+def test_every_kernel_becomes_a_scheduled_graph(kernel: str) -> None:
+    description = find_description(kernel)
+    graph = scheduled_graph(description, {})
+    annotations = [node.features.get("annotation") for node in graph.nodes if node.kind == "loop"]
+    assert {"block", "thread"} <= set(annotations)
+    bindings = {n.features.get("binding") for n in graph.nodes if n.features.get("annotation") == "thread"}
+    assert "x" in bindings
+    assert ProgramGraph.from_json(graph.to_json()).digest == graph.digest
+    staged = any(stage.active[0] for stage in plan(description, [{}]).stages)
+    scopes = {node.features.get("scope") for node in graph.nodes if node.kind == "buffer"}
+    assert ("shared" in scopes) == staged
+
+
+def test_work_does_not_depend_on_the_schedule() -> None:
+    description = find_description("gemm")
+    one, other = (
+        scheduled_graph(description, {**GEMM, **change}) for change in ({}, {"SA": 0, "SB": 0, "STRM": 1})
+    )
+    assert one.values["total_flops"] == other.values["total_flops"] == 2 * 4096**3
+    assert one.digest != other.digest
+    assert scheduled_graph(description, dict(reversed(GEMM.items()))).digest == one.digest
+
+
+def test_sizes_may_be_given() -> None:
+    small = scheduled_graph(find_description("gemm"), GEMM, {"M": 512, "N": 512, "K": 64})
+    assert small.values["total_flops"] == 2 * 512 * 512 * 64
+
+
+def test_the_search_space_is_what_the_constraints_allow() -> None:
+    description = find_description("pnpoly")
+    assert len(list(configurations_of(description))) == 31 * 11 * 4 * 3
+
+
+def test_constraints_that_leave_nothing_are_told(tmp_path: Path) -> None:
+    values = {**yaml.safe_load((KERNELS / "pnpoly.yaml").read_text()), "constraints": ["block_size_x < 0"]}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
+    with pytest.raises(InputError, match="pnpoly: constraints: no configuration is left"):
+        configurations_of(read_description(tmp_path / "mine.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("configuration", "message"),
+    [
+        ({"MWG": 64, "TILE": 3}, "unknown parameter 'TILE'; known: MWG"),
+        ({"MWG": 6.5}, "integers of at least 0, got 6.5"),
+        ({"MWG": 16, "MDIMC": 32}, "breaks the constraint MWG % "),
+        ({"MDIMC": 0}, "divides by zero"),
+    ],
+)
+def test_bad_configurations_are_told(configuration: dict[str, float], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        scheduled_graph(find_description("gemm"), configuration)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"loops": []}, "loops: expected at least one entry"),
+        (
+            {"stage": [], "loops": [{"axis": a, "extent": "4"} for a in "mnk"]},
+            "expected at least one with bind: thread.x",
+        ),
+        ({"loops": [{"axis": "m", "extent": "M", "bind": "warp"}]}, "bind: expected one of block.x"),
+        ({"loops": [{"axis": "m", "extent": "Q"}]}, "'Q' is neither a parameter nor a size"),
+        ({"parameters": {"MWG": [1, 1]}}, "parameters.MWG: expected different integers"),
+        ({"compute": ["C[n] = A[k, m]"]}, "expected 2 subscripts of C"),
+        ({"compute": ["C[n, m] = open('x')"]}, "compute.0.: expected axes"),
+        ({"buffers": {"A": {"dtype": "float3", "shape": []}}}, "expected a dtype"),
+        ({"stage": [{"buffer": "Z", "threads": [1]}]}, "stage.0..buffer: expected one of A, B, C, got 'Z'"),
+        ({"colour": 1}, "unknown field 'colour'"),
+    ],
+)
+def test_bad_descriptions_are_told(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    values = {**yaml.safe_load((KERNELS / "gemm.yaml").read_text()), **change}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
+    with pytest.raises(InputError, match=message):
+        read_description(tmp_path / "mine.yaml")
+
+
+def test_a_kernel_that_nobody_described_is_told() -> None:
+    with pytest.raises(
+        InputError, match="expected one of convolution2d, expdist, gemm, hotspot, pnpoly, or a YAML"
+    ):
+        find_description("fft")

@@ -1,0 +1,103 @@
+"""What a schedule costs, against cases worked by hand."""
+
+from __future__ import annotations
+
+from math import log2
+
+import pytest
+from made_up_products import product
+
+from gnnperf.graph import ProgramGraph, collate, encode
+from gnnperf.nn.traces import NUMBERS, statement_numbers
+
+
+def numbers(graph: ProgramGraph) -> dict[str, float]:
+    """Of the one statement of a graph, by name."""
+    found = statement_numbers(collate([encode(graph)]), threads=2)
+    assert found.rows.shape == (1, len(NUMBERS))
+    return dict(zip(NUMBERS, found.rows[0].tolist(), strict=True))
+
+
+def check(found: dict[str, float], **expected: float) -> None:
+    for name, value in expected.items():
+        assert found[name] == pytest.approx(value, abs=1e-3), name
+
+
+def test_a_tiled_product_by_hand() -> None:
+    """8 tasks of 8 rows, 64 deep, 64 columns in vectors: 4 registers of 16 floats."""
+    found = numbers(product(8, 8, 64, 64))
+    check(
+        found,
+        instances=18, threads_share=1, parallel_trips=3, balance=0, launches=log2(2), task_instances=15,
+        vector_extent=6, vector_registers=2, vector_fill=1, lanes=6, auto_vectorized=0,
+    )  # fmt: skip
+    # A row of C stays in 4 registers for 64 steps, each of which loads 4 vectors of B and 1 element of A.
+    check(
+        found,
+        straight_accumulators=log2(1 + 4), straight_loads=log2(1 + 4 + 1), straight_trips=6,
+        straight_loads_of_thread=log2(2**18 / 2**6 / 2 * (5 + 2 * 4 / 64)), straight_spilled=0,
+        accumulates_0=0, accumulates_1=1, reused_1=0, reused_2=1, unit_0=2,
+    )  # fmt: skip
+
+
+def test_traffic_by_hand() -> None:
+    """Lines of C, B and A inside of j: 4, 4, 1; of k: 4, 256, 4; of i: 32, 256, 32. The first fits into
+    2 KiB and C stays while k runs; the last fits into 32 KiB and B stays from task to task."""
+    found = numbers(product(8, 8, 64, 64))
+    times = 8 * 8 * 64
+    check(
+        found,
+        traffic_2k=log2(64 * (4 * times / 64 + 4 * times + 1 * times) / 2),
+        traffic_32k=log2(64 * (32 * 8 + 256 + 32 * 8) / 2),
+        footprint_lines=log2(1 + 3 * 256),
+    )
+
+
+def test_tasks_that_threads_cannot_share_evenly() -> None:
+    """3 tasks on 2 threads: one runs 2 of them, so the work takes 2 / 1.5 as long as it might."""
+    check(numbers(product(3, 8, 16, 16)), threads_share=log2(1.5), balance=log2(2 / 1.5))
+
+
+def test_what_the_compiler_vectorizes_by_itself() -> None:
+    unit = numbers(product(8, 8, 64, 32, vectorized=False))
+    check(unit, auto_vectorized=1, lanes=5, vector_extent=0)
+    reduction = numbers(product(8, 8, 64, 32, vectorized=False, order="tijk"))
+    check(reduction, auto_vectorized=0, lanes=0, inner_reduction_trips=6)
+
+
+def test_strided_loads_are_gathers() -> None:
+    check(numbers(product(8, 8, 64, 32)), straight_gathers_of_thread=0, reads_strided=0)
+    check(
+        numbers(product(8, 8, 64, 32, transposed=True)),
+        reads_strided=1, straight_gathers_of_thread=log2(1 + 8 * 8 * 64 * 32 / 2),
+    )  # fmt: skip
+
+
+def test_unrolled_loops_are_straight_code() -> None:
+    """8 rows of 32 columns, unrolled: 16 accumulators, and 2 vectors of B serve all 8 rows."""
+    found = numbers(product(8, 8, 64, 32, order="tkij", unrolled=True))
+    check(
+        found, straight_accumulators=log2(1 + 16), straight_loads=log2(1 + 2 + 8), body_instructions=4,
+        straight_trips=6,
+    )  # fmt: skip
+
+
+def test_a_batch_is_its_graphs() -> None:
+    graphs = [encode(product(2**n, 8, 16, 16, order=o)) for n, o in enumerate(("tikj", "tkij", "tijk"))]
+    together = statement_numbers(collate(graphs), 2)
+    assert together.graph.tolist() == [0, 1, 2]
+    for graph, row in zip(graphs, together.rows, strict=True):
+        assert statement_numbers(collate([graph]), 2).rows[0].tolist() == pytest.approx(
+            row.tolist(), abs=1e-5
+        )
+
+
+def test_vectors_that_fill_no_power_of_two_of_registers_are_awkward() -> None:
+    """24 floats are one and a half registers, and a row of C stays in them for 64 steps; 14 fit into one."""
+    check(
+        numbers(product(8, 8, 64, 24)),
+        lanes_awkward=1, lanes_padded=log2(32 / 24), awkward_accumulators=6,
+    )  # fmt: skip
+    check(numbers(product(8, 8, 64, 14)), lanes_awkward=0, lanes_padded=log2(16 / 14))
+    check(numbers(product(8, 8, 64, 64)), lanes_awkward=0, lanes_padded=0, awkward_accumulators=0)
+    check(numbers(product(8, 8, 64, 24, vectorized=False)), lanes_awkward=0)

@@ -1,0 +1,158 @@
+"""Loops are shared between threads only where that cannot race."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nests import examples
+from nests.examples import accumulate, array, assign, load, loop, nest
+from nests.interpret import Memory, interpret
+from schedules.recipes.kernels import (
+    Kernel,
+    below,
+    csr,
+    histogram,
+    local_sum,
+    matrix_product,
+    polynomial,
+    reduce_axis,
+    scatter_rows,
+    two_reductions,
+)
+from schedules.recipes.running import build, call, differences
+
+from gnnperf.nests import Buffer, Loop, LoopNest, Symbol, normalise
+from gnnperf.nests.ir import walk
+from gnnperf.schedules.recipes import Recipe, apply, emit
+from gnnperf.schedules.recipes.threads import access_counts, private_reductions
+
+
+def parallel_loops(scheduled: LoopNest) -> list[Loop]:
+    return [
+        n
+        for n in walk(scheduled.body)
+        if isinstance(n, Loop) and n.annotation is not None and n.annotation.kind == "parallel"
+    ]
+
+
+def private_of(kernel: LoopNest, recipe: Recipe) -> list[set[str]]:
+    """Which buffers each parallel loop reduces in private copies."""
+    scheduled = apply(recipe, normalise(kernel))
+    counts = access_counts(scheduled.body)
+    found = [private_reductions(lp, scheduled.buffers, counts) for lp in parallel_loops(scheduled)]
+    assert all(p is not None for p in found)
+    return [set(p or ()) for p in found]
+
+
+def test_rows_of_the_result_are_shared_as_they_are() -> None:
+    assert private_of(matrix_product(32, 32, 32), Recipe()) == [set()]
+
+
+def test_tiles_and_their_remainders_are_shared_as_they_are() -> None:
+    recipe = Recipe(order="blocked", tile_q=16, register_q=6, tile_p=64, register_p=2, tile_r=16)
+    assert not any(private_of(matrix_product(100, 100, 100), recipe))
+
+
+def test_a_parallel_reduction_works_in_copies() -> None:
+    assert private_of(reduce_axis("", "add"), Recipe(parallel="reduction")) == [{"s"}]
+
+
+def test_iterations_that_meet_in_one_element_work_in_copies() -> None:
+    assert private_of(polynomial(), Recipe()) == [{"Y"}]
+    assert private_of(histogram(), Recipe()) == [{"h"}]
+
+
+def test_a_local_of_an_enclosing_block_is_not_shared() -> None:
+    scheduled = apply(Recipe(), normalise(local_sum(independent=False)))
+    assert not parallel_loops(scheduled)
+
+
+def test_two_kinds_of_reduction_of_one_array_are_not_shared() -> None:
+    n = 9
+    target = load("s", load("b", "i"))
+    both = loop("i", n, accumulate(target, 1.0), accumulate(target, 2.0, "max"))
+    kernel = nest("both", [array("b", n, dtype="int32"), array("s", n)], both)
+    assert not parallel_loops(apply(Recipe(), kernel))
+
+
+def test_an_array_of_unknown_size_is_not_copied() -> None:
+    unknown = Buffer("h", "float64", (Symbol("bins"),), (1,))
+    body = loop("i", 50, accumulate(load("h", load("b", "i")), 1.0))
+    kernel = LoopNest("h", {"b": array("b", 50, dtype="int32"), "h": unknown}, (body,), {"bins": 7})
+    assert not parallel_loops(apply(Recipe(), kernel))
+
+
+def test_collapse_needs_loops_whose_stores_are_apart() -> None:
+    (only,) = parallel_loops(apply(Recipe(order="row", vector="none", collapse=3), matrix_product(8, 8, 8)))
+    assert only.annotation is not None and only.annotation.collapse <= 2
+
+
+def test_a_plain_store_is_shared_by_the_promise_of_the_frontend() -> None:
+    body = loop("i", 50, assign(load("out", load("order", "i")), load("x", "i")))
+    kernel = nest("scatter", [array("order", 50, dtype="int32"), array("x", 50), array("out", 50)], body)
+    assert len(parallel_loops(apply(Recipe(vector="none"), kernel))) == 1
+
+
+# --------------------------------------------------------------------------- many runs
+
+
+CUBE = (20, 30, 40)
+DYNAMIC = Recipe(parallel="reduction", omp_schedule="dynamic", chunk=1)
+STREAM = Recipe(order="stream", vector="none", parallel="reduction")
+RACY = {
+    "total": (Kernel(reduce_axis("", "add", CUBE)), DYNAMIC),
+    "maximum": (Kernel(reduce_axis("", "max", CUBE)), STREAM),
+    "least": (
+        Kernel(reduce_axis("i", "min", CUBE)),
+        Recipe(parallel="reduction", tile_r=8, accumulate=False),
+    ),
+    "product": (Kernel(matrix_product(20, 30, 50)), Recipe(order="stream", parallel="reduction", tile_r=8)),
+    "polynomial": (Kernel(polynomial(300, 40)), Recipe(omp_schedule="dynamic", chunk=4)),
+    "histogram": (Kernel(histogram(3000), below(bin=7)), Recipe(omp_schedule="guided")),
+    "scatter": (Kernel(scatter_rows(300), below(row=6)), Recipe(register_p=1)),
+    "two_sums": (Kernel(two_reductions(60, 50)), Recipe(parallel="reduction")),
+    "spmm": (
+        Kernel(examples.spmm(200, 11, 600, 19), csr(11)),
+        Recipe(omp_schedule="balanced", register_p=1, prefetch=4),
+    ),
+}
+
+
+def test_many_runs_give_one_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    nests = {name: normalise(kernel.nest) for name, (kernel, _) in RACY.items()}
+    functions = {name: emit(apply(recipe, nests[name]), name) for name, (_, recipe) in RACY.items()}
+    library = build(list(functions.values()), tmp_path)
+    for name, (kernel, _) in RACY.items():
+        memory = kernel.memory(np.random.default_rng(0))
+        expected = interpret(kernel.nest, memory)
+        for _ in range(30):
+            assert not differences(expected, call(library, functions[name], nests[name], memory)), name
+
+
+def test_balanced_rows_are_a_partition_whatever_the_row_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Starts and ends that do not ascend: uneven shares, but every row once."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    rows, size = 60, 40
+    term = accumulate(load("y", "i"), load("A", "k"))
+    body = loop("k", load("last", "i"), term, start=load("first", "i"))
+    starts = [array(b, rows, dtype="int32") for b in ("first", "last")]
+    buffers = [*starts, array("A", size), array("y", rows)]
+    kernel = nest("windows", buffers, loop("i", rows, body))
+    function = emit(apply(Recipe(omp_schedule="balanced"), kernel), "windows")
+    assert "mine = balanced_row" in function.source
+    library = build([function], tmp_path)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        first = rng.integers(0, size, rows).astype(np.int32)
+        memory: Memory = {
+            "first": first,
+            "last": np.minimum(size, first + rng.integers(0, 9, rows)).astype(np.int32),
+            "A": rng.random(size),
+            "y": np.zeros(rows),
+        }
+        assert not differences(interpret(kernel, memory), call(library, function, kernel, memory))

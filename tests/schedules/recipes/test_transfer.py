@@ -1,0 +1,198 @@
+"""A recipe speaks of roles: it applies to nests of another depth, and means the same there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nests import examples
+from nests.examples import array, assign, load, loop, op
+from nests.interpret import interpret
+from schedules.recipes.kernels import (
+    Kernel,
+    batched_product,
+    csr,
+    forces,
+    matrix_product,
+    matrix_vector,
+    permutation,
+    product_and_bias,
+    reduce_axis,
+    sampled_product,
+    softmax,
+    strided_convolution,
+    triangular,
+    triangular_in_place,
+)
+from schedules.recipes.running import build, call, differences
+
+from gnnperf.errors import NotApplicable
+from gnnperf.nests import Loop, LoopNest, Statement, normalise
+from gnnperf.nests.analysis import band
+from gnnperf.nests.ir import walk
+from gnnperf.schedules.recipes import DEFAULTS, Recipe, apply, emit
+from gnnperf.schedules.recipes.roles import Roles, assign_roles
+
+TUNED_ON_GEMM = Recipe(
+    order="blocked", tile_q=8, tile_p=16, tile_r=4, register_q=3, register_p=1, vector="p", pack="qp", chunk=2
+)
+
+TARGETS = {
+    "batched": Kernel(batched_product()),
+    "conv2d": Kernel(examples.conv2d(2, 6, 5, 18, 3)),
+    "contraction": Kernel(examples.contraction(2)),
+    "gemv": Kernel(matrix_vector(19, 43)),
+    "row_sums": Kernel(reduce_axis("k", "add")),
+    "transpose": Kernel(permutation((21, 35), (1, 0))),
+    "softmax": Kernel(softmax(7, 21)),
+    "dense_layer": Kernel(product_and_bias()),
+    "triangular": Kernel(triangular()),
+    "spmm": Kernel(examples.spmm(15, 11, 60, 19), csr(11)),
+}
+
+
+def test_a_recipe_for_gemm_applies_everywhere(tmp_path: Path) -> None:
+    nests = {name: normalise(kernel.nest) for name, kernel in TARGETS.items()}
+    functions = {name: emit(apply(TUNED_ON_GEMM, nest), name) for name, nest in nests.items()}
+    library = build(list(functions.values()), tmp_path)
+    for name, kernel in TARGETS.items():
+        memory = kernel.memory(np.random.default_rng(0))
+        expected = interpret(kernel.nest, memory)
+        assert not differences(expected, call(library, functions[name], nests[name], memory)), name
+
+
+def roles_of(nest: LoopNest) -> Roles:
+    (only,) = normalise(nest).body
+    return assign_roles(band(only), nest.buffers)
+
+
+def test_roles_of_a_matrix_product() -> None:
+    roles = roles_of(matrix_product(64, 96, 80))
+    assert roles.by_role == {"P": (), "q": ("i",), "p": ("j",), "R": (), "r": ("k",)}
+    assert roles.is_contraction
+
+
+def test_a_batch_is_one_more_outer_loop() -> None:
+    assert roles_of(batched_product()).by_role == {
+        "P": ("b",),
+        "q": ("i",),
+        "p": ("j",),
+        "R": (),
+        "r": ("k",),
+    }
+
+
+def test_roles_of_a_convolution() -> None:
+    roles = roles_of(examples.conv2d())
+    assert roles.by_role["p"] == ("f",)
+    assert set(roles.by_role["R"] + roles.by_role["r"]) == {"r", "s", "c"}
+    assert set(roles.by_role["P"] + roles.by_role["q"]) == {"n", "h", "w"}
+
+
+def test_vectors_of_an_image_are_reused_by_all_filters() -> None:
+    """Channels first: what is contiguous is the image, so the loop over filters is the one with reuse."""
+    roles = roles_of(strided_convolution())
+    assert (roles.by_role["p"], roles.by_role["q"]) == (("w",), ("f",))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "along"),
+    [
+        (matrix_product(64, 96, 80), "p"),  # C += A[i, k] B[k, j]: rows of B
+        (matrix_product(64, 96, 80, b="jk"), "r"),  # dot products of rows
+        (matrix_product(64, 96, 80, a="ki", b="jk"), "p"),  # neither: then no sum across lanes
+        (matrix_vector(19, 43), "r"),
+        (matrix_vector(19, 43, transposed=True), "p"),
+        (reduce_axis("k", "add"), "r"),  # the sums are contiguous, but stay in registers
+        (reduce_axis("k", "add", (5, 40, 3)), "p"),  # too short
+        (reduce_axis("i", "max"), "p"),
+        (examples.spmm(15, 11, 60, 19), "p"),
+        (strided_convolution(), "p"),
+    ],
+)
+def test_vectors_run_along_what_is_contiguous_inside_the_reduction(kernel: LoopNest, along: str) -> None:
+    assert roles_of(kernel).contiguous == along
+
+
+def test_roles_do_not_depend_on_names() -> None:
+    roles = roles_of(matrix_product(64, 96, 80, a="ki", b="jk"))
+    assert {roles.role(x) for x in "ij"} == {"q", "p"}
+    assert roles.role("k") == "r"
+
+
+def test_rows_of_a_sparse_matrix_stay_inside_their_row() -> None:
+    roles = roles_of(examples.spmm())
+    assert roles.by_role == {"P": (), "q": ("i",), "p": ("f",), "R": (), "r": ("p",)}
+    assert "i" in roles.pinned
+
+
+def test_threads_share_rows_not_the_entries_of_one() -> None:
+    (rows,) = apply(Recipe(order="row"), normalise(sampled_product())).body
+    assert isinstance(rows, Loop)
+    assert rows.iterator == "i"
+    assert rows.annotation is not None
+    assert rows.annotation.kind == "parallel"
+
+
+def test_sequential_loops_have_no_role() -> None:
+    assert roles_of(examples.recurrence()).sequential == ("t",)
+
+
+def test_what_does_not_fit_is_refused_with_a_reason() -> None:
+    nest = normalise(permutation((21, 35), (1, 0)))
+    with pytest.raises(NotApplicable, match="no reduction loop"):
+        apply(Recipe(parallel="reduction"), nest)
+
+
+def test_nests_inside_a_sequential_loop_are_fused_as_far_as_they_share_loops() -> None:
+    """The move of all bodies waits for the forces on all; scratch is one row at a time until then."""
+    scheduled = apply(Recipe(order="row", fuse=1, vector="none"), normalise(forces()))
+    (time,) = scheduled.body
+    assert isinstance(time, Loop)
+    fused, move = time.body
+    assert isinstance(fused, Loop) and fused.annotation is not None and fused.annotation.kind == "parallel"
+    assert [s.target.buffer for s in walk((move,)) if isinstance(s, Statement)] == ["x"]
+    assert scheduled.buffers["f"].shape == (1,)
+
+
+def test_columns_of_an_imperfect_nest_become_vectors() -> None:
+    """43 columns as two strips of 16, which threads share, and one of 11; each has scratch of its own."""
+    scheduled = apply(Recipe(order="row", register_p=2), normalise(triangular_in_place(columns=43)))
+    strips = [n for n in scheduled.body if isinstance(n, Loop)]
+    assert [(lp.step, lp.annotation and lp.annotation.kind) for lp in strips] == [
+        (16, "parallel"),
+        (11, None),
+    ]
+    for strip in strips:
+        products = [
+            n for n in walk((strip,)) if isinstance(n, Loop) and len(n.body) == 1 and n.iterator == "k"
+        ]
+        assert [lp.annotation and lp.annotation.kind for k in products for lp in k.body] == ["vectorized"]  # type: ignore[union-attr]
+    widths = {b.shape for n, b in scheduled.buffers.items() if n.startswith("w_")}
+    assert widths == {(2, 16), (2, 11)}
+
+
+def test_nests_that_share_no_loop_are_not_fused() -> None:
+    n = 9
+    mirrored = load("t", op("sub", n - 1, "i"))
+    nest = LoopNest(
+        "mirror",
+        {x: array(x, n) for x in ("x", "t", "y")},
+        (
+            loop("i", n, assign(load("t", "i"), load("x", "i"))),
+            loop("i", n, assign(load("y", "i"), mirrored)),
+        ),
+    )
+    with pytest.raises(NotApplicable, match="share"):
+        apply(Recipe(fuse=4), normalise(nest))
+
+
+@pytest.mark.parametrize("recipe", [r for r in DEFAULTS if r.parallel != "reduction"], ids=lambda r: r.id)
+def test_scheduling_does_not_change_the_interface(recipe: Recipe) -> None:
+    nest = normalise(product_and_bias(7, 21, 5) if recipe.library else softmax(7, 21))
+    scheduled = apply(recipe, nest)
+    assert scheduled.arguments == nest.arguments
+    function = emit(scheduled, "unit")
+    assert function.buffers == (("A", "B", "D", "b") if recipe.library else ("X", "Y"))
+    assert emit(apply(recipe, nest), "unit") == function, "the same text every time"

@@ -1,0 +1,89 @@
+"""Reading a corpus of measured schedules, and what is wrong with one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from gnnperf.errors import InputError
+from gnnperf.training.traces.corpus import SINGLE_SPREAD, load_tensor_corpus
+
+WORKLOAD = {
+    "workload": "m", "kind": "matmul", "params": {"m": 8}, "split": "training", "threads": 2,
+    "baseline_samples_s": [7e-6, 9e-6, 8e-6],
+}  # fmt: skip
+
+
+def line(n: int, **values: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"workload": "m", "n": n, "status": "ok", "trace": [[], []]}
+    return {**found, "samples_s": [3e-6, 1e-6, 2e-6], **values}
+
+
+def write(folder: Path, schedules: list[dict[str, Any]], *workloads: dict[str, Any]) -> Path:
+    about = workloads or ({**WORKLOAD, "device": "cpu"},)
+    for name, lines in (("workloads", about), ("schedules", schedules)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in lines))
+    return folder
+
+
+def test_medians_intervals_and_failures(tmp_path: Path) -> None:
+    lines = [line(0), line(1, samples_s=[5e-6], once=True), {**line(2), "status": "timeout"}]
+    corpus = load_tensor_corpus(write(tmp_path, lines))
+    three, once, failed = corpus.workloads[0].schedules
+    assert (three.runtime_s, three.interval_s) == (2e-6, (1e-6, 3e-6))
+    assert once.interval_s == pytest.approx((5e-6 * (1 - SINGLE_SPREAD), 5e-6 * (1 + SINGLE_SPREAD)))
+    assert (failed.status, failed.runtime_s, failed.interval_s) == ("timeout", None, None)
+    assert corpus.records == 3
+    assert corpus.workloads[0].baseline_s == 8e-6
+
+
+def test_sealed_lines_come_first_and_a_torn_one_is_left_out(tmp_path: Path) -> None:
+    folder = write(tmp_path, [line(1)])
+    sealed = (json.dumps(line(0, samples_s=[1.0])) + "\n").encode()
+    (folder / "schedules.jsonl.zst").write_bytes(zstandard.ZstdCompressor().compress(sealed))
+    with (folder / "schedules.jsonl").open("a") as file:
+        file.write('{"workload": "m", "n": 2, "sta')
+    assert [s.runtime_s for s in load_tensor_corpus(folder).workloads[0].schedules] == [1.0, 2e-6]
+
+
+def test_workloads_in_which_nothing_ran_are_left_out(tmp_path: Path) -> None:
+    other = {**WORKLOAD, "workload": "x", "device": "cpu"}
+    folder = write(
+        tmp_path, [line(0), line(0, workload="x", status="timeout")], {**WORKLOAD, "device": "cpu"}, other
+    )
+    assert [w.name for w in load_tensor_corpus(folder).workloads] == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"status": "fine"}, r"schedules.jsonl line 1: expected a status among ok, .*, got 'fine'"),
+        ({"samples_s": []}, r"line 1: not a measured schedule"),
+        ({"status": "timeout"}, r"holds no schedule that ran"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_tensor_corpus(write(tmp_path, [line(0, **values)]))
+
+
+def test_no_corpus_two_machines_missing_keys(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"expected a corpus of TVM schedules .* got .*; give the folder"):
+        load_tensor_corpus(tmp_path)
+    other = {**WORKLOAD, "workload": "x", "device": "other"}
+    write(tmp_path, [line(0), line(0, workload="x")], {**WORKLOAD, "device": "cpu"}, other)
+    with pytest.raises(InputError, match="expected a corpus of one machine, got cpu, other"):
+        load_tensor_corpus(tmp_path)
+    with pytest.raises(InputError, match=r"workloads.jsonl line 1: expected the key 'device', got none"):
+        load_tensor_corpus(write(tmp_path, [line(0)], WORKLOAD))
+
+
+def test_only_some_kinds(tmp_path: Path) -> None:
+    corpus = load_tensor_corpus(write(tmp_path, [line(0)]))
+    assert corpus.of_kinds(["matmul"]) == corpus
+    with pytest.raises(InputError, match="expected kinds out of matmul, got 'softmax'"):
+        corpus.of_kinds(["softmax"])
