@@ -22,7 +22,7 @@ ALLOWED = {
     "frontends": "errors devices graph nests schedules measure",
     "nn": "errors devices graph schedules",
     "store": "errors devices measure",
-    "backends": "errors devices graph nests schedules measure frontends retrieval evaluation",
+    "backends": "errors devices graph nests schedules measure frontends",
     "search": "errors nests schedules measure frontends backends",
     "corpus": "errors devices graph schedules measure frontends backends search",
     "training": "errors devices graph schedules measure frontends nn corpus",

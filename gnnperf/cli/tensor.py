@@ -136,8 +136,7 @@ def _parts(
 
         libraries.append(Torch(target))
     if job.exported:
-        from gnnperf.backends.tvm.competitors import torch_program
-        from gnnperf.evaluation.tensor.contenders import TORCH
+        from gnnperf.backends.tvm.competitors import TORCH, torch_program
         from gnnperf.retrieval.tensor.whole import WholeKernel
 
         path = Path(job.kernel)

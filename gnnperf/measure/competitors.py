@@ -23,11 +23,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
@@ -36,9 +36,56 @@ from gnnperf.devices import MachineLock
 from gnnperf.measure import Library, Measurement
 from gnnperf.measure.arrays import Bytes, as_arrays, describe
 from gnnperf.measure.confine import available_threads, thread_environment
-from gnnperf.measure.measurement import pool
+from gnnperf.measure.measurement import Status, pool
 from gnnperf.measure.protocol import receive, send
 from gnnperf.measure.statistics import relative_half_width
+
+Turn = Callable[[], float]
+"""Gives the seconds of one run, whenever it is called."""
+
+
+class Failed(Exception):
+    """A competitor takes no part, or no longer: (status, detail)."""
+
+    def __init__(self, status: Status, detail: str) -> None:
+        super().__init__(status, detail)
+        self.status: Status = status
+        self.detail = detail
+
+    @property
+    def measurement(self) -> Measurement:
+        """What is told of the competitor."""
+        return Measurement(self.status, detail=self.detail)
+
+
+class Competitor(Protocol):
+    """Another implementation of tasks: what else one would have called.
+
+    Attributes:
+        name: for people, as in `--beside`.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def play(self, task: Any, stack: contextlib.ExitStack) -> Turn:
+        """Start the implementation of a task, verified, until the stack closes. Raises Failed."""
+
+
+@contextlib.contextmanager
+def joined(
+    competitors: Sequence[Competitor], task: Any
+) -> Iterator[tuple[dict[str, Turn], dict[str, Measurement]]]:
+    """(those that take part, why the others do not), by name."""
+    turns: dict[str, Turn] = {}
+    absent: dict[str, Measurement] = {}
+    with contextlib.ExitStack() as stack:
+        for competitor in competitors:
+            try:
+                turns[competitor.name] = competitor.play(task, stack)
+            except Failed as failure:
+                absent[competitor.name] = failure.measurement
+        yield turns, absent
 
 
 @dataclass(frozen=True)
@@ -76,10 +123,6 @@ class Effort:
     warm_up_s: float = 0.03
     timed_s: float = 0.03
     timeout_s: float = 300.0
-
-
-class Failed(Exception):
-    """A contender's process gave no good answer: (status, detail)."""
 
 
 def measure_side_by_side(
@@ -121,8 +164,7 @@ def _rehearse(start: Starter, contender: Library | PythonFunction) -> Measuremen
         with start(contender):
             return None
     except Failed as failure:
-        status, detail = failure.args
-        return Measurement(status, detail=detail)
+        return failure.measurement
 
 
 def _play(
@@ -139,8 +181,7 @@ def _play(
             try:
                 work()
             except Failed as failure:
-                status, detail = failure.args
-                outcomes[name] = Measurement(status, detail=detail)
+                outcomes[name] = failure.measurement
                 players.pop(name, None)
 
         for name, contender in contenders.items():
@@ -189,7 +230,7 @@ class Player:
         self._socket, theirs = socket.socketpair()
         package = str(Path(gnnperf.__file__).resolve().parent.parent)
         path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
-        module = f"{__package__}.contender"
+        module = f"{__package__}.competitor_process"
         with theirs:
             self._process = subprocess.Popen(
                 # -P: a file in the user's folder must not stand in for a module of ours.

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gnnperf.measure import Measurement, speedup_interval
+
 Interval = tuple[float, float]
 
 
@@ -50,6 +52,15 @@ class Beside:
     speedup: float | None = None
     speedup_interval: Interval | None = None
     detail: str = ""
+
+
+def comparison(name: str, theirs: Measurement, ours: Timing | None) -> Beside:
+    """What is told of another library. ours: of what was kept."""
+    if theirs.runtime_s is None or theirs.interval_s is None or ours is None:
+        return Beside(name, theirs.status, detail=theirs.detail)
+    timing = Timing(theirs.runtime_s, theirs.interval_s)
+    speedup = theirs.runtime_s / ours.runtime_s
+    return Beside(name, "ok", timing, speedup, speedup_interval(theirs.interval_s, ours.interval_s))
 
 
 @dataclass(frozen=True)

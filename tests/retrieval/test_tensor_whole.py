@@ -22,7 +22,7 @@ from gnnperf.frontends.tvm.spaces import Space
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.measure import Measurement
-from gnnperf.retrieval.tensor.beside import NoPlayer
+from gnnperf.measure.competitors import Failed
 from gnnperf.retrieval.tensor.query import TaskQuery
 from gnnperf.retrieval.tensor.whole import BASELINE, WholeKernel, exported_case, timed_whole
 
@@ -108,7 +108,7 @@ def test_programs_are_verified_against_pytorch_and_take_turns(
     }  # fmt: skip
 
     def absent(_: Any) -> Any:
-        raise NoPlayer("not_applicable", "not here")
+        raise Failed("not_applicable", "not here")
 
     found = timed_whole(server, players, case, {"other": lambda _: lambda: 1e-3, "absent": absent}, PACE)
     assert {n: m.status for n, m in found.items()} == {

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
+from gnnperf.backends.tvm.competitors import TORCH, torch_operator
 from gnnperf.backends.tvm.interleaved import Pace, in_turns
-from gnnperf.backends.tvm.kernel import build_kernel
 from gnnperf.backends.tvm.outcome import Outcome
-from gnnperf.backends.tvm.problem import Problem
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure import Measurement
-from gnnperf.measure.competitors import Effort, Failed, PythonFunction, Starter
-from gnnperf.measure.competitors import Problem as SharedProblem
-from gnnperf.measure.confine import available_threads
+from gnnperf.measure.competitors import Failed
 from gnnperf.retrieval.tensor.transfer import FINALISTS
 from gnnperf.schedules.traces import program_key
 
-DEFAULT, TORCH = "tvm-default", "torch"
+DEFAULT = "tvm-default"
 BYTES = ("matmul_int8", "conv2d_int8")
 """Kinds that PyTorch has no plain call for."""
 
 Tried = Sequence[tuple[Any, Outcome]]
 """Scheduled modules, and what came of measuring them."""
-
-OPERATORS = Path(__file__).with_name("torch_operators.py")
 
 
 def timed_in_turn(
@@ -56,10 +49,9 @@ def timed_in_turn(
         failed = {str(n): Measurement(o.status, detail=o.detail) for n, o in enumerate(outcomes)}
         if beside_torch and workload.kind not in BYTES:
             try:
-                calls[TORCH] = torch_turn(stack, workload, workload.build(), target)
+                calls[TORCH] = torch_operator(workload, workload.build(), target, stack)
             except Failed as failure:
-                status, detail = failure.args
-                failed[TORCH] = Measurement(status, detail=detail)
+                failed[TORCH] = failure.measurement
             players[TORCH] = TORCH
         found = in_turns(calls, pace)
     return {name: found.get(player) or failed[player] for name, player in players.items()}
@@ -76,24 +68,3 @@ def raced(server: BenchServer, number: int, tried: Tried) -> Any:
         found = in_turns({str(n): turn for n, turn in turns.items() if n > 0}, Pace())
     times = [(m.runtime_s, int(name)) for name, m in found.items() if m.runtime_s]
     return modules[min(times)[1] - 1] if times else modules[0]
-
-
-def torch_turn(stack: ExitStack, workload: Workload, module: Any, target: Any) -> Callable[[], float]:
-    """Start the process that runs PyTorch, until the stack closes; what gives it a turn. Raises Failed.
-
-    module: the workload's function, or one that should compute the same: what PyTorch is verified against.
-    """
-    problem = Problem.random(module)
-    problem.solve(module, target, build_kernel)
-    names = [f"x{n}" for n in range(len(problem.inputs))]
-    shared = SharedProblem(
-        data={**dict(zip(names, problem.inputs, strict=True)), "out": problem.output().numpy()},
-        symbols={"kind": workload.kind, "params": dict(workload.params)},  # type: ignore[dict-item]
-        outputs=["out"],
-        reference={"out": problem.reference},
-        reduction_length=problem.tolerated_length(),
-    )
-    function = PythonFunction(OPERATORS, ("one", "two", "three")[len(names) - 1], "torch")
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gnnperf-torch-"))
-    player = Starter(shared, Effort(), available_threads(), folder)(function)
-    return stack.enter_context(player).turn

@@ -10,13 +10,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from gnnperf.backends.tvm.competitors import TORCH
 from gnnperf.backends.tvm.interleaved import Pace
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.metrics import geometric_mean
-from gnnperf.evaluation.tensor.contenders import DEFAULT, TORCH, Tried, raced, timed_in_turn
+from gnnperf.evaluation.tensor.contenders import DEFAULT, Tried, raced, timed_in_turn
 from gnnperf.evaluation.tensor.kinds import ModelsWithoutKinds
 from gnnperf.evaluation.tensor.search import Trial, best_of, metaschedule, trials_to_reach
 from gnnperf.frontends.tvm import TvmTask

@@ -10,14 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gnnperf.backends.tvm.competitors import torch_program
+from gnnperf.backends.tvm.competitors import TORCH, torch_program
 from gnnperf.backends.tvm.interleaved import Pace
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.metrics import geometric_mean
-from gnnperf.evaluation.tensor.contenders import TORCH
 from gnnperf.evaluation.tensor.search import best_of, metaschedule
 from gnnperf.frontends.tvm.eligibility import objection
 from gnnperf.frontends.tvm.relax_programs import exported_program, plain_program

@@ -11,8 +11,7 @@ from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.measure import Measurement, speedup_interval
 from gnnperf.retrieval.measured import report_neighbours, report_tried
-from gnnperf.retrieval.report import NestReport, Timing
-from gnnperf.retrieval.tensor.beside import comparison
+from gnnperf.retrieval.report import NestReport, Timing, comparison
 from gnnperf.retrieval.tensor.candidates import TraceCandidate
 from gnnperf.store import Neighbour
 

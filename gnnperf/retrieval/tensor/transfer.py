@@ -25,11 +25,11 @@ from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.eligibility import objection
 from gnnperf.measure import Measurement
+from gnnperf.measure.competitors import Competitor, joined
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.measured import Stages, fastest
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.report import Retrieval, Timing
-from gnnperf.retrieval.tensor.beside import Library, joined
 from gnnperf.retrieval.tensor.candidates import KIND, TraceCandidate
 from gnnperf.retrieval.tensor.proposals import propose
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement, beside, timing
@@ -90,7 +90,7 @@ class TensorTransfer:
     server: BenchServer | None
     options: TensorOptions = TensorOptions()
     lenders: Sequence[Store] = ()
-    libraries: Sequence[Library] = ()
+    libraries: Sequence[Competitor] = ()
     whole: WholeKernel | None = None
     notify: Callable[[str], None] = lambda _: None
     started: float = field(default_factory=time.monotonic)

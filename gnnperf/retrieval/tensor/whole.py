@@ -21,14 +21,14 @@ from gnnperf.errors import MeasureError, first_line
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.measure import Measurement, equivalent_length, perturbed
+from gnnperf.measure.competitors import Failed, Turn
 from gnnperf.nn.threads import one_thread
-from gnnperf.retrieval.report import Beside
-from gnnperf.retrieval.tensor.beside import NoPlayer, Turn, comparison
+from gnnperf.retrieval.report import Beside, comparison
 from gnnperf.retrieval.tensor.query import TaskQuery, beside, timing
 
 BASELINE, TUNED = "baseline", "tuned"
 Start = Callable[[ExitStack], Turn]
-"""Starts another implementation of a program, until the stack closes. Raises NoPlayer."""
+"""Starts another implementation of a program, until the stack closes. Raises Failed."""
 Scheduled = Mapping[str, Any]
 """Scheduled modules of some tasks, by the task's name."""
 
@@ -86,8 +86,8 @@ def timed_whole(
         for name, start in others.items():
             try:
                 turns[name] = start(stack)
-            except NoPlayer as reason:
-                failed[name] = Measurement(reason.status, detail=reason.why)
+            except Failed as failure:
+                failed[name] = failure.measurement
         found = in_turns(turns, pace)
     return {name: found.get(name) or failed[name] for name in (*players, *others)}
 

@@ -1,4 +1,4 @@
-"""A suite of two small kernels; its competitors are in `kernels_tiny_numpy.py`.
+"""A suite of two small kernels.
 
 No `from __future__ import annotations` here: DaCe reads annotations as values.
 """

@@ -14,8 +14,8 @@ from gnnperf.frontends.tvm import TvmTask, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.measure import Measurement
-from gnnperf.retrieval.report import Timing
-from gnnperf.retrieval.tensor.beside import NoPlayer, comparison, joined
+from gnnperf.measure.competitors import Failed, joined
+from gnnperf.retrieval.report import Timing, comparison
 
 import_tvm()
 from tvm import te, topi  # noqa: E402
@@ -56,7 +56,7 @@ def test_an_exported_program_runs_as_it_is(tmp_path: Path) -> None:
     torch.export.save(torch.export.export(torch.nn.Linear(8, 16).eval(), (torch.ones(4, 8),)), path)
     with ExitStack() as stack:
         assert 0 < torch_program(path, stack)() < 0.1
-    with ExitStack() as stack, pytest.raises(NoPlayer, match="run_error"):
+    with ExitStack() as stack, pytest.raises(Failed, match="run_error"):
         torch_program(tmp_path / "nothing.pt2", stack)
 
 

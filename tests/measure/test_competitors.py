@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gnnperf.evaluation.cases import Effort, Problem, PythonFunction, measure_side_by_side
 from gnnperf.measure import Argument, Compiler, Library, Source
+from gnnperf.measure.competitors import Effort, Problem, PythonFunction, measure_side_by_side
 
-FUNCTIONS = Path(__file__).with_name("kernels_tiny_numpy.py")
+FUNCTIONS = Path(__file__).with_name("competing.py")
 BRIEF = Effort(processes=1, rounds=6, budget_s=0.0, warm_up_s=0.0, timed_s=0.0, timeout_s=60.0)
 N = 1000
 
