@@ -16,10 +16,10 @@ from pathlib import Path
 
 from gnnperf.errors import InputError
 from gnnperf.evaluation.confidence import learn_confidence
+from gnnperf.evaluation.corpus_store import build_store, farthest_trusted
 from gnnperf.evaluation.replay import Folders, replay_all
 from gnnperf.evaluation.transfer import CONFIDENT_K, KS, OURS, ReplaySettings, tabulate
 from gnnperf.retrieval import Calibration
-from gnnperf.retrieval.release import build_store, farthest_trusted
 from gnnperf.training import export_bundle, fit_all
 
 SEED = 0

@@ -20,8 +20,8 @@ import yaml
 
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.nn.runtime import save_head
-from gnnperf.training.leave_one_out import fit_head
-from gnnperf.training.operator_table import left_out, read_operators, test_or_train
+from gnnperf.nn.runtime.operator_table import read_operators
+from gnnperf.training.leave_one_out import fit_head, left_out, test_or_train
 from gnnperf.training.runtime import FitConfig
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from gnnperf.errors import GnnperfError
-from gnnperf.training.demand import Demand, fit_demand
-from gnnperf.training.demand_bundle import ANY, LEVELS, DemandBundle, save_demands
-from gnnperf.training.gpu_tables import data_path, load_tables
-from gnnperf.training.released_tables import save_tables
+from gnnperf.frontends.gpu_kernels.released_tables import save_tables
+from gnnperf.frontends.gpu_kernels.tables import data_path, load_tables
+from gnnperf.nn.demand import ANY, LEVELS, Demand, DemandBundle, save_demands
+from gnnperf.training.demand import fit_demand
 
 
 def main() -> int:

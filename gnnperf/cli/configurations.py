@@ -31,9 +31,9 @@ def retrieve_configurations(
     from gnnperf.devices import load_device
     from gnnperf.errors import InputError
     from gnnperf.frontends.gpu_kernels import check_gpu, find_description
+    from gnnperf.frontends.gpu_kernels.tables import data_or_none, load_tables
+    from gnnperf.nn.demand import load_demands
     from gnnperf.retrieval.tunable import kernel_tuner_cache, propose
-    from gnnperf.training.demand_bundle import load_demands
-    from gnnperf.training.gpu_tables import data_or_none, load_tables
 
     description, device = find_description(kernel), load_device(gpu)
     check_gpu(device)

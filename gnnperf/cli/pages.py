@@ -80,8 +80,8 @@ def page_of_configuration(
     """HTML of `predict` for a configuration of a tunable kernel, where `measured` says whether the kernel
     was, on some GPU."""
     from gnnperf.frontends.gpu_kernels import scheduled_graph
+    from gnnperf.frontends.gpu_kernels.tables import Candidates
     from gnnperf.report import Forecast, prediction_page
-    from gnnperf.training.gpu_tables import Candidates
 
     forecasts = []
     for name, device, found in rows:

@@ -176,8 +176,8 @@ def _bulk(
     import pyarrow.parquet as pq
 
     from gnnperf.devices import read_devices
+    from gnnperf.nn.runtime.operator_table import read_operators
     from gnnperf.retrieval.prediction import calibrate_from, predict_table
-    from gnnperf.training.operator_table import read_operators
 
     devices: dict[str, DeviceSpec] = read_devices(described) if described else {}
     if calibrate is not None:

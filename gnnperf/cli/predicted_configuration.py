@@ -21,8 +21,8 @@ def predict_configuration(kernel: str, gpus: tuple[str, ...], calibrate: Path | 
     """What `gnnperf predict` does for tunable kernels. Raises InputError."""
     from gnnperf.devices import load_device
     from gnnperf.frontends.gpu_kernels import check_gpu, parse_configuration
+    from gnnperf.nn.demand import load_demands
     from gnnperf.retrieval.tunable import predict_configurations, predict_from_runs, read_runs
-    from gnnperf.training.demand_bundle import load_demands
 
     description, given = parse_configuration(kernel)
     devices = {name: load_device(name) for name in gpus}

@@ -14,9 +14,9 @@ from gnnperf.export.functions import Function
 from gnnperf.export.retrieval_functions import retrieval_functions
 from gnnperf.export.runtime_functions import runtime_functions, runtime_metadata
 from gnnperf.nn import load_bundle
+from gnnperf.nn.demand import load_demands
 from gnnperf.nn.runtime import load_head
 from gnnperf.retrieval.neighbours import CALIBRATION
-from gnnperf.training.demand_bundle import load_demands
 
 RETRIEVAL, RUNTIME, DEMAND = "retrieval", "runtime", "demand"
 

@@ -10,9 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from gnnperf.export.functions import Function, TensorSpec
-from gnnperf.nn.demand import DemandNet
-from gnnperf.training.demand import GENERIC, OWN, STATE, TIMES, Demand
-from gnnperf.training.demand_bundle import DemandBundle
+from gnnperf.nn.demand import GENERIC, OWN, STATE, TIMES, Demand, DemandBundle, DemandNet
 
 
 class Log2Milliseconds(nn.Module):

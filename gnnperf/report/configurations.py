@@ -7,6 +7,7 @@ from typing import Any
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import Description, scheduled_graph
+from gnnperf.frontends.gpu_kernels.tables import Candidates
 from gnnperf.graph import ProgramGraph
 from gnnperf.report.nest_picture import draw_nest
 from gnnperf.report.page import render
@@ -14,7 +15,6 @@ from gnnperf.report.roofline import Roofline, Run, roof_of
 from gnnperf.report.spans import Span, SpanAxis
 from gnnperf.report.words import duration_label
 from gnnperf.retrieval.tunable import Proposal
-from gnnperf.training.gpu_tables import Candidates
 
 
 def configurations_page(

@@ -17,9 +17,9 @@ from jaxtyping import Float64
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
+from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable
+from gnnperf.nn.demand import GENERIC, STATE, TIMES, Demand, likeness
 from gnnperf.retrieval.scenarios import scenarios, shortlist
-from gnnperf.training.demand import GENERIC, STATE, TIMES, Demand, likeness
-from gnnperf.training.gpu_tables import Candidates, GpuTable
 
 FAILED = 6.0
 """log2 of how much slower than the best a configuration that failed elsewhere is taken to be."""

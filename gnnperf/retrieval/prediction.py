@@ -18,7 +18,7 @@ from gnnperf.graph.workload import Workload
 from gnnperf.nn.runtime import Columns, RuntimeHead
 from gnnperf.nn.runtime.columns import assumptions, on_device, workload_columns
 from gnnperf.nn.runtime.model import LEVELS
-from gnnperf.training.operator_table import OperatorTable, operator_table
+from gnnperf.nn.runtime.operator_table import OperatorTable, operator_table
 
 CHUNK = 50_000
 """Rows of a table that are predicted at once."""

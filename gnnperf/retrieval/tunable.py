@@ -15,10 +15,10 @@ from jaxtyping import Float64
 from gnnperf.devices import DeviceSpec, find_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import Description, check_gpu, configurations_of
+from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable
+from gnnperf.nn.demand import LEVELS, DemandBundle
 from gnnperf.retrieval.configurations import rank
 from gnnperf.retrieval.few_shot import adapted
-from gnnperf.training.demand_bundle import LEVELS, DemandBundle
-from gnnperf.training.gpu_tables import Candidates, GpuTable
 
 KERNEL_TUNER_SCHEMA = "1.0.0"
 

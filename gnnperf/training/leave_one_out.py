@@ -11,11 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gnnperf.nn.runtime.columns import FAMILIES
+from gnnperf.nn.runtime.columns import FAMILIES, Rows
 from gnnperf.nn.runtime.head import RuntimeHead
 from gnnperf.nn.runtime.model import LEVELS, Calibration, RuntimeModel, device_span
+from gnnperf.nn.runtime.operator_table import OperatorTable
 from gnnperf.nn.runtime.physics import roofline_s
-from gnnperf.training.runtime import FitConfig, Rows, fit_model
+from gnnperf.training.runtime import FitConfig, fit_model
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,22 @@ def calibrate(rows: Rows, held: Sequence[Held], seen: NDArray[np.bool_]) -> Cali
         if (codes == code).any()
     }
     return Calibration(widths, bias, scatter, spans, sizes)
+
+
+def left_out(measured: OperatorTable, pairs: Sequence[Mapping[str, str]]) -> NDArray[np.bool_]:
+    """Rows of the given {device, family} pairs."""
+    family = measured.texts("op_family")
+    chosen = np.zeros(len(family), dtype=bool)
+    for pair in pairs:
+        chosen |= (measured.device == pair["device"]) & (family == pair["family"])
+    return chosen
+
+
+def test_or_train(rows: Rows, split: NDArray[np.str_]) -> NDArray[np.bool_]:
+    """The rows a GPU is judged on: those of the split "test", and of a family without such, of "train"."""
+    group = rows.device.numpy() * 16 + rows.columns["family"].numpy()
+    tested = np.unique(group[split == "test"])
+    return (split == "test") | ((split == "train") & ~np.isin(group, tested))
 
 
 def _quantile(values: NDArray[np.float64], weight: NDArray[np.float64], level: float) -> float:

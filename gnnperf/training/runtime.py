@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from gnnperf.nn.runtime.columns import Columns
+from gnnperf.nn.runtime.columns import Rows
 from gnnperf.nn.runtime.model import PARTS, RuntimeModel, part_of
 
 LAUNCH_BOUND_S = 2e-4
@@ -31,22 +31,6 @@ class FitConfig:
 
 
 DEFAULT = FitConfig()
-
-
-@dataclass(frozen=True)
-class Rows:
-    """n measurements: columns of workload and device, seconds f64[n], and the device of each, i64[n]."""
-
-    columns: Columns
-    seconds: Tensor
-    device: Tensor
-
-    def __len__(self) -> int:
-        return len(self.seconds)
-
-    def take(self, chosen: Tensor) -> Rows:
-        columns = {name: values[chosen] for name, values in self.columns.items()}
-        return Rows(columns, self.seconds[chosen], self.device[chosen])
 
 
 def fit_model(rows: Rows, seed: int, config: FitConfig = DEFAULT) -> RuntimeModel:

@@ -9,9 +9,9 @@ import gpu_world
 import pytest
 
 from gnnperf.cli.main import run
+from gnnperf.frontends.gpu_kernels.tables import load_tables
+from gnnperf.nn.demand import ANY, DemandBundle, save_demands
 from gnnperf.training.demand import FitSettings, fit_demand
-from gnnperf.training.demand_bundle import ANY, DemandBundle, save_demands
-from gnnperf.training.gpu_tables import load_tables
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,10 @@ from gnnperf.export import ExportedModel, export_checkpoint, load_exported
 from gnnperf.export.runtime_functions import DEVICE, SPANS, WORKLOAD
 from gnnperf.frontends.operators import parse_operator
 from gnnperf.graph.workload import Workload
+from gnnperf.nn.demand import load_demands
 from gnnperf.nn.runtime import RuntimeHead, load_head
 from gnnperf.nn.runtime.columns import KINDS, UNLIMITED_W, on_device, workload_columns
 from gnnperf.nn.runtime.model import LEVELS
-from gnnperf.training.demand_bundle import load_demands
 
 RELEASED = Path(gnnperf.__file__).parent.parent / "checkpoints"
 GPUS = ("l4", "h200", "mi100", "p4", "k20", "v100-sxm2-16gb")

@@ -12,6 +12,9 @@ import pytest
 from gnnperf.devices import load_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description, plan
+from gnnperf.frontends.gpu_kernels.released_tables import save_tables
+from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
+from gnnperf.nn.demand import ANY, Demand, DemandBundle
 from gnnperf.retrieval.configurations import Ranking, portfolio, rank
 from gnnperf.retrieval.few_shot import adapted
 from gnnperf.retrieval.scenarios import scenarios
@@ -22,10 +25,7 @@ from gnnperf.retrieval.tunable import (
     predict_from_runs,
     propose,
 )  # fmt: skip
-from gnnperf.training.demand import Demand, FitSettings, fit_demand
-from gnnperf.training.demand_bundle import ANY, DemandBundle
-from gnnperf.training.gpu_tables import GpuTable, load_tables
-from gnnperf.training.released_tables import save_tables
+from gnnperf.training.demand import FitSettings, fit_demand
 
 WIDTHS = {"50": 0.1, "80": 0.2, "95": 0.4}
 

@@ -12,9 +12,9 @@ import pytest
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description
-from gnnperf.training.demand import FitSettings, fit_demand, likeness
-from gnnperf.training.demand_bundle import ANY, DemandBundle, load_demands, save_demands
-from gnnperf.training.gpu_tables import GpuTable, load_tables
+from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
+from gnnperf.nn.demand import ANY, DemandBundle, likeness, load_demands, save_demands
+from gnnperf.training.demand import FitSettings, fit_demand
 
 BRIEF = FitSettings(steps=150, batch=256)
 

@@ -11,8 +11,8 @@ import torch
 from gnnperf.errors import InputError
 from gnnperf.frontends.operators import Elementwise, LayerNorm, MatMul, Operator, Softmax
 from gnnperf.nn.runtime import RuntimeModel, workload_columns
+from gnnperf.nn.runtime.operator_table import OperatorTable, operator_table, read_operators
 from gnnperf.training.leave_one_out import calibrate, leave_one_out
-from gnnperf.training.operator_table import OperatorTable, operator_table, read_operators
 from gnnperf.training.runtime import FitConfig, fit_model
 
 CASES: tuple[tuple[dict[str, object], Operator], ...] = (

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from gnnperf.nn.runtime import roofline_s
-from gnnperf.training.runtime import Rows
+from gnnperf.nn.runtime.columns import Rows
 
 ROWS = 60_000
 """Rows that the trees are fitted to, chosen at random."""

@@ -22,7 +22,8 @@ from gnnperf.evaluation.metrics import mape
 from gnnperf.nn.runtime import RuntimeHead, roofline_s
 from gnnperf.nn.runtime.columns import device_columns
 from gnnperf.nn.runtime.model import Calibration
-from gnnperf.training.operator_table import left_out, operator_table, read_operators
+from gnnperf.nn.runtime.operator_table import operator_table, read_operators
+from gnnperf.training.leave_one_out import left_out
 from gnnperf.training.runtime import DEFAULT, FitConfig, fit_model
 
 _FILES = ("gpu_operators", "gpu_models_end_to_end", "gpu_models_opgraphs")

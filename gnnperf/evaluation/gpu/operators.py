@@ -16,11 +16,11 @@ from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.gpu.flat import TreePredictor
 from gnnperf.evaluation.metrics import coverage, mape, mdape
 from gnnperf.nn.runtime import RuntimeHead, roofline_s
-from gnnperf.nn.runtime.columns import FAMILIES
+from gnnperf.nn.runtime.columns import FAMILIES, Rows
 from gnnperf.nn.runtime.model import device_span
-from gnnperf.training.leave_one_out import Held, calibrate, leave_one_out
-from gnnperf.training.operator_table import left_out, read_operators, test_or_train
-from gnnperf.training.runtime import DEFAULT, FitConfig, Rows
+from gnnperf.nn.runtime.operator_table import read_operators
+from gnnperf.training.leave_one_out import Held, calibrate, leave_one_out, left_out, test_or_train
+from gnnperf.training.runtime import DEFAULT, FitConfig
 
 LEFT_OUT = ({"device": "Tesla P4", "family": "linear"},)
 """Other kernels ran in their training rows than in their test rows (median efficiency 0.24 against 0.75)."""

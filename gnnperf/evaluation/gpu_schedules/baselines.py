@@ -10,9 +10,9 @@ from jaxtyping import Float64
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
+from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable
+from gnnperf.nn.demand import likeness
 from gnnperf.retrieval.configurations import ROWS, SLOWEST, portfolio
-from gnnperf.training.demand import likeness
-from gnnperf.training.gpu_tables import Candidates, GpuTable
 
 FLAT = (
     "cores", "fp32_lanes_per_core", "threads_per_core", "registers_per_core", "shared_bytes_per_core",

@@ -20,11 +20,11 @@ from gnnperf.evaluation.gpu_schedules.baselines import (
     nearest_gpu,
     random_best,
 )  # fmt: skip
+from gnnperf.frontends.gpu_kernels.tables import GpuTable, spaces_of
+from gnnperf.nn.demand import LEVELS, RUNS, Demand
 from gnnperf.retrieval.configurations import Ranking, rank
 from gnnperf.retrieval.few_shot import adapted
-from gnnperf.training.demand import Demand, FitSettings, fit_demand
-from gnnperf.training.demand_bundle import LEVELS, RUNS
-from gnnperf.training.gpu_tables import GpuTable, spaces_of
+from gnnperf.training.demand import FitSettings, fit_demand
 
 GPU, KERNEL, BOTH = "gpu", "kernel", "gpu and kernel"
 BASELINES = {

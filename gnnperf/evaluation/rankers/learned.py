@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 
+from gnnperf.evaluation.corpus_store import records_of
 from gnnperf.evaluation.rankers.policy import Proposal, Ranker
 from gnnperf.evaluation.reference import Reference
 from gnnperf.nn import Bundle
 from gnnperf.nn.bundle import BundleMetadata
 from gnnperf.retrieval.ranking import rank
-from gnnperf.retrieval.release import records_of
 from gnnperf.store import Neighbour, Nest, Record
 from gnnperf.training import CorpusNest, fit_all
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -25,6 +26,22 @@ _LEGACY = ("kepler", "maxwell", "pascal")
 """NVIDIA architectures before Volta: libraries run kernels on them that were written for Maxwell."""
 _NEEDED = ("cores", "boost_mhz", "peak_gflops_fp32", "bandwidth_gbps", "l2_bytes", "fp32_lanes_per_core",
            "threads_per_core")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rows:
+    """n measurements: columns of workload and device, seconds f64[n], and the device of each, i64[n]."""
+
+    columns: Columns
+    seconds: Tensor
+    device: Tensor
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+    def take(self, chosen: Tensor) -> Rows:
+        columns = {name: values[chosen] for name, values in self.columns.items()}
+        return Rows(columns, self.seconds[chosen], self.device[chosen])
 
 
 def family_of(workload: Workload) -> str:

@@ -17,7 +17,7 @@ from gnnperf.evaluation.gpu import operators
 from gnnperf.evaluation.gpu.operators import OperatorSettings, evaluate_operators
 from gnnperf.evaluation.gpu.plot import plot_operators
 from gnnperf.nn.runtime import load_head
-from gnnperf.training.operator_table import operator_table
+from gnnperf.nn.runtime.operator_table import operator_table
 from gnnperf.training.runtime import FitConfig
 
 GPUS = ("NVIDIA L4", "Tesla T4", "NVIDIA A10", "Tesla V100-PCIE-32GB")

@@ -29,9 +29,9 @@ from gnnperf.evaluation.gpu_schedules.study import (
     errors_after_runs,
     tasks,
 )
+from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
 from gnnperf.retrieval.configurations import Ranking
 from gnnperf.training.demand import FitSettings
-from gnnperf.training.gpu_tables import GpuTable, load_tables
 
 
 @pytest.fixture(scope="module")

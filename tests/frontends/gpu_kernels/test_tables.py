@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gnnperf.errors import InputError
-from gnnperf.training.gpu_tables import data_path, load_tables, spaces_of
+from gnnperf.frontends.gpu_kernels.tables import data_path, load_tables, spaces_of
 
 
 def test_tables_by_space_and_gpu(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description
-from gnnperf.training.gpu_tables import GpuTable, load_tables
-from gnnperf.training.released_tables import file_of, load_released_tables, save_tables
+from gnnperf.frontends.gpu_kernels.released_tables import file_of, load_released_tables, save_tables
+from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import numpy as np
 from gnnperf.devices import load_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import Description
-from gnnperf.training.gpu_tables import GpuTable
+from gnnperf.frontends.gpu_kernels.tables import GpuTable
 
 STEPS = 256
 FAILED = np.iinfo(np.int16).min

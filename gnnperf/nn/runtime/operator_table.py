@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from gnnperf.devices import DeviceSpec, find_device
 from gnnperf.errors import InputError
-from gnnperf.nn.runtime.columns import FAMILIES, KINDS, device_columns
-from gnnperf.training.runtime import Rows
+from gnnperf.nn.runtime.columns import FAMILIES, KINDS, Rows, device_columns
 
 NEEDED = ("op_family", "op", "device", "B", "M", "N", "K", "H")
 TWO_TENSORS = ("add", "sub", "mul", "div", "pow")
@@ -76,22 +75,6 @@ class OperatorTable:
         if name not in self.table.column_names:
             raise InputError(f"expected a column {name!r}, got {', '.join(self.table.column_names)}")
         return _texts(self.table[name])
-
-
-def left_out(measured: OperatorTable, pairs: Sequence[Mapping[str, str]]) -> NDArray[np.bool_]:
-    """Rows of the given {device, family} pairs."""
-    family = measured.texts("op_family")
-    chosen = np.zeros(len(family), dtype=bool)
-    for pair in pairs:
-        chosen |= (measured.device == pair["device"]) & (family == pair["family"])
-    return chosen
-
-
-def test_or_train(rows: Rows, split: NDArray[np.str_]) -> NDArray[np.bool_]:
-    """The rows a GPU is judged on: those of the split "test", and of a family without such, of "train"."""
-    group = rows.device.numpy() * 16 + rows.columns["family"].numpy()
-    tested = np.unique(group[split == "test"])
-    return (split == "test") | ((split == "train") & ~np.isin(group, tested))
 
 
 def read_operators(path: Path) -> OperatorTable:

@@ -15,10 +15,10 @@ import gnnperf
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import Description
-from gnnperf.nn.demand import DemandConfig, DemandNet
-from gnnperf.training.demand import GENERIC, OWN, STATE, TIMES, Demand
-from gnnperf.training.gpu_tables import GpuTable
-from gnnperf.training.released_tables import load_released_tables
+from gnnperf.frontends.gpu_kernels.released_tables import load_released_tables
+from gnnperf.frontends.gpu_kernels.tables import GpuTable
+from gnnperf.nn.demand.demand import GENERIC, OWN, STATE, TIMES, Demand
+from gnnperf.nn.demand.network import DemandConfig, DemandNet
 
 VERSION = 2
 WEIGHTS, METADATA = "weights.pt", "metadata.json"

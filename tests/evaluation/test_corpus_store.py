@@ -11,10 +11,10 @@ import pytest
 from retrieval.records import recipe
 from synthetic import DEVICE, measurement, nest, nest_like, write_corpus
 
+from gnnperf.evaluation.corpus_store import build_store, farthest_trusted, records_of
 from gnnperf.nn import Bundle
 from gnnperf.retrieval import Calibration, nearest
 from gnnperf.retrieval.confidence import FEATURES, Confidence, Rates
-from gnnperf.retrieval.release import build_store, farthest_trusted, records_of
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Store
 from gnnperf.training import Corpus, load_corpus
