@@ -42,7 +42,7 @@ def build() -> Path:
         for command in (configure, ["cmake", "--build", str(folder), "--parallel", "2"]):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             tail = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
-            assert done.returncode == 0, f"{' '.join(command)}:\n{tail}\n(it needs nlohmann-json3-dev)"
+            assert done.returncode == 0, f"{' '.join(command)}:\n{tail}"
     return folder
 
 
