@@ -17,6 +17,8 @@ from gnnperf.measure import Compiler, Runner
 if TYPE_CHECKING:
     from gnnperf.nn import Bundle
 
+pytest_plugins = ["helpers.requirements"]
+
 GOLDEN = Path(__file__).parent / "golden"
 
 # A shell starts background jobs with Ctrl-C ignored, and their children inherit that: tests that

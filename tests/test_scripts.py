@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from synthetic import measurement, nest, nest_like, two_worlds, write_corpus
+from helpers.synthetic import measurement, nest, nest_like, two_worlds, write_corpus
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 JOBS = sorted(path.name for path in SCRIPTS.glob("[!_]*.py"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import gpu_world
 import pytest
+from helpers import gpu_world
 
 from gnnperf.cli.main import run
 from gnnperf.frontends.gpu_kernels.tables import load_tables

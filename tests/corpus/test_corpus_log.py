@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from synthetic import measurement, nest, nest_like
+from helpers.synthetic import measurement, nest, nest_like
 
 from gnnperf.corpus.nest_log import CorpusLog
 from gnnperf.errors import CorpusError
@@ -113,7 +113,7 @@ def test_a_seal_that_was_interrupted_loses_nothing(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from synthetic import measurement, nest, nest_like
+from helpers.synthetic import measurement, nest, nest_like
 from gnnperf.corpus.nest_log import CorpusLog
 
 log, graph = CorpusLog(Path(sys.argv[1])), nest_like([8, 8])
@@ -170,7 +170,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from synthetic import measurement, nest, nest_like
+from helpers.synthetic import measurement, nest, nest_like
 from gnnperf.errors import CorpusError
 from gnnperf.corpus.nest_log import CorpusLog
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from synthetic import nest, nest_like
+from helpers.synthetic import nest, nest_like
 
 from gnnperf.corpus.foreign import best_of, of_like_nests, portfolio
 from gnnperf.schedules.recipes import DEFAULTS, Recipe

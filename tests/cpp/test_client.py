@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import GOLDEN
-from random_graphs import random_graph
+from helpers.random_graphs import random_graph
 
 from gnnperf.devices import load_device
 from gnnperf.export import open_flat, write_flat

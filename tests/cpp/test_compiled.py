@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from compiled import compiled_folder
 from conftest import GOLDEN
+from helpers.compiled import compiled_folder
 
 from gnnperf.graph import ProgramGraph
 from gnnperf.nn import load_bundle

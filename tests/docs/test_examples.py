@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from docs.examples import DOCS, PAGES, Command, File, agrees, examples
-from synthetic import measurement, nest, nest_like, write_corpus
+from helpers.synthetic import measurement, nest, nest_like, write_corpus
 
 from gnnperf.cli.main import run
 from gnnperf.corpus.nest_config import CollectConfig

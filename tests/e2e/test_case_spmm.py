@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from e2e.conftest import Finished, Shell
-from evaluation.spmm.installed import needs_mkl
 
 from gnnperf.cli.main import run
 from gnnperf.evaluation.spmm import mkl
@@ -25,7 +24,7 @@ def done(shell: Shell, output: Path) -> Finished:
     return shell.gnnperf("eval", "case-spmm", *words)
 
 
-@needs_mkl
+@pytest.mark.needs("mkl")
 def test_document(done: Finished) -> None:
     document = done.document
     figures = document["figures"]
@@ -47,14 +46,14 @@ def test_document(done: Finished) -> None:
     assert document["settings"]["mkl_kernels"]["mkl_fastest"].startswith("libmkl_avx")
 
 
-@needs_mkl
+@pytest.mark.needs("mkl")
 def test_files(done: Finished, output: Path) -> None:
     assert json.loads((output / "case-spmm.json").read_text()) == done.document
     assert (output / "case-spmm.png").read_bytes().startswith(b"\x89PNG")
     assert ">banded 256<" in (output / "case-spmm.svg").read_text(encoding="utf-8")
 
 
-@needs_mkl
+@pytest.mark.needs("mkl")
 def test_a_product_that_does_not_exist_is_one_line(shell: Shell) -> None:
     refused = shell.gnnperf("eval", "case-spmm", "--match", "tridiagonal")
     assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)

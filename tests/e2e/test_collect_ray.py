@@ -39,7 +39,6 @@ def short_folder() -> Iterator[Path]:
 
 
 def test_the_log_stays_whole_whatever_happens(tmp_path: Path, short_folder: Path) -> None:
-    pytest.importorskip("ray")
     shell = Shell(tmp_path, {"TMPDIR": str(short_folder)})
     write_config(tmp_path, recipes=2, foreign=1)
     log = tmp_path / "corpus" / "measurements.jsonl"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_corpus
+from helpers.tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_corpus
 
 from gnnperf.cli.main import run
 from gnnperf.evaluation.trace_ranking import baselines

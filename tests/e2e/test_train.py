@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from e2e.conftest import REPO, Shell
-from synthetic import two_worlds
+from helpers.synthetic import two_worlds
 
 
 def test_two_processes_train_one_encoder(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.synthetic import DEVICE, measurement, nest, nest_like, write_corpus
 from retrieval.records import recipe
-from synthetic import DEVICE, measurement, nest, nest_like, write_corpus
 
 from gnnperf.evaluation.corpus_store import build_store, farthest_trusted, records_of
 from gnnperf.nn import Bundle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from synthetic import measurement, nest, nest_like, write_corpus
+from helpers.synthetic import measurement, nest, nest_like, write_corpus
 
 from gnnperf.evaluation.outcomes import Outcomes
 from gnnperf.training import load_corpus

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from evaluation.worlds import OWN, line, two_tastes
-from synthetic import measurement, nest, nest_like, write_corpus
+from helpers.synthetic import measurement, nest, nest_like, write_corpus
 
 from gnnperf.evaluation.rankers import Proposal, make_policy
 from gnnperf.evaluation.rankers.constant import fixed_order, portfolio

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from evaluation.worlds import FAIR, GOOD, line, two_tastes
-from synthetic import nest, nest_like, write_corpus
+from helpers.synthetic import nest, nest_like, write_corpus
 
 from gnnperf.evaluation.replay import Answer, Folders
 from gnnperf.evaluation.search import (

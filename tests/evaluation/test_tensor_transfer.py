@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tensor_world import write_checkpoint, write_corpus
+from helpers.tensor_world import write_checkpoint, write_corpus
 
 from gnnperf.backends.tvm.kernel import build_kernel
 from gnnperf.backends.tvm.outcome import Outcome

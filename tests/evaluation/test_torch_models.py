@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tensor_world import write_checkpoint
+from helpers.tensor_world import write_checkpoint
 from torch import nn
 
 from gnnperf.cli.main import run

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from synthetic import measurement, nest, nest_like, write_corpus
+from helpers.synthetic import measurement, nest, nest_like, write_corpus
 
 OPERATIONS = ("add", "mul", "exp", "div")
 GOOD, FAIR, OWN = 0.25, 0.5, 0.125

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from compiled import compiled_folder
 from conftest import GOLDEN
+from helpers.compiled import compiled_folder
+from helpers.random_graphs import program_graphs
+from helpers.synthetic import lonely, nest_like
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_graphs import program_graphs
-from synthetic import lonely, nest_like
 
 from gnnperf.errors import InputError
 from gnnperf.export import ExportedModel, embed_tensors, load_exported

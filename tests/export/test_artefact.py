@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 from conftest import GOLDEN
+from helpers.random_graphs import program_graphs
+from helpers.synthetic import lonely, nest_like
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_graphs import program_graphs
-from synthetic import lonely, nest_like
 
 from gnnperf.errors import InputError
 from gnnperf.export import ExportedModel, embed_tensors, export_checkpoint, load_exported

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from synthetic import lonely, nest_like
+from helpers.synthetic import lonely, nest_like
 
 from gnnperf.errors import InputError
 from gnnperf.nn import (

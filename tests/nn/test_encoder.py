@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from synthetic import lonely, nest_like
+from helpers.synthetic import lonely, nest_like
 
 from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph, collate, encode

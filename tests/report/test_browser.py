@@ -5,13 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from browsing import Open
+from helpers.browsing import Open
 from report.made_up import CPU, graph, nest, retrieval
 from report.test_pages import forecast
 
 from gnnperf.evaluation import BenchmarkResult
 from gnnperf.evaluation.cases.plot import plot
 from gnnperf.report import benchmark_page, prediction_page, retrieval_page
+
+pytestmark = pytest.mark.needs("chromium")
 
 LONG = "a_long_name_of_a_kernel_without_a_place_to_break_it_anywhere_" * 2
 

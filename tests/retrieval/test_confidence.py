@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import pytest
+from helpers.synthetic import nest_like
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic import nest_like
 
 from gnnperf.retrieval.confidence import (
     FEATURES,

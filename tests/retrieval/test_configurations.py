@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import gpu_world
 import numpy as np
 import pytest
+from helpers import gpu_world
 
 from gnnperf.devices import load_device
 from gnnperf.errors import InputError

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.tensor_world import MATMUL, write_corpus
 from numpy.typing import NDArray
 from retrieval.records import make_nest, make_record, neighbour, recipe
-from tensor_world import MATMUL, write_corpus
 
 from gnnperf.devices import describe_host
 from gnnperf.frontends.tvm import TvmTask

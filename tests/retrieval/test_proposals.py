@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tensor_world import MATMUL, write_corpus
+from helpers.tensor_world import MATMUL, write_corpus
 
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.devices import describe_host

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_checkpoint, write_corpus
 from numpy.typing import NDArray
-from tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_checkpoint, write_corpus
 
 from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.backends.tvm.server import BenchServer

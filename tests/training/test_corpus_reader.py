@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from synthetic import DEVICE, measurement, nest, nest_like, write_corpus
+from helpers.synthetic import DEVICE, measurement, nest, nest_like, write_corpus
 
 from gnnperf.errors import InputError
 from gnnperf.training import load_corpus

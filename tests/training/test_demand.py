@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import gpu_world
 import numpy as np
 import pytest
+from helpers import gpu_world
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from synthetic import nest_like
+from helpers.synthetic import nest_like
 
 from gnnperf.graph import collate, encode
 from gnnperf.nn import PROFILE_FIELDS, EncoderConfig, profile_row

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from synthetic import measurement, nest, nest_like, write_corpus
+from helpers.synthetic import measurement, nest, nest_like, write_corpus
 
 from gnnperf.nn import REGRET_CAP
 from gnnperf.training import load_corpus

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from synthetic import measurement, nest, nest_like, two_worlds, write_corpus
+from helpers.synthetic import measurement, nest, nest_like, two_worlds, write_corpus
 
 from gnnperf.cli.train import train as train_verb
 from gnnperf.errors import InputError

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tensor_world import write_checkpoint
+from helpers.tensor_world import write_checkpoint
 
 from gnnperf.backends.cpp.cases import unit_graph
 from gnnperf.cli.main import run

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from synthetic import nest_like
+from helpers.synthetic import nest_like
 
 from gnnperf.cli.main import run
 from gnnperf.errors import InputError, MeasureError

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import gpu_world
 import numpy as np
 import pytest
+from helpers import gpu_world
 
 from gnnperf.devices import load_device
 from gnnperf.evaluation.gpu.distance import device_distance, nearest_distance

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from evaluation.spmm.installed import needs_mkl
 
 from gnnperf.evaluation.cases import CaseResult
 from gnnperf.evaluation.spmm import Product, SpmmResult, grid, known, summarise
@@ -93,7 +92,7 @@ def test_the_picture_shows_every_product(tmp_path: Path, suffix: str) -> None:
         assert path.read_bytes().startswith(b"\x89PNG")
 
 
-@needs_mkl
+@pytest.mark.needs("mkl")
 def test_the_best_known_schedule_of_a_product(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gnnperf.evaluation.spmm.products.DENSE_BYTES", {"in_cache": 1 << 15})
     case = PRODUCT.case()

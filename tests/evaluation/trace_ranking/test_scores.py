@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_up_products import made_up_pool
+from helpers.made_up_products import made_up_pool
 
 from gnnperf.errors import InputError
 from gnnperf.evaluation.trace_ranking import (

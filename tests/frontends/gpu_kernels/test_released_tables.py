@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import gpu_world
 import numpy as np
 import pytest
+from helpers import gpu_world
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description

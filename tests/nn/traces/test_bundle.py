@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from made_up_products import made_up_pool, product
+from helpers.made_up_products import made_up_pool, product
 
 from gnnperf.errors import InputError
 from gnnperf.graph import encode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log2
 
 import pytest
-from made_up_products import product
+from helpers.made_up_products import product
 
 from gnnperf.graph import ProgramGraph, collate, encode
 from gnnperf.nn.traces import NUMBERS, statement_numbers

@@ -7,7 +7,7 @@ from math import log2
 import numpy as np
 import pytest
 import torch
-from made_up_products import made_up_pool, product
+from helpers.made_up_products import made_up_pool, product
 
 from gnnperf.graph import collate, encode
 from gnnperf.nn.traces import NUMBERS, StatementNumbers, TreeJudge, program_numbers, statement_numbers

@@ -1,5 +1,5 @@
 """A browser for the map."""
 
-from browsing import browser, opened
+from helpers.browsing import browser, opened
 
 __all__ = ["browser", "opened"]

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsing import Open
+from helpers.browsing import Open
 from playwright.sync_api import Page, expect
 from report.explore.maps import lattice, mapped, record
 
 from gnnperf.report.explore import MappedNest, make_page
 from gnnperf.schedules.recipes import Recipe
+
+pytestmark = pytest.mark.needs("chromium")
 
 PHONE = {"width": 390, "height": 844}
 KERNELS = [f"kernel_{number}" for number in range(20)] + ["gemm", "softmax", "spmm", "conv2d"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made_up_products import made_up_pool
+from helpers.made_up_products import made_up_pool
 
 from gnnperf.graph import collate
 from gnnperf.nn.traces import CostModelConfig, statement_numbers
