@@ -106,7 +106,7 @@ class Shell:
 @pytest.fixture(scope="session")
 def tensor_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint for TVM kernels, made up."""
-    from tensor_world import write_checkpoint
+    from helpers.tensor_world import write_checkpoint
 
     folder = tmp_path_factory.mktemp("checkpoint")
     write_checkpoint(folder)
