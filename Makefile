@@ -1,4 +1,4 @@
-# make demo: install and speed up a bundled kernel; make test: install and run every check; make help: the rest.
+# make demo: install and speed up a bundled kernel; make test: install and run the checks; make help: the rest.
 
 PYTHON ?= python3.11
 VENV ?= .venv
@@ -11,13 +11,16 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TORCH := $(shell sed -n 's/^ *"\(torch~=[^"]*\)".*/\1/p' pyproject.toml)
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+INSTALLED_ALL := $(VENV)/.installed-all
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test docs clean
+.PHONY: help install demo lint test test-all docs clean
 
 help:
 	@echo 'make demo     install into $(VENV), then speed up a bundled kernel and verify it'
-	@echo 'make test     install with the development tools, then ruff, mypy and pytest'
+	@echo 'make test     install with the development tools, then ruff, mypy and all tests but the slowest'
+	@echo 'make test-all install MKL too, then ruff, mypy and all tests; those of pages want Chromium on the path'
+	@echo 'make lint     ruff and mypy alone'
 	@echo 'make docs     build the documentation into build/docs'
 	@echo 'make install  install into $(VENV): $(BIN)/gnnperf'
 	@echo 'make clean    remove $(VENV) and everything that tools left behind'
@@ -31,10 +34,15 @@ install: $(INSTALLED)
 demo: $(INSTALLED)
 	$(BIN)/gnnperf retrieve $(DEMO)
 
-test: $(INSTALLED_DEV)
+lint: $(INSTALLED_DEV)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow'
+
+test-all: $(INSTALLED_ALL) lint
 	$(BIN)/pytest -n 2 --dist loadfile
 
 docs: $(INSTALLED_DEV)
@@ -50,8 +58,14 @@ $(INSTALLED): pyproject.toml | $(VENV)/.torch
 	@touch $@
 
 $(INSTALLED_DEV): pyproject.toml | $(VENV)/.torch
+	@command -v cmake >/dev/null || { echo "the tests build the C++ client, and there is no cmake:" \
+	  "install it (Debian: apt-get install cmake)"; exit 1; }
 	$(PIP) install --editable '.[dev]'
 	@touch $@ $(INSTALLED)
+
+$(INSTALLED_ALL): $(INSTALLED_DEV)
+	$(PIP) install --editable '.[mkl]'
+	@touch $@
 
 # torch comes first and alone, so that nothing else decides which build of it is taken.
 $(VENV)/.torch:

@@ -44,6 +44,7 @@ def lines(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+@pytest.mark.slow
 def test_goes_on_after_a_kill_and_seals(config: Path, tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     with subprocess.Popen(

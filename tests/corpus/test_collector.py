@@ -82,6 +82,7 @@ def test_interrupted_anywhere_nothing_is_measured_twice(collection: Collection) 
     assert (len(corpus.nests), corpus.measurement_count) == (2, len(done))
 
 
+@pytest.mark.slow
 def test_a_larger_budget_goes_on_from_what_is_known(collection: Collection) -> None:
     log = collection.run()
     portfolio = {key: line for key, line in log.done.items() if key.startswith("portfolio ")}
@@ -97,6 +98,7 @@ def test_a_larger_budget_goes_on_from_what_is_known(collection: Collection) -> N
     assert {key: line for key, line in log.done.items() if key.startswith("portfolio ")} == portfolio
 
 
+@pytest.mark.slow
 def test_an_entry_that_fails_is_left_out_and_tried_again(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

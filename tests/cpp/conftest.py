@@ -12,10 +12,14 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.compiled import compiled_folder
+from helpers.sharing import shared_folder
 
 import gnnperf
 from gnnperf.export import export_checkpoint
 from gnnperf.nn import Bundle, load_bundle
+
+__all__ = ["compiled_folder"]
 
 ROOT = Path(gnnperf.__file__).parent.parent
 RELEASED = ROOT / "checkpoints"
@@ -46,10 +50,12 @@ def build() -> Path:
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with model.pt and store.gnnstore of the released encoder, and runtime/model.pt."""
-    folder = tmp_path_factory.mktemp("exported")
-    export_checkpoint(RELEASED / "loop-nests", folder, "torchscript")
-    export_checkpoint(RELEASED / "gpu-runtime", folder / "runtime", "torchscript")
-    return folder
+
+    def export(folder: Path) -> None:
+        export_checkpoint(RELEASED / "loop-nests", folder, "torchscript")
+        export_checkpoint(RELEASED / "gpu-runtime", folder / "runtime", "torchscript")
+
+    return shared_folder(tmp_path_factory, "exported", export)
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from conftest import GOLDEN
-from helpers.compiled import compiled_folder
 
 from gnnperf.graph import ProgramGraph
 from gnnperf.nn import load_bundle
@@ -16,9 +16,10 @@ from gnnperf.nn import load_bundle
 GRAPHS = sorted((GOLDEN / "graphs").glob("*.json"))
 
 
-def test_golden_graphs_embed_alike(client: Callable[..., Any]) -> None:
-    expected = load_bundle(compiled_folder()).embed([ProgramGraph.from_json(p.read_text()) for p in GRAPHS])
-    document = client("embed", compiled_folder() / "out" / "model.pt2", *GRAPHS)
+@pytest.mark.slow
+def test_golden_graphs_embed_alike(client: Callable[..., Any], compiled_folder: Path) -> None:
+    expected = load_bundle(compiled_folder).embed([ProgramGraph.from_json(p.read_text()) for p in GRAPHS])
+    document = client("embed", compiled_folder / "out" / "model.pt2", *GRAPHS)
     assert np.abs(np.array([g["embedding"] for g in document["graphs"]]) - expected).max() < 1e-5
 
 

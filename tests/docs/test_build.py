@@ -29,6 +29,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
+@pytest.mark.slow
 def test_every_public_name_is_in_the_reference(built: Path) -> None:
     inventory = (built / "objects.inv").read_bytes().split(b"\n", 4)[4]
     documented = set(re.findall(r"^(\S+) py:", zlib.decompress(inventory).decode(), flags=re.M))
@@ -40,12 +41,14 @@ def test_every_public_name_is_in_the_reference(built: Path) -> None:
     assert not public - documented
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["retrieve", "store-merge", "eval-transfer", "devices-probe"])
 def test_verbs_are_in_the_reference(built: Path, verb: str) -> None:
     page = (built / "reference" / "commands.html").read_text(encoding="utf-8")
     assert f'id="gnnperf-{verb}"' in page
 
 
+@pytest.mark.slow
 def test_cards_are_included(built: Path) -> None:
     cards = sorted((DOCS.parent / "checkpoints").glob("**/README.md"))
     pages = " ".join(page.read_text(encoding="utf-8") for page in (built / "checkpoints").glob("*.html"))

@@ -31,6 +31,8 @@ def small_corpus(folder: Path) -> None:
 PREPARED: dict[str, Callable[[Path], None]] = {"corpus.yaml": small_corpus}
 """What is done when a page has written a file."""
 
+SLOW = ("tutorial/tensor-programs.md", "tutorial/compiler.md")
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -77,7 +79,9 @@ def test_words_are_compared_and_numbers_are_not(expected: str, got: str, same: b
     assert agrees(expected, got) is same
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.slow) if page in SLOW else page for page in PAGES]
+)
 def test_examples(page: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for example in examples(page):
         match example:

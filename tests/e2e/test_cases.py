@@ -24,6 +24,7 @@ def done(shell: Shell, output: Path) -> Finished:
     return shell.gnnperf(*WORDS, "--output", output)
 
 
+@pytest.mark.slow
 def test_document(done: Finished) -> None:
     document = done.document
     assert document["benchmark"] == "case-linalg"
@@ -44,6 +45,7 @@ def check_interval(row: dict[str, Any], name: str, interval: str) -> None:
     assert 0 < low <= row[name] <= high
 
 
+@pytest.mark.slow
 def test_files(done: Finished, output: Path) -> None:
     assert json.loads((output / "case-linalg.json").read_text()) == done.document
     assert json.loads((output / "gemm_chain.json").read_text())["kernel"] == "gemm_chain"
@@ -51,6 +53,7 @@ def test_files(done: Finished, output: Path) -> None:
     assert ">gemm_chain<" in (output / "case-linalg.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_not_measured_again(done: Finished, shell: Shell, output: Path) -> None:
     (row,) = done.document["rows"]
     (again,) = shell.gnnperf(*WORDS, "--output", output).document["rows"]

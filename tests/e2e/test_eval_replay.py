@@ -32,6 +32,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return two_tastes(tmp_path_factory.mktemp("corpus"), own)
 
 
+@pytest.mark.slow
 def test_the_whole_table(shell: Shell, corpus: Path) -> None:
     command = ("eval", "transfer", "--corpus", corpus, "--folds", 3, "--json")
     done = shell.gnnperf(*command)
@@ -56,6 +57,7 @@ def test_for_people(shell: Shell, corpus: Path) -> None:
     assert "map_add" in shell.gnnperf(*command, "--split", "size", "--families").stdout
 
 
+@pytest.mark.slow
 def test_searches(shell: Shell, corpus: Path) -> None:
     done = shell.gnnperf("eval", "search", "--corpus", corpus, "--no-trials", "--folds", 3, "--json")
     figures = done.document["figures"]

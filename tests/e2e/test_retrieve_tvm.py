@@ -93,6 +93,7 @@ torch.export.save(torch.export.export(model, (torch.randn(32, 48),)), sys.argv[1
 """
 
 
+@pytest.mark.slow
 def test_a_torch_model_is_timed_from_end_to_end(shell: Shell, tensor_checkpoint: Path) -> None:
     (shell.folder / "model.py").write_text(MODEL)
     path = shell.folder / "model.pt2"

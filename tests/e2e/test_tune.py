@@ -56,6 +56,7 @@ def interrupt(shell: Shell, *command: object) -> int:
     return kept
 
 
+@pytest.mark.slow
 def test_interrupted_it_goes_on_and_retrieval_finds_the_result(
     shell: Shell, kernels: Path, tensor_checkpoint: Path
 ) -> None:

@@ -95,6 +95,7 @@ def _fit_briefly(corpus: TensorCorpus, known: Sequence[Pool], *_: Any) -> Tensor
     return fit_bundle(corpus, known, QUICK_FIT)
 
 
+@pytest.mark.slow
 def test_the_command_measures_a_row_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

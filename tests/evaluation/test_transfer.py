@@ -116,6 +116,7 @@ def test_precision_against_coverage(tmp_path: Path) -> None:
     assert curve[9][2] == 0.75
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["ours", "regression"])
 def test_what_learns_is_trained_for_each_fold(policy: str, tmp_path: Path) -> None:
     result = run(two_tastes(tmp_path), policies=[policy], folds=3)

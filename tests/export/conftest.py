@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.compiled import compiled_folder
 
 import gnnperf
 from gnnperf.export import ExportedModel, export_checkpoint, load_exported
 from gnnperf.nn import Bundle, load_bundle
+
+__all__ = ["compiled_folder"]
 
 RELEASED = Path(gnnperf.__file__).parent.parent / "checkpoints"
 

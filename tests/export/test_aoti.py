@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from conftest import GOLDEN
-from helpers.compiled import compiled_folder
 from helpers.random_graphs import program_graphs
 from helpers.synthetic import lonely, nest_like
 from hypothesis import given, settings
@@ -27,24 +26,26 @@ GRAPHS = [ProgramGraph.from_json(path.read_text()) for path in sorted((GOLDEN / 
 
 
 @pytest.fixture(scope="module")
-def small() -> Bundle:
-    return load_bundle(compiled_folder())
+def small(compiled_folder: Path) -> Bundle:
+    return load_bundle(compiled_folder)
 
 
 @pytest.fixture(scope="module")
-def compiled() -> ExportedModel:
-    return load_exported(compiled_folder() / "out" / "model.pt2")
+def compiled(compiled_folder: Path) -> ExportedModel:
+    return load_exported(compiled_folder / "out" / "model.pt2")
 
 
 def apart(compiled: ExportedModel, small: Bundle, graphs: list[ProgramGraph]) -> float:
     return float(np.abs(compiled.embed(graphs) - small.embed(graphs)).max())
 
 
+@pytest.mark.slow
 def test_golden_graphs_embed_alike(compiled: ExportedModel, small: Bundle) -> None:
     assert apart(compiled, small, GRAPHS) < 1e-5
     assert max(apart(compiled, small, [graph]) for graph in GRAPHS) < 1e-5
 
 
+@pytest.mark.slow
 @given(st.lists(program_graphs(), min_size=1, max_size=4))
 @settings(max_examples=30)
 def test_random_graphs_embed_alike(
@@ -53,11 +54,13 @@ def test_random_graphs_embed_alike(
     assert apart(compiled, small, graphs) < 1e-5
 
 
+@pytest.mark.slow
 def test_one_node_and_no_edge(compiled: ExportedModel, small: Bundle) -> None:
     assert apart(compiled, small, [lonely()]) < 1e-5
     assert apart(compiled, small, [lonely(), nest_like([3, 4]), lonely("exp")]) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_nodes(compiled: ExportedModel, small: Bundle) -> None:
     n, e = 100_000, 150_001
     chance = torch.Generator().manual_seed(0)
@@ -75,6 +78,7 @@ def test_a_hundred_thousand_nodes(compiled: ExportedModel, small: Bundle) -> Non
     assert (compiled.call("embed", *inputs)[0] - expected).abs().max() < 1e-5
 
 
+@pytest.mark.slow
 def test_the_head_scores_alike(compiled: ExportedModel, small: Bundle) -> None:
     graph, recipes = GRAPHS[0], DEFAULTS[:5]
     states = compiled.call("embed", *embed_tensors([graph]))[1]
@@ -84,6 +88,7 @@ def test_the_head_scores_alike(compiled: ExportedModel, small: Bundle) -> None:
     assert np.abs(scores.numpy() - small.score([graph], recipes)[0]).max() < 1e-5
 
 
+@pytest.mark.slow
 def test_what_was_compiled_for_another_machine_is_refused(compiled: ExportedModel) -> None:
     assert compiled.metadata["compiled_for"] == compiled_for()
     for change, message in (

@@ -16,13 +16,25 @@ from gnnperf.nests.ir import Loop, Statement, walk
 
 IN_LOOPS = ("top_branch", "early_exit")
 """Kernels with control flow around their units: see test_units.py."""
-STRAIGHT = [name for name in CASES if name not in IN_LOOPS]
+PARALLEL = (
+    "spmv", "spmv_map", "maxpool", "conv2d_bias", "three_ways", "data_loop", "rows", "threshold", "gemm",
+    "windowed_products", "symmetric_fill",
+)  # fmt: skip
+RECURRENT = ("trsv", "cholesky", "cumulative", "carried", "seidel_2d", "scatter", "jacobi_1d")
+STRAIGHT = [
+    name if name in PARALLEL + RECURRENT else pytest.param(name, marks=pytest.mark.slow)
+    for name in CASES
+    if name not in IN_LOOPS
+]
 
 
 @pytest.fixture(scope="module")
-def kernels() -> dict[str, DaceKernel | GnnperfError]:
+def kernels(request: pytest.FixtureRequest) -> dict[str, DaceKernel | GnnperfError]:
+    """Those that the chosen tests of this file need."""
+    tests = [item for item in request.session.items if item.path == request.path]
+    named = {item.callspec.params.get("name") for item in tests if hasattr(item, "callspec")}
     loaded: dict[str, DaceKernel | GnnperfError] = {}
-    for name in STRAIGHT:
+    for name in [name for name in CASES if name in named | set(PARALLEL)]:
         try:
             loaded[name] = load(name)
         except GnnperfError as error:  # fails the kernel's own test, not all of them
@@ -58,20 +70,12 @@ def nest_loops(name: str, kernels: dict[str, DaceKernel | GnnperfError]) -> list
     return [n for u in kernel.units for n in walk(u.nest.body) if isinstance(n, Loop)]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("spmv", "spmv_map", "maxpool", "conv2d_bias", "three_ways", "data_loop", "rows", "threshold"),
-        *("gemm", "windowed_products", "symmetric_fill"),
-    ],
-)
+@pytest.mark.parametrize("name", PARALLEL)
 def test_parallel_loops_are_found(name: str, kernels: dict[str, DaceKernel | GnnperfError]) -> None:
     assert all(loop.independent for loop in nest_loops(name, kernels))
 
 
-@pytest.mark.parametrize(
-    "name", ["trsv", "cholesky", "cumulative", "carried", "seidel_2d", "scatter", "jacobi_1d"]
-)
+@pytest.mark.parametrize("name", RECURRENT)
 def test_recurrences_stay_sequential(name: str, kernels: dict[str, DaceKernel | GnnperfError]) -> None:
     assert not all(loop.independent for loop in nest_loops(name, kernels))
 

@@ -48,6 +48,7 @@ def emitted(kernel: DaceKernel) -> dict[int, CppFunction]:
     return {u.index: emit(apply(DEFAULTS[0], u.nest), f"{u.name}_tuned") for u in units}
 
 
+@pytest.mark.slow
 def test_units_compute_what_their_cutouts_compute(
     tools: tuple[Compiler, Runner], kernels: dict[str, DaceKernel]
 ) -> None:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
-import shutil
-import tempfile
 from pathlib import Path
 
+import pytest
 import torch
+from helpers.sharing import shared_folder
 
 from gnnperf.export import export_checkpoint
 from gnnperf.nn import Encoder, EncoderConfig, HeadConfig, RetrievalHead, save_bundle
 from gnnperf.schedules.recipes import effect_fields, recipe_fields
 
 
-@functools.cache
-def compiled_folder() -> Path:
+@pytest.fixture(scope="session")
+def compiled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a bundle, with out/model.pt2 compiled from it."""
-    folder = Path(tempfile.mkdtemp())
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return shared_folder(tmp_path_factory, "compiled", _compile)
+
+
+def _compile(folder: Path) -> None:
     torch.manual_seed(0)
     encoder = Encoder(EncoderConfig(width=16, layers=1, embedding_width=8))
     widths = 16, len(recipe_fields()), len(effect_fields())
     save_bundle(folder, encoder, RetrievalHead(*widths, HeadConfig(width=8, effect_width=8)))
     export_checkpoint(folder, folder / "out", "aoti")
-    return folder
