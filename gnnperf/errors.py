@@ -60,3 +60,8 @@ def first_line(error: BaseException) -> str:
     """One line of an exception (those of compilers tend to be long)."""
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0][:300]
+
+
+def last_line(error: BaseException) -> str:
+    """The name of an exception and the end of its message, where TVM puts what went wrong."""
+    return f"{type(error).__name__}: {str(error).strip().rpartition(chr(10))[2]}"[:300]

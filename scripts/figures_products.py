@@ -133,8 +133,8 @@ def searched(server: Any, workload: Any, target: Any, trials: int) -> list[Any]:
 
 def compared_bytes(server: Any, tried: list[Any], plain: list[Any]) -> dict[str, Any]:
     """The best of both, in turn."""
-    from gnnperf.backends.tvm.interleaved import Pace, in_turns
     from gnnperf.evaluation.tensor.search import best_of
+    from gnnperf.measure.interleaved import Pace, in_turns
     from gnnperf.schedules.traces.sketches import sketch_of
 
     right = [(outcome.runtime_s, n) for n, (_, outcome) in enumerate(tried) if outcome.runtime_s]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
-from gnnperf.backends.tvm.bench import Bench
+from gnnperf.backends.tvm.batch import BenchLimits
+from gnnperf.backends.tvm.bench import TraceBench
 from gnnperf.backends.tvm.kernel import Build, build_kernel
-from gnnperf.backends.tvm.outcome import BenchLimits, Outcome
 from gnnperf.corpus.trace_config import TensorConfig
 from gnnperf.corpus.trace_log import TensorLog
 from gnnperf.devices import describe_host
@@ -23,6 +23,7 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.spaces import Space, seed_of
 from gnnperf.frontends.tvm.target import host_mcpu, host_target, set_runtime_threads
 from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.measure.outcome import Outcome
 from gnnperf.measure.workers import Send, each
 from gnnperf.schedules.traces import program_key
 from gnnperf.schedules.traces.document import plain
@@ -79,11 +80,11 @@ class TensorCollector:
         known = self.log.schedules[workload.name]
         new = workload.name not in self.log.workloads
         try:
-            with Bench(module, target, self.limits, self.build, self.config.seed, time_baseline=new) as bench:
-                if new:
-                    send(("workloads", [self._description(workload, module, bench)]))
-                tuner = self._tuner(workload, Space(workload, module, target), target, bench, known, send)
-                tuner.run(total, self.config.random_share, self.config.batch)
+            bench = TraceBench(module, target, self.limits, self.build, self.config.seed, time_baseline=new)
+            if new:
+                send(("workloads", [self._description(workload, module, bench)]))
+            tuner = self._tuner(workload, Space(workload, module, target), target, bench, known, send)
+            tuner.run(total, self.config.random_share, self.config.batch)
         except MeasureError as error:
             send(("report", [{"text": f"{workload.name}: {error}"}]))
             os._exit(1)
@@ -97,7 +98,7 @@ class TensorCollector:
         workload: Workload,
         space: Space,
         target: Any,
-        bench: Bench,
+        bench: TraceBench,
         known: Sequence[Mapping[str, Any]],
         send: Send,
     ) -> Tuner:
@@ -122,7 +123,7 @@ class TensorCollector:
         )
         return tuner
 
-    def _description(self, workload: Workload, module: Any, bench: Bench) -> dict[str, Any]:
+    def _description(self, workload: Workload, module: Any, bench: TraceBench) -> dict[str, Any]:
         import tvm
 
         host, threads = describe_host(), int(os.environ["TVM_NUM_THREADS"])

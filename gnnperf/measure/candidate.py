@@ -11,6 +11,7 @@ import gc
 import os
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -21,9 +22,9 @@ from gnnperf.measure.confine import limit_files, limit_memory, prefer_this_proce
 from gnnperf.measure.counters import HARDWARE_EVENTS, Counters
 from gnnperf.measure.library import CTYPES
 from gnnperf.measure.statistics import relative_half_width
+from gnnperf.measure.supervisor import Report
 from gnnperf.measure.verification import verify
 
-Report = Callable[[dict[str, Any]], None]
 Call = Callable[[], None]
 
 
@@ -34,6 +35,9 @@ class Arrays:
         self.values: dict[str, NDArray[Any]] = {}
         self.outputs: dict[str, GuardedCopy] = {}
         self._inouts: list[str] = job["inouts"]
+        described = (job["reference"] or {}).items()
+        self._reference = {n: Layout(*layout).view(blobs[blob]) for n, (blob, *layout) in described}
+        self._reduction_length: int = job["reduction_length"]
         self._inputs: dict[str, tuple[str, Bytes]] = {}
         for name, (blob, *layout) in job["data"].items():
             where = Layout(*layout)
@@ -55,8 +59,11 @@ class Arrays:
         for name in self._inouts:
             self.outputs[name].restore()
 
-    def trespass(self) -> str | None:
-        """What was written that is no output, in one line."""
+    def fault(self, found: Mapping[str, NDArray[Any]]) -> str | None:
+        """What is wrong with what was computed, or was written that is no output, in one line."""
+        return self._trespass() or verify(self._reference, found, self._reduction_length)
+
+    def _trespass(self) -> str | None:
         for name, copy in self.outputs.items():
             if not copy.intact():
                 return f"{name}: written out of bounds"
@@ -95,17 +102,18 @@ def _argument(values: Mapping[str, NDArray[Any]], name: str, ctype: str) -> Any:
 
 
 def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | None, report: Report) -> None:
-    """Do a job and report stages as {"stage": name} and, at the end, {"status": ...}.
+    """Do a job and report each stage when it begins and, at the end, a `status`.
 
-    Stages: "wait" (for the machine), "load", "baseline", "candidate", "verify", "time"
-    (repeated for as long as the timing goes on).
+    Stages: "wait" (for the machine), "load", "baseline", "candidate", "verify", "time" (again every half
+    second, or after a run that took longer).
     """
+    timeout_s = job["limits"]["timeout_s"]
     os.environ.update(thread_environment(job["threads"]))
     lock = MachineLock(job["lock"])
-    report({"stage": "wait"})
+    report(stage="wait", limit_s=None)
     lock.acquire()  # first of all: what runs before others must not run beside what is being timed
     prefer_this_process()  # threads inherit it, so before there are any
-    report({"stage": "load"})
+    report(stage="load", limit_s=timeout_s)
     arrays = Arrays(job, blobs)
     limit_files(1 << 16)
     limit_memory(job["memory_bytes"], job["threads"])
@@ -113,38 +121,27 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
     calls: list[Call] = []
     first_s: list[float] = []
     if job["baseline"]:
-        report({"stage": "baseline"})
+        report(stage="baseline")
         calls.append(bind(job["baseline"], arrays.values))
         arrays.reset()
         first_s.append(_clock(calls[0]))
-    report({"stage": "candidate"})
+    report(stage="candidate")
     calls.append(bind(job["candidate"], arrays.values))
     arrays.reset()
     first_s.append(_clock(calls[-1]))
-    report({"stage": "verify"})
-    problem = _check(arrays, job, blobs)
-    if problem:
-        report({"status": "wrong_result", "detail": problem})
+    report(stage="verify")
+    if fault := arrays.fault(arrays.values):
+        report(status="wrong_result", detail=fault)
     elif outbox is not None:
         _deliver(arrays, job["outputs"], outbox)
-        report({"status": "ok"})
+        report(status="ok")
     else:
-        alive = lambda: report({"stage": "time"})  # noqa: E731
+        alive = partial(report, stage="time", limit_s=2 * timeout_s + 1.0)
         samples = sample(calls, first_s, arrays.restore_inouts, job["limits"], alive)
-        counters = None
-        if job["counters"]:
-            counters = count(calls[-1], arrays.restore_inouts)
+        counters = count(calls[-1], arrays.restore_inouts) if job["counters"] else None
         lock.release()
         baseline = samples[0] if job["baseline"] else []
-        report({"status": "ok", "baseline": baseline, "candidate": samples[-1], "counters": counters})
-
-
-def _check(arrays: Arrays, job: Mapping[str, Any], blobs: Mapping[str, Bytes]) -> str | None:
-    if job["reference"] is None:
-        return arrays.trespass()
-    described = job["reference"].items()
-    reference = {name: Layout(*layout).view(blobs[blob]) for name, (blob, *layout) in described}
-    return arrays.trespass() or verify(reference, arrays.values, job["reduction_length"])
+        report(status="ok", baseline=baseline, candidate=samples[-1], counters=counters)
 
 
 def _deliver(arrays: Arrays, outputs: list[str], outbox: Bytes) -> None:
@@ -160,7 +157,8 @@ def sample(
 ) -> list[list[float]]:
     """Runtimes in seconds, one list per call, taken in turn: first, second, second, first, ...
 
-    Turning the order round cancels what one call leaves behind for the next (caches, clocks). Stops
+    As `interleaved.in_turns`, but for calls of microseconds: nothing comes between two runs that is not
+    needed. Turning the order round cancels what one call leaves behind for the next (caches, clocks). Stops
     when the median of every call is known to `target`, or when the budget is spent. `alive` is
     called between runs, so that a time limit can be one on a single run.
     """

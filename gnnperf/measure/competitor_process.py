@@ -1,6 +1,6 @@
-"""The process of one contender: `python -m gnnperf.measure.competitor_process DESCRIPTOR PARENT`.
+"""The process of one contender: `python -m gnnperf.measure.competitor_process`.
 
-Started by `side_by_side`, it loads one implementation of a kernel, runs it once, verifies what it
+Spawned by `competitors.Player`, it loads one implementation of a kernel, runs it once, verifies what it
 computed, and then times it whenever it is told that it is its turn.
 """
 
@@ -15,18 +15,18 @@ import socket
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gnnperf.errors import first_line
 from gnnperf.measure.arrays import Bytes
 from gnnperf.measure.candidate import Arrays, bind
-from gnnperf.measure.confine import MEASURED, die_with_parent, prefer_this_process
+from gnnperf.measure.confine import MEASURED, prefer_this_process
 from gnnperf.measure.protocol import receive, send
-from gnnperf.measure.verification import verify
+from gnnperf.measure.supervisor import spawned
 
 LONG = 20.0
 """Of a run: this many times the warm-up."""
@@ -47,16 +47,14 @@ class Contender:
             self._call = bind(job["library"], values)
         else:
             plain = {n: v if v.ndim else v.item() for n, v in values.items()}
-            self._call = _function(job["function"], {**plain, **job["symbols"]})
+            self._call = _function(job["function"], {**plain, **job["function"]["arguments"]})
 
-    def first(self) -> Results:
-        """Run from poisoned outputs, and return all arrays that it may have written."""
+    def fault(self) -> str | None:
+        """Run once; None where what it computed is right, else one line that says what is not."""
         self.arrays.reset()
         returned = self._call() or {}
-        return {**self.arrays.values, **{name: np.asarray(value) for name, value in returned.items()}}
-
-    def trespass(self) -> str | None:
-        return self.arrays.trespass()
+        found = {name: np.asarray(value) for name, value in returned.items()}
+        return self.arrays.fault({**self.arrays.values, **found})
 
     def turn(self, warm_up_s: float, timed_s: float) -> tuple[float, int]:
         """(median of the timed runs in seconds, their number): at least one of each kind. A single run that
@@ -77,7 +75,7 @@ class Contender:
         return (time.perf_counter_ns() - started) * 1e-9
 
 
-def _function(where: Mapping[str, str], values: Mapping[str, Any]) -> Call:
+def _function(where: Mapping[str, Any], values: Mapping[str, Any]) -> Call:
     """A call of a Python function with everything converted in advance."""
     if where["package"] == "torch":
         import torch
@@ -97,11 +95,6 @@ def _function(where: Mapping[str, str], values: Mapping[str, Any]) -> Call:
     return lambda: function(*arguments)
 
 
-def _check(contender: Contender, reference: Mapping[str, NDArray[Any]], reduction_length: int) -> str | None:
-    results = contender.first()
-    return contender.trespass() or verify(reference, results, reduction_length)
-
-
 def _prefer_all_threads() -> None:
     """As `prefer_this_process`, for threads that libraries have started already."""
     with contextlib.suppress(OSError):
@@ -114,10 +107,9 @@ def _prefer_all_threads() -> None:
 def serve(client: socket.socket) -> None:
     """Prepare, report, and take turns until the client is gone."""
     job, blobs = receive(client)
-    named = dict(zip(job["keys"], blobs, strict=True))
-    contender = Contender(job, named)
-    problem = _check(contender, dict(_reference(job, named)), job["reduction_length"])
-    send(client, {"status": "wrong_result" if problem else "ok", "detail": problem or ""})
+    contender = Contender(job, dict(zip(job["keys"], blobs, strict=True)))
+    fault = contender.fault()
+    send(client, {"status": "wrong_result" if fault else "ok", "detail": fault or ""})
     _prefer_all_threads()
     gc.disable()
     while True:
@@ -126,24 +118,16 @@ def serve(client: socket.socket) -> None:
         send(client, {"median_s": median_s, "runs": runs})
 
 
-def _reference(job: Mapping[str, Any], blobs: Mapping[str, Bytes]) -> Iterator[tuple[str, NDArray[Any]]]:
-    from gnnperf.measure.arrays import Layout
-
-    for name, (blob, *layout) in job["reference"].items():
-        yield name, Layout(*layout).view(blobs[blob])
-
-
-def main(descriptor: int, parent: int) -> None:
-    die_with_parent(parent)
-    with socket.socket(fileno=descriptor) as client:
+def main() -> None:
+    with spawned() as client:
         try:
             serve(client)
         except (EOFError, ConnectionError):
             return  # the match is over
         except Exception as error:
-            lines = str(error).strip().splitlines() or [""]
-            send(client, {"status": "run_error", "detail": f"{type(error).__name__}: {lines[0]}"[:300]})
+            detail = f"{type(error).__name__}: {first_line(error)}"
+            send(client, {"status": "run_error", "detail": detail[:300]})
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main()

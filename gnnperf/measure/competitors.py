@@ -16,46 +16,20 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol
 
-from numpy.typing import NDArray
-
-import gnnperf
-from gnnperf.devices import MachineLock
-from gnnperf.measure import Library, Measurement
 from gnnperf.measure.arrays import Bytes, as_arrays, describe
 from gnnperf.measure.confine import available_threads, thread_environment
-from gnnperf.measure.measurement import Status, pool
+from gnnperf.measure.interleaved import Pace, Turn, in_turns
+from gnnperf.measure.library import Library
+from gnnperf.measure.measurement import Measurement, pool
+from gnnperf.measure.problem import Problem
 from gnnperf.measure.protocol import receive, send
-from gnnperf.measure.statistics import relative_half_width
-
-Turn = Callable[[], float]
-"""Gives the seconds of one run, whenever it is called."""
-
-
-class Failed(Exception):
-    """A competitor takes no part, or no longer: (status, detail)."""
-
-    def __init__(self, status: Status, detail: str) -> None:
-        super().__init__(status, detail)
-        self.status: Status = status
-        self.detail = detail
-
-    @property
-    def measurement(self) -> Measurement:
-        """What is told of the competitor."""
-        return Measurement(self.status, detail=self.detail)
+from gnnperf.measure.supervisor import Child, Failed
 
 
 class Competitor(Protocol):
@@ -90,23 +64,13 @@ def joined(
 
 @dataclass(frozen=True)
 class PythonFunction:
-    """Function `name` of the file `path`, which needs `package` ("numpy", "numba", "torch")."""
+    """Function `name` of the file `path`, which needs `package` ("numpy", "numba", "torch"). arguments: in
+    plain values, beside the arrays and scalars of the problem."""
 
     path: Path
     name: str
     package: str
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What all contenders compute. `data`: arrays and scalars by name; `outputs` are updated from their
-    values in `data`; `reference`: what is right. `reduction_length` widens the tolerance."""
-
-    data: Mapping[str, Any]
-    symbols: Mapping[str, int]
-    outputs: Sequence[str]
-    reference: Mapping[str, NDArray[Any]]
-    reduction_length: int = 1
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -135,7 +99,7 @@ def measure_side_by_side(
     """A measurement per contender, in their order. Never raises for what a contender does: one that is
     wrong, crashes or hangs has that status, one whose package is not installed is "not_applicable"."""
     results: dict[str, Measurement] = {}
-    samples: dict[str, list[list[float]]] = {name: [] for name in contenders}
+    runs: dict[str, list[Measurement]] = {name: [] for name in contenders}
     with tempfile.TemporaryDirectory(prefix="gnnperf-cases-") as folder:
         start = Starter(problem, effort, threads or available_threads(), folder)
         for name, contender in contenders.items():
@@ -145,15 +109,11 @@ def measure_side_by_side(
         for _ in range(effort.processes):
             notify("timing " + ", ".join(n for n in contenders if n not in results))
             running = {n: c for n, c in contenders.items() if n not in results}
-            for name, outcome in _play(start, running).items():
-                if isinstance(outcome, Measurement):
-                    results[name] = outcome
-                else:
-                    samples[name].append(outcome)
-    for name in contenders:
-        if name not in results:
-            results[name] = pool([Measurement.from_samples(s) for s in samples[name]])
-    return {name: results[name] for name in contenders}
+            for name, run in _play(start, running).items():
+                runs[name].append(run)
+                if run.status != "ok":
+                    results[name] = run
+    return {name: results.get(name) or pool(runs[name]) for name in contenders}
 
 
 def _rehearse(start: Starter, contender: Library | PythonFunction) -> Measurement | None:
@@ -167,39 +127,19 @@ def _rehearse(start: Starter, contender: Library | PythonFunction) -> Measuremen
         return failure.measurement
 
 
-def _play(
-    start: Starter, contenders: Mapping[str, Library | PythonFunction]
-) -> dict[str, list[float] | Measurement]:
-    """One set of processes: the samples of every contender in seconds, or how it failed."""
-    outcomes: dict[str, list[float] | Measurement] = {}
+def _play(start: Starter, contenders: Mapping[str, Library | PythonFunction]) -> dict[str, Measurement]:
+    """What one set of processes gives, or how they failed."""
+    failed: dict[str, Measurement] = {}
+    turns: dict[str, Turn] = {}
     effort = start.effort
     with contextlib.ExitStack() as stack:
-        players: dict[str, Player] = {}
-        samples: dict[str, list[float]] = {}
-
-        def attempt(name: str, work: Callable[[], None]) -> None:
-            try:
-                work()
-            except Failed as failure:
-                outcomes[name] = failure.measurement
-                players.pop(name, None)
-
         for name, contender in contenders.items():
-            attempt(name, lambda n=name, c=contender: players.update({n: stack.enter_context(start(c))}))  # type: ignore[misc]
-            samples[name] = []
-        with MachineLock():
-            started, rounds = time.monotonic(), 0
-            while players:
-                for name in list(players)[:: 1 if rounds % 2 == 0 else -1]:
-                    attempt(name, lambda n=name: samples[n].append(players[n].turn()))  # type: ignore[misc]
-                rounds += 1
-                if rounds < effort.rounds:
-                    continue
-                known = all(relative_half_width(samples[name]) <= effort.target for name in players)
-                if known or time.monotonic() - started > effort.budget_s:
-                    break
-        outcomes.update({name: samples[name] for name in players})
-    return outcomes
+            try:
+                turns[name] = stack.enter_context(start(contender)).turn
+            except Failed as failure:
+                failed[name] = failure.measurement
+        pace = Pace(effort.rounds, effort.budget_s, effort.target, least=effort.rounds)
+        return {**failed, **in_turns(turns, pace)}
 
 
 @dataclass(frozen=True)
@@ -227,21 +167,7 @@ class Player:
         self, job: tuple[dict[str, Any], list[Any]], effort: Effort, environment: Mapping[str, str]
     ) -> None:
         self._effort = effort
-        self._socket, theirs = socket.socketpair()
-        package = str(Path(gnnperf.__file__).resolve().parent.parent)
-        path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
-        module = f"{__package__}.competitor_process"
-        with theirs:
-            self._process = subprocess.Popen(
-                # -P: a file in the user's folder must not stand in for a module of ours.
-                [sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())],
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C in the terminal reaches us alone
-                env={**os.environ, **environment, "PYTHONPATH": path},
-            )
+        self._child = Child.spawn(f"{__package__}.competitor_process", environment)
         try:
             self._ask(*job)
         except BaseException:
@@ -255,34 +181,27 @@ class Player:
         )
 
     def close(self) -> None:
-        self._socket.close()
-        self._process.kill()
-        self._process.wait()
+        self._child.end()
 
     def __enter__(self) -> Player:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _ask(self, message: dict[str, Any], blobs: Sequence[Any] = ()) -> dict[str, Any]:
-        self._socket.settimeout(self._effort.timeout_s)
+        channel = self._child.channel
+        channel.settimeout(self._effort.timeout_s)
         try:
-            send(self._socket, message, *blobs)
-            answer, _ = receive(self._socket)
+            send(channel, message, *blobs)
+            answer, _ = receive(channel)
         except TimeoutError:
             raise Failed("timeout", f"no answer in {self._effort.timeout_s:g} s") from None
         except (EOFError, ConnectionError):
-            raise Failed("run_error", self._cause()) from None
+            raise self._child.failure() from None
         if answer.get("status", "ok") != "ok":
             raise Failed(answer["status"], answer["detail"])
         return answer
-
-    def _cause(self) -> str:
-        code = self._process.wait()
-        return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
 def _job(contender: Library | PythonFunction, problem: Problem) -> tuple[dict[str, Any], list[Any]]:
@@ -291,13 +210,12 @@ def _job(contender: Library | PythonFunction, problem: Problem) -> tuple[dict[st
     library = contender.to_dict() if isinstance(contender, Library) else None
     function = None
     if isinstance(contender, PythonFunction):
-        function = {"path": str(contender.path), "name": contender.name, "package": contender.package}
+        function = {**asdict(contender), "path": str(contender.path)}
     job = {
         "library": library,
         "function": function,
-        "data": describe(as_arrays(problem.data), blobs),
+        "data": describe(as_arrays(problem.inputs), blobs),
         "reference": describe(problem.reference, blobs),
-        "symbols": dict(problem.symbols),
         "outputs": list(problem.outputs),
         "inouts": list(problem.outputs),
         "reduction_length": problem.reduction_length,

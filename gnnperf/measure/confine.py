@@ -1,4 +1,4 @@
-"""What a candidate's process may use: memory, threads, files; and that it dies with its server."""
+"""What a child may use: memory, threads, files, processors; and that it dies with its parent."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
-WATCHER, MEASURED = 2, 1
-"""Real-time priorities: the server can always end the candidate it watches."""
+SUPERVISOR, MEASURED = 2, 1
+"""Real-time priorities: a supervisor can always end the child that it follows."""
 
 
 def prefer_this_process(priority: int = MEASURED) -> None:

@@ -1,8 +1,9 @@
-"""Messages between the client, its measuring server and the forked candidates: JSON, then raw bytes."""
+"""Messages between processes: JSON and then the bytes of arrays, or any Python object between forks."""
 
 from __future__ import annotations
 
 import json
+import pickle
 import socket
 import struct
 from typing import Any
@@ -25,6 +26,18 @@ def receive(peer: socket.socket) -> tuple[dict[str, Any], list[Bytes]]:
     size = _LENGTH.unpack(_exactly(peer, _LENGTH.size).tobytes())[0]
     message: dict[str, Any] = json.loads(_exactly(peer, size).tobytes())
     return message, [_exactly(peer, n) for n in message.pop("blobs")]
+
+
+def send_object(peer: socket.socket, value: Any) -> None:
+    """Send what can be pickled, to a process that runs the same program."""
+    body = pickle.dumps(value)
+    peer.sendall(_LENGTH.pack(len(body)) + body)
+
+
+def receive_object(peer: socket.socket) -> Any:
+    """The next object. Raises EOFError when the peer is gone."""
+    size = _LENGTH.unpack(_exactly(peer, _LENGTH.size).tobytes())[0]
+    return pickle.loads(_exactly(peer, size).data)
 
 
 def _exactly(peer: socket.socket, nbytes: int) -> Bytes:

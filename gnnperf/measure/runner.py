@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import gnnperf
 from gnnperf.devices import MachineLock
 from gnnperf.errors import MeasureError
 from gnnperf.measure.arrays import Bytes, Layout, as_arrays, describe
@@ -24,6 +18,7 @@ from gnnperf.measure.confine import available_threads
 from gnnperf.measure.library import CTYPES, Library
 from gnnperf.measure.measurement import Limits, Measurement, pool
 from gnnperf.measure.protocol import receive, send
+from gnnperf.measure.supervisor import Child
 
 _GIB = 1 << 30
 
@@ -44,7 +39,7 @@ class Runner:
         self.threads = threads or available_threads()
         self._lock = MachineLock().path
         self._guard = threading.Lock()
-        self._server: _Server | None = None
+        self._server: _ServerProcess | None = None
 
     def reference(
         self,
@@ -156,7 +151,7 @@ class Runner:
         with self._guard:
             for last_try in (False, True):
                 if self._server is None:
-                    self._server = _Server()
+                    self._server = _ServerProcess()
                     weakref.finalize(self, self._server.stop)
                 try:
                     return self._server.ask(job, blobs)
@@ -189,39 +184,22 @@ def _measurement(
     )
 
 
-class _Server:
-    """A running server process and what it is known to hold."""
+class _ServerProcess:
+    """A running server and what it is known to hold."""
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
-        package = str(Path(gnnperf.__file__).resolve().parent.parent)
-        path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
-        with theirs:
-            self.process = subprocess.Popen(
-                # -P: a file in the user's folder must not stand in for a module of ours.
-                [sys.executable, "-P", "-m", "gnnperf.measure.server", str(theirs.fileno())],
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C in the terminal reaches the client alone
-                # numpy's own BLAS would start threads here, and threads do not survive a fork.
-                env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-            )
-        self.socket = ours
+        # numpy's own BLAS would start threads there, and threads do not survive a fork.
+        environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        self.child = Child.spawn("gnnperf.measure.server", environment)
         self._held: set[str] = set()
 
     def ask(self, job: Mapping[str, Any], blobs: Mapping[str, Bytes]) -> tuple[dict[str, Any], list[Bytes]]:
         new = [key for key in blobs if key not in self._held]
         message = {**job, "keep": list(blobs), "new": new}
-        send(self.socket, message, *(np.ascontiguousarray(blobs[key]) for key in new))
+        send(self.child.channel, message, *(np.ascontiguousarray(blobs[key]) for key in new))
         self._held = set(blobs)
-        return receive(self.socket)
+        return receive(self.child.channel)
 
     def stop(self) -> None:
-        """Closing the socket ends the server and its child; kill it should it not listen."""
-        self.socket.close()
-        try:
-            self.process.wait(timeout=2.0)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        """Hung up on, the server ends its child, with all that this one started, and itself."""
+        self.child.end(patience_s=2.0)

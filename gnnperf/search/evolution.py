@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.frontends.tvm.spaces import Space
+from gnnperf.measure.outcome import Outcome
 from gnnperf.schedules.traces import program_key
 from gnnperf.search.interrupts import uninterrupted
 

@@ -14,8 +14,7 @@ import torch
 from helpers.tensor_world import write_checkpoint, write_corpus
 
 from gnnperf.backends.tvm.kernel import build_kernel
-from gnnperf.backends.tvm.outcome import Outcome
-from gnnperf.backends.tvm.problem import Problem
+from gnnperf.backends.tvm.problem import OUTPUT, random_inputs, solved
 from gnnperf.backends.tvm.torch_operators import OPERATORS
 from gnnperf.cli.eval.tensor_options import held_out_workloads, scattered
 from gnnperf.cli.main import run
@@ -25,6 +24,7 @@ from gnnperf.evaluation.tensor.search import Trial, best_of, trials_to_reach
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.measure.outcome import Outcome
 from gnnperf.nn.traces import TensorBundle
 from gnnperf.training.traces import TensorCorpus
 from gnnperf.training.traces.bundle import fit_bundle
@@ -78,10 +78,9 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("kind", "params"), WORKLOADS, ids=str)
 def test_pytorch_computes_what_the_workload_does(kind: str, params: dict[str, Any]) -> None:
     module = Workload(kind, params).build()
-    problem = Problem.random(module)
-    problem.solve(module, host_target(1), build_kernel)
-    found = OPERATORS[kind](*map(torch.from_numpy, problem.inputs), **params)()
-    assert problem.fault(np.ascontiguousarray(found.numpy()), problem.tolerated_length()) is None
+    problem = solved(module, build_kernel(module, host_target(1)), random_inputs(module))
+    found = OPERATORS[kind](*map(torch.from_numpy, problem.inputs.values()), **params)()
+    assert problem.verify({OUTPUT: np.ascontiguousarray(found.numpy())}) is None
 
 
 CONFIG = """

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from gnnperf.measure import Argument, Compiler, Library, Source
-from gnnperf.measure.competitors import Effort, Problem, PythonFunction, measure_side_by_side
+from gnnperf.measure.competitors import Effort, PythonFunction, measure_side_by_side
+from gnnperf.measure.problem import Problem
 
 FUNCTIONS = Path(__file__).with_name("competing.py")
 BRIEF = Effort(processes=1, rounds=6, budget_s=0.0, warm_up_s=0.0, timed_s=0.0, timeout_s=60.0)
@@ -43,7 +44,7 @@ def library(cache: None) -> Iterator[Library]:
 @pytest.fixture
 def problem() -> Problem:
     data = {"a": np.float64(3), "x": np.linspace(-1, 1, N), "y": np.ones(N)}
-    return Problem(data, {"N": N}, ["y"], {"y": data["y"] + 3 * data["x"]})
+    return Problem({**data, "N": N}, ["y"], {"y": data["y"] + 3 * data["x"]})
 
 
 def test_libraries_and_functions_are_timed_in_turn(library: Library, problem: Problem) -> None:
@@ -69,9 +70,9 @@ FAILURES = {
     "does_nothing": ("wrong_result", "y: 1"),
     "changes_its_input": ("wrong_result", "x: an input was overwritten"),
     "raises": ("run_error", "ValueError: no such luck"),
-    "crashes": ("run_error", "ended by SIGSEGV"),
+    "crashes": ("run_error", "killed by SIGSEGV"),
     "no_such_function": ("run_error", "AttributeError"),
-    "crashes_later": ("run_error", "ended by SIGSEGV"),
+    "crashes_later": ("run_error", "killed by SIGSEGV"),
 }
 
 
@@ -104,7 +105,7 @@ def test_symbols_are_passed_by_name_and_outputs_are_restored() -> None:
     once = x.copy()
     for _ in range(3):
         once[1:-1] = 0.5 * once[1:-1] + 0.25 * (once[:-2] + once[2:])
-    problem = Problem({"x": x}, {"N": 50, "STEPS": 3}, ["x"], {"x": once})
+    problem = Problem({"x": x, "N": 50, "STEPS": 3}, ["x"], {"x": once})
     (measurement,) = measure_side_by_side({"numpy": python("smooth")}, problem, BRIEF).values()
     assert measurement.status == "ok", measurement.detail
 

@@ -125,7 +125,7 @@ def test_a_process_that_the_candidate_starts_dies_with_it(
     measure(runner, baseline, candidate, data)
     server = runner._server
     assert server is not None
-    assert wait_until(lambda: session(server.process.pid) == {server.process.pid})
+    assert wait_until(lambda: session(server.child.pid) == {server.child.pid})
 
 
 def test_a_candidate_cannot_fill_the_disk(
@@ -171,7 +171,7 @@ def test_a_library_that_is_gone(baseline: Library, runner: Runner, data: dict[st
 def test_a_server_that_dies_is_started_again(baseline: Library, runner: Runner, data: dict[str, Any]) -> None:
     assert measure(runner, baseline, baseline, data).status == "ok"
     assert runner._server is not None
-    os.kill(runner._server.process.pid, signal.SIGKILL)
+    os.kill(runner._server.child.pid, signal.SIGKILL)
     assert measure(runner, baseline, baseline, data).status == "ok"
 
 
@@ -198,7 +198,7 @@ SCRIPT = """
     def tell():
         while runner._server is None:
             pass
-        print(runner._server.process.pid, flush=True)
+        print(runner._server.child.pid, flush=True)
 
     threading.Thread(target=tell).start()
     runner.measure(None, hang, data, ["x"], limits=Limits(timeout_s=600))

@@ -15,7 +15,6 @@ import pytest
 from helpers.tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_checkpoint, write_corpus
 from numpy.typing import NDArray
 
-from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
@@ -24,6 +23,7 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import EncodedGraph
+from gnnperf.measure.outcome import Outcome
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer, fill_store, propose, ranked
 from gnnperf.retrieval.tensor.candidates import TraceCandidate, describe

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from gnnperf.backends.tvm.interleaved import Pace
-from gnnperf.backends.tvm.outcome import BenchLimits
+from gnnperf.backends.tvm.batch import BenchLimits
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm.fast_import import import_tvm
@@ -22,9 +21,10 @@ from gnnperf.frontends.tvm.spaces import Space
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.measure import Measurement
-from gnnperf.measure.competitors import Failed
+from gnnperf.measure.interleaved import Pace
+from gnnperf.measure.supervisor import Failed
 from gnnperf.retrieval.tensor.query import TaskQuery
-from gnnperf.retrieval.tensor.whole import BASELINE, WholeKernel, exported_case, timed_whole
+from gnnperf.retrieval.tensor.whole import BASELINE, WholeKernel, exported_problem, timed_whole
 
 PACE = Pace(6, 0.01)
 
@@ -100,7 +100,7 @@ def test_functions_know_their_tasks_and_are_replaced(program: WholeProgram) -> N
 def test_programs_are_verified_against_pytorch_and_take_turns(
     program: WholeProgram, server: BenchServer, path: Path
 ) -> None:
-    case = exported_case(path, program.tasks)
+    problem = exported_problem(path, program.tasks)
     name = layer(program).name
     players = {
         "fused": (0, {}), "ours": (0, {name: scheduled(program)}), "wrong": (0, {name: wrong(program)}),
@@ -110,7 +110,7 @@ def test_programs_are_verified_against_pytorch_and_take_turns(
     def absent(_: Any) -> Any:
         raise Failed("not_applicable", "not here")
 
-    found = timed_whole(server, players, case, {"other": lambda _: lambda: 1e-3, "absent": absent}, PACE)
+    found = timed_whole(server, players, problem, {"other": lambda _: lambda: 1e-3, "absent": absent}, PACE)
     assert {n: m.status for n, m in found.items()} == {
         "fused": "ok", "ours": "ok", "wrong": "wrong_result", "plain": "ok", "other": "ok",
         "absent": "not_applicable",
@@ -119,8 +119,8 @@ def test_programs_are_verified_against_pytorch_and_take_turns(
     assert all(
         0 < (found[n].runtime_s or 0) < 1 and found[n].samples >= 3 for n in ("fused", "ours", "plain")
     )
-    outputs = [np.zeros_like(case.outputs[0])]
-    other = timed_whole(server, {"fused": (0, {})}, replace(case, outputs=outputs), {}, PACE)
+    reference = {name: np.zeros_like(array) for name, array in problem.reference.items()}
+    other = timed_whole(server, {"fused": (0, {})}, replace(problem, reference=reference), {}, PACE)
     assert other["fused"].status == "wrong_result"
 
 
@@ -166,4 +166,4 @@ def test_a_program_that_is_no_faster_with_its_winners_goes_without(
 
 def test_what_pytorch_cannot_run_is_said(tmp_path: Path) -> None:
     with pytest.raises(MeasureError, match=r"PyTorch cannot run nothing\.pt2"):
-        exported_case(tmp_path / "nothing.pt2", [])
+        exported_problem(tmp_path / "nothing.pt2", [])

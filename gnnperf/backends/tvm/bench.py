@@ -1,39 +1,45 @@
 """Measure schedules of one workload in processes of their own: a crash or a hang costs one candidate.
 
-The bench forks a watcher. The watcher forks, per batch, a process that compiles the candidates in two
-threads and that forks the processes which run them (`batch.py`); it follows their reports, ends what takes
-too long (`watch.py`), and starts again with what is left. A fork of a process that has TVM loaded costs
-milliseconds, a new process seconds. Code is compiled into memory: there is no linker to wait for.
+The bench forks, per batch, a process that compiles candidates in two threads and forks those which run them
+(`batch.py`); it ends what takes too long to compile, and starts again with what is left. A fork of a process
+that has TVM loaded costs milliseconds, a new process seconds. Code is compiled into memory: no linker is
+waited for.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import select
-import signal
+import math
+import mmap
+import time
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from typing import Any, NoReturn
+from dataclasses import replace
+from typing import Any
 
-from gnnperf.backends.tvm.batch import Batch, cause, last_line
-from gnnperf.backends.tvm.forked import Forked
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.backends.tvm.batch import Batch, BenchLimits
 from gnnperf.backends.tvm.kernel import Build, build_kernel
-from gnnperf.backends.tvm.outcome import BenchLimits, Outcome
-from gnnperf.backends.tvm.problem import Problem
-from gnnperf.backends.tvm.supervisor import Watch
+from gnnperf.backends.tvm.problem import OUTPUT, arguments, random_inputs, signature, solved
 from gnnperf.devices import MachineLock
 from gnnperf.errors import MeasureError
-from gnnperf.measure.confine import available_threads, die_with_parent, prefer_this_process
+from gnnperf.measure.confine import available_threads, prefer_this_process
+from gnnperf.measure.outcome import Outcome
+from gnnperf.measure.problem import Problem
+from gnnperf.measure.supervisor import Child, Failed, Message, result_of
 
 _TOGETHER = 8
 """Candidates compiled by one process: so many are compiled again, at most, when one of them hangs."""
 
+_LOOK_S = 0.2
+"""How often the time of those that compile is looked at."""
 
-class Bench(Forked):
-    """Measures schedules of one unscheduled module.
+_HANGS = 5
+"""So many times the limit for compiling, in wall time, and it is taken to hang."""
+
+
+class TraceBench:
+    """Measures schedules of one unscheduled module. It forks: this process must not run threads.
 
     Attributes:
         baseline: the unscheduled function, which is what TVM's default pipeline runs on a CPU.
@@ -50,15 +56,27 @@ class Bench(Forked):
     ) -> None:
         """Raises MeasureError where the unscheduled function itself cannot be run. time_baseline: off, it is
         run for its results only."""
-        about = (module, target, limits or BenchLimits(), build, seed, time_baseline)
-        super().__init__(lambda client, parent: _Watcher(client, *about).serve(parent))
+        self.target, self.build, self.limits = target, build, limits or BenchLimits()
+        inputs, reference = random_inputs(module, seed), _shared(*signature(module)[-1])
+
+        def solve(_: object) -> Message:
+            """In a fork, which leaves no threads here."""
+            kernel = build(module, target)
+            problem = solved(module, kernel, inputs)
+            reference[...] = problem.reference[OUTPUT]
+            samples_s: list[float] = []
+            if time_baseline:
+                with MachineLock():
+                    prefer_this_process()
+                    samples_s = kernel.times_s(arguments(problem), self.limits.repeats, self.limits.sample_s)
+            return {"reduction_length": problem.reduction_length, "samples_s": samples_s}
+
         try:
-            self.baseline: Outcome = self._answer()
-            if self.baseline.status != "ok":
-                raise MeasureError(f"the unscheduled function: {self.baseline.detail}")
-        except BaseException:
-            self.close()
-            raise
+            found = result_of(solve, self.limits.reference_s)
+        except Failed as failure:
+            raise MeasureError(f"the unscheduled function: {failure}") from None
+        self.problem = Problem(inputs, [OUTPUT], {OUTPUT: reference}, found["reduction_length"])
+        self.baseline = Outcome("ok", tuple(found["samples_s"]))
 
     def measure(self, modules: Sequence[Any], best_s: float = float("inf")) -> list[Outcome]:
         """Verify and time scheduled modules. best_s: the best runtime known, for the cutoff."""
@@ -67,103 +85,72 @@ class Bench(Forked):
         return self.measure_texts([tvm.ir.save_json(module) for module in modules], best_s)
 
     def measure_texts(self, texts: Sequence[str], best_s: float = float("inf")) -> list[Outcome]:
-        """The same, of modules as `tvm.ir.save_json` writes them."""
-        self._client.send((texts, best_s))
-        found: list[Outcome] = self._answer()
-        return found
-
-    def _answer(self) -> Any:
-        try:
-            answer = self._client.recv()
-        except EOFError:
-            raise MeasureError("the measuring process ended unexpectedly") from None
-        if isinstance(answer, MeasureError):
-            raise answer
-        return answer
-
-
-@dataclass
-class _Watcher:
-    client: Connection
-    module: Any
-    target: Any
-    limits: BenchLimits
-    build: Build
-    seed: int
-    time_baseline: bool
-
-    def serve(self, parent: int) -> NoReturn:
-        """Answer until the bench is gone, then end the process."""
-        try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            die_with_parent(parent)
-            self.problem = Problem.random(self.module, self.seed)
-            self.client.send(self._baseline())
-            self.length = self.problem.tolerated_length()
-            while True:
-                texts, best_s = self.client.recv()
-                self.client.send(self._measure(texts, best_s))
-        except EOFError:
-            pass
-        except Exception as error:
-            with suppress(OSError):
-                self.client.send(MeasureError(last_line(error)))
-        finally:
-            os._exit(0)
-
-    def _baseline(self) -> Outcome:
-        """Fill the problem's reference, and time the function that does it."""
-        reader, writer = os.pipe()
-        parent, pid = os.getpid(), os.fork()
-        if pid == 0:
-            os.close(reader)
-            _reference(self, writer, parent)
-        os.close(writer)
-        ready = select.select([reader], [], [], self.limits.reference_s)[0]
-        data = b""
-        while ready and (piece := os.read(reader, 1 << 16)):
-            data += piece
-        os.close(reader)
-        if not ready:
-            os.kill(pid, signal.SIGKILL)
-        _, ended = os.waitpid(pid, 0)
-        if not ready:
-            return Outcome("timeout", detail=f"took longer than {self.limits.reference_s:g} s")
-        return Outcome.from_dict(json.loads(data)) if data else Outcome("run_error", detail=cause(ended))
-
-    def _measure(self, texts: Sequence[str], best_s: float) -> list[Outcome]:
+        """As `measure`, of modules as `tvm.ir.save_json` writes them."""
         outcomes: dict[int, Outcome] = {}
         threads = available_threads()
         alone: set[int] = set()  # were being compiled when the process died: which of them killed it?
         while left := [n for n in range(len(texts)) if n not in outcomes]:
             numbers = [n for n in left if n not in alone][:_TOGETHER] or left[:1]
             batch = Batch(
-                [(n, texts[n]) for n in numbers], self.problem, self.length, self.target, self.build,
+                [(n, texts[n]) for n in numbers], self.problem, self.target, self.build,
                 self.limits, best_s, min(2, threads, len(numbers)), threads,
             )  # fmt: skip
-            watch = Watch(batch, self.client)
-            outcomes.update(watch.follow())
-            alone.update(watch.suspects)
+            found, suspects = _follow(batch)
+            outcomes.update(found)
+            alone |= suspects
             best_s = min([best_s, *(o.runtime_s for o in outcomes.values() if o.runtime_s)])
         return [outcomes[n] for n in range(len(texts))]
 
 
-def _reference(watcher: _Watcher, pipe: int, parent: int) -> None:
-    """In a fork: the reference outputs, and the times of the unscheduled function."""
-    try:
-        die_with_parent(parent)
-        problem, limits = watcher.problem, watcher.limits
-        try:
-            kernel = problem.solve(watcher.module, watcher.target, watcher.build)
-            outcome = Outcome("ok")
-            if watcher.time_baseline:
-                with MachineLock():
-                    prefer_this_process()
-                    samples = kernel.times_s(problem.arguments(), limits.repeats, limits.sample_s)
-                outcome = Outcome("ok", tuple(samples))
-        except Exception as error:
-            outcome = Outcome("build_error", detail=last_line(error))
-        os.write(pipe, json.dumps(outcome.to_dict()).encode())
-    finally:
-        os._exit(0)
+def _follow(batch: Batch) -> tuple[dict[int, Outcome], set[int]]:
+    """Outcomes of the candidates that were decided, and those that must be tried again alone: a crash or a
+    hang of the compiler leaves some undecided."""
+    building: dict[int, tuple[float, float]] = {}  # number -> clock and processor time at its begin
+    built_s: dict[int, float] = {}
+    outcomes: dict[int, Outcome] = {}
+
+    def decide(n: int, outcome: Outcome) -> None:
+        outcomes.setdefault(n, replace(outcome, build_s=built_s.get(n, 0.0)))
+
+    def is_late(began: float, used_s: float) -> bool:
+        """On a busy machine, what counts is the share of the processors that the compiler got."""
+        spent_s, waited_s = (_cpu_s(child.pid) - used_s) / batch.threads, time.monotonic() - began
+        return spent_s >= batch.limits.build_s or waited_s >= _HANGS * batch.limits.build_s
+
+    with Child.forked(batch.work) as child:
+        while (messages := child.listen(_LOOK_S if building else None)) is not None:
+            for message in messages:
+                if "building" in message:
+                    building[message["building"]] = time.monotonic(), _cpu_s(child.pid)
+                elif "built" in message:
+                    del building[message["built"]]
+                    built_s[message["built"]] = message["s"]
+                else:
+                    building.pop(message["ended"], None)
+                    decide(message["ended"], Outcome.from_dict(message["outcome"]))
+            if late := [] if messages else [n for n, begun in building.items() if is_late(*begun)]:
+                for n in late:
+                    detail = f"compiling took longer than {batch.limits.build_s:g} s"
+                    decide(n, Outcome("timeout", detail=detail))
+                building.clear()  # threads cannot be ended: the others of this process are compiled again
+                child.end()
+                break
+        failure = child.failure()
+    if len(building) == 1:
+        decide(min(building), Outcome("build_error", detail=failure.detail))
+    suspects = set(building) - set(outcomes)
+    if not outcomes and not suspects:  # it did nothing at all: do not try for ever
+        for n, _ in batch.jobs:
+            decide(n, Outcome(failure.status, detail=failure.detail))
+    return outcomes, suspects
+
+
+def _cpu_s(pid: int) -> float:
+    """Processor time that a process of this user has used."""
+    return time.clock_gettime(((~pid) << 3) | 2)  # CPUCLOCK_SCHED of a process, see clock_getcpuclockid
+
+
+def _shared(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array that forks of this process write to."""
+    count = math.prod(shape)
+    return np.frombuffer(mmap.mmap(-1, max(1, count * dtype.itemsize)), dtype, count).reshape(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ class Kernel(Protocol):
         """One run on TVM tensors, the output last."""
 
     def times_s(self, arguments: Sequence[Any], repeats: int, sample_s: float) -> list[float]:
-        """Mean seconds of a run, `repeats` times, each over at least `sample_s`."""
+        """Mean seconds of a run, `repeats` times, each over at least `sample_s`; 0: a single run."""
 
 
 Build = Callable[[Any, Any], Kernel]
@@ -33,10 +34,17 @@ class CompiledKernel:
     def times_s(self, arguments: Sequence[Any], repeats: int, sample_s: float) -> list[float]:
         import tvm
 
+        if not sample_s:  # the evaluator would run it once more, to warm up
+            return [self._clock(arguments) for _ in range(repeats)]
         evaluate = self._library.time_evaluator(
             "main", tvm.cpu(), number=1, repeat=repeats, min_repeat_ms=round(sample_s * 1000)
         )
         return [float(seconds) for seconds in evaluate(*arguments).results]
+
+    def _clock(self, arguments: Sequence[Any]) -> float:
+        started = time.perf_counter()
+        self._function(*arguments)
+        return time.perf_counter() - started
 
 
 def build_kernel(module: Any, target: Any) -> Kernel:

@@ -1,31 +1,30 @@
 """Benches behind a process that was forked early: what forks must hold neither torch nor an open store.
 
 The process that retrieves loads both. Before it does, it forks the server, which has TVM and the modules and
-nothing else, and which opens a `Bench` per module when asked. What it is asked to do in advance, it does
+nothing else, and which opens a `TraceBench` per module when asked. What it is asked to do in advance, it does
 while the other loads.
 """
 
 from __future__ import annotations
 
-import os
-import signal
+import socket
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from multiprocessing.connection import Connection
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, Self
 
-from gnnperf.backends.tvm.batch import last_line
-from gnnperf.backends.tvm.bench import Bench
-from gnnperf.backends.tvm.forked import Forked
-from gnnperf.backends.tvm.interleaved import Turns
+from gnnperf.backends.tvm.batch import BenchLimits
+from gnnperf.backends.tvm.bench import TraceBench
 from gnnperf.backends.tvm.kernel import Build, build_kernel
-from gnnperf.backends.tvm.outcome import BenchLimits, Outcome
-from gnnperf.backends.tvm.whole import Case, Part, whole_turns
-from gnnperf.errors import MeasureError
+from gnnperf.backends.tvm.rehearsal import Part, Rehearsal, rehearse_programs, rehearse_schedules
+from gnnperf.errors import MeasureError, last_line
 from gnnperf.frontends.tvm.whole_program import WholeProgram
-from gnnperf.measure.confine import die_with_parent
+from gnnperf.measure.interleaved import Turn
+from gnnperf.measure.outcome import Outcome
+from gnnperf.measure.problem import Problem
+from gnnperf.measure.protocol import receive_object, send_object
+from gnnperf.measure.supervisor import Child
 
 
 class Rehearsed(NamedTuple):
@@ -33,10 +32,10 @@ class Rehearsed(NamedTuple):
     the seconds of a run and raises MeasureError."""
 
     outcomes: list[Outcome]
-    turns: dict[int, Callable[[], float]]
+    turns: dict[int, Turn]
 
 
-class BenchServer(Forked):
+class BenchServer:
     """Measures schedules of several unscheduled modules, one at a time. Every method raises MeasureError
     where measuring itself fails."""
 
@@ -50,10 +49,20 @@ class BenchServer(Forked):
         programs: Sequence[WholeProgram] = (),
     ) -> None:
         """programs: that some of the modules are tasks of, see `rehearsed_whole`."""
-        about = (modules, target, limits or BenchLimits(), build, seed, programs)
-        super().__init__(lambda client, parent: _Server(client, *about).serve(parent))
+        benches = _Benches(modules, target, limits or BenchLimits(), build, seed, programs)
+        self._child = Child.fork(benches.serve)
         self._asked: deque[int] = deque()  # modules whose baseline was asked for and not answered yet
         self._baselines: dict[int, Outcome | MeasureError] = {}
+
+    def close(self) -> None:
+        """End the process, and with it all that it started."""
+        self._child.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def prepare(self, number: int) -> None:
         """Begin to run a module's unscheduled function, and do not wait for it."""
@@ -71,7 +80,7 @@ class BenchServer(Forked):
         return found
 
     def measure(self, number: int, modules: Sequence[Any], best_s: float = float("inf")) -> list[Outcome]:
-        """As `Bench.measure`, of schedules of module `number`."""
+        """As `TraceBench.measure`, of schedules of module `number`."""
         return list(self._ask("measure", number, _texts(modules), best_s))
 
     @contextmanager
@@ -83,7 +92,7 @@ class BenchServer(Forked):
 
     @contextmanager
     def rehearsed_whole(
-        self, players: Sequence[tuple[int, Mapping[str, Any]]], case: Case
+        self, players: Sequence[tuple[int, Mapping[str, Any]]], problem: Problem
     ) -> Iterator[Rehearsed]:
         """Compile and verify whole programs in one process, which times one of them per turn until the
         context closes.
@@ -91,7 +100,7 @@ class BenchServer(Forked):
         players: numbers of programs, each with scheduled modules of some of its tasks, by the task's name.
         """
         parts = [(number, dict(zip(given, _texts(given.values()), strict=True))) for number, given in players]
-        with self._turns(self._ask("rehearse_whole", parts, case)) as found:
+        with self._turns(self._ask("rehearse_whole", parts, problem)) as found:
             yield found
 
     @contextmanager
@@ -118,49 +127,40 @@ class BenchServer(Forked):
 
     def _send(self, *request: Any) -> None:
         try:
-            self._client.send(request)
+            send_object(self._child.channel, request)
         except OSError:
             raise MeasureError("the process that measures ended") from None
 
     def _receive(self) -> Any:
         try:
-            return self._client.recv()
+            return receive_object(self._child.channel)
         except (EOFError, OSError):
             raise MeasureError("the process that measures ended") from None
 
 
-class _Server:
-    """The other side: one bench open at a time."""
+class _Benches:
+    """What the server does: one bench open at a time."""
 
     def __init__(
-        self, client: Connection, modules: Sequence[Any], target: Any, limits: BenchLimits, build: Build,
-        seed: int, programs: Sequence[WholeProgram],
+        self, modules: Sequence[Any], target: Any, limits: BenchLimits, build: Build, seed: int,
+        programs: Sequence[WholeProgram],
     ) -> None:  # fmt: skip
-        self.programs = programs
-        self.client, self.modules, self.target = client, modules, target
+        self.modules, self.programs, self.target = modules, programs, target
         self.limits, self.build, self.seed = limits, build, seed
-        self._opened: tuple[int, Bench] | None = None
-        self._turns: Turns | None = None
+        self._opened: tuple[int, TraceBench] | None = None
+        self._rehearsal: Rehearsal | None = None
 
-    def serve(self, parent: int) -> NoReturn:
-        """Answer until the other side is gone, then end the process."""
-        try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            die_with_parent(parent)
-            while True:
-                request, *arguments = self.client.recv()
-                try:
-                    answer: Any = getattr(self, f"_{request}")(*arguments)
-                except MeasureError as error:
-                    answer = error
-                except Exception as error:
-                    answer = MeasureError(last_line(error))
-                self.client.send(answer)
-        except (EOFError, OSError):
-            pass
-        finally:
-            os._exit(0)
+    def serve(self, channel: socket.socket) -> None:
+        """Answer until the other side is gone."""
+        while True:
+            request, *arguments = receive_object(channel)
+            try:
+                answer: Any = getattr(self, f"_{request}")(*arguments)
+            except MeasureError as error:
+                answer = error
+            except Exception as error:
+                answer = MeasureError(last_line(error))
+            send_object(channel, answer)
 
     def _open(self, number: int) -> Outcome:
         return self._bench(number).baseline
@@ -168,36 +168,33 @@ class _Server:
     def _measure(self, number: int, texts: Sequence[str], best_s: float) -> list[Outcome]:
         return self._bench(number).measure_texts(texts, best_s)
 
-    def _bench(self, number: int) -> Bench:
+    def _bench(self, number: int) -> TraceBench:
         if self._opened is None or self._opened[0] != number:
-            if self._opened is not None:
-                self._opened[1].close()
-                self._opened = None
-            bench = Bench(self.modules[number], self.target, self.limits, self.build, self.seed)
+            bench = TraceBench(self.modules[number], self.target, self.limits, self.build, self.seed)
             self._opened = number, bench
         return self._opened[1]
 
     def _rehearse(self, number: int, texts: Sequence[str]) -> list[Outcome]:
         self._end()
-        self._turns = Turns.of_schedules(
+        self._rehearsal = rehearse_schedules(
             self.modules[number], texts, self.target, self.limits, self.build, self.seed
         )
-        return self._turns.outcomes
+        return self._rehearsal.outcomes
 
-    def _rehearse_whole(self, parts: Sequence[Part], case: Case) -> list[Outcome]:
+    def _rehearse_whole(self, parts: Sequence[Part], problem: Problem) -> list[Outcome]:
         self._end()
-        self._turns = whole_turns(self.programs, parts, case, self.limits)
-        return self._turns.outcomes
+        self._rehearsal = rehearse_programs(self.programs, parts, problem, self.limits)
+        return self._rehearsal.outcomes
 
     def _turn(self, player: int) -> float:
-        if self._turns is None:
+        if self._rehearsal is None:
             raise MeasureError("nothing was rehearsed")
-        return self._turns.turn(player)
+        return self._rehearsal.turn(player)
 
     def _end(self) -> None:
-        if self._turns is not None:
-            self._turns.close()
-            self._turns = None
+        if self._rehearsal is not None:
+            self._rehearsal.close()
+            self._rehearsal = None
 
 
 def _texts(modules: Iterable[Any]) -> list[str]:

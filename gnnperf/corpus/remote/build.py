@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gnnperf.backends.tvm.batch import cause, last_line
 from gnnperf.errors import BuildError
-from gnnperf.measure.confine import die_with_parent
 from gnnperf.measure.remote.runtime import CUBINS, compile_cubin
+from gnnperf.measure.supervisor import Failed, Report, result_of
 
 HOST = {"kind": "llvm", "mcpu": "x86-64-v3"}
 BUILD_S = 120.0
 """For one library, without the CUDA compiler."""
 
-_APART = {"tirx.disable_storage_rewrite": True}
+_OWN_MEMORY = {"tirx.disable_storage_rewrite": True}
 """Every array has memory of its own: TVM's storage rewriting gives arrays of different types the same memory,
 and then fails at the pointers to it that tensor cores take."""
 
@@ -35,8 +31,11 @@ def build_library(
     """
     partial = (pack / name).with_suffix(".partial.so")
     try:
-        _apart(lambda: _build(functions, target, pack, partial, _APART if tensor_cores else {}), BUILD_S)
+        config = _OWN_MEMORY if tensor_cores else {}
+        result_of(lambda report: _build(functions, target, pack, partial, config, report), BUILD_S)
         partial.rename(pack / name)
+    except Failed as failure:
+        raise BuildError(failure.detail) from None
     finally:
         partial.unlink(missing_ok=True)
 
@@ -47,7 +46,12 @@ def has_nvcc() -> bool:
 
 
 def _build(
-    functions: Mapping[str, Any], target: Any, pack: Path, path: Path, config: Mapping[str, Any]
+    functions: Mapping[str, Any],
+    target: Any,
+    pack: Path,
+    path: Path,
+    config: Mapping[str, Any],
+    report: Report,
 ) -> None:
     import tvm
 
@@ -57,35 +61,7 @@ def _build(
     library = getattr(built, "mod", built)
     path.parent.mkdir(parents=True, exist_ok=True)
     library.export_library(str(path))
-    signal.alarm(0)  # nvcc has a limit of its own
+    report(stage="machine code", limit_s=None)  # nvcc has a limit of its own
     for imported in library.imports:
         if imported.kind == "cuda" and has_nvcc():
             compile_cubin(imported.inspect_source(), str(target.attrs["arch"]), pack / CUBINS)
-
-
-def _apart(work: Callable[[], None], limit_s: float) -> None:
-    """Do the work in a fork, for so long at most. Raises BuildError with what the fork said last."""
-    reader, writer = os.pipe()
-    parent, pid = os.getpid(), os.fork()
-    if pid == 0:
-        try:
-            os.setpgid(0, 0)
-            die_with_parent(parent)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.setitimer(signal.ITIMER_REAL, limit_s)
-            work()
-            os._exit(0)
-        except BaseException as error:
-            os.write(writer, last_line(error).encode())
-        finally:
-            os._exit(1)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as said:
-        message = said.read().decode(errors="replace")
-    _, ended = os.waitpid(pid, 0)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)  # a compiler that it started
-    if os.WIFSIGNALED(ended) and os.WTERMSIG(ended) == signal.SIGALRM:
-        raise BuildError(f"took longer than {limit_s:g} s")
-    if ended:
-        raise BuildError(message or cause(ended))

@@ -3,12 +3,8 @@
 from gnnperf.evaluation.cases.row_log import RowLog
 from gnnperf.evaluation.cases.study import CaseResult, Released, describe_setup, run_case, summarise
 from gnnperf.evaluation.cases.suites import SUITES, Case, Suite
-from gnnperf.measure.competitors import (
-    Effort,
-    Problem,
-    PythonFunction,
-    measure_side_by_side,
-)
+from gnnperf.measure.competitors import Effort, PythonFunction, measure_side_by_side
+from gnnperf.measure.problem import Problem
 
 __all__ = [
     "SUITES",

@@ -16,8 +16,9 @@ from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.cases.suites import Case, Suite
 from gnnperf.frontends.dace import DaceKernel, dace_source, load_kernel
 from gnnperf.measure import Compiler, Measurement, Runner, speedup_interval
-from gnnperf.measure.competitors import Effort, Problem, measure_side_by_side
+from gnnperf.measure.competitors import Effort, measure_side_by_side
 from gnnperf.measure.confine import available_threads
+from gnnperf.measure.problem import Problem
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.retrieval import Retrieval
 from gnnperf.retrieval.neighbours import Calibration
@@ -142,7 +143,8 @@ def run_case(
 
 
 def _problem(kernel: DaceKernel, whole: WholeKernel) -> Problem:
-    return Problem(kernel.data, kernel.symbols, kernel.outputs, whole.reference, whole.reduction_length)
+    inputs = {**kernel.data, **kernel.symbols}
+    return Problem(inputs, kernel.outputs, whole.reference, whole.reduction_length)
 
 
 def summarise(

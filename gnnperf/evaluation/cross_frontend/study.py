@@ -13,8 +13,6 @@ from typing import Any
 
 from gnnperf.backends.cpp.cases import UnitCase, unit_graph
 from gnnperf.backends.cpp.trials import Bench
-from gnnperf.backends.tvm.interleaved import Pace
-from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError, InputError
@@ -28,6 +26,8 @@ from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Measurement, Runner, Source
+from gnnperf.measure.interleaved import Pace
+from gnnperf.measure.outcome import Outcome
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.nn.traces import TensorBundle, load_tensor_bundle
 from gnnperf.retrieval.neighbours import nearest

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from typing import Any
 
 from gnnperf.backends.tvm.competitors import TORCH, torch_operator
-from gnnperf.backends.tvm.interleaved import Pace, in_turns
-from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure import Measurement
-from gnnperf.measure.competitors import Failed
+from gnnperf.measure.interleaved import Pace, in_turns
+from gnnperf.measure.outcome import Outcome
+from gnnperf.measure.supervisor import Failed
 from gnnperf.retrieval.tensor.transfer import FINALISTS
 from gnnperf.schedules.traces import program_key
 

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gnnperf.backends.tvm.interleaved import Pace
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.errors import GnnperfError
 from gnnperf.evaluation.benchmark import BenchmarkResult
@@ -17,6 +16,7 @@ from gnnperf.evaluation.metrics import geometric_mean
 from gnnperf.evaluation.tensor.contenders import DEFAULT, timed_in_turn
 from gnnperf.evaluation.tensor.search import Trial, best_of, metaschedule, xgboost_model
 from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.measure.interleaved import Pace
 
 OURS, XGB = "ours", "xgb"
 TRIALS = 64

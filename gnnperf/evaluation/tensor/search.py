@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.frontends.tvm.spaces import Space
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure.confine import available_threads
+from gnnperf.measure.outcome import Outcome
 
 ROUND = 16
 """Trials a round, and trials after which the cost model has a say. By default MetaSchedule takes 64 and 100,

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from gnnperf.backends.tvm.competitors import TORCH
-from gnnperf.backends.tvm.interleaved import Pace
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
@@ -26,6 +25,7 @@ from gnnperf.frontends.tvm.vector_math import needs_vector_math
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure import Measurement
 from gnnperf.measure.confine import available_threads
+from gnnperf.measure.interleaved import Pace
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.nn.traces import TensorBundle, load_tensor_bundle
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer

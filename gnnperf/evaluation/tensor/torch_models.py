@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from gnnperf.backends.tvm.competitors import TORCH, torch_program
-from gnnperf.backends.tvm.interleaved import Pace
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
@@ -22,10 +21,11 @@ from gnnperf.frontends.tvm.eligibility import objection
 from gnnperf.frontends.tvm.relax_programs import exported_program, plain_program
 from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.measure import Measurement
+from gnnperf.measure.interleaved import Pace
 from gnnperf.nn import Bundle, load_bundle
 from gnnperf.nn.traces import TensorBundle, load_tensor_bundle
 from gnnperf.retrieval.tensor import TensorOptions, TensorTransfer
-from gnnperf.retrieval.tensor.whole import exported_case, timed_whole
+from gnnperf.retrieval.tensor.whole import exported_problem, timed_whole
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
 
@@ -95,7 +95,7 @@ class TorchModels:
         try:
             tasks = network.program.tasks
             row["tasks"], row["calls"] = len(tasks), sum(task.calls for task in tasks)
-            case = exported_case(network.path, tasks)
+            case = exported_problem(network.path, tasks)
             notify("transferring")
             ours, told = self._transferred(network, server)
             searched, search = self._searched(network, server, notify)

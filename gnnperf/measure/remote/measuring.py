@@ -6,34 +6,22 @@ import dataclasses
 import re
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gnnperf.devices import FoundGpu
 from gnnperf.errors import InputError, MeasureError
+from gnnperf.measure.protocol import send
 from gnnperf.measure.remote.lines import LineLog
 from gnnperf.measure.remote.pack import BUILT_KEYS, HOW_KEYS, Pack, PackedWorkload
-from gnnperf.measure.remote.process import WorkerProcess
-from gnnperf.measure.remote.worker import BASELINE
+from gnnperf.measure.remote.worker import BASELINE, PackLimits
+from gnnperf.measure.supervisor import Child, Failed, Message, in_succession
 
 LOG_FILES = ("workloads", "schedules", "done")
 """Of the log: those of a corpus of TVM schedules."""
-
-
-@dataclass(frozen=True, slots=True)
-class PackLimits:
-    """start_s: for loading, and for running the unscheduled function on the host. run_s: for one schedule
-    with its verification. repeats, sample_s: timed samples, and the least length of each. cutoff: a schedule
-    this many times slower than the best so far, and slower than hopeless_s, is timed by one run alone."""
-
-    start_s: float = 300.0
-    run_s: float = 20.0
-    repeats: int = 5
-    sample_s: float = 0.005
-    cutoff: float = 4.0
-    hopeless_s: float = 1e-4
 
 
 def machine_of(gpu: FoundGpu, arch: str) -> dict[str, Any]:
@@ -108,9 +96,7 @@ class _Measuring:
 
     def _baseline(self, workload: PackedWorkload) -> None:
         """Time it, and add the workload to the log. Raises MeasureError where it does not run."""
-        found: dict[int, Mapping[str, Any]] = {}
-        self._follow(workload, [BASELINE], float("inf"), found.__setitem__)
-        outcome = found[BASELINE]
+        ((_, outcome),) = self._outcomes(workload, [BASELINE], float("inf"))
         if outcome["status"] != "ok":
             raise MeasureError(f"the baseline: {outcome['status']}, {outcome.get('detail', '')}")
         about = {key: value for key, value in workload.about.items() if key not in HOW_KEYS}
@@ -119,37 +105,26 @@ class _Measuring:
         self.log.add("workloads", {**about, **measured})
 
     def _run(self, workload: PackedWorkload, numbers: Sequence[int], best_s: float) -> None:
-        def keep(n: int, outcome: Mapping[str, Any]) -> None:
+        for n, outcome in self._outcomes(workload, numbers, best_s):
             line = {key: value for key, value in workload.schedules[n].items() if key not in BUILT_KEYS}
             self.log.add("schedules", {**line, **outcome})
-            found.add(n)
 
-        found: set[int] = set()
-        while left := [n for n in numbers if n not in found]:
-            self._follow(workload, left, best_s, keep)
+    def _outcomes(
+        self, workload: PackedWorkload, numbers: Sequence[int], best_s: float
+    ) -> Iterator[tuple[int, Message]]:
+        """Run schedules in processes that each live until one fails. Raises MeasureError where what they need
+        first does."""
 
-    def _follow(
-        self,
-        workload: PackedWorkload,
-        numbers: Sequence[int],
-        best_s: float,
-        keep: Callable[[int, Mapping[str, Any]], None],
-    ) -> None:
-        """Have a process run schedules for as long as it lives. Raises MeasureError where it does not begin
-        with any: what it needs first fails."""
-        begun: int | None = None
-        answered = False
-        with WorkerProcess(self._job(workload, numbers, best_s)) as process:
-            for message in process.messages(self.limits.start_s, self.limits.run_s):
-                if message["event"] == "begin":
-                    begun, answered = message["n"], True
-                elif message["event"] == "end":
-                    begun = None
-                    keep(message["n"], message["outcome"])
-            if begun is not None:
-                keep(begun, {"status": "timeout"} if process.hung else process.failure())
-            elif not answered:
-                raise MeasureError(process.complaint())
+        def start(left: Sequence[int]) -> Child:
+            child = Child.spawn("gnnperf.measure.remote.worker")
+            with suppress(OSError):  # it died, which is found out next
+                send(child.channel, self._job(workload, left, best_s))
+            return child
+
+        try:
+            yield from in_succession(numbers, start, self.limits.start_s)
+        except Failed as failure:
+            raise MeasureError(f"no schedule could be run: {failure}") from None
 
     def _job(self, workload: PackedWorkload, numbers: Sequence[int], best_s: float) -> dict[str, Any]:
         placed = {n: {key: workload.schedules[n][key] for key in BUILT_KEYS} for n in numbers if n >= 0}

@@ -1,88 +1,92 @@
 """The process that runs schedules of one packed workload: `python -m gnnperf.measure.remote.worker`.
 
-It reads its job, one JSON object, from standard input and reports in lines of JSON on standard output, each
-before and after what it says: what was begun when the process died is what killed it. It ends itself after a
-run that failed, because an error of a GPU stays with the process.
+It receives its job, one JSON object, and reports before and after every schedule. It ends itself after a run
+that failed, because an error of a GPU stays with the process.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gnnperf.measure.outcome import Outcome, Sampling, timed
+from gnnperf.measure.problem import Arrays, Problem, random_array
+from gnnperf.measure.protocol import receive
+from gnnperf.measure.supervisor import Report, reporter, spawned
 
 if TYPE_CHECKING:
-    from gnnperf.measure.remote.runtime import Loaded
+    from gnnperf.measure.remote.runtime import Loaded, Runtime
 
 BASELINE = -1
 """Number of the baseline among a workload's schedules."""
+OUTPUT = "out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackLimits(Sampling):
+    """start_s: for loading, and for running the unscheduled function on the host."""
+
+    start_s: float = 300.0
+    run_s: float = 20.0
+    repeats: int = 5
+    sample_s: float = 0.005
+    cutoff: float = 4.0
+    hopeless_s: float = 1e-4
 
 
 def main() -> None:
-    """Do the job of standard input."""
-    job = json.load(sys.stdin)
-    channel = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print must not mix with the reports
+    """Do the job that is sent."""
+    channel = spawned()
+    job, _ = receive(channel)
     sys.modules.setdefault("torch", None)  # type: ignore[arg-type]  # tvm_ffi would import it, for nothing
-    Worker(job, channel).run()
+    Worker(job, reporter(channel)).run()
 
 
 class Worker:
     """job: `pack`, `device`, `arch`, `workload` (its line), `schedules` (number -> line), `numbers` in the
     order of running, `kept` (folder of references), `best_s`, and the fields of PackLimits."""
 
-    def __init__(self, job: Mapping[str, Any], channel: IO[str]) -> None:
-        from gnnperf.measure.remote.problem import PackedProblem
+    def __init__(self, job: Mapping[str, Any], report: Report) -> None:
         from gnnperf.measure.remote.runtime import CPU, Runtime
 
-        self.job, self._channel = job, channel
+        self.job, self._report = job, report
+        self.limits = PackLimits(**job["limits"])
         self.pack = Path(job["pack"])
         folder = self.pack / "runtime"
         host = Runtime(folder, CPU, self.pack, job["arch"])
-        self.problem = PackedProblem.solve(job["workload"], self.pack, host, Path(job["kept"]))
+        self.problem = solved(job["workload"], self.pack, host, Path(job["kept"]))
         self.runtime = Runtime(folder, job["device"], self.pack, job["arch"])
         self.best_s = float(job["best_s"])
         self._last: tuple[str, Loaded] | None = None
-        self._arguments = [self.runtime.tensor(array) for array in self.problem.inputs]
+        self._inputs = [self.runtime.tensor(array) for array in self.problem.inputs.values()]
 
     def run(self) -> None:
         """Run what is asked for, until something fails to run."""
-        self._report(event="ready")
         for number in self.job["numbers"]:
-            self._report(event="begin", n=number)
-            outcome = self._outcome(number)
-            self._report(event="end", n=number, outcome=outcome)
-            if outcome["status"] == "run_error":
+            self._report(begin=number, limit_s=self.limits.run_s)
+            outcome = self._outcome(*self._place(number))
+            self._report(end=number, outcome=outcome.to_dict())
+            if outcome.status == "run_error":
                 return
+            self.best_s = min(self.best_s, *outcome.samples_s)
 
-    def _outcome(self, number: int) -> dict[str, Any]:
-        """One schedule, as a log has it."""
-        reference = self.problem.reference
-        try:
-            library, name = self._place(number)
-            loaded = self._library(library)
-            output = self.runtime.empty(reference.shape, reference.dtype)
-            arguments = [*self._arguments, output]
-            loaded.function(name)(*arguments)
-            if fault := self.problem.fault(self.runtime.numpy(output)):
-                return {"status": "wrong_result", "detail": fault[:300]}
-            limits = self.job["limits"]
+    def _outcome(self, library: str, name: str) -> Outcome:
+        reference = self.problem.reference[OUTPUT]
+        arguments = [*self._inputs, self.runtime.empty(reference.shape, reference.dtype)]
 
-            def times(repeats: int, sample_s: float) -> list[float]:
-                found = self.runtime.times_s(loaded, name, arguments, repeats, sample_s)
-                return [round(s, 10) for s in found]
+        def run() -> Arrays:
+            self._library(library).function(name)(*arguments)
+            return {OUTPUT: self.runtime.numpy(arguments[-1])}
 
-            once = times(1, 0.0)
-            if once[0] > max(limits["cutoff"] * self.best_s, limits["hopeless_s"]):
-                return {"status": "ok", "samples_s": once, "once": True}
-            samples = times(limits["repeats"], limits["sample_s"])
-        except Exception as error:
-            return {"status": "run_error", "detail": last_line(error)}
-        self.best_s = min(self.best_s, *samples)
-        return {"status": "ok", "samples_s": samples}
+        def times_s(repeats: int, sample_s: float) -> list[float]:
+            return self.runtime.times_s(self._library(library), name, arguments, repeats, sample_s)
+
+        return timed(run, times_s, self.problem, self.limits, self.best_s)
 
     def _library(self, name: str) -> Loaded:
         """The library, which holds the schedules after this one too."""
@@ -96,13 +100,31 @@ class Worker:
         line = self.job["schedules"][str(number)]
         return line["library"], line["function"]
 
-    def _report(self, **message: Any) -> None:
-        self._channel.write(json.dumps(message) + "\n")
 
+def solved(about: Mapping[str, Any], folder: Path, host: Runtime, kept: Path) -> Problem:
+    """The problem of a packed workload: inputs from their seed, and the reference from the unscheduled
+    function, run on the host.
 
-def last_line(error: BaseException) -> str:
-    """The end of an error's message, where TVM puts what went wrong."""
-    return f"{type(error).__name__}: {str(error).strip().rpartition(chr(10))[2]}"[:300]
+    about: the workload's line. kept: a folder in which references stay, for the next process.
+    """
+    rng = np.random.default_rng(about["seed"])
+    *shapes, out = [(shape, np.dtype(dtype)) for shape, dtype in about["arguments"]]
+    inputs = {f"x{n}": random_array(rng, *shape) for n, shape in enumerate(shapes)}
+    file = kept / f"{about['workload']}.npz"
+    if not file.is_file():
+        function = host.load(folder / about["reference"]).function("main")
+
+        def solve(arrays: Arrays) -> Arrays:
+            result = host.empty(*out)
+            function(*map(host.tensor, arrays.values()), result)
+            return {OUTPUT: host.numpy(result)}
+
+        found = Problem.solved(inputs, solve, about["reduction_length"])
+        with (kept / "partial").open("wb") as partial:
+            np.savez(partial, reference=found.reference[OUTPUT], length=found.reduction_length)
+        (kept / "partial").rename(file)
+    with np.load(file) as known:
+        return Problem(inputs, [OUTPUT], {OUTPUT: known["reference"]}, int(known["length"]))
 
 
 if __name__ == "__main__":

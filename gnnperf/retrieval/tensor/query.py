@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.measure import Measurement, speedup_interval
+from gnnperf.measure.outcome import Outcome
 from gnnperf.retrieval.measured import report_neighbours, report_tried
 from gnnperf.retrieval.report import NestReport, Timing, comparison
 from gnnperf.retrieval.tensor.candidates import TraceCandidate

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.corpus.lines import read_lines
 from gnnperf.errors import CorpusError, InputError, UnsupportedConstruct
 from gnnperf.frontends.tvm import TvmTask
@@ -17,6 +16,7 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Measurement
+from gnnperf.measure.outcome import Outcome
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.measured import add_to_store, record_of
 from gnnperf.retrieval.tensor.candidates import KIND

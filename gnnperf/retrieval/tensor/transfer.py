@@ -16,8 +16,6 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
-from gnnperf.backends.tvm.interleaved import Pace, in_turns
-from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.corpus.collect_traces import BASELINE
 from gnnperf.devices import DeviceSpec
@@ -26,6 +24,8 @@ from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.eligibility import objection
 from gnnperf.measure import Measurement
 from gnnperf.measure.competitors import Competitor, joined
+from gnnperf.measure.interleaved import Pace, in_turns
+from gnnperf.measure.outcome import Outcome
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.measured import Stages, fastest
 from gnnperf.retrieval.neighbours import nearest

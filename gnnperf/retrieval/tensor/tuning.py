@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gnnperf.backends.tvm.interleaved import Pace
-from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.corpus.collect_traces import BASELINE
 from gnnperf.errors import InputError, NotApplicable
 from gnnperf.frontends.tvm.spaces import Space, seed_of
 from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.measure import Measurement
+from gnnperf.measure.interleaved import Pace
+from gnnperf.measure.outcome import Outcome
 from gnnperf.retrieval.tensor.candidates import TraceCandidate, of_schedule
 from gnnperf.retrieval.tensor.query import TaskQuery, as_measurement
 from gnnperf.retrieval.tensor.quiet import quiet

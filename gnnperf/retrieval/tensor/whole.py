@@ -10,18 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gnnperf.backends.tvm.interleaved import Pace, in_turns
-from gnnperf.backends.tvm.outcome import Outcome
 from gnnperf.backends.tvm.problem import reduction_length
 from gnnperf.backends.tvm.server import BenchServer
-from gnnperf.backends.tvm.whole import Case
 from gnnperf.errors import MeasureError, first_line
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.whole_program import WholeProgram
-from gnnperf.measure import Measurement, equivalent_length, perturbed
-from gnnperf.measure.competitors import Failed, Turn
+from gnnperf.measure import Measurement
+from gnnperf.measure.interleaved import Pace, Turn, in_turns
+from gnnperf.measure.outcome import Outcome
+from gnnperf.measure.problem import Arrays, Problem
+from gnnperf.measure.supervisor import Failed
 from gnnperf.nn.threads import one_thread
 from gnnperf.retrieval.report import Beside, comparison
 from gnnperf.retrieval.tensor.query import TaskQuery, beside, timing
@@ -33,7 +32,7 @@ Scheduled = Mapping[str, Any]
 """Scheduled modules of some tasks, by the task's name."""
 
 
-def exported_case(path: Path, tasks: Sequence[TvmTask]) -> Case:
+def exported_problem(path: Path, tasks: Sequence[TvmTask]) -> Problem:
     """What PyTorch makes of the example inputs that a program was exported with. tasks: of the program.
 
     The tolerance is that of a program whose sums follow one another, or more where rounding errors of the
@@ -49,29 +48,24 @@ def exported_case(path: Path, tasks: Sequence[TvmTask]) -> Case:
         given, structure = tree_flatten(program.example_inputs)
         module = program.module()
 
-        def outputs(tensors: Sequence[Any]) -> list[NDArray[Any]]:
+        def solve(arrays: Mapping[str, Any]) -> Arrays:
+            tensors = [torch.from_numpy(array) for array in arrays.values()]
             positional, named = tree_unflatten(tensors, structure)
             with one_thread(), torch.no_grad():
                 results, _ = tree_flatten(module(*positional, **named))
-            return [np.ascontiguousarray(result.numpy(force=True)) for result in results]
+            return {f"result {n}": np.ascontiguousarray(r.numpy(force=True)) for n, r in enumerate(results)}
 
-        arrays = {str(n): tensor.numpy() for n, tensor in enumerate(given)}
-        found = outputs(given)
-        moved = outputs([torch.from_numpy(array) for array in perturbed(arrays).values()])
+        inputs = {str(n): np.ascontiguousarray(tensor.numpy()) for n, tensor in enumerate(given)}
+        length = sum(task.calls * reduction_length(task.module) for task in tasks)
+        return Problem.solved(inputs, solve, length)
     except Exception as error:  # it is the user's program
         raise MeasureError(f"PyTorch cannot run {path.name}: {first_line(error)}") from None
-    length = sum(task.calls * reduction_length(task.module) for task in tasks)
-    names = [str(n) for n in range(len(found))]
-    length = equivalent_length(
-        dict(zip(names, found, strict=True)), dict(zip(names, moved, strict=True)), length
-    )
-    return Case([np.ascontiguousarray(array) for array in arrays.values()], found, length)
 
 
 def timed_whole(
     server: BenchServer,
     players: Mapping[str, tuple[int, Scheduled]],
-    case: Case,
+    problem: Problem,
     others: Mapping[str, Start],
     pace: Pace,
 ) -> dict[str, Measurement]:
@@ -79,7 +73,7 @@ def timed_whole(
 
     players: numbers of the server's programs with schedules of their tasks. Raises MeasureError.
     """
-    with server.rehearsed_whole([*players.values()], case) as (outcomes, ours), ExitStack() as stack:
+    with server.rehearsed_whole([*players.values()], problem) as (outcomes, ours), ExitStack() as stack:
         names = [*players]
         turns: dict[str, Turn] = {names[n]: turn for n, turn in ours.items()}
         failed = {name: _failure(o) for name, o in zip(names, outcomes, strict=True) if o.status != "ok"}
@@ -114,12 +108,12 @@ class WholeKernel:
     def measure(self, queries: Sequence[TaskQuery], server: BenchServer) -> WholeTimes:
         """The program with all winners. Where that is not right, or not faster beyond noise, the winners are
         given up. Raises MeasureError where the program cannot be measured at all."""
-        case = exported_case(self.path, self.program.tasks)
+        problem = exported_problem(self.path, self.program.tasks)
         winners = {q.task.name: q.winner[0].program for q in queries if q.winner}
         players: dict[str, tuple[int, Scheduled]] = {BASELINE: (0, {})}
         if winners:
             players[TUNED] = (0, winners)
-        found = timed_whole(server, players, case, self.others, self.pace)
+        found = timed_whole(server, players, problem, self.others, self.pace)
         baseline = tuned = found[BASELINE]
         if baseline.status != "ok":
             raise MeasureError(f"{baseline.status}: {baseline.detail}")

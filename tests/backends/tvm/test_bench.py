@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from gnnperf.backends.tvm.bench import Bench
+from gnnperf.backends.tvm.batch import BenchLimits
+from gnnperf.backends.tvm.bench import TraceBench
 from gnnperf.backends.tvm.kernel import Kernel, build_kernel
-from gnnperf.backends.tvm.outcome import BenchLimits
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
@@ -65,12 +65,11 @@ class Faulty:
 
 
 @pytest.fixture
-def bench() -> Iterator[Bench]:
-    with Bench(TINY.build(), host_target(), LIMITS, faulty) as bench:
-        yield bench
+def bench() -> TraceBench:
+    return TraceBench(TINY.build(), host_target(), LIMITS, faulty)
 
 
-def test_right_schedules_are_timed(bench: Bench) -> None:
+def test_right_schedules_are_timed(bench: TraceBench) -> None:
     module = TINY.build()
     outcomes = bench.measure([module, module])
     assert [outcome.status for outcome in outcomes] == ["ok", "ok"]
@@ -91,7 +90,7 @@ def test_right_schedules_are_timed(bench: Bench) -> None:
         ("computes nothing", "wrong_result", "elements differ"),
     ],
 )
-def test_one_fault_costs_one_candidate(bench: Bench, fault: str, status: str, detail: str) -> None:
+def test_one_fault_costs_one_candidate(bench: TraceBench, fault: str, status: str, detail: str) -> None:
     module = TINY.build()
     outcomes = bench.measure([module, marked(module, fault), module])
     assert [outcome.status for outcome in outcomes] == ["ok", status, "ok"]
@@ -100,13 +99,13 @@ def test_one_fault_costs_one_candidate(bench: Bench, fault: str, status: str, de
     assert bench.measure([module])[0].status == "ok"
 
 
-def test_a_hopeless_candidate_is_run_twice_only(bench: Bench) -> None:
+def test_a_hopeless_candidate_is_run_twice_only(bench: TraceBench) -> None:
     big = Workload("matmul", {"m": 96, "n": 96, "k": 96})
-    with Bench(big.build(), host_target(), LIMITS) as other:
-        (outcome,) = other.measure([big.build()], best_s=1e-9)
+    other = TraceBench(big.build(), host_target(), LIMITS)
+    (outcome,) = other.measure([big.build()], best_s=1e-9)
     assert outcome.once and len(outcome.samples_s) == 1
 
 
 def test_a_baseline_that_does_not_compile_is_an_error() -> None:
     with pytest.raises(MeasureError, match="no such instruction"):
-        Bench(marked(TINY.build(), "refuses to compile"), host_target(), LIMITS, faulty)
+        TraceBench(marked(TINY.build(), "refuses to compile"), host_target(), LIMITS, faulty)

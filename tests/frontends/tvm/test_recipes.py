@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnnperf.backends.tvm.kernel import build_kernel
-from gnnperf.backends.tvm.problem import Problem
+from gnnperf.backends.tvm.problem import arguments, computed, random_inputs, solved
 from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm import TvmTask, apply_recipe, scheduled_nest, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.measure.problem import Problem
 from gnnperf.nests.analysis import extent
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.shipped import shipped_bundle
@@ -54,19 +55,17 @@ def _one_thread() -> None:
 
 
 @cache
-def solved(name: str) -> tuple[TvmTask, Problem]:
+def known(name: str) -> tuple[TvmTask, Problem]:
     (task,) = tasks_of(KERNELS[name](), name)
-    problem = Problem.random(task.module)
-    problem.solve(task.module, host_target(1), build_kernel)
-    return task, problem
+    kernel = build_kernel(task.module, host_target(1))
+    return task, solved(task.module, kernel, random_inputs(task.module))
 
 
 def fault(name: str, recipe: Recipe) -> str | None:
     """What is wrong with the results of a recipe; None where nothing is."""
-    task, problem = solved(name)
-    arguments = [*problem.arguments()[:-1], problem.output()]
-    build_kernel(apply_recipe(task, recipe).schedule.mod, host_target(1)).run(arguments)
-    return problem.fault(arguments[-1].numpy(), problem.tolerated_length())
+    task, problem = known(name)
+    kernel = build_kernel(apply_recipe(task, recipe).schedule.mod, host_target(1))
+    return problem.verify(computed(kernel, arguments(problem)))
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda r: r.id)
@@ -106,7 +105,7 @@ def test_any_recipe_of_the_store_is_right_or_refused(data: st.DataObject) -> Non
 
 
 def loops_of(name: str, recipe: Recipe) -> list[tuple[int | None, str]]:
-    nest = scheduled_nest(apply_recipe(solved(name)[0], recipe).schedule.mod)
+    nest = scheduled_nest(apply_recipe(known(name)[0], recipe).schedule.mod)
     return [(extent(lp), lp.annotation.kind if lp.annotation else "") for lp in nest.loops()]
 
 
@@ -119,7 +118,7 @@ def test_a_recipe_becomes_the_loops_that_it_says() -> None:
 
 
 def test_what_tvm_has_no_word_for_is_said() -> None:
-    task, _ = solved("matmul")
+    task, _ = known("matmul")
     assert apply_recipe(task, Recipe(prefetch=4, omp_schedule="dynamic", nontemporal=True)).dropped == (
         "nontemporal",
         "omp_schedule",
@@ -129,10 +128,10 @@ def test_what_tvm_has_no_word_for_is_said() -> None:
         with pytest.raises(NotApplicable, match=f"^{field}: "):
             apply_recipe(task, recipe)
     with pytest.raises(NotApplicable, match=r"^fuse: "):
-        apply_recipe(solved("conv2d_padded")[0], Recipe(fuse=1))
+        apply_recipe(known("conv2d_padded")[0], Recipe(fuse=1))
 
 
 def test_a_packed_operand_is_read_from_its_copy() -> None:
     recipe = Recipe(order="panel", tile_q=48, tile_p=64, tile_r=32, register_q=8, register_p=3, pack="q")
-    nest = scheduled_nest(apply_recipe(solved("matmul")[0], recipe).schedule.mod)
+    nest = scheduled_nest(apply_recipe(known("matmul")[0], recipe).schedule.mod)
     assert "B_global" in nest.buffers

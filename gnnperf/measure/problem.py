@@ -1,0 +1,48 @@
+"""What every implementation of a kernel must compute, and how much it may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.measure.verification import equivalent_length, perturbed, verify
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """inputs: arrays and scalars by name, initial values of outputs that are updated among them. outputs:
+    arrays that are written. reference: what is right, by name. reduction_length: terms of the longest sum
+    behind an output; it widens the tolerance (`relative_tolerance`)."""
+
+    inputs: Mapping[str, Any]
+    outputs: Sequence[str]
+    reference: Arrays
+    reduction_length: int = 1
+
+    @classmethod
+    def solved(
+        cls, inputs: Mapping[str, Any], solve: Callable[[Mapping[str, Any]], Arrays], reduction_length: int
+    ) -> Problem:
+        """With what `solve` computes from the inputs as the reference. The tolerance covers what it makes of
+        one rounding error in each of them."""
+        reference, moved = solve(inputs), solve(perturbed(inputs))
+        length = equivalent_length(reference, moved, reduction_length)
+        return cls(inputs, [*reference], reference, length)
+
+    def verify(self, found: Arrays) -> str | None:
+        """None when every output is right, else one line that says what is not."""
+        return verify(self.reference, found, self.reduction_length)
+
+
+def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Normally distributed numbers, or integers of the whole range."""
+    if dtype.kind == "f":
+        return rng.standard_normal(tuple(shape), np.float32).astype(dtype)
+    bounds = np.iinfo(dtype)
+    return rng.integers(bounds.min, bounds.max, tuple(shape), dtype, endpoint=True)
