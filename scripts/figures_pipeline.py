@@ -117,13 +117,13 @@ def search_figures(checkpoint: Path, graphs: Sequence[Any]) -> Iterator[Figure]:
     import lancedb  # noqa: F401  (a store imports it when it is opened; imports are not counted)
 
     from gnnperf.devices import describe_host
-    from gnnperf.nn import load_bundle
+    from gnnperf.nn import Bundle, load_checkpoint
     from gnnperf.retrieval.neighbours import nearest
     from gnnperf.store import Store
 
     fingerprint = describe_host().fingerprint
     started = time.perf_counter()
-    bundle = load_bundle(checkpoint)
+    bundle = load_checkpoint(checkpoint, Bundle)
     loaded = time.perf_counter()
     store = Store.open(checkpoint / "store")
     opened = time.perf_counter()

@@ -105,8 +105,8 @@ def retrieved(server: Any, workload: Any, target: Any, k: int) -> list[Any]:
     """(candidate, outcome) of the first k."""
     from gnnperf.devices import describe_host
     from gnnperf.frontends.tvm import TvmTask
-    from gnnperf.nn import load_bundle
-    from gnnperf.nn.traces import load_tensor_bundle
+    from gnnperf.nn import Bundle, load_checkpoint
+    from gnnperf.nn.traces import TensorBundle
     from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
     from gnnperf.shipped import shipped_bundle, shipped_tensor_bundle
     from gnnperf.store import Store
@@ -114,7 +114,8 @@ def retrieved(server: Any, workload: Any, target: Any, k: int) -> list[Any]:
     checkpoint, task = shipped_tensor_bundle(), TvmTask(workload.name, workload.build())
     query = TaskQuery(task, 0)
     transfer = TensorTransfer(
-        task.name, [task], target, load_bundle(shipped_bundle()), load_tensor_bundle(checkpoint),
+        task.name, [task], target, load_checkpoint(shipped_bundle(), Bundle),
+        load_checkpoint(checkpoint, TensorBundle),
         [Store.open(checkpoint / "store")], describe_host(), None,
         TensorOptions(k=k, exclude=frozenset({task.graph.digest})),
     )  # fmt: skip

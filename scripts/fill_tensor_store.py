@@ -36,11 +36,11 @@ def main() -> int:
 
 
 def _fill(arguments: argparse.Namespace) -> int:
-    from gnnperf.nn import load_bundle
+    from gnnperf.nn import Bundle, load_checkpoint
     from gnnperf.retrieval.tensor import fill_store
     from gnnperf.store import Store
 
-    bundle = load_bundle(arguments.encoder)
+    bundle = load_checkpoint(arguments.encoder, Bundle)
     new, place = arguments.output / "store.new", arguments.output / "store"
     shutil.rmtree(new, ignore_errors=True)
     try:

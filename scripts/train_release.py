@@ -10,8 +10,8 @@ python scripts/train_release.py --corpus corpus -o checkpoint
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from gnnperf.errors import InputError
@@ -19,8 +19,9 @@ from gnnperf.evaluation.confidence import learn_confidence
 from gnnperf.evaluation.corpus_store import build_store, farthest_trusted
 from gnnperf.evaluation.replay import Folders, replay_all
 from gnnperf.evaluation.transfer import CONFIDENT_K, KS, OURS, ReplaySettings, tabulate
+from gnnperf.nn import save_checkpoint
 from gnnperf.retrieval import Calibration
-from gnnperf.training import export_bundle, fit_all
+from gnnperf.training import bundle_of, fit_all
 
 SEED = 0
 FOLDS = 10
@@ -52,11 +53,11 @@ def main() -> None:
     figures, rows = tabulate(corpus, answers)
     module, data = fit_all(corpus, SEED)
     output: Path = arguments.output
-    released = export_bundle(module, data, output, figures, SEED)
-    shutil.rmtree(output / "store", ignore_errors=True)
-    build_store(corpus, released, output / "store", "CPU of the corpus")
+    released = bundle_of(module, data, figures, SEED)
     confidence = learn_confidence(corpus, [answer for answer in answers if answer.row == OURS])
-    Calibration(farthest_trusted(corpus, released), confidence).save(output)
+    calibration = Calibration(farthest_trusted(corpus, released), confidence)
+    released = replace(released, calibration=calibration.to_dict())
+    save_checkpoint(output, released, lambda store: build_store(corpus, released, store, "CPU of the corpus"))
 
     size = f"{len(corpus.nests)} nests of {len(corpus.families)} families"
     print(f"{size}, {corpus.measurement_count} measurements, encoder {released.encoder_id}")

@@ -13,13 +13,14 @@ import hashlib
 import os
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import yaml
 
 from gnnperf.errors import GnnperfError, InputError
-from gnnperf.nn.runtime import save_head
+from gnnperf.nn import Provenance, save_checkpoint
 from gnnperf.nn.runtime.operator_table import read_operators
 from gnnperf.training.leave_one_out import fit_head, left_out, test_or_train
 from gnnperf.training.runtime import FitConfig
@@ -58,17 +59,13 @@ def _train(arguments: argparse.Namespace) -> None:
         workers=arguments.workers,
         advance=lambda _, what: print(what, file=sys.stderr),
     )
-    head.metadata.update(
-        {
-            "seeds": config["seeds"],
-            "data": {
-                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-                "rows": dict(sorted(Counter(measured.device[keep].tolist()).items())),
-                "left_out": config["left_out"],
-            },
-        }
-    )
-    save_head(arguments.output, head)
+    corpus = {
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "rows": dict(sorted(Counter(measured.device[keep].tolist()).items())),
+        "left_out": config["left_out"],
+    }
+    head = replace(head, provenance=Provenance(corpus, seeds=config["seeds"]))
+    save_checkpoint(arguments.output, head)
     for family, (half, eighty, most) in head.calibration.widths.items():
         print(f"{family}: half-widths of 50, 80, 95% intervals x{np.exp(half):.2f}, x{np.exp(eighty):.2f}, "
               f"x{np.exp(most):.2f}")  # fmt: skip

@@ -44,7 +44,7 @@ def main() -> int:
 def train(arguments: argparse.Namespace) -> None:
     """Fit, and write the bundle."""
     from gnnperf.evaluation.trace_ranking.scores import rank_pool, summary
-    from gnnperf.nn.traces import save_tensor_bundle
+    from gnnperf.nn import save_checkpoint
     from gnnperf.training.traces.bundle import fit_bundle
     from gnnperf.training.traces.corpus import HELD_OUT, load_tensor_corpus
     from gnnperf.training.traces.data import pools_of
@@ -61,7 +61,8 @@ def train(arguments: argparse.Namespace) -> None:
     about = {"held_out_workloads": len(asked), "evaluated_on": evaluation.get("settings", {})}
     rankings = [rank_pool(pool, bundle.score_encoded(pool.graphs).astype(float)) for pool in asked]
     figures = {**evaluation.get("figures", {}), **(summary(rankings) if rankings else {})}
-    save_tensor_bundle(arguments.output, replace(bundle, corpus={**bundle.corpus, **about}, figures=figures))
+    provenance = replace(bundle.provenance, corpus={**bundle.provenance.corpus, **about}, figures=figures)
+    save_checkpoint(arguments.output, replace(bundle, provenance=provenance))
     print("".join(f"{name}: {value:.3f}\n" for name, value in figures.items()), end="")
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from gnnperf.errors import GnnperfError
-from gnnperf.frontends.gpu_kernels.released_tables import save_tables
 from gnnperf.frontends.gpu_kernels.tables import data_path, load_tables
-from gnnperf.nn.demand import ANY, LEVELS, Demand, DemandBundle, save_demands
+from gnnperf.nn import Provenance, save_checkpoint
+from gnnperf.nn.demand import ANY, LEVELS, Demand, DemandBundle, measured_files
 from gnnperf.training.demand import fit_demand
 
 
@@ -52,13 +52,9 @@ def train(data: Path | None, evaluation: Path, seeds: int, output: Path) -> None
     document = json.loads(evaluation.read_text(encoding="utf-8"))
     widths, adapted = (half_widths(document["rows"], error) for error in ("error", "adapted_error"))
     rows = sum(len(table) for table in tables)
-    save_demands(
-        output,
-        DemandBundle(networks, widths, document["figures"], adapted),
-        {"file": path.name, "rows": rows, "tables": len(tables), "seeds": seeds},
-    )
-    for kernel in dict.fromkeys(t.kernel for t in tables):
-        save_tables(output, [t for t in tables if t.kernel == kernel])
+    corpus = {"file": path.name, "rows": rows, "tables": len(tables)}
+    provenance = Provenance(corpus, document["figures"], range(seeds))
+    save_checkpoint(output, DemandBundle(networks, widths, adapted, provenance, measured_files(tables)))
 
 
 def half_widths(rows: list[dict[str, object]], error: str) -> dict[str, dict[str, float]]:

@@ -80,19 +80,19 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of an encoder with random weights: nests are at points of their own, whatever was learned."""
     import torch
 
-    from gnnperf.nn import Encoder, EncoderConfig, RetrievalHead, save_bundle
+    from gnnperf.nn import Bundle, Encoder, EncoderConfig, RetrievalHead, save_checkpoint
     from gnnperf.schedules.recipes import effect_fields, recipe_fields
 
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("checkpoint")
     head = RetrievalHead(EncoderConfig().width, len(recipe_fields()), len(effect_fields()))
-    save_bundle(folder, Encoder(EncoderConfig()), head)
+    save_checkpoint(folder, Bundle(Encoder(EncoderConfig()).eval(), head.eval()))
     return folder
 
 
 @pytest.fixture(scope="session")
 def bundle(checkpoint: Path) -> Bundle:
     """`checkpoint`, loaded."""
-    from gnnperf.nn import load_bundle
+    from gnnperf.nn import Bundle, load_checkpoint
 
-    return load_bundle(checkpoint)
+    return load_checkpoint(checkpoint, Bundle)

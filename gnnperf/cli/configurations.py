@@ -32,7 +32,8 @@ def retrieve_configurations(
     from gnnperf.errors import InputError
     from gnnperf.frontends.gpu_kernels import check_gpu, find_description
     from gnnperf.frontends.gpu_kernels.tables import data_or_none, load_tables
-    from gnnperf.nn.demand import load_demands
+    from gnnperf.nn import load_checkpoint
+    from gnnperf.nn.demand import DemandBundle
     from gnnperf.retrieval.tunable import kernel_tuner_cache, propose
 
     description, device = find_description(kernel), load_device(gpu)
@@ -40,7 +41,7 @@ def retrieve_configurations(
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         raise InputError(f"--output: expected a file to write, in a folder that exists, got {output}")
     path = data_or_none(data)
-    bundle = load_demands(shipped(TUNABLE) if checkpoint is None else checkpoint)
+    bundle = load_checkpoint(shipped(TUNABLE) if checkpoint is None else checkpoint, DemandBundle)
     if path is None:
         measured = bundle.tables(description)
     else:

@@ -30,9 +30,9 @@ def embed(
     from gnnperf.backends.cpp.cases import capture_for_graphs, unit_graph
     from gnnperf.frontends.dace import load_kernel
     from gnnperf.measure import Compiler, Runner
-    from gnnperf.nn import load_bundle
+    from gnnperf.nn import Bundle, load_checkpoint
 
-    bundle = load_bundle(checkpoint)
+    bundle = load_checkpoint(checkpoint, Bundle)
     rows: list[dict[str, Any]] = []
     graphs = []
     with progress("reading", len(kernels)) as advance:

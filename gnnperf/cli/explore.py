@@ -33,12 +33,12 @@ def explore(locations: tuple[str, ...], checkpoint: Path, output: Path) -> Repor
     from rich.text import Text
 
     from gnnperf.errors import InputError
-    from gnnperf.nn import load_bundle
+    from gnnperf.nn import Bundle, load_checkpoint
     from gnnperf.report.explore import gather, make_page, project
     from gnnperf.store import Store
 
     check_page(output, "--output")
-    bundle = load_bundle(checkpoint)
+    bundle = load_checkpoint(checkpoint, Bundle)
     stores = [Store.open(location) for location in locations or (str(checkpoint / "store"),)]
     total = sum(store.info().nests for store in stores)
     if not total:

@@ -90,18 +90,18 @@ def tune_nests(job: NestJob, trials: int) -> Answer:
 def _parts(job: NestJob) -> tuple[dict[str, Any], Store | None]:
     """(what every `Transfer` is made of, the user's store)."""
     from gnnperf.devices import describe_host
-    from gnnperf.nn import load_bundle
+    from gnnperf.nn import Bundle, load_checkpoint
     from gnnperf.retrieval.neighbours import Calibration
     from gnnperf.store import Store
 
-    kernel, bundle = job.load(), load_bundle(job.checkpoint)
+    kernel, bundle = job.load(), load_checkpoint(job.checkpoint, Bundle)
     released, mine = Store.open(job.checkpoint / "store"), job.own(bundle)
     common = {
         "kernel": kernel,
         "bundle": bundle,
         "stores": [released] if mine is None else [released, mine],
         "device": describe_host(),
-        "calibration": Calibration.load(job.checkpoint),
+        "calibration": Calibration.of(bundle),
         "started": job.started,
     }
     return common, mine

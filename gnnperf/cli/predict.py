@@ -45,7 +45,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
     default=released_runtime_head,
     show_default="the released one",
     metavar="DIR",
-    help="What scripts/train_runtime.py wrote.",
+    help="A checkpoint of `gnnperf train release gpu-runtime`.",
 )
 def predict(
     kernel: str | None,
@@ -70,7 +70,8 @@ def predict(
     interval) are added.
     """  # fmt: skip
     from gnnperf.frontends.gpu_kernels import is_tunable
-    from gnnperf.nn.runtime import load_head
+    from gnnperf.nn import load_checkpoint
+    from gnnperf.nn.runtime import RuntimeHead
 
     if (kernel is None) == (table is None):
         raise InputError("expected a KERNEL, or a --table of them; see gnnperf predict --help")
@@ -81,7 +82,7 @@ def predict(
             )
         if page_is_wanted():
             raise InputError("--report is a page about a KERNEL; of a --table, read the --output")
-        return _bulk(load_head(head), table, described, output, calibrate)
+        return _bulk(load_checkpoint(head, RuntimeHead), table, described, output, calibrate)
     if not gpus:
         raise InputError("expected at least one --gpu; `gnnperf devices list` shows those that are known")
     assert kernel is not None
@@ -89,7 +90,7 @@ def predict(
         if fused:
             raise InputError("--fused is for models; a tunable kernel is one launch")
         return predict_configuration(kernel, gpus, calibrate)
-    return _single(load_head(head), kernel, gpus, fused, calibrate)
+    return _single(load_checkpoint(head, RuntimeHead), kernel, gpus, fused, calibrate)
 
 
 def _single(

@@ -21,12 +21,13 @@ def predict_configuration(kernel: str, gpus: tuple[str, ...], calibrate: Path | 
     """What `gnnperf predict` does for tunable kernels. Raises InputError."""
     from gnnperf.devices import load_device
     from gnnperf.frontends.gpu_kernels import check_gpu, parse_configuration
-    from gnnperf.nn.demand import load_demands
+    from gnnperf.nn import load_checkpoint
+    from gnnperf.nn.demand import DemandBundle
     from gnnperf.retrieval.tunable import predict_configurations, predict_from_runs, read_runs
 
     description, given = parse_configuration(kernel)
     devices = {name: load_device(name) for name in gpus}
-    bundle = load_demands(shipped(TUNABLE))
+    bundle = load_checkpoint(shipped(TUNABLE), DemandBundle)
     rows = []
     for name, device in devices.items():
         check_gpu(device)

@@ -124,11 +124,11 @@ def import_(location: str, file: Path | None, metaschedule: Path | None, best: i
 
 def _import_metaschedule(location: str, folder: Path, best: int) -> Report:
     from gnnperf.integrations.tvm import import_database
-    from gnnperf.nn import load_bundle
+    from gnnperf.nn import Bundle, load_checkpoint
     from gnnperf.shipped import shipped_bundle
     from gnnperf.store import Store
 
-    bundle = load_bundle(shipped_bundle())
+    bundle = load_checkpoint(shipped_bundle(), Bundle)
     added = import_database(folder, lambda: Store.open(location, create=True), bundle, best)
     report = _report(location, "added", added.nests, added.records)
     for reason, count in added.left_out.items():

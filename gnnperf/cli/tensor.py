@@ -121,13 +121,13 @@ def _parts(
     server: BenchServer | None,
 ) -> tuple[dict[str, Any], Memory | None]:  # fmt: skip
     from gnnperf.devices import describe_host
-    from gnnperf.nn import load_bundle
-    from gnnperf.nn.traces import load_tensor_bundle
+    from gnnperf.nn import Bundle, load_checkpoint
+    from gnnperf.nn.traces import TensorBundle
     from gnnperf.retrieval.tensor.records import memory_of
     from gnnperf.store import Store
 
-    model = load_tensor_bundle(job.checkpoint)
-    bundle = load_bundle(shipped_bundle())
+    model = load_checkpoint(job.checkpoint, TensorBundle)
+    bundle = load_checkpoint(shipped_bundle(), Bundle)
     released, mine = Store.open(job.checkpoint / "store"), job.own(bundle)
     device = describe_host()
     libraries, whole = [], None

@@ -1,6 +1,8 @@
-"""`gnnperf train`: LightningCLI."""
+"""`gnnperf train`: LightningCLI, the releases of all models, and checkpoints of earlier versions."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import click
 
@@ -9,29 +11,26 @@ from gnnperf.cli.output import Report, Verb
 ANSWERED_WITHOUT_TRAINING = frozenset({"-h", "--help", "--print_config", "--print_shtab"})
 
 
-class PassThrough(Verb):
-    """Hands everything but its own `--json` and a leading `--help` on to LightningCLI."""
+class LightningVerb(Verb):
+    """Hands everything but `--json` on to LightningCLI, and its help too."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = [a for a in args if a == "--json"]
-        return super().parse_args(ctx, [*own, *(a for a in args if a != "--json")])
+        return super().parse_args(ctx, [*own, "--", *(a for a in args if a != "--json")])
 
     def invoke(self, ctx: click.Context) -> None:
-        if any(a.partition("=")[0] in ANSWERED_WITHOUT_TRAINING for a in ctx.params["arguments"]):
+        arguments = ctx.params["arguments"]
+        if any(a.partition("=")[0] in ANSWERED_WITHOUT_TRAINING for a in arguments):
             # LightningCLI prints the answer on standard output and exits.
-            from gnnperf.training import train
+            from gnnperf.training import train as run
 
-            train([ctx.params["subcommand"], *ctx.params["arguments"]])
+            run([str(self.name), *arguments])
         super().invoke(ctx)
 
 
-@click.command(
-    cls=PassThrough, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
-)
-@click.argument("subcommand", type=click.Choice(["fit", "validate", "test"]))
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[LIGHTNING OPTIONS]...")
-def train(subcommand: str, arguments: tuple[str, ...]) -> Report:
-    """Train an encoder on a corpus of measurements.
+@click.group()
+def train() -> None:
+    """Train models on measurements.
 
     \b
     gnnperf train fit -c configs/models/first.yaml
@@ -39,23 +38,54 @@ def train(subcommand: str, arguments: tuple[str, ...]) -> Report:
     gnnperf train test -c configs/models/first.yaml --ckpt_path runs/first/version_0/checkpoints/best.ckpt
     gnnperf train fit --help        all options
 
-    `fit` ends with a bundle (weights and metadata) in the folder of the run, from the epoch that did best on
-    the validation families. Runs are logged as CSV and, offline, for Weights & Biases; WANDB_MODE=online
+    `fit` ends with a checkpoint (weights and metadata) in the folder of the run, from the epoch that did best
+    on the validation families. Runs are logged as CSV and, offline, for Weights & Biases; WANDB_MODE=online
     uploads as it goes.
     """
+
+
+@train.command(cls=Verb)
+@click.argument("old", type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="NEW",
+    help="Folder to write; what is there must be a checkpoint, which is replaced.",
+)  # fmt: skip
+def convert(old: Path, output: Path) -> Report:
+    """Write a checkpoint of gnnperf 0.1 in today's format: the weights, store and card stay the same."""
     from rich.text import Text
 
-    from gnnperf.training import train as run
+    from gnnperf.training.convert import convert_checkpoint
 
-    result = run([subcommand, *arguments])
-    lines = [f"{name} {value:.4f}" for name, value in sorted(result.figures.items())]
-    lines += [f"bundle {result.bundle_folder}, encoder {result.encoder_id}"] if result.bundle_folder else []
-    document = {
-        "subcommand": result.subcommand,
-        "folder": result.folder,
-        "bundle": result.bundle_folder,
-        "encoder_id": result.encoder_id,
-        "figures": result.figures,
-        "epochs": result.epochs,
-    }
-    return Report(document, Text("\n".join(lines)))
+    model = convert_checkpoint(old, output)
+    return Report(
+        {"model": model.MODEL, "old": old, "checkpoint": output},
+        Text(f"{output}: checkpoint of {model.MODEL}"),
+    )
+
+
+def _lightning(subcommand: str, about: str) -> None:
+    @train.command(subcommand, cls=LightningVerb, help=about, add_help_option=False)
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[LIGHTNING OPTIONS]...")
+    def verb(arguments: tuple[str, ...]) -> Report:
+        from rich.text import Text
+
+        from gnnperf.training import train as run
+
+        result = run([subcommand, *arguments])
+        lines = [f"{name} {value:.4f}" for name, value in sorted(result.figures.items())]
+        if result.bundle_folder:
+            lines.append(f"bundle {result.bundle_folder}, encoder {result.encoder_id}")
+        document = {
+            "subcommand": result.subcommand,
+            "folder": result.folder,
+            "bundle": result.bundle_folder,
+            "encoder_id": result.encoder_id,
+            "figures": result.figures,
+            "epochs": result.epochs,
+        }
+        return Report(document, Text("\n".join(lines)))
+
+
+_lightning("fit", "Train an encoder and its retrieval head on a corpus of measurements.")
+_lightning("validate", "Replay the validation families with a trained encoder.")
+_lightning("test", "Replay the test families with a trained encoder.")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gnnperf.errors import InputError
 from gnnperf.export.demand_functions import demand_functions
 from gnnperf.export.functions import Function
 from gnnperf.export.retrieval_functions import retrieval_functions
 from gnnperf.export.runtime_functions import runtime_functions, runtime_metadata
-from gnnperf.nn import load_bundle
-from gnnperf.nn.demand import load_demands
-from gnnperf.nn.runtime import load_head
-from gnnperf.retrieval.neighbours import CALIBRATION
+from gnnperf.nn import PROFILE_FIELDS, Bundle, load_checkpoint
+from gnnperf.nn.demand import DemandBundle
+from gnnperf.nn.runtime import RuntimeHead
 
 RETRIEVAL, RUNTIME, DEMAND = "retrieval", "runtime", "demand"
 
@@ -32,54 +29,37 @@ class Exportable:
 
 def read_checkpoint(folder: Path) -> Exportable:
     """Read any released checkpoint. Raises InputError where the folder is none, or is damaged."""
-    try:
-        metadata = json.loads((folder / "metadata.json").read_text(encoding="utf-8"))
-        keys = set(metadata)
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(
-            f"expected a checkpoint folder with metadata.json and weights.pt, got {folder} "
-            f"({type(error).__name__})"
-        ) from error
-    if "encoder_id" in keys:
-        return _retrieval(folder)
-    if "families" in keys:
-        head = load_head(folder)
-        about = {**runtime_metadata(head), "corpus": metadata.get("data", {})}
-        return Exportable(RUNTIME, runtime_functions(head), about)
-    if "networks" in keys:
-        bundle = load_demands(folder)
-        about = {
-            "corpus": metadata.get("data", {}),
-            "half_widths_log2": bundle.half_widths,
-            "devices": {
-                d.name: d.to_dict() for ds in bundle.networks.values() for n in ds for d in n.devices
-            },
-        }
-        return Exportable(DEMAND, demand_functions(bundle), about)
-    raise InputError(
-        f"{folder}: expected the metadata of a retrieval, runtime or tunable-kernel checkpoint, got one with "
-        f"{', '.join(sorted(keys)) or 'nothing'}"
-    )
+    kinds: Sequence[type[Bundle | RuntimeHead | DemandBundle]] = (Bundle, RuntimeHead, DemandBundle)
+    model = load_checkpoint(folder, *kinds)
+    corpus = model.provenance.corpus
+    match model:
+        case RuntimeHead():
+            return Exportable(
+                RUNTIME, runtime_functions(model), {**runtime_metadata(model), "corpus": corpus}
+            )
+        case DemandBundle():
+            about = {
+                "corpus": corpus,
+                "half_widths_log2": model.half_widths,
+                "devices": {
+                    d.name: d.to_dict() for ds in model.networks.values() for n in ds for d in n.devices
+                },
+            }
+            return Exportable(DEMAND, demand_functions(model), about)
+        case Bundle():
+            return Exportable(RETRIEVAL, retrieval_functions(model), _about_retrieval(model))
 
 
-def _retrieval(folder: Path) -> Exportable:
-    bundle = load_bundle(folder)
-    about = bundle.metadata
-    calibration = folder / CALIBRATION
-    return Exportable(
-        RETRIEVAL,
-        retrieval_functions(bundle),
-        {
-            "encoder_id": about.encoder_id,
-            "embedding_width": about.encoder.embedding_width,
-            "profile_fields": about.profile_fields,
-            "schedule_fields": about.schedule_fields,
-            "effect_fields": about.effect_fields,
-            "corpus": about.corpus,
-            "device": {"fingerprint": about.corpus.get("device")},
-            "figures": about.figures,
-            "max_distance": json.loads(calibration.read_text())["max_distance"]
-            if calibration.exists()
-            else None,
-        },
-    )
+def _about_retrieval(bundle: Bundle) -> dict[str, Any]:
+    corpus = bundle.provenance.corpus
+    return {
+        "encoder_id": bundle.encoder_id,
+        "embedding_width": bundle.embedding_width,
+        "profile_fields": PROFILE_FIELDS,
+        "schedule_fields": bundle.schedule_fields,
+        "effect_fields": bundle.effect_fields,
+        "corpus": corpus,
+        "device": {"fingerprint": corpus.get("device")},
+        "figures": bundle.provenance.figures,
+        "max_distance": (bundle.calibration or {}).get("max_distance"),
+    }

@@ -66,14 +66,14 @@ class Score(nn.Module):
 
 def retrieval_functions(bundle: Bundle) -> tuple[Function, ...]:
     """`embed` and `score` of a bundle."""
-    about = bundle.metadata
-    width = about.encoder.width
+    width, effects = bundle.encoder.config.width, bundle.effect_fields
+    schedule_fields = tuple(bundle.schedule_fields)
     embed = Function(
         "embed",
         Embed(bundle.encoder),
         embed_inputs(),
         (
-            TensorSpec("embedding", "float32", ("b", about.encoder.embedding_width), "", "unit vectors"),
+            TensorSpec("embedding", "float32", ("b", bundle.embedding_width), "", "unit vectors"),
             TensorSpec("fingerprint", "float32", ("b", width), "", "state of each graph, what `score` reads"),
         ),
         embed_example(),
@@ -82,12 +82,12 @@ def retrieval_functions(bundle: Bundle) -> tuple[Function, ...]:
     inputs = (
         TensorSpec("states", "float32", ("b", width), "", "fingerprints of b programs"),
         TensorSpec(
-            "schedules", "float32", ("s", len(about.schedule_fields)), "", "features of s schedules",
-            about.schedule_fields,
+            "schedules", "float32", ("s", len(schedule_fields)), "", "features of s schedules",
+            schedule_fields,
         ),
         TensorSpec(
-            "effects", "float32", ("m", len(about.effect_fields)), "",
-            "what each schedule would do to each program; NaN where absent", about.effect_fields,
+            "effects", "float32", ("m", len(effects)), "",
+            "what each schedule would do to each program; NaN where absent", effects,
         ),
         TensorSpec("program", "int64", ("m",), "", "row of states of each pair"),
         TensorSpec("schedule", "int64", ("m",), "", "row of schedules of each pair"),
@@ -95,8 +95,8 @@ def retrieval_functions(bundle: Bundle) -> tuple[Function, ...]:
     scores = TensorSpec("scores", "float32", ("m",), "ln", "predicted ln(best runtime known / runtime)")
     example = (
         torch.zeros(2, width),
-        torch.zeros(3, len(about.schedule_fields)),
-        torch.zeros(6, len(about.effect_fields)),
+        torch.zeros(3, len(schedule_fields)),
+        torch.zeros(6, len(effects)),
         torch.tensor([0, 0, 0, 1, 1, 1]),
         torch.tensor([0, 1, 2, 0, 1, 2]),
     )

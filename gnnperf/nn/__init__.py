@@ -1,9 +1,10 @@
-"""Neural networks: the encoder of program graphs, its loss, and the bundle it is shipped in."""
+"""Neural networks: the encoder of program graphs, its heads and losses, and the format of checkpoints."""
 
 from __future__ import annotations
 
 from gnnperf.nn.attention import AttentionReadout, segment_softmax, segment_sum
-from gnnperf.nn.bundle import Bundle, BundleMetadata, encoder_id, load_bundle, save_bundle
+from gnnperf.nn.bundle import Bundle, encoder_id
+from gnnperf.nn.checkpoint import Provenance, load_checkpoint, save_checkpoint
 from gnnperf.nn.contrastive import REGRET_CAP, ContrastiveLoss
 from gnnperf.nn.efficiency_loss import EfficiencyLoss
 from gnnperf.nn.encoder import Encoder, EncoderConfig
@@ -17,7 +18,6 @@ __all__ = [
     "REGRET_CAP",
     "AttentionReadout",
     "Bundle",
-    "BundleMetadata",
     "ContrastiveLoss",
     "EfficiencyLoss",
     "Encoder",
@@ -25,13 +25,14 @@ __all__ = [
     "HeadConfig",
     "MessagePassingLayer",
     "ProfileEncoder",
+    "Provenance",
     "RetrievalHead",
     "Standardise",
     "TypedAttention",
     "encoder_id",
-    "load_bundle",
+    "load_checkpoint",
     "profile_row",
-    "save_bundle",
+    "save_checkpoint",
     "segment_softmax",
     "segment_sum",
 ]

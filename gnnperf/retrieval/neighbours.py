@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.errors import InputError
+from gnnperf.nn import Bundle
 from gnnperf.retrieval.confidence import Confidence
 from gnnperf.store import Neighbour, Store
-
-CALIBRATION = "calibration.json"
-"""Beside the weights in a bundle: when to trust what is retrieved with them."""
 
 
 @dataclass(frozen=True)
@@ -30,25 +27,26 @@ class Calibration:
     confidence: Confidence | None = None
 
     @staticmethod
-    def load(folder: Path) -> Calibration:
-        """Of a bundle. InputError where the file is missing or damaged."""
-        path = folder / CALIBRATION
+    def of(bundle: Bundle) -> Calibration:
+        """As it was released with a bundle. InputError where there is none, or it is damaged."""
+        raw = bundle.calibration
+        if raw is None:
+            raise InputError(
+                "expected a checkpoint with a calibration, got one without; "
+                "`gnnperf train release loop-nests` makes one"
+            )
         try:
-            raw = json.loads(path.read_text())
             confidence = raw.get("confidence")
             return Calibration(
                 float(raw["max_distance"]), None if confidence is None else Confidence.from_dict(confidence)
             )
-        except FileNotFoundError:
-            raise InputError(f"expected {path}, got no such file; calibrate the bundle again") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"cannot read {path}: {error}; calibrate the bundle again") from None
+            raise InputError(f"damaged calibration of a checkpoint: {error}; restore or retrain it") from None
 
-    def save(self, folder: Path) -> None:
-        """Into a bundle, from where `load` reads it."""
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, which a bundle keeps."""
         confidence = None if self.confidence is None else self.confidence.to_dict()
-        document = {"max_distance": self.max_distance, "confidence": confidence}
-        (folder / CALIBRATION).write_text(json.dumps(document, indent=1) + "\n")
+        return {"max_distance": self.max_distance, "confidence": confidence}
 
 
 def nearest(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gnnperf.training.module import RetrievalModule
     from gnnperf.training.refit import fit_all
     from gnnperf.training.regret import regret_matrix
-    from gnnperf.training.run import TrainCLI, TrainingRun, export_bundle, train
+    from gnnperf.training.run import TrainCLI, TrainingRun, bundle_of, train
 
 _MODULES = {
     "corpus": ("Corpus", "CorpusMeasurement", "CorpusNest", "load_corpus"),
@@ -28,7 +28,7 @@ _MODULES = {
     "module": ("RetrievalModule",),
     "refit": ("fit_all",),
     "regret": ("regret_matrix",),
-    "run": ("TrainCLI", "TrainingRun", "export_bundle", "train"),
+    "run": ("TrainCLI", "TrainingRun", "bundle_of", "train"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -43,7 +43,7 @@ __all__ = [
     "RetrievalModule",
     "TrainCLI",
     "TrainingRun",
-    "export_bundle",
+    "bundle_of",
     "fit_all",
     "load_corpus",
     "oracle_regret",

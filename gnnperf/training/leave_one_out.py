@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gnnperf.nn.runtime.columns import FAMILIES, Rows
 from gnnperf.nn.runtime.head import RuntimeHead
-from gnnperf.nn.runtime.model import LEVELS, Calibration, RuntimeModel, device_span
+from gnnperf.nn.runtime.model import LEVELS, RuntimeCalibration, RuntimeModel, device_span
 from gnnperf.nn.runtime.operator_table import OperatorTable
 from gnnperf.nn.runtime.physics import roofline_s
 from gnnperf.training.runtime import FitConfig, fit_model
@@ -83,7 +83,7 @@ def _predict(task: tuple[Rows, Rows, int, FitConfig]) -> NDArray[np.float64]:
     return result.numpy()
 
 
-def calibrate(rows: Rows, held: Sequence[Held], seen: NDArray[np.bool_]) -> Calibration:
+def calibrate(rows: Rows, held: Sequence[Held], seen: NDArray[np.bool_]) -> RuntimeCalibration:
     """Widths from the errors on GPUs that were left out; every GPU weighs the same in a family.
 
     seen: rows that the models in use were fitted to: predictions far from them get wider intervals.
@@ -112,7 +112,7 @@ def calibrate(rows: Rows, held: Sequence[Held], seen: NDArray[np.bool_]) -> Cali
         for code, name in enumerate(FAMILIES)
         if (codes == code).any()
     }
-    return Calibration(widths, bias, scatter, spans, sizes)
+    return RuntimeCalibration(widths, bias, scatter, spans, sizes)
 
 
 def left_out(measured: OperatorTable, pairs: Sequence[Mapping[str, str]]) -> NDArray[np.bool_]:

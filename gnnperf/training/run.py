@@ -20,7 +20,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI
 
 from gnnperf.errors import InputError
-from gnnperf.nn import Bundle, save_bundle
+from gnnperf.nn import Bundle, Provenance, save_checkpoint
 from gnnperf.training.curves import draw_curves
 from gnnperf.training.data import CorpusDataModule
 from gnnperf.training.loggers import close_wandb
@@ -107,7 +107,8 @@ class TrainCLI(LightningCLI):
             return
         draw_curves(folder)
         seed = self._get(self.config, "seed_everything")
-        self.bundle = export_bundle(self.model, self.datamodule, folder / "bundle", self.figures, seed)
+        self.bundle = bundle_of(self.model, self.datamodule, self.figures, seed)
+        save_checkpoint(folder / "bundle", self.bundle)
 
     def after_validate(self) -> None:
         self.figures = _finite(self.trainer.callback_metrics)
@@ -116,14 +117,10 @@ class TrainCLI(LightningCLI):
         self.figures = _finite(self.trainer.callback_metrics)
 
 
-def export_bundle(
-    model: RetrievalModule,
-    data: CorpusDataModule,
-    folder: Path | str,
-    figures: Mapping[str, float],
-    seed: int | None,
+def bundle_of(
+    model: RetrievalModule, data: CorpusDataModule, figures: Mapping[str, float], seed: int | None
 ) -> Bundle:
-    """Save the encoder of a trained module with where it comes from."""
+    """The networks of a trained module, with where they come from."""
     corpus = {
         "digest": data.corpus.digest,
         "device": data.corpus.device,
@@ -132,7 +129,8 @@ def export_bundle(
         "training_nests": len(data.splits["train"]),
         "held_out_families": data.held_out,
     }
-    return save_bundle(folder, model.encoder, model.head, corpus=corpus, figures=figures, seed=seed)
+    provenance = Provenance(corpus, figures, () if seed is None else (seed,))
+    return Bundle(model.encoder.eval(), model.head.eval(), provenance=provenance)
 
 
 def train(args: Sequence[str]) -> TrainingRun:

@@ -10,7 +10,8 @@ from helpers import gpu_world
 
 from gnnperf.cli.main import run
 from gnnperf.frontends.gpu_kernels.tables import load_tables
-from gnnperf.nn.demand import ANY, DemandBundle, save_demands
+from gnnperf.nn import save_checkpoint
+from gnnperf.nn.demand import ANY, DemandBundle
 from gnnperf.training.demand import FitSettings, fit_demand
 
 
@@ -27,7 +28,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in ("pnpoly", ANY)
     }
     widths = {name: {"50": 0.1, "80": 0.3, "95": 0.6} for name in networks}
-    save_demands(folder / "bundle", DemandBundle(networks, widths, {}), {})
+    save_checkpoint(folder / "bundle", DemandBundle(networks, widths))
     return folder
 
 

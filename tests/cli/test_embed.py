@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gnnperf.cli.main import run
+from gnnperf.nn import Bundle, load_checkpoint
 
 KERNELS = """
 import dace
@@ -59,7 +60,7 @@ def test_json_has_a_digest_and_a_unit_vector_per_nest(
     assert len({nest["digest"] for nest in document["nests"]}) == 2
     vectors = np.array([nest["embedding"] for nest in document["nests"]])
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
-    assert document["encoder_id"] == json.loads((checkpoint / "metadata.json").read_text())["encoder_id"]
+    assert document["encoder_id"] == load_checkpoint(checkpoint, Bundle).encoder_id
 
 
 def test_equal_programs_are_at_one_point(
@@ -119,4 +120,4 @@ def test_a_folder_that_is_no_bundle(
     kernels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["embed", f"{kernels}:scale", "--set", "N=64", "--checkpoint", str(tmp_path)]) == 2
-    assert "expected a bundle folder" in capsys.readouterr().err
+    assert "expected a checkpoint folder" in capsys.readouterr().err

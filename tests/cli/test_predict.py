@@ -182,7 +182,7 @@ TABLE = ["--table", __file__, "-o", "out.parquet"]
         (["nowhere.pt2", "--gpu", "t4"], 2, "no file nowhere.pt2"),
         (["softmax:B=8", "--gpu", "t4"], 2, "softmax needs the sizes B H"),
         (["softmax:B=8,H=8", "--gpu", "t4", "--head", "nowhere"], 2, "'nowhere' does not exist"),
-        (["softmax:B=8,H=8", "--gpu", "t4", "--head", HERE], 2, "scripts/train_runtime.py makes one"),
+        (["softmax:B=8,H=8", "--gpu", "t4", "--head", HERE], 2, "give a folder written by `gnnperf train`"),
         (["gemm:MWG=64", "--gpu", "t4", "--fused"], 2, "--fused is for models"),
         (["softmax:B=8,H=8", *TABLE], 2, "expected a KERNEL, or a --table"),
         (TABLE[:2], 2, "--table needs --output"),

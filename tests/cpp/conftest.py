@@ -17,7 +17,7 @@ from helpers.sharing import shared_folder
 
 import gnnperf
 from gnnperf.export import export_checkpoint
-from gnnperf.nn import Bundle, load_bundle
+from gnnperf.nn import Bundle, load_checkpoint
 
 __all__ = ["compiled_folder"]
 
@@ -60,7 +60,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def released() -> Bundle:
-    return load_bundle(RELEASED / "loop-nests")
+    return load_checkpoint(RELEASED / "loop-nests", Bundle)
 
 
 def run(build: Path, program: str, *words: object) -> subprocess.CompletedProcess[str]:

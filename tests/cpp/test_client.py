@@ -18,8 +18,8 @@ from gnnperf.export import open_flat, write_flat
 from gnnperf.export.torchscript import save_torchscript
 from gnnperf.frontends.operators import parse_operator
 from gnnperf.graph import ProgramGraph
-from gnnperf.nn import Bundle, load_bundle
-from gnnperf.nn.runtime import load_head
+from gnnperf.nn import Bundle, load_checkpoint
+from gnnperf.nn.runtime import RuntimeHead
 from gnnperf.retrieval.prediction import predict_kernel
 from gnnperf.store import Store
 
@@ -67,7 +67,7 @@ def test_neighbours_and_schedules_are_those_of_the_store(
             assert neighbour["kernel"] == by_digest[neighbour["digest"]].nest.kernel
             assert [s["speedup"] for s in neighbour["schedules"]] == [r.speedup for r in records[:3]]
             assert all(s["schedule"]["kind"] == "recipe" for s in neighbour["schedules"])
-        limit = json.loads((RELEASED / "loop-nests" / "calibration.json").read_text())["max_distance"]
+        limit = released.calibration["max_distance"]
         assert found["trusted"] == (distances[0] <= limit)
 
 
@@ -88,7 +88,9 @@ def test_runtimes_are_those_of_predict(client: Client, exported: Path, tmp_path:
     document = client("predict", model, graph, *words, "--family", found.family)
     for row in document["predictions"]:
         expected = predict_kernel(
-            load_head(RELEASED / "gpu-runtime"), [found.workload()], load_device(row["gpu"])
+            load_checkpoint(RELEASED / "gpu-runtime", RuntimeHead),
+            [found.workload()],
+            load_device(row["gpu"]),
         )
         assert (row["objection"] is None) == (expected.objection is None)
         if expected.intervals_s is None:
@@ -195,7 +197,7 @@ def test_a_store_of_another_encoder_is_refused(
 ) -> None:
     data = (exported / "store.gnnstore").read_bytes()
     other = tmp_path / "other.gnnstore"
-    encoder_id = load_bundle(RELEASED / "loop-nests").encoder_id
+    encoder_id = load_checkpoint(RELEASED / "loop-nests", Bundle).encoder_id
     unlike = encoder_id[::-1]
     other.write_bytes(data.replace(encoder_id.encode(), unlike.encode(), 1))
     message = refusal("retrieve", exported / "model.pt", other, GRAPHS[0])

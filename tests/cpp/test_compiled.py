@@ -11,14 +11,15 @@ import pytest
 from conftest import GOLDEN
 
 from gnnperf.graph import ProgramGraph
-from gnnperf.nn import load_bundle
+from gnnperf.nn import Bundle, load_checkpoint
 
 GRAPHS = sorted((GOLDEN / "graphs").glob("*.json"))
 
 
 @pytest.mark.slow
 def test_golden_graphs_embed_alike(client: Callable[..., Any], compiled_folder: Path) -> None:
-    expected = load_bundle(compiled_folder).embed([ProgramGraph.from_json(p.read_text()) for p in GRAPHS])
+    graphs = [ProgramGraph.from_json(path.read_text()) for path in GRAPHS]
+    expected = load_checkpoint(compiled_folder, Bundle).embed(graphs)
     document = client("embed", compiled_folder / "out" / "model.pt2", *GRAPHS)
     assert np.abs(np.array([g["embedding"] for g in document["graphs"]]) - expected).max() < 1e-5
 

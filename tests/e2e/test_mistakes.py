@@ -117,7 +117,7 @@ MISTAKES = {
     f"{GOOD} --seed x": "Invalid value for '--seed'",
     f"{GOOD} --seed -1": "-1 is not in the range x>=0",
     f"{GOOD} --checkpoint nowhere": "'nowhere' does not exist",
-    f"{GOOD} --checkpoint .": "expected a bundle folder with metadata.json and weights.pt",
+    f"{GOOD} --checkpoint .": "expected a checkpoint folder with metadata.json and weights.pt",
     f"{GOOD} --store notes.txt": "expected a folder for a schedule store, got the file notes.txt",
     f"{GOOD} --store notes.txt/store": "expected a folder for a schedule store, got the file notes.txt",
     f"{GOOD} --store here --no-store": "exclude one another",

@@ -18,6 +18,7 @@ from retrieval.records import make_nest, make_record, recipe
 
 from gnnperf.cli.main import run
 from gnnperf.nests import nest_graph
+from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
 
@@ -73,8 +74,8 @@ def test_a_corrupt_released_store(tmp_path: Path, capfd: pytest.CaptureFixture[s
     ("name", "message"),
     [
         ("store", "store"),
-        ("weights.pt", "restore or retrain the bundle"),
-        ("calibration.json", "calibrate the bundle"),
+        ("weights.pt", "restore the checkpoint"),
+        ("metadata.json", "give a folder written by `gnnperf train`"),
     ],
 )
 def test_a_bundle_that_lacks_a_part(
@@ -87,7 +88,7 @@ def test_a_bundle_that_lacks_a_part(
 
 
 def test_nests_of_an_earlier_encoder_are_embedded_anew(own: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    encoder_id = json.loads((shipped_bundle() / "metadata.json").read_text())["encoder_id"]
+    encoder_id = load_checkpoint(shipped_bundle(), Bundle).encoder_id
     assert len(Store.open(own).stale(encoder_id)) == 1
     assert run([*SCORES, "--model-only", "--store", str(own), "--json"]) == 0
     assert Store.open(own).stale(encoder_id) == []

@@ -13,7 +13,8 @@ from helpers.tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_corpus
 
 from gnnperf.cli.main import run
 from gnnperf.evaluation.trace_ranking import baselines
-from gnnperf.nn.traces import load_tensor_bundle
+from gnnperf.nn import load_checkpoint
+from gnnperf.nn.traces import TensorBundle
 from gnnperf.training.traces import features
 from gnnperf.training.traces.corpus import load_tensor_corpus
 
@@ -71,16 +72,17 @@ def test_the_command_and_the_release(
     arguments = ["train_tensor.py", *options, "--evaluation", str(tmp_path / "ranking.json"), "--quick"]
     monkeypatch.setattr(sys, "argv", [*arguments, "-o", str(tmp_path / "bundle")])
     assert train_tensor.main() == 0
-    bundle = load_tensor_bundle(tmp_path / "bundle")
+    bundle = load_checkpoint(tmp_path / "bundle", TensorBundle)
     assert bundle.trees is not None
     for name, value in document["figures"].items():  # what is not asked of the model itself is taken over
         if "kind" in name or "xgb" in name:
-            assert bundle.figures[name] == value
+            assert bundle.provenance.figures[name] == value
     graphs = features.corpus_features(load_tensor_corpus(corpus), tmp_path / "cache")[2]
     scores = bundle.score_encoded([f.graph for f in graphs if f.graph is not None])
     reached_s = [1e-3, 1e-3 / 2, 1e-3 / 3, 1e-3 / 4, 2e-3]  # the last of them failed: the baseline
-    assert bundle.figures["top1"] == pytest.approx(min(reached_s) / reached_s[scores.argmax()])
-    assert (bundle.corpus["schedules"], bundle.corpus["kinds"]) == (10, ["matmul", "softmax"])
+    assert bundle.provenance.figures["top1"] == pytest.approx(min(reached_s) / reached_s[scores.argmax()])
+    learned_from = bundle.provenance.corpus
+    assert (learned_from["schedules"], learned_from["kinds"]) == (10, ["matmul", "softmax"])
     assert np.isfinite(scores).all()
 
 

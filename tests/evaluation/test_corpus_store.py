@@ -83,7 +83,6 @@ def test_of_one_family_everything_is_trusted(corpus: Corpus, bundle: Bundle) -> 
 
 
 @pytest.mark.parametrize("confidence", [None, Confidence((0.5,) * len(FEATURES), -1.0, 0.9, Rates(1e9, 2e9))])
-def test_a_saved_calibration_is_read_back(confidence: Confidence | None, tmp_path: Path) -> None:
+def test_a_saved_calibration_is_read_back(confidence: Confidence | None, bundle: Bundle) -> None:
     calibration = Calibration(0.25, confidence)
-    calibration.save(tmp_path)
-    assert Calibration.load(tmp_path) == calibration
+    assert Calibration.of(replace(bundle, calibration=calibration.to_dict())) == calibration

@@ -135,9 +135,9 @@ def test_a_model_without_a_kind_is_trained_once(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(kinds, "fit_bundle", fit)
     for _ in range(2):
         models = ModelsWithoutKinds.of(tmp_path / "corpus", tmp_path / "cache", tmp_path)
-        assert models.without("matmul").corpus["kinds"] == ["softmax"]
-        assert models.without("softmax").corpus["kinds"] == ["matmul"]
-    assert models.without("conv2d").corpus["kinds"] == ["matmul", "softmax"]
+        assert models.without("matmul").provenance.corpus["kinds"] == ["softmax"]
+        assert models.without("softmax").provenance.corpus["kinds"] == ["matmul"]
+    assert models.without("conv2d").provenance.corpus["kinds"] == ["matmul", "softmax"]
     assert trained == [["softmax"], ["matmul"], ["matmul", "softmax"]]
 
 

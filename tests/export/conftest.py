@@ -9,7 +9,7 @@ from helpers.compiled import compiled_folder
 
 import gnnperf
 from gnnperf.export import ExportedModel, export_checkpoint, load_exported
-from gnnperf.nn import Bundle, load_bundle
+from gnnperf.nn import Bundle, load_checkpoint
 
 __all__ = ["compiled_folder"]
 
@@ -26,7 +26,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def released() -> Bundle:
-    return load_bundle(RELEASED / "loop-nests")
+    return load_checkpoint(RELEASED / "loop-nests", Bundle)
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from gnnperf.export import ExportedModel, embed_tensors, load_exported
 from gnnperf.export.aoti import compiled_for
 from gnnperf.export.metadata import check_metadata
 from gnnperf.graph import EDGE_FEATURES, NODE_FEATURES, ProgramGraph
-from gnnperf.nn import Bundle, load_bundle
+from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.schedules.recipes import DEFAULTS, effects, recipe_features
 
 GRAPHS = [ProgramGraph.from_json(path.read_text()) for path in sorted((GOLDEN / "graphs").glob("*.json"))]
@@ -27,7 +27,7 @@ GRAPHS = [ProgramGraph.from_json(path.read_text()) for path in sorted((GOLDEN / 
 
 @pytest.fixture(scope="module")
 def small(compiled_folder: Path) -> Bundle:
-    return load_bundle(compiled_folder)
+    return load_checkpoint(compiled_folder, Bundle)
 
 
 @pytest.fixture(scope="module")

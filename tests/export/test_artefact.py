@@ -77,7 +77,7 @@ def test_a_hundred_thousand_nodes(model: ExportedModel, released: Bundle) -> Non
 def test_the_head_scores_alike(model: ExportedModel, released: Bundle) -> None:
     graphs, recipes = GRAPHS[:3], DEFAULTS[:4]
     states = model.call("embed", *embed_tensors(graphs))[1]
-    names = released.metadata.schedule_fields
+    names = released.schedule_fields
     schedules = torch.from_numpy(np.stack([recipe_features(recipe, names) for recipe in recipes]))
     pairs = torch.cartesian_prod(torch.arange(len(graphs)), torch.arange(len(recipes)))
     found = torch.from_numpy(np.concatenate([effects(graph, recipes) for graph in graphs]))
@@ -109,7 +109,7 @@ def test_the_metadata_says_what_the_model_is(model: ExportedModel, released: Bun
     assert about["kind"] == "retrieval"
     assert about["encoder_id"] == released.encoder_id
     assert about["embedding_width"] == model.embed([lonely()]).shape[1]
-    assert about["corpus"]["digest"] == released.metadata.corpus["digest"]
+    assert about["corpus"]["digest"] == released.provenance.corpus["digest"]
     assert about["device"]["fingerprint"] == "cpu/x86_64/avx512"
     assert about["licence"] and about["normalisation"]
     extent = next(f for f in about["graph"]["fields"]["node"] if f["name"] == "extent")
@@ -191,7 +191,7 @@ def test_a_folder_that_is_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"expected a checkpoint folder with metadata\.json"):
         export_checkpoint(tmp_path, tmp_path / "out", "torchscript")
     (tmp_path / "metadata.json").write_text('{"a": 1}')
-    with pytest.raises(InputError, match=r"expected the metadata of a retrieval, .*, got one with a"):
+    with pytest.raises(InputError, match=r"expected a checkpoint of format 1, got one of an older gnnperf"):
         export_checkpoint(tmp_path, tmp_path / "out", "torchscript")
 
 

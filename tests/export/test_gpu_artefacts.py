@@ -16,8 +16,9 @@ from gnnperf.export import ExportedModel, export_checkpoint, load_exported
 from gnnperf.export.runtime_functions import DEVICE, SPANS, WORKLOAD
 from gnnperf.frontends.operators import parse_operator
 from gnnperf.graph.workload import Workload
-from gnnperf.nn.demand import load_demands
-from gnnperf.nn.runtime import RuntimeHead, load_head
+from gnnperf.nn import load_checkpoint
+from gnnperf.nn.demand import DemandBundle
+from gnnperf.nn.runtime import RuntimeHead
 from gnnperf.nn.runtime.columns import KINDS, UNLIMITED_W, on_device, workload_columns
 from gnnperf.nn.runtime.model import LEVELS
 
@@ -29,7 +30,7 @@ SIZES = st.integers(1, 20_000).map(float)
 
 @pytest.fixture(scope="module")
 def head() -> RuntimeHead:
-    return load_head(RELEASED / "gpu-runtime")
+    return load_checkpoint(RELEASED / "gpu-runtime", RuntimeHead)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ def test_the_metadata_has_the_gpus_of_the_catalog(runtime: ExportedModel) -> Non
 def test_networks_for_tunable_kernels(tmp_path: Path) -> None:
     export_checkpoint(RELEASED / "tunable-kernels", tmp_path, "torchscript")
     model = load_exported(tmp_path / "model.pt")
-    networks = load_demands(RELEASED / "tunable-kernels").networks
+    networks = load_checkpoint(RELEASED / "tunable-kernels", DemandBundle).networks
     assert set(model.metadata["functions"]) == {
         f"{k}_{i}" for k, ds in networks.items() for i in range(len(ds))
     }

@@ -9,7 +9,7 @@ import torch
 from helpers.sharing import shared_folder
 
 from gnnperf.export import export_checkpoint
-from gnnperf.nn import Encoder, EncoderConfig, HeadConfig, RetrievalHead, save_bundle
+from gnnperf.nn import Bundle, Encoder, EncoderConfig, HeadConfig, RetrievalHead, save_checkpoint
 from gnnperf.schedules.recipes import effect_fields, recipe_fields
 
 
@@ -23,5 +23,6 @@ def _compile(folder: Path) -> None:
     torch.manual_seed(0)
     encoder = Encoder(EncoderConfig(width=16, layers=1, embedding_width=8))
     widths = 16, len(recipe_fields()), len(effect_fields())
-    save_bundle(folder, encoder, RetrievalHead(*widths, HeadConfig(width=8, effect_width=8)))
+    head = RetrievalHead(*widths, HeadConfig(width=8, effect_width=8))
+    save_checkpoint(folder, Bundle(encoder.eval(), head.eval()))
     export_checkpoint(folder, folder / "out", "aoti")

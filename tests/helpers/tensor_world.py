@@ -39,16 +39,22 @@ def write_checkpoint(folder: Path, workloads: Sequence[Workload] = (MATMUL, SOFT
     """A bundle for tensor programs: a cost model that has learned nothing, and a store."""
     import torch
 
-    from gnnperf.nn import load_bundle
-    from gnnperf.nn.traces import CostModel, CostModelConfig, TensorBundle, save_tensor_bundle
+    from gnnperf.nn import Bundle, load_checkpoint, save_checkpoint
+    from gnnperf.nn.traces import CostModel, CostModelConfig, TensorBundle
     from gnnperf.retrieval.tensor import fill_store
     from gnnperf.shipped import shipped_bundle
     from gnnperf.store import Store
 
-    write_corpus(folder / "corpus", workloads)
-    fill_store(folder / "corpus", load_bundle(shipped_bundle()), Store.open(folder / "store", create=True))
+    corpus = folder.with_name(f"{folder.name}-corpus")  # a checkpoint is written into an empty folder
+    write_corpus(corpus, workloads)
+    bundle = load_checkpoint(shipped_bundle(), Bundle)
     torch.manual_seed(0)
-    save_tensor_bundle(folder, TensorBundle([CostModel(CostModelConfig())], {}, {}))
+    save_checkpoint(
+        folder,
+        TensorBundle([CostModel(CostModelConfig())]),
+        lambda store: fill_store(corpus, bundle, Store.open(store, create=True)),
+    )
+    corpus.rename(folder / "corpus")
 
 
 def _about(workload: Workload) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from gnnperf.frontends.tvm.target import host_target
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.integrations.tvm import Imported, import_database
 from gnnperf.integrations.tvm.records import target_fingerprint
-from gnnperf.nn import Bundle, load_bundle
+from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval.tensor import propose
 from gnnperf.schedules.traces import TraceDocument
 from gnnperf.shipped import shipped_bundle
@@ -31,7 +31,7 @@ SMALL, LARGE = (Workload("matmul", {"m": m, "n": 48, "k": 32}) for m in (32, 64)
 @pytest.fixture(scope="module")
 def bundle() -> Bundle:
     import_tvm()
-    return load_bundle(shipped_bundle())
+    return load_checkpoint(shipped_bundle(), Bundle)
 
 
 def write_database(folder: Path, entries: Sequence[tuple[Workload, Any, Sequence[float]]]) -> None:

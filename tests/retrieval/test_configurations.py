@@ -12,9 +12,8 @@ from helpers import gpu_world
 from gnnperf.devices import load_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description, plan
-from gnnperf.frontends.gpu_kernels.released_tables import save_tables
 from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
-from gnnperf.nn.demand import ANY, Demand, DemandBundle
+from gnnperf.nn.demand import ANY, Demand, DemandBundle, measured_files
 from gnnperf.retrieval.configurations import Ranking, portfolio, rank
 from gnnperf.retrieval.few_shot import adapted
 from gnnperf.retrieval.scenarios import scenarios
@@ -92,7 +91,7 @@ def test_what_failed_elsewhere_is_not_proposed(ranking: Ranking) -> None:
 
 @pytest.fixture
 def bundle(demands: Sequence[Demand]) -> DemandBundle:
-    return DemandBundle({"pnpoly": demands[:1], ANY: demands[1:]}, {"pnpoly": WIDTHS, ANY: WIDTHS}, {})
+    return DemandBundle({"pnpoly": demands[:1], ANY: demands[1:]}, {"pnpoly": WIDTHS, ANY: WIDTHS})
 
 
 @pytest.mark.parametrize("kernel", ["pnpoly", "convolution2d"])
@@ -132,11 +131,10 @@ def test_predictions_have_nested_intervals_and_grow_with_the_problem(bundle: Dem
 def test_runs_on_a_gpu_make_predictions_better(
     tables: Sequence[GpuTable], demands: Sequence[Demand], tmp_path: Path
 ) -> None:
-    save_tables(tmp_path, tables[1:])
     widths = {"pnpoly": WIDTHS, ANY: WIDTHS}
     narrow = {"pnpoly": {level: width / 2 for level, width in WIDTHS.items()}}
     networks = {"pnpoly": demands[:1], ANY: demands[1:]}
-    bundle = DemandBundle(networks, widths, {}, narrow, tmp_path)
+    bundle = DemandBundle(networks, widths, narrow, measured=measured_files(tables[1:]))
     table = tables[0]
     ran, asked = np.flatnonzero(table.ok)[:5], np.flatnonzero(table.ok)[5:40]
     slower = 1.7  # than all that was learned lets expect

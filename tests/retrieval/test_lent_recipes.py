@@ -18,7 +18,7 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import EncodedGraph
-from gnnperf.nn import Bundle, load_bundle
+from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval.measured import add_to_store
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer, fill_store
 from gnnperf.retrieval.tensor.proposals import RULES
@@ -37,7 +37,7 @@ class Undecided:
 @pytest.fixture(scope="module")
 def bundle() -> Bundle:
     import_tvm()
-    return load_bundle(shipped_bundle())
+    return load_checkpoint(shipped_bundle(), Bundle)
 
 
 @pytest.fixture(scope="module")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from retrieval.records import DEVICE, ENCODER, make_nest, make_record, recipe
 
 from gnnperf.errors import InputError
+from gnnperf.nn import Bundle
 from gnnperf.retrieval import Calibration, nearest
-from gnnperf.retrieval.neighbours import CALIBRATION
 from gnnperf.store import Record, Store
 
 QUERY = np.array([1.0, 0.0], np.float32)
@@ -63,26 +65,25 @@ def test_empty_stores_and_no_stores(tmp_path: Path) -> None:
     assert nearest([make_store(tmp_path / "empty", {}, [])], QUERY, 5, ENCODER, DEVICE) == []
 
 
-def test_calibration_is_read_from_the_bundle(tmp_path: Path) -> None:
-    (tmp_path / CALIBRATION).write_text('{"max_distance": 0, "more": 1}')
-    assert Calibration.load(tmp_path) == Calibration(0.0, None)
+def test_calibration_is_that_of_the_bundle(bundle: Bundle) -> None:
+    assert Calibration.of(replace(bundle, calibration={"max_distance": 0, "more": 1})) == Calibration(0.0)
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        "", "{", "[]", "{}", '{"max_distance": "far"}', '{"max_distance": null}', "\xff",
-        '{"max_distance": 1, "confidence": 0.9}', '{"max_distance": 1, "confidence": {"features": ["far"]}}',
+        {}, {"max_distance": "far"}, {"max_distance": None}, {"max_distance": 1, "confidence": 0.9},
+        {"max_distance": 1, "confidence": {"features": ["far"]}},
     ],
 )  # fmt: skip
-def test_a_damaged_calibration_is_one_clear_line(content: str, tmp_path: Path) -> None:
-    (tmp_path / CALIBRATION).write_bytes(content.encode("latin-1"))
-    message = r"cannot read .*calibration\.json: .*; calibrate the bundle again"
-    with pytest.raises(InputError, match=message) as error:
-        Calibration.load(tmp_path)
+def test_a_damaged_calibration_is_one_clear_line(bundle: Bundle, content: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"damaged calibration of a checkpoint: .*; restore") as error:
+        Calibration.of(replace(bundle, calibration=content))
     assert "\n" not in str(error.value)
 
 
-def test_a_bundle_without_calibration(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected .*calibration\.json, got no such file"):
-        Calibration.load(tmp_path)
+def test_a_bundle_without_calibration(bundle: Bundle) -> None:
+    with pytest.raises(
+        InputError, match=r"expected a checkpoint with a calibration.*train release loop-nests"
+    ):
+        Calibration.of(bundle)

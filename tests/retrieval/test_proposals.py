@@ -17,7 +17,7 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure.confine import available_threads
-from gnnperf.nn import load_bundle
+from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval.tensor import fill_store, proposals, propose
 from gnnperf.retrieval.tensor.candidates import TraceCandidate
 from gnnperf.retrieval.tensor.proposals import DRAWN, RULES
@@ -41,7 +41,7 @@ def near(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Neighbour]:
     import_tvm()
     folder = tmp_path_factory.mktemp("corpus")
     write_corpus(folder, (MATMUL,))
-    store, bundle = Store.open(folder / "store", create=True), load_bundle(shipped_bundle())
+    store, bundle = Store.open(folder / "store", create=True), load_checkpoint(shipped_bundle(), Bundle)
     fill_store(folder, bundle, store)
     vector = bundle.embed([TvmTask("product", PRODUCT.build()).graph])[0]
     return store.nearest(vector, 8, bundle.encoder_id, describe_host().fingerprint)

@@ -24,7 +24,7 @@ from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import EncodedGraph
 from gnnperf.measure.outcome import Outcome
-from gnnperf.nn import Bundle, load_bundle
+from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer, fill_store, propose, ranked
 from gnnperf.retrieval.tensor.candidates import TraceCandidate, describe
 from gnnperf.retrieval.tensor.proposals import DRAWN, best_traces
@@ -48,7 +48,7 @@ class ByNodes:
 @pytest.fixture(scope="module")
 def bundle() -> Bundle:
     import_tvm()
-    return load_bundle(shipped_bundle())
+    return load_checkpoint(shipped_bundle(), Bundle)
 
 
 @pytest.fixture(scope="module")
@@ -215,10 +215,11 @@ def test_without_records_it_says_so(tmp_path: Path, bundle: Bundle) -> None:
 
 
 def test_a_checkpoint_can_be_made(tmp_path: Path) -> None:
-    from gnnperf.nn.traces import load_tensor_bundle
+    from gnnperf.nn import load_checkpoint
+    from gnnperf.nn.traces import TensorBundle
 
     write_checkpoint(tmp_path, (MATMUL,))
-    assert len(load_tensor_bundle(tmp_path).score([TvmTask("any", NEW.build()).graph])) == 1
+    assert len(load_checkpoint(tmp_path, TensorBundle).score([TvmTask("any", NEW.build()).graph])) == 1
 
 
 def test_dace_is_not_needed() -> None:

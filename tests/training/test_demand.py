@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from helpers import gpu_world
 
-from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description
 from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
-from gnnperf.nn.demand import ANY, DemandBundle, likeness, load_demands, save_demands
+from gnnperf.nn import load_checkpoint, save_checkpoint
+from gnnperf.nn.demand import ANY, DemandBundle, likeness
 from gnnperf.training.demand import FitSettings, fit_demand
 
 BRIEF = FitSettings(steps=150, batch=256)
@@ -51,8 +51,8 @@ def test_a_bundle_is_what_was_saved(tables: Sequence[GpuTable], tmp_path: Path) 
     gemm = [t for t in tables if t.kernel == "gemm"]
     own, generic = (fit_demand(gemm, own=o, settings=BRIEF) for o in (True, False))
     widths = {name: {"50": 0.1, "80": 0.2, "95": 0.4} for name in ("gemm", ANY)}
-    save_demands(tmp_path / "b", DemandBundle({"gemm": [own], ANY: [generic]}, widths, {"x": 1.0}), {})
-    bundle = load_demands(tmp_path / "b")
+    save_checkpoint(tmp_path / "b", DemandBundle({"gemm": [own], ANY: [generic]}, widths))
+    bundle = load_checkpoint(tmp_path / "b", DemandBundle)
     description = find_description("gemm")
     assert np.array_equal(bundle.demands(description)[0].predict(gemm[0]), own.predict(gemm[0]))
     assert bundle.half_width(description) == 0.2
@@ -61,13 +61,3 @@ def test_a_bundle_is_what_was_saved(tables: Sequence[GpuTable], tmp_path: Path) 
     assert np.array_equal(other.predict(gemm[1]), generic.predict(gemm[1]))
     changed = replace(description, parameters={**description.parameters, "NEW": (1,)})
     assert bundle.demands(changed)[0].parameters is None
-
-
-def test_bundles_that_will_not_do_are_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected networks for tunable kernels in"):
-        load_demands(tmp_path)
-    save_demands(tmp_path, DemandBundle({}, {}, {}), {})
-    text = (tmp_path / "metadata.json").read_text()
-    (tmp_path / "metadata.json").write_text(text.replace('"version": 2', '"version": 0'))
-    with pytest.raises(InputError, match="version: got 0, expected 2; train it anew"):
-        load_demands(tmp_path)

@@ -16,7 +16,7 @@ from helpers.synthetic import measurement, nest, nest_like, two_worlds, write_co
 
 from gnnperf.cli.train import train as train_verb
 from gnnperf.errors import InputError
-from gnnperf.nn import EncoderConfig, HeadConfig, load_bundle
+from gnnperf.nn import Bundle, EncoderConfig, HeadConfig, load_checkpoint
 from gnnperf.training import CorpusDataModule, RetrievalModule, TrainingRun, split_by_family, train
 
 CONFIG = Path(__file__).parents[2] / "configs/models/first.yaml"
@@ -50,13 +50,13 @@ def fit(tmp_path: Path, *more: str) -> TrainingRun:
 def test_fit_leaves_a_bundle_and_logs(tmp_path: Path) -> None:
     run = fit(tmp_path)
     assert run.bundle_folder is not None
-    bundle = load_bundle(run.bundle_folder)
+    bundle = load_checkpoint(run.bundle_folder, Bundle)
     assert bundle.encoder_id == run.encoder_id
     assert bundle.embed([nest_like([8])]).shape == (1, 64)
-    assert bundle.metadata.figures == run.figures
-    assert bundle.metadata.figures["val/transfer_regret@1"] <= bundle.metadata.figures["val/random_regret@1"]
-    assert bundle.metadata.seed == 0
-    assert bundle.metadata.corpus["training_nests"] == 12
+    assert bundle.provenance.figures == run.figures
+    assert run.figures["val/transfer_regret@1"] <= run.figures["val/random_regret@1"]
+    assert bundle.provenance.seeds == [0]
+    assert bundle.provenance.corpus["training_nests"] == 12
     with (run.folder / "metrics.csv").open() as file:
         rows = list(csv.DictReader(file))
     losses = [float(row["train/loss"]) for row in rows if row["train/loss"]]

@@ -19,7 +19,7 @@ from gnnperf.measure import Compiler, Measurement, Runner, speedup_interval
 from gnnperf.measure.competitors import Effort, measure_side_by_side
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.problem import Problem
-from gnnperf.nn import Bundle, load_bundle
+from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval import Retrieval
 from gnnperf.retrieval.neighbours import Calibration
 from gnnperf.retrieval.transfer import Options, Transfer
@@ -41,9 +41,8 @@ class Released:
     @staticmethod
     def load(checkpoint: Path) -> Released:
         """Raises GnnperfError where the checkpoint cannot be read."""
-        return Released(
-            load_bundle(checkpoint), Store.open(checkpoint / "store"), Calibration.load(checkpoint)
-        )
+        bundle = load_checkpoint(checkpoint, Bundle)
+        return Released(bundle, Store.open(checkpoint / "store"), Calibration.of(bundle))
 
 
 @dataclass(frozen=True)

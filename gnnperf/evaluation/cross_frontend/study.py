@@ -28,8 +28,8 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Measurement, Runner, Source
 from gnnperf.measure.interleaved import Pace
 from gnnperf.measure.outcome import Outcome
-from gnnperf.nn import Bundle, load_bundle
-from gnnperf.nn.traces import TensorBundle, load_tensor_bundle
+from gnnperf.nn import Bundle, load_checkpoint
+from gnnperf.nn.traces import TensorBundle
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.ranking import Candidate, rank
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
@@ -68,8 +68,9 @@ class Study:
     ) -> Study:  # fmt: skip
         """Raises GnnperfError where a checkpoint cannot be read."""
         return Study(
-            pairs, tasks, server, target, load_bundle(checkpoint), Store.open(checkpoint / "store"),
-            load_tensor_bundle(tensor_checkpoint), Store.open(tensor_checkpoint / "store"), k,
+            pairs, tasks, server, target,
+            load_checkpoint(checkpoint, Bundle), Store.open(checkpoint / "store"),
+            load_checkpoint(tensor_checkpoint, TensorBundle), Store.open(tensor_checkpoint / "store"), k,
         )  # fmt: skip
 
     def row(self, number: int, notify: Notify = lambda _: None) -> dict[str, Any]:

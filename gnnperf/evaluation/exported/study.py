@@ -20,7 +20,7 @@ from gnnperf.evaluation.exported.client import Client, build_client
 from gnnperf.evaluation.exported.million import Searched, search_many
 from gnnperf.export import export_checkpoint, load_exported
 from gnnperf.graph import ProgramGraph, collate, encode
-from gnnperf.nn import Bundle, load_bundle
+from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.nn.threads import one_thread
 from gnnperf.store import Store
 
@@ -56,7 +56,7 @@ def evaluate_export(
     """
     if not (checkpoint / "store").is_dir():
         raise InputError(f"expected a checkpoint with a store, got {checkpoint}")
-    bundle = load_bundle(checkpoint)
+    bundle = load_checkpoint(checkpoint, Bundle)
     with tempfile.TemporaryDirectory() as name, one_thread():
         folder = Path(name)
         advance(0, doing="building the C++ client")

@@ -21,7 +21,7 @@ from gnnperf.evaluation.gpu.operators import LEFT_OUT
 from gnnperf.evaluation.metrics import mape
 from gnnperf.nn.runtime import RuntimeHead, roofline_s
 from gnnperf.nn.runtime.columns import device_columns
-from gnnperf.nn.runtime.model import Calibration
+from gnnperf.nn.runtime.model import RuntimeCalibration
 from gnnperf.nn.runtime.operator_table import operator_table, read_operators
 from gnnperf.training.leave_one_out import left_out
 from gnnperf.training.runtime import DEFAULT, FitConfig, fit_model
@@ -70,7 +70,7 @@ def evaluate_models(settings: ModelSettings, advance: Callable[[int, str], None]
         for seed in settings.seeds:
             models.append(fit_model(rows.take(chosen), seed, settings.config))
             advance(1, name)
-        head = RuntimeHead(tuple(models), Calibration({}, {}, {}))
+        head = RuntimeHead(tuple(models), RuntimeCalibration({}, {}, {}))
         numbers = device_columns(device)
         for row in wholes:
             if row["device"] == name:

@@ -11,7 +11,6 @@ from gnnperf.evaluation.corpus_store import records_of
 from gnnperf.evaluation.rankers.policy import Proposal, Ranker
 from gnnperf.evaluation.reference import Reference
 from gnnperf.nn import Bundle
-from gnnperf.nn.bundle import BundleMetadata
 from gnnperf.retrieval.ranking import rank
 from gnnperf.store import Neighbour, Nest, Record
 from gnnperf.training import CorpusNest, fit_all
@@ -57,5 +56,4 @@ class _Retrieval:
 
 def _train(reference: Reference, seed: int) -> Bundle:
     module, _ = fit_all(reference.corpus, seed)
-    metadata = BundleMetadata("", module.encoder.config, module.head.config, "")
-    return Bundle(module.encoder, module.head, metadata)
+    return Bundle(module.encoder, module.head)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from gnnperf.errors import InputError
 from gnnperf.evaluation.trace_ranking import RankingSettings, folds_of
-from gnnperf.nn.traces import TensorBundle, load_tensor_bundle, save_tensor_bundle
+from gnnperf.nn import load_checkpoint, save_checkpoint
+from gnnperf.nn.traces import TensorBundle
 from gnnperf.training.traces.bundle import fit_bundle
 from gnnperf.training.traces.corpus import HELD_OUT, TensorCorpus, load_tensor_corpus
 from gnnperf.training.traces.data import Pool, pools_of
@@ -50,10 +51,10 @@ class ModelsWithoutKinds:
     def _kept(self, path: Path | None) -> TensorBundle | None:
         """A model of the same corpus from an earlier run."""
         try:
-            model = load_tensor_bundle(path) if path else None
+            model = load_checkpoint(path, TensorBundle) if path else None
         except InputError:  # none yet, or half written
             return None
-        return model if model and model.corpus.get("digest") == self.corpus.digest else None
+        return model if model and model.provenance.corpus.get("digest") == self.corpus.digest else None
 
     def _train(
         self, held_out: frozenset[str], path: Path | None, notify: Callable[[str], None]
@@ -67,5 +68,5 @@ class ModelsWithoutKinds:
             raise InputError(f"expected a corpus with kinds besides {kinds}; collect more")
         model = fit_bundle(self.corpus, known, self.settings.fit, [self.settings.seed])
         if path:
-            save_tensor_bundle(path, model)
+            save_checkpoint(path, model)
         return model

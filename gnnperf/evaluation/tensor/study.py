@@ -26,8 +26,8 @@ from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure import Measurement
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.interleaved import Pace
-from gnnperf.nn import Bundle, load_bundle
-from gnnperf.nn.traces import TensorBundle, load_tensor_bundle
+from gnnperf.nn import Bundle, load_checkpoint
+from gnnperf.nn.traces import TensorBundle
 from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
 from gnnperf.retrieval.tensor.contexts import context_of
 from gnnperf.retrieval.tensor.proposals import best_traces
@@ -70,8 +70,10 @@ class Study:
         workloads: Sequence[Workload], server: BenchServer, target: Any, checkpoint: Path, **options: Any
     ) -> Study:
         """Raises GnnperfError where the checkpoint cannot be read."""
-        model, store = load_tensor_bundle(checkpoint), Store.open(checkpoint / "store")
-        return Study(workloads, server, target, load_bundle(shipped_bundle()), model, store, **options)
+        model, store = load_checkpoint(checkpoint, TensorBundle), Store.open(checkpoint / "store")
+        return Study(
+            workloads, server, target, load_checkpoint(shipped_bundle(), Bundle), model, store, **options
+        )
 
     def row(self, number: int, notify: Notify = lambda _: None) -> dict[str, Any]:
         """Everything about workload `number`; times in seconds, those in turn with one another."""

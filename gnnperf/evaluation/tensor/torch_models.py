@@ -22,8 +22,8 @@ from gnnperf.frontends.tvm.relax_programs import exported_program, plain_program
 from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.measure import Measurement
 from gnnperf.measure.interleaved import Pace
-from gnnperf.nn import Bundle, load_bundle
-from gnnperf.nn.traces import TensorBundle, load_tensor_bundle
+from gnnperf.nn import Bundle, load_checkpoint
+from gnnperf.nn.traces import TensorBundle
 from gnnperf.retrieval.tensor import TensorOptions, TensorTransfer
 from gnnperf.retrieval.tensor.whole import exported_problem, timed_whole
 from gnnperf.shipped import shipped_bundle
@@ -84,9 +84,11 @@ class TorchModels:
         networks: Sequence[Network], servers: Sequence[BenchServer], checkpoint: Path, **options: Any
     ) -> TorchModels:
         """Raises GnnperfError where the checkpoint cannot be read."""
-        model, store = load_tensor_bundle(checkpoint), Store.open(checkpoint / "store")
+        model, store = load_checkpoint(checkpoint, TensorBundle), Store.open(checkpoint / "store")
         nests = Store.open(shipped_bundle() / "store")
-        return TorchModels(networks, servers, load_bundle(shipped_bundle()), model, store, nests, **options)
+        return TorchModels(
+            networks, servers, load_checkpoint(shipped_bundle(), Bundle), model, store, nests, **options
+        )
 
     def row(self, number: int, notify: Notify = lambda _: None) -> dict[str, Any]:
         """Everything about network `number`; latencies in seconds, in turn with one another."""

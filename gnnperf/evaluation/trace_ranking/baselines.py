@@ -28,7 +28,7 @@ def ours(known: Sequence[Pool], asked: Sequence[Pool], settings: FitSettings, se
     from gnnperf.nn.traces import TensorBundle
 
     models, trees = fit_judges(known, settings, [seed])
-    bundle = TensorBundle(models, {}, {}, trees)
+    bundle = TensorBundle(models, trees)
     found = [bundle.describe(pool.graphs, features=False) for pool in asked]
     scores: dict[str, Scores] = {OURS: [one.scores.astype(np.float64) for one in found]}
     for number, name in enumerate(bundle.judges):

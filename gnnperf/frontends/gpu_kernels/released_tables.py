@@ -1,4 +1,4 @@
-"""The measurements that go with released networks: one small Parquet file per kernel.
+"""The measurements that go with released networks: a small Parquet file of each kernel.
 
 A row is a configuration, a column a table: log2 of milliseconds in steps of 1 / STEPS, which is finer than
 the measurements repeat; FAILED where it did not run, empty where it was not tried.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,8 @@ TABLES = b"tables"
 """Key of the file's metadata: by column space, gpu, and sizes where they are not the description's."""
 
 
-def save_tables(folder: Path, tables: Sequence[GpuTable]) -> None:
-    """Write tables of one kernel. InputError where the folder cannot be written."""
+def tables_to_bytes(tables: Sequence[GpuTable]) -> bytes:
+    """Tables of one kernel as a Parquet file. InputError where one of them is of several problems."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -47,24 +46,20 @@ def save_tables(folder: Path, tables: Sequence[GpuTable]) -> None:
         columns[f"table{number}"] = pa.array(steps, mask=~tried)
         about[f"table{number}"] = {"space": table.space, "gpu": table.gpu, "sizes": _sizes(table)}
     written = pa.table(columns).replace_schema_metadata({TABLES: json.dumps(about).encode()})
-    try:
-        pq.write_table(written, file_of(folder, description), compression="zstd", compression_level=19)
-    except OSError as error:
-        raise InputError(f"cannot write {folder}: {error.strerror}; choose another folder") from error
+    sink = pa.BufferOutputStream()
+    pq.write_table(written, sink, compression="zstd", compression_level=19)
+    return bytes(sink.getvalue())
 
 
-def load_released_tables(folder: Path, description: Description) -> list[GpuTable]:
-    """Tables of a kernel; none where the folder has none, or some of another kernel of that name, with
-    other parameters. Raises InputError for a damaged file."""
+def tables_from_bytes(data: bytes, description: Description) -> list[GpuTable]:
+    """Tables of a kernel; none where they are of another kernel of that name, with other parameters. Raises
+    InputError for a damaged file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = file_of(folder, description)
-    if not path.is_file():
-        return []
     names = list(description.parameters)
     try:
-        read = pq.read_table(path)
+        read = pq.read_table(pa.BufferReader(data))
         about = json.loads((read.schema.metadata or {})[TABLES])
         if read.column_names != [*names, *about]:
             return []
@@ -72,11 +67,9 @@ def load_released_tables(folder: Path, description: Description) -> list[GpuTabl
         return [_table(description, read[column], keys, facts) for column, facts in about.items()]
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"damaged {path}: {reason}; restore it, or train the networks anew") from None
-
-
-def file_of(folder: Path, description: Description) -> Path:
-    return folder / f"measured-{description.name}.parquet"
+        raise InputError(
+            f"damaged measurements of {description.name}: {reason}; restore the checkpoint, or train it anew"
+        ) from None
 
 
 def _table(description: Description, column: Any, keys: np.ndarray, facts: dict[str, Any]) -> GpuTable:

@@ -13,7 +13,7 @@ from typing import Any
 from gnnperf.devices import describe_host
 from gnnperf.frontends.dace import DaceKernel, kernel_of
 from gnnperf.measure import Compiler, Runner
-from gnnperf.nn import load_bundle
+from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval import Calibration, Retrieval
 from gnnperf.retrieval.output import baseline_sdfg, write_output
 from gnnperf.retrieval.records import remember
@@ -50,12 +50,12 @@ class Tuning:
         """
         kernel = kernel_of(sdfg, symbols, given, name=name)
         folder = self.checkpoint or shipped_bundle()
-        bundle = load_bundle(folder)
+        bundle = load_checkpoint(folder, Bundle)
         stores = [Store.open(folder / "store")]
         if self.remember:
             stores.append(open_own(self.store, bundle, LOG.warning))
         transfer = Transfer(
-            kernel, bundle, stores, describe_host(), Calibration.load(folder), Options(k=self.k), LOG.info
+            kernel, bundle, stores, describe_host(), Calibration.of(bundle), Options(k=self.k), LOG.info
         )
         with Compiler() as compiler, Runner() as runner:
             report, tuned, queries = transfer.run(compiler, runner)

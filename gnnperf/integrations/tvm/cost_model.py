@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.integrations.tvm.encoded import encoded_graphs
-from gnnperf.nn.traces import FEATURES, load_tensor_bundle
+from gnnperf.nn import load_checkpoint
+from gnnperf.nn.traces import FEATURES, TensorBundle
 from gnnperf.schedules.traces import program_key
 from gnnperf.shipped import shipped_tensor_bundle
 
@@ -48,7 +49,7 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
 
     def __init__(self, folder: Path | None = None) -> None:
         super().__init__()
-        self.bundle = load_tensor_bundle(folder or shipped_tensor_bundle())
+        self.bundle = load_checkpoint(folder or shipped_tensor_bundle(), TensorBundle)
         self._described: dict[int, tuple[float, NDArray[np.float32]] | None] = {}
         self._known: dict[str, _Measured] = {}
 

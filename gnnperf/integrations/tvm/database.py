@@ -10,8 +10,8 @@ from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.nn import load_bundle
-from gnnperf.nn.traces import load_tensor_bundle
+from gnnperf.nn import Bundle, load_checkpoint
+from gnnperf.nn.traces import TensorBundle
 from gnnperf.retrieval.tensor import TensorTransfer
 from gnnperf.schedules.traces import program_key
 from gnnperf.shipped import shipped_bundle, shipped_tensor_bundle
@@ -41,8 +41,8 @@ class TransferDatabase(ms.database.PyDatabase):  # type: ignore[misc]
         super().__init__()
         folder = folder or shipped_tensor_bundle()
         self.memory = ms.database.MemoryDatabase()
-        self.model = load_tensor_bundle(folder)
-        self.bundle = load_bundle(shipped_bundle())
+        self.model = load_checkpoint(folder, TensorBundle)
+        self.bundle = load_checkpoint(shipped_bundle(), Bundle)
         self.stores = [Store.open(folder / "store"), *([Store.open(store)] if store else [])]
         self._answers: dict[int, Any] = {}
 

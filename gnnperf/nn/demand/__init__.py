@@ -1,6 +1,6 @@
 """Runtimes of tunable GPU kernels: what configurations demand of a GPU, and what the GPU supplies."""
 
-from gnnperf.nn.demand.bundle import ANY, LEVELS, RUNS, DemandBundle, load_demands, save_demands
+from gnnperf.nn.demand.bundle import ANY, LEVELS, RUNS, DemandBundle, measured_files
 from gnnperf.nn.demand.demand import GENERIC, OWN, STATE, TIMES, Demand, likeness
 from gnnperf.nn.demand.network import DemandConfig, DemandNet
 
@@ -17,6 +17,5 @@ __all__ = [
     "DemandConfig",
     "DemandNet",
     "likeness",
-    "load_demands",
-    "save_demands",
+    "measured_files",
 ]

@@ -1,21 +1,19 @@
-"""`RuntimeHead`: an ensemble of runtime models, their intervals, and what they do not speak about."""
+"""`gpu-runtime`: an ensemble of runtime models, their intervals, and what they do not speak about."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-import gnnperf
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import InputError
 from gnnperf.graph.workload import Workload
+from gnnperf.nn.checkpoint import UNKNOWN, Contents, Provenance
 from gnnperf.nn.runtime.columns import (
     FAMILIES,
     Columns,
@@ -24,14 +22,11 @@ from gnnperf.nn.runtime.columns import (
     on_device,
     workload_columns,
 )
-from gnnperf.nn.runtime.model import LEVELS, Calibration, RuntimeModel, device_span
+from gnnperf.nn.runtime.model import LEVELS, RuntimeCalibration, RuntimeModel, device_span
 from gnnperf.nn.runtime.physics import roofline_s
 
-VERSION = 1
-WEIGHTS, METADATA = "weights.pt", "metadata.json"
-
 UNMEASURED = "unmeasured"
-"""Stands in `Calibration` for families that no measurement was seen of."""
+"""Stands in `RuntimeCalibration` for families that no measurement was seen of."""
 DEVICE_STEP, SIZE_STEP = 0.25, 0.05
 """Intervals grow by these shares for every doubling that a GPU, or a workload, lies outside of what was
 seen. Chosen by hand: left-out GPUs lie too close to the others to fit them."""
@@ -59,9 +54,11 @@ class RuntimeHead:
     that they leave); see `calibrated`.
     """
 
+    MODEL: ClassVar = "gpu-runtime"
+
     models: tuple[RuntimeModel, ...]
-    calibration: Calibration
-    metadata: dict[str, Any] = field(default_factory=dict)
+    calibration: RuntimeCalibration
+    provenance: Provenance = UNKNOWN
     shifts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def log_runtime(self, x: Columns) -> Tensor:
@@ -171,6 +168,26 @@ class RuntimeHead:
                 shifts[name] = float(mine.sum() / (len(mine) + ratio)), ratio / (len(mine) + ratio)
         return replace(self, shifts=shifts)
 
+    @staticmethod
+    def reads() -> Mapping[str, Any]:
+        """The families that are told apart, in the order of their codes."""
+        return {"families": FAMILIES}
+
+    def contents(self) -> Contents:
+        """For `save_checkpoint`."""
+        networks = {str(number): model.state_dict() for number, model in enumerate(self.models)}
+        return Contents(networks, {"models": len(self.models)}, self.provenance, asdict(self.calibration))
+
+    @classmethod
+    def of(cls, contents: Contents) -> Self:
+        """For `load_checkpoint`."""
+        known = dict(contents.calibration or {})
+        for name in ("devices", "sizes", "widths"):
+            known[name] = {key: tuple(value) for key, value in known[name].items()}
+        count = contents.hyperparameters["models"]
+        models = tuple(contents.restore(str(number), RuntimeModel()) for number in range(count))
+        return cls(models, RuntimeCalibration(**known), contents.provenance)
+
 
 _SPOKEN = {
     "peak": "peak FLOP rate", "bandwidth": "bandwidth", "balance": "FLOPs per byte", "cache": "cache size",
@@ -188,48 +205,3 @@ def _spans(x: Columns) -> dict[str, Tensor]:
         "process": x["process"],
     }
     return {name: torch.log2(values) for name, values in spans.items()}
-
-
-def save_head(folder: Path, head: RuntimeHead) -> None:
-    """Write weights and metadata. Raises InputError when the folder cannot be written."""
-    document = {
-        "version": VERSION,
-        "versions": {"gnnperf": gnnperf.__version__, "torch": torch.__version__},
-        "families": FAMILIES,
-        "calibration": asdict(head.calibration),
-        **head.metadata,
-    }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        torch.save([model.state_dict() for model in head.models], folder / WEIGHTS)
-        (folder / METADATA).write_text(json.dumps(document, indent=1) + "\n")
-    except OSError as error:
-        raise InputError(f"cannot write {folder}: {error.strerror}; choose another folder") from None
-
-
-def load_head(folder: Path) -> RuntimeHead:
-    """Read what `save_head` wrote. Raises InputError when it is not that, or of another version."""
-    try:
-        document = json.loads((folder / METADATA).read_text())
-        if document.get("version") != VERSION or tuple(document.get("families", ())) != FAMILIES:
-            got = f"version {document.get('version')} for {document.get('families')}"
-            raise InputError(
-                f"{folder}: expected a runtime head of version {VERSION} for {FAMILIES}, got {got}"
-            )
-        weights = torch.load(folder / WEIGHTS, weights_only=True, map_location="cpu")
-        models = []
-        for state in weights:
-            model = RuntimeModel()
-            model.load_state_dict(state)
-            models.append(model.eval())
-        known = document.pop("calibration")
-        for name in ("devices", "sizes", "widths"):
-            known[name] = {key: tuple(value) for key, value in known[name].items()}
-        return RuntimeHead(tuple(models), Calibration(**known), document)
-    except InputError:
-        raise
-    except Exception as error:  # torch.load raises a dozen types for a damaged file
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(
-            f"expected a runtime head in {folder}: {reason}; scripts/train_runtime.py makes one"
-        ) from None

@@ -117,7 +117,7 @@ def _shape(x: Columns) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class RuntimeCalibration:
     """How far predictions were off on GPUs that were left out, and what has been seen.
 
     widths: by family, half-widths in ln(seconds) of the intervals at LEVELS. device_bias: by family, standard

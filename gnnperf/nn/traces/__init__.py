@@ -1,6 +1,6 @@
-"""The cost model of scheduled tensor programs, and the bundle it is shipped in."""
+"""The cost model of scheduled tensor programs."""
 
-from gnnperf.nn.traces.bundle import FEATURES, Described, TensorBundle, load_tensor_bundle, save_tensor_bundle
+from gnnperf.nn.traces.bundle import FEATURES, Described, TensorBundle
 from gnnperf.nn.traces.model import CostModel, CostModelConfig
 from gnnperf.nn.traces.numbers import NUMBERS, StatementNumbers, statement_numbers
 from gnnperf.nn.traces.trees import TreeJudge, program_numbers
@@ -14,8 +14,6 @@ __all__ = [
     "StatementNumbers",
     "TensorBundle",
     "TreeJudge",
-    "load_tensor_bundle",
     "program_numbers",
-    "save_tensor_bundle",
     "statement_numbers",
 ]

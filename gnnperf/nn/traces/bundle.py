@@ -1,28 +1,24 @@
-"""The released cost model of tensor programs: a folder with `weights.pt`, `trees.ubj` and `metadata.json`."""
+"""`tensor-programs`: the judges of scheduled tensor programs, whose scores are averaged."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 from jaxtyping import Float32
 from torch import Tensor
 
-import gnnperf
-from gnnperf.errors import InputError
 from gnnperf.graph import EncodedGraph, GraphBatch, ProgramGraph, collate, encode, schema_digest
+from gnnperf.nn.checkpoint import UNKNOWN, Contents, Provenance
 from gnnperf.nn.threads import one_thread
 from gnnperf.nn.traces.model import CostModel, CostModelConfig
 from gnnperf.nn.traces.numbers import NUMBERS, StatementNumbers, statement_numbers
 from gnnperf.nn.traces.trees import TreeJudge, program_numbers
 
-VERSION = 2
-WEIGHTS, TREES, METADATA = "weights.pt", "trees.ubj", "metadata.json"
+TREES = "trees.ubj"
 PIECE = 256
 """Graphs scored at a time: what fits into caches."""
 JUDGES = ("graph", "statements", "trees")
@@ -42,13 +38,13 @@ class Described(NamedTuple):
 
 @dataclass(frozen=True)
 class TensorBundle:
-    """models, trees: all their judges' scores are averaged. corpus: what they were trained on. figures: on
-    held-out workloads, of the same training without them."""
+    """models: at least one; of each judge the mean over them counts. trees: the third judge."""
+
+    MODEL: ClassVar = "tensor-programs"
 
     models: Sequence[CostModel]
-    corpus: Mapping[str, Any]
-    figures: Mapping[str, float]
     trees: TreeJudge | None = None
+    provenance: Provenance = UNKNOWN
 
     def score(self, graphs: Sequence[ProgramGraph]) -> Float32[np.ndarray, " n"]:
         """Score n scheduled graphs, of one workload: the highest first is the order to try them in.
@@ -58,7 +54,7 @@ class TensorBundle:
         return self.score_encoded([encode(graph) for graph in graphs])
 
     def score_encoded(self, graphs: Sequence[EncodedGraph]) -> Float32[np.ndarray, " n"]:
-        """The same of graphs that are encoded already."""
+        """`score` of graphs that are encoded already."""
         return self.describe(graphs, features=False).scores
 
     def describe(self, graphs: Sequence[EncodedGraph], features: bool = True) -> Described:
@@ -98,58 +94,24 @@ class TensorBundle:
             [empty.scatter_reduce(0, owner, rows, how, include_self=False) for how in ("mean", "amax")], dim=1
         )
 
+    @staticmethod
+    def reads() -> Mapping[str, Any]:
+        """Fields of graphs, and the numbers of statements made of them."""
+        return {"schema_digest": schema_digest(), "numbers": NUMBERS}
 
-def save_tensor_bundle(folder: Path, bundle: TensorBundle) -> None:
-    """Write a bundle. Raises InputError where the folder cannot be written."""
-    metadata = {
-        "version": VERSION,
-        "schema_digest": schema_digest(),
-        "numbers": NUMBERS,
-        "models": [asdict(model.config) for model in bundle.models],
-        "trees": bundle.trees is not None,
-        "corpus": dict(bundle.corpus),
-        "figures": dict(bundle.figures),
-        "versions": {"gnnperf": gnnperf.__version__, "torch": torch.__version__},
-    }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        torch.save([model.state_dict() for model in bundle.models], folder / WEIGHTS)
-        if bundle.trees is not None:
-            (folder / TREES).write_bytes(bundle.trees.to_bytes())
-        (folder / METADATA).write_text(json.dumps(metadata, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {folder}: {error.strerror}; choose another folder") from error
+    def contents(self) -> Contents:
+        """For `save_checkpoint`."""
+        return Contents(
+            {str(number): model.state_dict() for number, model in enumerate(self.models)},
+            {"models": [asdict(model.config) for model in self.models]},
+            self.provenance,
+            files={} if self.trees is None else {TREES: self.trees.to_bytes()},
+        )
 
-
-def load_tensor_bundle(folder: Path) -> TensorBundle:
-    """Read a bundle. Raises InputError: not one, damaged, or made for other graphs (got / expected)."""
-    try:
-        metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
-        states = torch.load(folder / WEIGHTS, weights_only=True, map_location="cpu")
-    except Exception as error:  # torch.load raises a dozen types for a damaged file
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"expected a cost model of tensor programs in {folder}: {reason}") from error
-    for what, expected in (
-        ("version", VERSION), ("schema_digest", schema_digest()), ("numbers", list(NUMBERS)),
-    ):  # fmt: skip
-        if (got := metadata.get(what)) != expected:
-            raise InputError(
-                f"{folder}: {what}: got {_short(got)}, expected {_short(expected)}; "
-                "train it anew with scripts/train_tensor.py"
-            )
-    try:
-        models = []
-        for config, state in zip(metadata["models"], states, strict=True):
-            model = CostModel(CostModelConfig(**config))
-            model.load_state_dict(state)
-            models.append(model.eval())
-        trees = TreeJudge.from_bytes((folder / TREES).read_bytes()) if metadata["trees"] else None
-        return TensorBundle(models, metadata["corpus"], metadata["figures"], trees)
-    except (InputError, OSError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"damaged {folder}: {reason}; restore or train it anew") from error
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    @classmethod
+    def of(cls, contents: Contents) -> Self:
+        """For `load_checkpoint`."""
+        configs = [CostModelConfig(**config) for config in contents.hyperparameters["models"]]
+        models = [contents.restore(str(n), CostModel(config)) for n, config in enumerate(configs)]
+        trees = TreeJudge.from_bytes(contents.files[TREES]) if TREES in contents.files else None
+        return cls(models, trees, contents.provenance)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gnnperf.nn import Provenance
 from gnnperf.nn.traces import TensorBundle
 from gnnperf.training.traces.corpus import TensorCorpus
 from gnnperf.training.traces.data import Pool
@@ -27,4 +28,4 @@ def fit_bundle(
         "workloads": len(known),
         "schedules": sum(len(pool.graphs) for pool in known),
     }
-    return TensorBundle(models, about, {}, trees)
+    return TensorBundle(models, trees, Provenance(about, seeds=tuple(seeds)))

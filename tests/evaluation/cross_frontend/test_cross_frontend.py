@@ -23,7 +23,7 @@ from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import set_runtime_threads
 from gnnperf.frontends.tvm.workloads import Workload
-from gnnperf.nn import load_bundle
+from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval.measured import add_to_store
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.shipped import shipped, shipped_bundle
@@ -62,7 +62,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def write_nest_checkpoint(folder: Path) -> None:
     """The released bundle with a store of one product, on which three recipes are said to be fast."""
     folder.mkdir()
-    for name in ("weights.pt", "metadata.json", "calibration.json"):
+    for name in ("weights.pt", "metadata.json"):
         shutil.copy(shipped_bundle() / name, folder)
     task = TvmTask("neighbour", Workload("matmul", {"m": 64, "n": 64, "k": 64}).build())
     host, digest = describe_host(), task.graph.digest
@@ -78,7 +78,11 @@ def write_nest_checkpoint(folder: Path) -> None:
     ]  # fmt: skip
     nest = Nest(digest, "neighbour", "gemm", "dace")
     add_to_store(
-        Store.open(folder / "store", create=True), load_bundle(folder), [nest], [task.graph], records
+        Store.open(folder / "store", create=True),
+        load_checkpoint(folder, Bundle),
+        [nest],
+        [task.graph],
+        records,
     )
 
 

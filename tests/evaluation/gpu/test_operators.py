@@ -16,7 +16,8 @@ from gnnperf.errors import InputError
 from gnnperf.evaluation.gpu import operators
 from gnnperf.evaluation.gpu.operators import OperatorSettings, evaluate_operators
 from gnnperf.evaluation.gpu.plot import plot_operators
-from gnnperf.nn.runtime import load_head
+from gnnperf.nn import load_checkpoint
+from gnnperf.nn.runtime import RuntimeHead
 from gnnperf.nn.runtime.operator_table import operator_table
 from gnnperf.training.runtime import FitConfig
 
@@ -39,7 +40,7 @@ def data(tmp_path: Path) -> Path:
     known = operator_table(table, "made up")
     x = {**known.columns, **known.device_numbers({}, known.usable)}
     noise = torch.from_numpy(random.normal(0, 0.05, len(rows)))
-    seconds = torch.exp(load_head(released_runtime_head()).log_runtime(x) + noise).numpy()
+    seconds = torch.exp(load_checkpoint(released_runtime_head(), RuntimeHead).log_runtime(x) + noise).numpy()
     pq.write_table(
         table.append_column("latency_ms", pa.array(seconds * 1e3)), tmp_path / "gpu_operators.parquet"
     )

@@ -11,7 +11,7 @@ from helpers import gpu_world
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description
-from gnnperf.frontends.gpu_kernels.released_tables import file_of, load_released_tables, save_tables
+from gnnperf.frontends.gpu_kernels.released_tables import tables_from_bytes, tables_to_bytes
 from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
 
 
@@ -24,9 +24,8 @@ def tables(tmp_path: Path) -> list[GpuTable]:
     return load_tables(gpu_world.write(tmp_path / "t.parquet", rows))
 
 
-def test_tables_come_back(tables: list[GpuTable], tmp_path: Path) -> None:
-    save_tables(tmp_path, tables)
-    found = load_released_tables(tmp_path, tables[0].description)
+def test_tables_come_back(tables: list[GpuTable]) -> None:
+    found = tables_from_bytes(tables_to_bytes(tables), tables[0].description)
     assert [(t.space, t.gpu, t.device, len(t)) for t in found] == [
         (t.space, t.gpu, t.device, len(t)) for t in tables
     ]
@@ -38,12 +37,8 @@ def test_tables_come_back(tables: list[GpuTable], tmp_path: Path) -> None:
         assert after.runtime_ms == pytest.approx(expected, rel=0.002, nan_ok=True)
 
 
-def test_tables_of_another_kernel_or_none(tables: list[GpuTable], tmp_path: Path) -> None:
-    save_tables(tmp_path, tables)
-    description = find_description("gemm")
-    assert load_released_tables(tmp_path, description) == []
-    file_of(tmp_path, tables[0].description).rename(file_of(tmp_path, description))
-    assert load_released_tables(tmp_path, description) == []
-    file_of(tmp_path, description).write_bytes(b"PAR1")
-    with pytest.raises(InputError, match="damaged"):
-        load_released_tables(tmp_path, description)
+def test_tables_of_another_kernel_or_none(tables: list[GpuTable]) -> None:
+    gemm = find_description("gemm")
+    assert tables_from_bytes(tables_to_bytes(tables), gemm) == []
+    with pytest.raises(InputError, match="damaged measurements of gemm"):
+        tables_from_bytes(b"PAR1", gemm)

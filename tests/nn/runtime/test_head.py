@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +10,8 @@ from gnnperf.cli.options import released_runtime_head
 from gnnperf.devices import DeviceSpec, load_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.operators import Convolution, Elementwise, LayerNorm, MatMul, Operator, Softmax
-from gnnperf.nn.runtime import RuntimeHead, load_head, roofline_s, save_head
+from gnnperf.nn import load_checkpoint
+from gnnperf.nn.runtime import RuntimeHead, roofline_s
 from gnnperf.nn.runtime.columns import assumptions, on_device, workload_columns
 
 OPERATORS: tuple[Operator, ...] = (
@@ -26,7 +25,7 @@ OPERATORS: tuple[Operator, ...] = (
 
 @pytest.fixture(scope="module")
 def head() -> RuntimeHead:
-    return load_head(released_runtime_head())
+    return load_checkpoint(released_runtime_head(), RuntimeHead)
 
 
 def test_roofline_by_hand() -> None:
@@ -102,21 +101,6 @@ def test_a_few_runs_correct_a_device(head: RuntimeHead) -> None:
     assert torch.equal(other.predict(add, device).runtime_s, head.predict(add, device).runtime_s)
     with pytest.raises(InputError, match="all of them positive"):
         head.calibrated(x, torch.zeros(5, dtype=torch.float64))
-
-
-def test_round_trip(head: RuntimeHead, tmp_path: Path) -> None:
-    save_head(tmp_path / "head", head)
-    again = load_head(tmp_path / "head")
-    works = [o.workload() for o in OPERATORS]
-    device = load_device("v100-pcie-32gb")
-    assert torch.equal(again.predict(works, device).runtime_s, head.predict(works, device).runtime_s)
-    document = json.loads((tmp_path / "head" / "metadata.json").read_text())
-    document["version"] = 99
-    (tmp_path / "head" / "metadata.json").write_text(json.dumps(document))
-    with pytest.raises(InputError, match="expected a runtime head of version 1"):
-        load_head(tmp_path / "head")
-    with pytest.raises(InputError, match="expected a runtime head in"):
-        load_head(tmp_path)
 
 
 def test_kernels_in_a_sequence_share_the_power(head: RuntimeHead) -> None:
