@@ -38,6 +38,7 @@ def short_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.slow
 def test_the_log_stays_whole_whatever_happens(tmp_path: Path, short_folder: Path) -> None:
     shell = Shell(tmp_path, {"TMPDIR": str(short_folder)})
     write_config(tmp_path, recipes=2, foreign=1)

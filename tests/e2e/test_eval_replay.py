@@ -13,6 +13,8 @@ from e2e.conftest import Shell
 from e2e.test_interrupts import PATIENCE_S, wait_until
 from evaluation.worlds import GOOD, two_tastes
 
+from gnnperf.cli.main import run
+
 REQUIRED = (
     "efficiency_at_1",
     "efficiency_at_3",
@@ -76,19 +78,21 @@ def test_searches(shell: Shell, corpus: Path) -> None:
         (["--corpus", "nowhere"], "expected a corpus folder with"),
     ],
 )
-def test_mistakes_are_one_line(shell: Shell, corpus: Path, options: list[object], message: str) -> None:
+def test_mistakes_are_one_line(
+    corpus: Path, options: list[object], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     given = [] if "--corpus" in options else ["--corpus", corpus]
-    done = shell.gnnperf("eval", "transfer", *given, *options)
-    assert done.exit_code == 2
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
+    assert run(["eval", "transfer", *map(str, given + options)]) == 2
+    said = capfd.readouterr()
+    assert message in said.err
+    assert (said.out, said.err.count("\n")) == ("", 1)
 
 
-def test_no_trials_is_one_line(shell: Shell, corpus: Path, tmp_path: Path) -> None:
-    done = shell.gnnperf("eval", "search", "--corpus", corpus, "--trials", tmp_path / "none")
-    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "--no-trials" in done.stderr
+def test_no_trials_is_one_line(corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["eval", "search", "--corpus", str(corpus), "--trials", str(tmp_path / "none")]) == 2
+    said = capfd.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert "--no-trials" in said.err
 
 
 @pytest.fixture

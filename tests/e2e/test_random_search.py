@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from e2e.conftest import KERNELS, REPO, Shell
 
 from gnnperf.evaluation.outcomes import Outcomes
@@ -20,6 +21,7 @@ entries:
 """
 
 
+@pytest.mark.slow
 def test_searches_of_a_nest_are_recorded_and_go_on(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     (tmp_path / KERNELS.name).write_text(KERNELS.read_text())

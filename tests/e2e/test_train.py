@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from e2e.conftest import REPO, Shell
 from helpers.synthetic import two_worlds
 
 
+@pytest.mark.slow
 def test_two_processes_train_one_encoder(tmp_path: Path) -> None:
     two_worlds(tmp_path / "corpus")
     shell = Shell(tmp_path, {"OMP_NUM_THREADS": "1"})

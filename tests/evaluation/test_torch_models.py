@@ -26,6 +26,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(networks, "NETWORKS", {"tiny": (tiny, (8, 16))})
 
 
+@pytest.mark.slow
 def test_the_command_measures_a_row_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
