@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 import gnnperf
-from gnnperf.errors import last_line
+from gnnperf.errors import MeasureError, last_line
 from gnnperf.measure.confine import SUPERVISOR, die_with_parent, prefer_others, prefer_this_process
 from gnnperf.measure.measurement import Measurement, Status
+from gnnperf.measure.protocol import receive_object, send_object
 
 Message = dict[str, Any]
 Report = Callable[..., None]
@@ -190,6 +191,70 @@ class Child:
 
     def __exit__(self, *_: object) -> None:
         self.end()
+
+
+class Service:
+    """An object that lives in a fork of this process, where its methods are called, one after the other.
+
+    Every method raises MeasureError: as it was raised there, with the last line of another exception, or
+    where the process ended or an answer took too long.
+    """
+
+    def __init__(self, serving: object) -> None:
+        self.child = Child.fork(partial(_serve, serving))
+        self._asked = 0
+        self._answers: list[Any] = []
+
+    def ask(self, method: str, *arguments: Any, patience_s: float | None = None) -> Any:
+        """What the method returns."""
+        return self.begin(method, *arguments, patience_s=patience_s)()
+
+    def begin(self, method: str, *arguments: Any, patience_s: float | None = None) -> Callable[[], Any]:
+        """Ask, and go on: what is returned waits for the answer, and may be called again."""
+        self._exchange(lambda channel: send_object(channel, (method, arguments)), None)
+        number = self._asked
+        self._asked += 1
+
+        def answer() -> Any:
+            while len(self._answers) <= number:
+                self._answers.append(self._exchange(receive_object, patience_s))
+            found = self._answers[number]
+            if isinstance(found, MeasureError):
+                raise found
+            return found
+
+        return answer
+
+    def close(self) -> None:
+        """End the process, and with it all that it started."""
+        self.child.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _exchange(self, talk: Callable[[socket.socket], Any], patience_s: float | None) -> Any:
+        try:
+            self.child.channel.settimeout(patience_s)
+            return talk(self.child.channel)
+        except TimeoutError:
+            raise MeasureError(f"the process that measures took longer than {patience_s:g} s") from None
+        except (EOFError, OSError):
+            raise MeasureError(f"the process that measures ended: {self.child.failure()}") from None
+
+
+def _serve(serving: object, channel: socket.socket) -> None:
+    while True:
+        method, arguments = receive_object(channel)
+        try:
+            answer: Any = getattr(serving, method)(*arguments)
+        except MeasureError as error:
+            answer = error
+        except Exception as error:
+            answer = MeasureError(last_line(error))
+        send_object(channel, answer)
 
 
 def spawned(*, with_parent: bool = True) -> socket.socket:

@@ -7,7 +7,6 @@ The process waits for its next turn without using a processor.
 from __future__ import annotations
 
 import signal
-import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -16,14 +15,13 @@ from gnnperf.backends.tvm.batch import BenchLimits
 from gnnperf.backends.tvm.kernel import Build, Kernel
 from gnnperf.backends.tvm.problem import OUTPUT, arguments, computed, poisoned, random_inputs, solved, tensors
 from gnnperf.devices import MachineLock
-from gnnperf.errors import MeasureError, last_line
+from gnnperf.errors import last_line
 from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
 from gnnperf.measure.confine import available_threads, limit_memory, prefer_this_process
 from gnnperf.measure.interleaved import Turn
 from gnnperf.measure.outcome import Outcome, checked
 from gnnperf.measure.problem import Arrays, Problem
-from gnnperf.measure.protocol import receive_object, send_object
-from gnnperf.measure.supervisor import Child
+from gnnperf.measure.supervisor import Service
 
 Part = tuple[int, Mapping[str, str]]
 """Number of a program, and scheduled modules of its tasks by name, as `tvm.ir.save_json` writes them."""
@@ -38,7 +36,7 @@ _PATIENCE_S = 120.0
 """For one turn, and for compiling and verifying one schedule: they have been run before."""
 
 
-class Rehearsal:
+class Rehearsal(Service):
     """Players in a process of their own, which times one of them per turn.
 
     Attributes:
@@ -47,44 +45,37 @@ class Rehearsal:
 
     def __init__(self, players: Callable[[], Players], count: int) -> None:
         """players: called in the process. Raises MeasureError where that ends."""
-        self._child = Child.fork(lambda channel: _play(players, channel))
+        super().__init__(_Stage(players))
         try:
-            self.outcomes: list[Outcome] = [self._receive() for _ in range(count)]
+            self.outcomes: list[Outcome] = self.ask("verify", patience_s=count * _PATIENCE_S)
         except BaseException:
             self.close()
             raise
 
     def turn(self, player: int) -> float:
         """Seconds of a run. Raises MeasureError."""
-        return float(self._receive(player))
-
-    def close(self) -> None:
-        self._child.end()
-
-    def _receive(self, player: int | None = None) -> Any:
-        channel = self._child.channel
-        channel.settimeout(_PATIENCE_S)
-        try:
-            if player is not None:
-                send_object(channel, player)
-            return receive_object(channel)
-        except TimeoutError:
-            raise MeasureError(f"what was measured before took longer than {_PATIENCE_S:g} s") from None
-        except (EOFError, OSError):
-            raise MeasureError(f"what was measured before {self._child.failure()}") from None
+        return float(self.ask("turn", player, patience_s=_PATIENCE_S))
 
 
-def _play(players: Callable[[], Players], channel: socket.socket) -> None:
-    """In the process: verify, then take turns until nobody asks for more."""
-    signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # TVM's own handler would print a backtrace
-    turns = []
-    for outcome, turn in players():
-        send_object(channel, outcome)
-        turns.append(turn)
-    while True:
-        turn = turns[receive_object(channel)]
+class _Stage:
+    """What is in the process."""
+
+    def __init__(self, players: Callable[[], Players]) -> None:
+        self._players = players
+        self._turns: list[Turn | None] = []
+
+    def verify(self) -> list[Outcome]:
+        signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # TVM's own handler would print a backtrace
+        outcomes = []
+        for outcome, turn in self._players():
+            outcomes.append(outcome)
+            self._turns.append(turn)
+        return outcomes
+
+    def turn(self, player: int) -> float:
+        turn = self._turns[player]
         assert turn is not None
-        send_object(channel, turn())
+        return turn()
 
 
 def rehearse_schedules(

@@ -7,24 +7,21 @@ while the other loads.
 
 from __future__ import annotations
 
-import socket
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from gnnperf.backends.tvm.batch import BenchLimits
 from gnnperf.backends.tvm.bench import TraceBench
 from gnnperf.backends.tvm.kernel import Build, build_kernel
 from gnnperf.backends.tvm.rehearsal import Part, Rehearsal, rehearse_programs, rehearse_schedules
-from gnnperf.errors import MeasureError, last_line
+from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.measure.interleaved import Turn
 from gnnperf.measure.outcome import Outcome
 from gnnperf.measure.problem import Problem
-from gnnperf.measure.protocol import receive_object, send_object
-from gnnperf.measure.supervisor import Child
+from gnnperf.measure.supervisor import Service
 
 
 class Rehearsed(NamedTuple):
@@ -35,7 +32,7 @@ class Rehearsed(NamedTuple):
     turns: dict[int, Turn]
 
 
-class BenchServer:
+class BenchServer(Service):
     """Measures schedules of several unscheduled modules, one at a time. Every method raises MeasureError
     where measuring itself fails."""
 
@@ -49,45 +46,28 @@ class BenchServer:
         programs: Sequence[WholeProgram] = (),
     ) -> None:
         """programs: that some of the modules are tasks of, see `rehearsed_whole`."""
-        benches = _Benches(modules, target, limits or BenchLimits(), build, seed, programs)
-        self._child = Child.fork(benches.serve)
-        self._asked: deque[int] = deque()  # modules whose baseline was asked for and not answered yet
-        self._baselines: dict[int, Outcome | MeasureError] = {}
-
-    def close(self) -> None:
-        """End the process, and with it all that it started."""
-        self._child.end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        super().__init__(_Benches(modules, target, limits or BenchLimits(), build, seed, programs))
+        self._baselines: dict[int, Callable[[], Outcome]] = {}
 
     def prepare(self, number: int) -> None:
         """Begin to run a module's unscheduled function, and do not wait for it."""
-        if number not in self._baselines and number not in self._asked:
-            self._send("open", number)
-            self._asked.append(number)
+        if number not in self._baselines:
+            self._baselines[number] = self.begin("open", number)
 
     def baseline(self, number: int) -> Outcome:
         """The unscheduled function of a module: what TVM's default pipeline runs on a CPU."""
         self.prepare(number)
-        self._hear()
-        found = self._baselines[number]
-        if isinstance(found, MeasureError):
-            raise found
-        return found
+        return self._baselines[number]()
 
     def measure(self, number: int, modules: Sequence[Any], best_s: float = float("inf")) -> list[Outcome]:
         """As `TraceBench.measure`, of schedules of module `number`."""
-        return list(self._ask("measure", number, _texts(modules), best_s))
+        return list(self.ask("measure", number, _texts(modules), best_s))
 
     @contextmanager
     def rehearsed(self, number: int, modules: Sequence[Any]) -> Iterator[Rehearsed]:
         """Compile and verify the unscheduled function of a module and schedules of it, in one process, which
         times one of them per turn until the context closes. Player 0 is the unscheduled function."""
-        with self._turns(self._ask("rehearse", number, _texts(modules))) as found:
+        with self._turns(self.ask("rehearse", number, _texts(modules))) as found:
             yield found
 
     @contextmanager
@@ -100,42 +80,17 @@ class BenchServer:
         players: numbers of programs, each with scheduled modules of some of its tasks, by the task's name.
         """
         parts = [(number, dict(zip(given, _texts(given.values()), strict=True))) for number, given in players]
-        with self._turns(self._ask("rehearse_whole", parts, problem)) as found:
+        with self._turns(self.ask("rehearse_whole", parts, problem)) as found:
             yield found
 
     @contextmanager
     def _turns(self, outcomes: Sequence[Outcome]) -> Iterator[Rehearsed]:
         right = [player for player, outcome in enumerate(outcomes) if outcome.status == "ok"]
         try:
-            yield Rehearsed([*outcomes], {player: partial(self._ask, "turn", player) for player in right})
+            yield Rehearsed([*outcomes], {player: partial(self.ask, "turn", player) for player in right})
         finally:
             with suppress(MeasureError):  # where the process is gone, so are its players
-                self._ask("end")
-
-    def _ask(self, *request: Any) -> Any:
-        self._hear()
-        self._send(*request)
-        answer = self._receive()
-        if isinstance(answer, MeasureError):
-            raise answer
-        return answer
-
-    def _hear(self) -> None:
-        while self._asked:
-            self._baselines[self._asked[0]] = self._receive()
-            self._asked.popleft()
-
-    def _send(self, *request: Any) -> None:
-        try:
-            send_object(self._child.channel, request)
-        except OSError:
-            raise MeasureError("the process that measures ended") from None
-
-    def _receive(self) -> Any:
-        try:
-            return receive_object(self._child.channel)
-        except (EOFError, OSError):
-            raise MeasureError("the process that measures ended") from None
+                self.ask("end")
 
 
 class _Benches:
@@ -150,22 +105,10 @@ class _Benches:
         self._opened: tuple[int, TraceBench] | None = None
         self._rehearsal: Rehearsal | None = None
 
-    def serve(self, channel: socket.socket) -> None:
-        """Answer until the other side is gone."""
-        while True:
-            request, *arguments = receive_object(channel)
-            try:
-                answer: Any = getattr(self, f"_{request}")(*arguments)
-            except MeasureError as error:
-                answer = error
-            except Exception as error:
-                answer = MeasureError(last_line(error))
-            send_object(channel, answer)
-
-    def _open(self, number: int) -> Outcome:
+    def open(self, number: int) -> Outcome:
         return self._bench(number).baseline
 
-    def _measure(self, number: int, texts: Sequence[str], best_s: float) -> list[Outcome]:
+    def measure(self, number: int, texts: Sequence[str], best_s: float) -> list[Outcome]:
         return self._bench(number).measure_texts(texts, best_s)
 
     def _bench(self, number: int) -> TraceBench:
@@ -174,24 +117,24 @@ class _Benches:
             self._opened = number, bench
         return self._opened[1]
 
-    def _rehearse(self, number: int, texts: Sequence[str]) -> list[Outcome]:
-        self._end()
+    def rehearse(self, number: int, texts: Sequence[str]) -> list[Outcome]:
+        self.end()
         self._rehearsal = rehearse_schedules(
             self.modules[number], texts, self.target, self.limits, self.build, self.seed
         )
         return self._rehearsal.outcomes
 
-    def _rehearse_whole(self, parts: Sequence[Part], problem: Problem) -> list[Outcome]:
-        self._end()
+    def rehearse_whole(self, parts: Sequence[Part], problem: Problem) -> list[Outcome]:
+        self.end()
         self._rehearsal = rehearse_programs(self.programs, parts, problem, self.limits)
         return self._rehearsal.outcomes
 
-    def _turn(self, player: int) -> float:
+    def turn(self, player: int) -> float:
         if self._rehearsal is None:
             raise MeasureError("nothing was rehearsed")
         return self._rehearsal.turn(player)
 
-    def _end(self) -> None:
+    def end(self) -> None:
         if self._rehearsal is not None:
             self._rehearsal.close()
             self._rehearsal = None

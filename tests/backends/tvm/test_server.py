@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,23 +65,12 @@ def test_schedules_take_turns(server: BenchServer) -> None:
         turns[0]()
 
 
-def test_turns_go_round_in_both_directions() -> None:
-    said: list[str] = []
-
-    def player(name: str) -> float:
-        said.append(name)
-        return 1.0
-
-    in_turns({name: partial(player, name) for name in "abc"}, Pace(2, 0.0))
-    assert "".join(said[:6]) == "abccba"
-
-
 def test_nothing_outlives_the_server(server: BenchServer) -> None:
     server.baseline(0)
     with server.rehearsed(0, []):
         children = [
-            server._child.pid,
-            *descendants(server._child.pid),
+            server.child.pid,
+            *descendants(server.child.pid),
         ]  # other tests may have processes of their own
         assert len(children) >= 2  # the server, the players
         server.close()
@@ -94,7 +82,7 @@ def test_nothing_outlives_the_server(server: BenchServer) -> None:
 
 def test_a_dead_server_is_told(server: BenchServer) -> None:
     server.baseline(0)
-    os.kill(server._child.pid, signal.SIGKILL)
+    os.kill(server.child.pid, signal.SIGKILL)
     with pytest.raises(MeasureError, match="ended"):
         server.measure(0, [PRODUCT.build()])
 

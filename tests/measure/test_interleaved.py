@@ -1,0 +1,34 @@
+"""Players take turns; one that fails costs the others nothing."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from gnnperf.measure.interleaved import Pace, in_turns
+from gnnperf.measure.supervisor import Failed
+
+
+def test_turns_go_round_in_both_directions() -> None:
+    said: list[str] = []
+
+    def player(name: str) -> float:
+        said.append(name)
+        return 1.0
+
+    in_turns({name: partial(player, name) for name in "abc"}, Pace(2, 0.0))
+    assert "".join(said[:6]) == "abccba"
+
+
+def test_a_player_that_fails_has_that_status() -> None:
+    times = iter([1.0, 1.0])
+
+    def fragile() -> float:
+        for time_s in times:
+            return time_s
+        raise Failed("run_error", "killed by SIGSEGV")
+
+    found = in_turns({"fragile": fragile, "other": lambda: 2.0}, Pace(6, 0.0, least=6))
+    assert (found["fragile"].status, found["fragile"].detail) == ("run_error", "killed by SIGSEGV")
+    assert (found["other"].runtime_s, found["other"].samples) == (2.0, 6)
+    alone = in_turns({"fragile": fragile}, Pace())
+    assert alone["fragile"].status == "run_error"
