@@ -14,13 +14,14 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_ALL := $(VENV)/.installed-all
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lint test test-all docs clean
+.PHONY: help install demo lint test test-all bench docs clean
 
 help:
 	@echo 'make demo     install into $(VENV), then speed up a bundled kernel and verify it'
 	@echo 'make test     install with the development tools, then ruff, mypy and all tests but the slowest'
 	@echo 'make test-all install MKL too, then ruff, mypy and all tests; those of pages want Chromium on the path'
 	@echo 'make lint     ruff and mypy alone'
+	@echo 'make bench    list the benchmarks; NAME=case-spmm ARGS=--quick runs one'
 	@echo 'make docs     build the documentation into build/docs'
 	@echo 'make install  install into $(VENV): $(BIN)/gnnperf'
 	@echo 'make clean    remove $(VENV) and everything that tools left behind'
@@ -44,6 +45,9 @@ test: lint
 
 test-all: $(INSTALLED_ALL) lint
 	$(BIN)/pytest -n 2 --dist loadfile
+
+bench: $(INSTALLED)
+	$(BIN)/python scripts/benchmarks/run.py $(or $(NAME),--list) $(ARGS)
 
 docs: $(INSTALLED_DEV)
 	$(BIN)/sphinx-build -n -W --keep-going -q -d build/doctrees docs build/docs

@@ -45,15 +45,15 @@ def gnnperf() -> None:
     """
 
 
-def main() -> NoReturn:
-    """Entry point of the `gnnperf` command."""
+def main(command: click.Group = gnnperf) -> NoReturn:
+    """Entry point of the `gnnperf` command, and of others that fail in the same way."""
     if not sys.warnoptions:
         # Warnings of libraries are addressed to their callers, not to the person at the terminal.
         warnings.simplefilter("ignore")
     _open_closed_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _Interrupt())
-    exit_code = run(sys.argv[1:])
+    exit_code = run(sys.argv[1:], command)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said and done
     sys.exit(exit_code)
 
@@ -80,13 +80,13 @@ class _Interrupt:
             raise KeyboardInterrupt
 
 
-def run(args: Sequence[str]) -> int:
+def run(args: Sequence[str], command: click.Group = gnnperf) -> int:
     """Run one command line; the exit code. Anything that goes wrong is one line on standard error."""
     try:
         _check_folder()
         # Not click's own main(): it would print an empty line of its own on Ctrl-C.
-        with gnnperf.make_context("gnnperf", list(args)) as ctx:
-            gnnperf.invoke(ctx)
+        with command.make_context(command.name, list(args)) as ctx:
+            command.invoke(ctx)
         sys.stdout.flush()
         return 0
     except click.exceptions.Exit as done:

@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """The result of `gnnperf eval NAME`, and its JSON document (design 8).
+    """The result of a benchmark, and its JSON document.
 
-    benchmark: its name. figures: the headline numbers. rows: the table behind them, one mapping per
-    row with the same keys. settings: what it was run with (corpus, device, threads, versions, seeds).
+    benchmark: its name. figures: the headline numbers. rows: the table behind them, one mapping per row.
+    settings: what it was run with (corpus, device, threads, versions, seeds).
     """
 
     benchmark: str

@@ -1,4 +1,4 @@
-"""The page of `gnnperf eval`: headline figures, plots, the table, and what it was run with."""
+"""The page of a benchmark: headline figures, plots, the table, and what it was run with."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def benchmark_page(
     drawn = [(caption, inline_svg(draw, f"plot{i}-")) for i, (caption, draw) in enumerate(wanted.items())]
     return render(
         "benchmark.html",
-        f"gnnperf eval {result.benchmark}",
+        f"gnnperf: {result.benchmark}",
         result=result,
         plots=drawn,
         table=_table(result.rows if shown is None else shown),
@@ -38,7 +38,7 @@ def benchmark_page(
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """names: of the columns, and whether each is one of numbers. rows: their values."""
-    names = list(rows[0]) if rows else []
+    names = list(dict.fromkeys(name for row in rows for name in row))
     return {
         "columns": [(name, all(is_number(row.get(name)) for row in rows)) for name in names],
         "rows": [[row.get(name) for name in names] for row in rows],

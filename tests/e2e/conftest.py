@@ -75,6 +75,10 @@ class Shell:
     def gnnperf(self, *args: object) -> Finished:
         return self._run(self.command(*args))
 
+    def benchmark(self, *args: object) -> Finished:
+        """`python scripts/benchmarks/run.py`."""
+        return self.python(REPO / "scripts" / "benchmarks" / "run.py", *args)
+
     def command(self, *args: object) -> list[str]:
         return [sys.executable, "-m", "gnnperf", *map(str, args)]
 

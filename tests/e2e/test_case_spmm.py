@@ -1,4 +1,4 @@
-"""`gnnperf eval case-spmm`: one small product through the whole command, and what users get wrong."""
+"""case-spmm: one small product through the whole command, and what users get wrong."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
+from benchmarks import mkl
+from benchmarks.run import benchmarks
 from e2e.conftest import Finished, Shell
 
 from gnnperf.cli.main import run
-from gnnperf.evaluation.spmm import mkl
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def done(shell: Shell, output: Path) -> Finished:
     words = ("--match", "banded in_cache float32 F=256", "--quick", "--oracle", "--output", output, "--json")
-    return shell.gnnperf("eval", "case-spmm", *words)
+    return shell.benchmark("case-spmm", *words)
 
 
 @pytest.mark.needs("mkl")
@@ -55,7 +56,7 @@ def test_files(done: Finished, output: Path) -> None:
 
 @pytest.mark.needs("mkl")
 def test_a_product_that_does_not_exist_is_one_line(shell: Shell) -> None:
-    refused = shell.gnnperf("eval", "case-spmm", "--match", "tridiagonal")
+    refused = shell.benchmark("case-spmm", "--match", "tridiagonal")
     assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
     assert "--match: expected a part of a name like 'uniform in_cache float32 F=16'" in refused.stderr
 
@@ -67,7 +68,7 @@ def test_without_mkl_one_line_says_what_to_install(
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(mkl, "distribution", missing)
-    assert run(["eval", "case-spmm"]) == 2
+    assert run(["case-spmm"], benchmarks) == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.count("\n") == 1
     assert "pip install 'gnnperf[mkl]'" in said.err

@@ -1,4 +1,4 @@
-"""`gnnperf eval case-...`: one small kernel through the whole command, and names that do not exist."""
+"""case-...: one small kernel through the whole command, and names that do not exist."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("output")
 
 
-WORDS = ("eval", "case-linalg", "--kernels", "gemm_chain", "--quick", "-k", 1, "--json")
+WORDS = ("case-linalg", "--kernels", "gemm_chain", "--quick", "-k", 1, "--json")
 
 
 @pytest.fixture(scope="module")
 def done(shell: Shell, output: Path) -> Finished:
     """The smallest kernel of the suites."""
-    return shell.gnnperf(*WORDS, "--output", output)
+    return shell.benchmark(*WORDS, "--output", output)
 
 
 @pytest.mark.slow
@@ -56,13 +56,13 @@ def test_files(done: Finished, output: Path) -> None:
 @pytest.mark.slow
 def test_what_was_measured_is_not_measured_again(done: Finished, shell: Shell, output: Path) -> None:
     (row,) = done.document["rows"]
-    (again,) = shell.gnnperf(*WORDS, "--output", output).document["rows"]
+    (again,) = shell.benchmark(*WORDS, "--output", output).document["rows"]
     assert again == row  # two measurements would differ
 
 
 @pytest.mark.parametrize("suite", ["stencils", "dnn", "linalg"])
 def test_an_unknown_kernel_is_one_line_with_the_known_names(shell: Shell, suite: str) -> None:
-    refused = shell.gnnperf("eval", f"case-{suite}", "--kernels", "no_such_kernel")
+    refused = shell.benchmark(f"case-{suite}", "--kernels", "no_such_kernel")
     assert refused.exit_code == 2
     assert refused.stdout == "" and refused.stderr.count("\n") == 1
     assert "--kernels: expected some of" in refused.stderr and "'no_such_kernel'" in refused.stderr

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from benchmarks.plots import plot_kernels
 from helpers.browsing import Open
 from report.made_up import CPU, graph, nest, retrieval
 from report.test_pages import forecast
 
 from gnnperf.evaluation import BenchmarkResult
-from gnnperf.evaluation.cases.plot import plot
 from gnnperf.report import benchmark_page, prediction_page, retrieval_page
 
 pytestmark = pytest.mark.needs("chromium")
@@ -33,7 +33,7 @@ def benchmark() -> str:
         for i in range(4)
     ]
     result = BenchmarkResult("case-x", {"geomean": 1.79}, rows, {"versions": {"numpy": "1.26"}, "long": LONG})
-    return benchmark_page(result, None, {"A caption.": partial(plot, rows, ("numpy",), "a title")})
+    return benchmark_page(result, None, {"A caption.": partial(plot_kernels, rows, ("numpy",), "a title")})
 
 
 PAGES = {"retrieved": retrieved, "predicted": predicted, "benchmark": benchmark}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gnnperf.evaluation.cases.plot import plot
+from benchmarks.plots import plot_kernels
+
 from gnnperf.report.plots import inline_svg
 
 HOSTILE = "<script>alert(1)</script>"
@@ -13,7 +14,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 def draw(path: Path) -> None:
     rows = [{"kernel": HOSTILE, "vs_numpy": 2.0, "vs_numpy_interval": [1.5, 2.5]}]
-    plot(rows, ("numpy",), "a title", path)
+    plot_kernels(rows, ("numpy",), "a title", path)
 
 
 def test_a_plot_in_the_colours_of_the_page() -> None:

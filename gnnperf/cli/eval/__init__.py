@@ -5,33 +5,37 @@ from __future__ import annotations
 import click
 
 from gnnperf.cli.lazy import LazyGroup
+from gnnperf.shipped import shipped
 
 __all__ = ["BENCHMARKS", "eval"]
 
 BENCHMARKS: tuple[str, ...] = (
     "transfer",
     "search",
+    "tensor-ranking",
     "gpu-operators",
     "gpu-models",
     "gpu-schedules",
-    "case-spmm",
-    "case-stencils",
-    "case-dnn",
-    "case-linalg",
-    "tensor-ranking",
-    "tensor-transfer",
-    "torch-models",
-    "cross-frontend",
-    "cost-model",
-    "export",
 )
 """In the order of `gnnperf eval --help`."""
 
 
-@click.group("eval", cls=LazyGroup, package="gnnperf.cli.eval", names=BENCHMARKS)
+class _Benchmarks(LazyGroup):
+    """Of a name that only a checkout has, it says how to run it."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        script = shipped("scripts/benchmarks") / f"{cmd_name.replace('-', '_')}.py"
+        if cmd_name not in self.names and script.is_file():
+            command = f"python scripts/benchmarks/run.py {cmd_name}"
+            raise click.UsageError(f"No such command '{cmd_name}'; this is a checkout: {command}", ctx)
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group("eval", cls=_Benchmarks, package="gnnperf.cli.eval", names=BENCHMARKS)
 def eval() -> None:
-    """Reproduce one table: every number in the README comes from one of these.
+    """Judge models by one table: what they make of what they have not learned from.
 
     With --json each prints {"benchmark", "figures", "rows", "settings"}: the headline numbers by name, the
-    whole table behind them, and what it was measured with.
+    whole table behind them, and what it was measured with. Tables that compare with other tools are made in a
+    checkout: python scripts/benchmarks/run.py --list.
     """

@@ -20,7 +20,7 @@ def benchmark_report(
 ) -> Report:
     """A table with a line per row, the figures below it.
 
-    shown: shorter rows for people, with the same keys in all of them. plots: for the page; see
+    shown: shorter rows for people. plots: for the page; see
     `gnnperf.report.benchmark_page`.
     """
     from rich.console import Group
@@ -28,11 +28,12 @@ def benchmark_report(
 
     rows = result.rows if shown is None else shown
     table = Table(box=None, padding=(0, 1))
-    for name in rows[0] if rows else ():
-        numeric = all(isinstance(row[name], int | float | None) for row in rows)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for name in names:
+        numeric = all(isinstance(row.get(name), int | float | None) for row in rows)
         table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
     for row in rows:
-        table.add_row(*map(_cell, row.values()))
+        table.add_row(*(_cell(row.get(name)) for name in names))
     lines = "\n".join(f"{name}: {_cell(value)}" for name, value in result.figures.items())
 
     def page() -> str:
@@ -47,11 +48,6 @@ def write_document(result: BenchmarkResult, output: Path | None) -> None:
     """Write the document of --json as `BENCHMARK.json` in a folder; nothing where there is none."""
     if output is not None:
         (output / f"{result.benchmark}.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
-
-
-def ratio(row: Mapping[str, Any], above: str, below: str) -> float | None:
-    """Of two figures of a row; None where one is missing."""
-    return row[above] / row[below] if row.get(above) and row.get(below) else None
 
 
 def _cell(value: Any) -> str:

@@ -2,15 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.eval.measured import interrupted, measure_rows, row_log
-from gnnperf.cli.eval.table import benchmark_report, write_document
-from gnnperf.cli.eval.tensor_options import cache_option, corpus_option
+from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
+from gnnperf.cli.eval.trace_options import cache_option, corpus_option
 from gnnperf.cli.output import Report, Verb, progress
+
+if TYPE_CHECKING:
+    from gnnperf.evaluation.trace_ranking import RankingSettings
+    from gnnperf.training.traces.corpus import TensorCorpus
+    from gnnperf.training.traces.data import Pool
+
+
+@dataclass(frozen=True)
+class RankingStudy(Study):
+    """Every model on every fold. each_workload: a row per workload too."""
+
+    name = "tensor-ranking"
+
+    corpus: TensorCorpus
+    pools: Sequence[Pool]
+    ranking: RankingSettings
+    each_workload: bool
+
+    def settings(self) -> Mapping[str, Any]:
+        from gnnperf.evaluation.trace_ranking import describe
+
+        return describe(self.pools, self.ranking, self.corpus)
+
+    def work(self) -> Mapping[str, Callable[[Say], Row]]:
+        from gnnperf.evaluation.trace_ranking import ranking_steps, ranking_tasks
+
+        return ranking_steps([*ranking_tasks(self.pools, self.ranking)], self.ranking)
+
+    def table(self, measured: Mapping[str, Row]) -> Rows:
+        from gnnperf.evaluation.trace_ranking import judged_of, table
+
+        return table(judged_of([*measured.values()]), self.pools, self.each_workload)
+
+    @staticmethod
+    def figures(table: Rows) -> Mapping[str, float]:
+        from gnnperf.evaluation.trace_ranking import headline
+
+        return headline(table)
 
 
 @click.command("tensor-ranking", cls=Verb, page=True)
@@ -20,10 +59,7 @@ from gnnperf.cli.output import Report, Verb, progress
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of all training.")
 @click.option("--workloads", "each_workload", is_flag=True, help="A row per workload too.")
 @click.option("--quick", is_flag=True, help="Train briefly: a first look.")
-@click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="Keep what every model was worth: the same command goes on from there.",
-)  # fmt: skip
+@output_option
 def tensor_ranking(
     corpus: Path, cache: Path | None, folds: int, seed: int, each_workload: bool, quick: bool,
     output: Path | None,
@@ -38,30 +74,15 @@ def tensor_ranking(
     """
     import warnings
 
-    from gnnperf.evaluation.trace_ranking import (
-        RankingSettings,
-        judged_of,
-        ranking_steps,
-        ranking_tasks,
-        summarise,
-    )
-    from gnnperf.retrieval.folder import check_output
+    from gnnperf.evaluation.trace_ranking import RankingSettings
     from gnnperf.training.traces.corpus import load_tensor_corpus
     from gnnperf.training.traces.data import pools_of
     from gnnperf.training.traces.features import corpus_features, default_cache
     from gnnperf.training.traces.fit import DEFAULT_FIT, QUICK_FIT
 
-    if output is not None:
-        check_output(output)
     warnings.simplefilter("ignore")
     measured = load_tensor_corpus(corpus)
     with progress("reading schedules", len(measured.workloads)) as advance:
         pools = pools_of(measured, corpus_features(measured, cache or default_cache(), advance))
     settings = RankingSettings(folds, QUICK_FIT if quick else DEFAULT_FIT, seed)
-    steps = ranking_steps([*ranking_tasks(pools, settings)], settings)
-    about = {"corpus_digest": measured.digest, **asdict(settings)}
-    rows = measure_rows("tensor-ranking", steps, row_log(output, about))
-    result = summarise(judged_of(rows), pools, settings, measured, each_workload)
-    write_document(result, output)
-    report = benchmark_report(result)
-    return report if len(rows) == len(steps) else interrupted(report, len(rows), len(steps), output)
+    return RankingStudy(measured, pools, settings, each_workload).run(output)

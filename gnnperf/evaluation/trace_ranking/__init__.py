@@ -3,19 +3,23 @@
 from gnnperf.evaluation.trace_ranking.study import (
     RankingSettings,
     RankingTask,
+    describe,
     folds_of,
+    headline,
     judged_of,
     ranking_steps,
     ranking_tasks,
-    summarise,
+    table,
 )
 
 __all__ = [
     "RankingSettings",
     "RankingTask",
+    "describe",
     "folds_of",
+    "headline",
     "judged_of",
     "ranking_steps",
     "ranking_tasks",
-    "summarise",
+    "table",
 ]

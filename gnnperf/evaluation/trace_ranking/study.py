@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gnnperf.errors import InputError
-from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.trace_ranking.baselines import CONTENDERS, OURS, RANDOM
 from gnnperf.evaluation.trace_ranking.scores import Ranking, rank_pool, rank_randomly, summary
 from gnnperf.training.traces.corpus import HELD_OUT, TensorCorpus
@@ -109,35 +108,38 @@ def judged_of(rows: Sequence[Mapping[str, Any]]) -> Judged:
     return judged
 
 
-def summarise(
-    judged: Judged,
-    pools: Sequence[Pool],
-    settings: RankingSettings,
-    corpus: TensorCorpus,
-    each_workload: bool = False,
-) -> BenchmarkResult:
-    """Figures, and a row per kind and model; with each_workload one per workload too."""
-    totals = {key: summary([*rankings.values()]) for key, rankings in judged.items()}
+def table(judged: Judged, pools: Sequence[Pool], each_workload: bool = False) -> list[dict[str, Any]]:
+    """A row for each model and all kinds or one of them; with each_workload one per workload too."""
+    return [row for key in judged for row in _rows(key, judged[key], pools, each_workload)]
+
+
+def headline(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The figures of a table: of all kinds together, by what is held out, model and metric."""
     figures: dict[str, float] = {}
-    for (held_out, name), values in totals.items():
-        prefix = ("" if held_out == WORKLOAD else "heldout_kind_") + ("" if name == OURS else f"{name}_")
-        figures |= {f"{prefix}{metric}": value for metric, value in values.items()}
-    rows = [row for key in judged for row in _rows(key, judged[key], pools, each_workload)]
+    for row in rows:
+        if row["kind"] == ALL:
+            prefix = "" if row["held_out"] == WORKLOAD else "heldout_kind_"
+            prefix += "" if row["model"] == OURS else f"{row['model']}_"
+            figures |= {f"{prefix}{name}": value for name, value in row.items() if name not in _ABOUT}
+    return figures
+
+
+def describe(pools: Sequence[Pool], settings: RankingSettings, corpus: TensorCorpus) -> dict[str, Any]:
+    """What models are judged with and on."""
     learned = [p for p in pools if p.workload.split != HELD_OUT]
-    return BenchmarkResult(
-        "tensor-ranking",
-        figures,
-        rows,
-        {
-            "corpus_digest": corpus.digest,
-            "device": corpus.device,
-            "workloads": len(pools),
-            "kinds": len({p.workload.kind for p in pools}),
-            "schedules": sum(len(p.graphs) for p in pools),
-            "schedules_learned_from": sum(len(p.graphs) for p in learned),
-            **asdict(settings),
-        },
-    )
+    return {
+        "corpus_digest": corpus.digest,
+        "device": corpus.device,
+        "workloads": len(pools),
+        "kinds": len({p.workload.kind for p in pools}),
+        "schedules": sum(len(p.graphs) for p in pools),
+        "schedules_learned_from": sum(len(p.graphs) for p in learned),
+        **asdict(settings),
+    }
+
+
+_ABOUT = ("held_out", "kind", "workload", "model", "workloads", "schedules")
+"""Fields of a row that say what it is of; the others are metrics."""
 
 
 def _rows(

@@ -13,10 +13,12 @@ from helpers.made_up_products import made_up_pool
 from gnnperf.errors import InputError
 from gnnperf.evaluation.trace_ranking import (
     RankingSettings,
+    describe,
+    headline,
     judged_of,
     ranking_steps,
     ranking_tasks,
-    summarise,
+    table,
 )
 from gnnperf.evaluation.trace_ranking.scores import (
     Ranking,
@@ -123,18 +125,17 @@ def test_the_whole_study_has_its_figures() -> None:
     rows = json.loads(json.dumps([step(str) for step in steps.values()]))  # as the log keeps them
     judged = judged_of(rows)
     corpus = TensorCorpus(tuple(p.workload for p in pools), "cpu", "d1")
-    result = summarise(judged, pools, settings, corpus, each_workload=True)
+    rows_shown = table(judged, pools, each_workload=True)
+    figures = headline(rows_shown)
     for name in ("top1", "top5", "pairwise", "xgb_top1", "xgb_top5", "xgb_pairwise", "heldout_kind_top1",
                  "heldout_kind_xgb_top1", "mlp_top1", "random_top1", "average_peak"):  # fmt: skip
-        assert 0 < result.figures[name] <= 1, name
-    assert result.figures["random_pairwise"] == 0.5
+        assert 0 < figures[name] <= 1, name
+    assert figures["random_pairwise"] == 0.5
     for judge in ("graph", "statements", "trees"):
-        assert (
-            0 < result.figures[f"{judge}_top1"] <= 1 and 0 < result.figures[f"heldout_kind_{judge}_top1"] <= 1
-        )
+        assert 0 < figures[f"{judge}_top1"] <= 1 and 0 < figures[f"heldout_kind_{judge}_top1"] <= 1
     # All, kinds and workloads of 2 held-out workloads of 2 kinds, and of 6 of 3 kinds, for each of 7 models.
-    assert len(result.rows) == 7 * (1 + 2 + 2) + 7 * (1 + 3 + 6)
-    assert result.settings["schedules_learned_from"] == 40
+    assert len(rows_shown) == 7 * (1 + 2 + 2) + 7 * (1 + 3 + 6)
+    assert describe(pools, settings, corpus)["schedules_learned_from"] == 40
     # What an interrupted run has is a table too.
-    part = summarise(judged_of(rows[:1]), pools, settings, corpus)
-    assert part.figures["top1"] == result.figures["top1"] and "xgb_top1" not in part.figures
+    part = headline(table(judged_of(rows[:1]), pools))
+    assert part["top1"] == figures["top1"] and "xgb_top1" not in part

@@ -1,0 +1,20 @@
+"""Options of benchmarks that learn from a corpus of TVM schedules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gnnperf.shipped import shipped
+
+corpus_option = click.option(
+    "--corpus", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    default=lambda: shipped("checkpoints/corpus/tensor"), show_default="the corpus that comes with gnnperf",
+    help="Folder that scripts/collect_tensor.py wrote.",
+)  # fmt: skip
+
+cache_option = click.option(
+    "--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="Where features of schedules are kept for the next time.  [default: ~/.cache/gnnperf/tensor]",
+)  # fmt: skip

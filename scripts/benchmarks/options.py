@@ -1,0 +1,88 @@
+"""Options that several benchmarks share, and how those begin that measure TVM schedules.
+
+Nothing here imports torch: processes that measure are forked before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gnnperf.errors import InputError
+from gnnperf.shipped import shipped_tensor_bundle
+
+if TYPE_CHECKING:
+    from gnnperf.frontends.tvm.workloads import Workload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+REPO = Path(__file__).parents[2]
+CONFIG = REPO / "configs" / "corpus" / "tensor.yaml"
+
+config_option = click.option(
+    "--config", "-c", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
+    default=CONFIG, show_default="configs/corpus/tensor.yaml",
+    help="Whose workloads marked `split: held_out` are tuned.",
+)  # fmt: skip
+
+only_option = click.option(
+    "--only", metavar="TEXT", help="Only workloads whose names contain TEXT, as `conv2d-`."
+)
+
+skip_option = click.option(
+    "--skip", metavar="TEXT", multiple=True,
+    help="No workloads whose names contain TEXT, as `transpose`. May be given several times.",
+)  # fmt: skip
+
+
+def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in (value or "").split(","))))
+
+
+kernels_option = click.option(
+    "--kernels", metavar="NAME,...", callback=_names, help="These kernels only.  [default: all]"
+)
+
+
+def tensor_checkpoint_option(name: str, text: str) -> Callable[[F], F]:
+    """The option of that name: a bundle for TVM programs. text: what of it is used."""
+    return click.option(
+        name, type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR",
+        default=shipped_tensor_bundle, show_default="the released one", help=text,
+    )  # fmt: skip
+
+
+def ready_to_measure() -> Any:
+    """The TVM target of this machine, in a process that may now fork a `BenchServer`."""
+    from gnnperf.corpus.collect_traces import prepare
+    from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
+
+    set_runtime_threads()
+    prepare()
+    return host_target()
+
+
+def held_out_workloads(config: Path, only: str | None, skip: Sequence[str]) -> list[Workload]:
+    """Those marked `split: held_out` whose names contain `only` and nothing of `skip`, in turn of all kinds.
+    InputError: none."""
+    from gnnperf.frontends.tvm.workloads import read_workloads
+
+    held_out = [w for w in read_workloads(config)[1] if w.split == "held_out" and (only or "") in w.name]
+    held_out = [w for w in held_out if not any(text in w.name for text in skip)]
+    if not held_out:
+        chosen = [f"--only {only!r}"] if only else []
+        asked = " ".join([str(config), *chosen, *(f"--skip {text!r}" for text in skip)])
+        raise InputError(f"expected workloads marked `split: held_out`, got none in {asked}")
+    return scattered(held_out)
+
+
+def scattered(workloads: list[Workload]) -> list[Workload]:
+    """One of every kind, then the next of every kind: the beginning of the list stands for the whole."""
+    seen: dict[str, int] = {}
+    turns = []
+    for workload in workloads:
+        turns.append(seen.get(workload.kind, 0))
+        seen[workload.kind] = turns[-1] + 1
+    return [workload for _, workload in sorted(zip(turns, workloads, strict=True), key=lambda pair: pair[0])]

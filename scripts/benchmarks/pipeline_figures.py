@@ -1,0 +1,325 @@
+"""How long the parts of the main job take, beside what they may take."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from benchmarks.machine import setup
+from benchmarks.options import REPO
+from benchmarks.retrieving import GNNPERF, Retrieved, retrieve
+from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
+from gnnperf.cli.main import VERBS
+from gnnperf.cli.options import checkpoint_option
+from gnnperf.cli.output import Report, Verb
+from gnnperf.errors import MeasureError
+
+CORPUS = REPO / "configs" / "corpus" / "first.yaml"
+UNSEEN = REPO / "tests" / "e2e" / "kernels" / "unseen.py"
+SINGLE_NEST = {
+    "doitgen": {"R": 64, "Q": 72, "P": 96, "S": 96},
+    "mttkrp": {"M": 96, "K": 90, "P": 100, "R": 48},
+    "nbody_accelerations": {"N": 2000},
+}
+"""Kernels of `UNSEEN` that are one nest, with their sizes there."""
+HELP_RUNS = 7
+NESTS, RECORDS_PER_NEST, QUERIES = 20_000, 5, 300
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number, in seconds, and the most it may be (None: only told)."""
+
+    name: str
+    value_s: float
+    limit_s: float | None = None
+    note: str = ""
+
+    @property
+    def met(self) -> bool:
+        return self.limit_s is None or self.value_s < self.limit_s
+
+    @property
+    def row(self) -> Row:
+        return {**asdict(self), "name": self.name.strip(), "met": self.met}
+
+
+# --------------------------------------------------------------------------- help
+
+
+def help_figures() -> Iterator[Figure]:
+    yield Figure("gnnperf --help, median", _help_s(), 1.0, f"of {HELP_RUNS} processes")
+    for verb in VERBS:
+        yield Figure(f"gnnperf {verb} --help, median", _help_s(verb), 1.0)
+
+
+def _help_s(*verb: str) -> float:
+    times = []
+    for _ in range(HELP_RUNS):
+        started = time.perf_counter()
+        subprocess.run([*GNNPERF, *verb, "--help"], check=True, capture_output=True)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+# --------------------------------------------------------------------------- graphs and search
+
+
+def graph_figures(graphs: list[Any], say: Say) -> Iterator[Figure]:
+    """Appends the graphs, for `search_figures`."""
+    from gnnperf.backends.cpp.cases import unit_graph
+    from gnnperf.measure import Compiler, Runner
+
+    times: dict[str, float] = {}
+    with Compiler() as compiler, Runner() as runner:
+        for kernel in _one_kernel_per_family(compiler, runner, say):
+            for unit in kernel.units:
+                started = time.perf_counter()
+                graph = unit_graph(unit)
+                graph.digest  # noqa: B018  (computed when it is asked for; retrieval always asks)
+                times[f"{kernel.name}: {unit.name}"] = time.perf_counter() - started
+                graphs.append(graph)
+    yield from _spread("graph extraction of a nest", list(times.values()), 0.050, f"{len(times)} nests")
+    slowest = max(times, key=lambda name: times[name])
+    yield Figure("graph extraction, slowest nest", times[slowest], 0.050, slowest)
+
+
+def _one_kernel_per_family(compiler: Any, runner: Any, say: Say) -> Iterator[Any]:
+    """The first entry of each family, with the inputs of nests whose loops depend on data."""
+    from gnnperf.backends.cpp.cases import capture_for_graphs
+    from gnnperf.corpus.nest_config import CollectConfig
+    from gnnperf.frontends.dace import load_kernel
+
+    config = CollectConfig.load(CORPUS)
+    first = {entry.family: entry for entry in reversed(config.entries) if entry.random is None}
+    for family in sorted(first):
+        entry = first[family]
+        say(f"reading {entry.kernel}")
+        inputs = config.path(entry.inputs) if entry.inputs else None
+        kernel = load_kernel(config.path(entry.kernel), entry.symbols, inputs)
+        capture_for_graphs(kernel, compiler, runner)
+        yield kernel
+
+
+def search_figures(checkpoint: Path, graphs: Sequence[Any]) -> Iterator[Figure]:
+    import lancedb  # noqa: F401  (a store imports it when it is opened; imports are not counted)
+
+    from gnnperf.devices import describe_host
+    from gnnperf.nn import Bundle, load_checkpoint
+    from gnnperf.retrieval.neighbours import nearest
+    from gnnperf.store import Store
+
+    fingerprint = describe_host().fingerprint
+    started = time.perf_counter()
+    bundle = load_checkpoint(checkpoint, Bundle)
+    loaded = time.perf_counter()
+    store = Store.open(checkpoint / "store")
+    opened = time.perf_counter()
+    times = []
+    for graph in graphs:
+        asked = time.perf_counter()
+        (vector,) = bundle.embed([graph])
+        nearest([store], vector, 8, bundle.encoder_id, fingerprint)
+        times.append(time.perf_counter() - asked)
+    info = store.info()
+    note = f"{info.nests} nests, {info.records} records"
+    yield Figure("load the weights, once", loaded - started)
+    yield Figure("open the released store, once", opened - loaded, None, note)
+    yield Figure("embedding and search, first in the process", times[0], 0.100)
+    yield from _spread("embedding and search", times, 0.100, f"{len(times)} nests")
+
+
+# --------------------------------------------------------------------------- a large store
+
+
+def store_figures(say: Say) -> Iterator[Figure]:
+    from gnnperf.store import Store
+
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((NESTS, 64), dtype=np.float32)
+    with tempfile.TemporaryDirectory(prefix="gnnperf-large-store-") as folder:
+        say(f"writing a store of {NESTS * RECORDS_PER_NEST} records")
+        _fill(Path(folder), vectors, rng)
+        started = time.perf_counter()
+        store = Store.open(folder)
+        opened = time.perf_counter() - started
+        times = []
+        for row in rng.integers(0, NESTS, QUERIES):
+            query = vectors[row] + 0.05 * rng.standard_normal(64, dtype=np.float32)
+            asked = time.perf_counter()
+            found = store.nearest(query, 8, "synthetic", "cpu/synthetic")
+            times.append(time.perf_counter() - asked)
+            assert found[0].nest.digest == f"{row:032x}", "the search is exact"
+            assert [len(n.records) for n in found] == [RECORDS_PER_NEST] * 8
+        info = store.info()
+    note = f"{info.nests} nests, {info.records} records, {(info.size_bytes or 0) / 1e6:.0f} MB"
+    yield Figure("open a large store, once", opened, None, note)
+    yield Figure("nearest 8 in a large store, first", times[0], 0.020)
+    yield from _spread("nearest 8 in a large store", times, 0.020, f"{QUERIES} queries")
+
+
+def _fill(folder: Path, vectors: Any, rng: np.random.Generator) -> None:
+    from gnnperf.schedules.recipes import DEFAULTS
+    from gnnperf.store import Nest, Record, Store
+
+    schedules = [json.dumps(recipe.to_dict()) for recipe in DEFAULTS[:RECORDS_PER_NEST]]
+    digests = [f"{i:032x}" for i in range(NESTS)]
+    store = Store.open(folder, create=True)
+    nests = [Nest(digest, "synthetic", "synthetic", "dace") for digest in digests]
+    store.add_nests(nests, ["{}"] * NESTS, vectors, "synthetic")
+    for chunk in np.array_split(np.arange(NESTS), 10):
+        runtimes = rng.uniform(1e-4, 1e-2, (len(chunk), RECORDS_PER_NEST))
+        store.add_records(
+            Record(
+                nest_digest=digests[i], kernel="synthetic", family="synthetic", frontend="dace",
+                device_fingerprint="cpu/synthetic", device_name="synthetic", baseline="dace-auto",
+                schedule=schedule, schedule_kind="recipe", status="ok", baseline_s=1e-2, runtime_s=runtime,
+                interval_lo_s=0.99 * runtime, interval_hi_s=1.01 * runtime, samples=30,
+                speedup=1e-2 / runtime,
+            )
+            for i, row in zip(chunk, runtimes.tolist(), strict=True)
+            for schedule, runtime in zip(schedules, row, strict=True)
+        )  # fmt: skip
+
+
+# --------------------------------------------------------------------------- the main job
+
+
+def retrieve_figures(runs: int, k: int, checkpoint: Path, say: Say) -> Iterator[Figure]:
+    stages: dict[str, list[float]] = {}
+    for name, symbols in SINGLE_NEST.items():
+        walls = []
+        for run in range(runs):
+            say(f"{name}, run {run + 1} of {runs}")
+            options = ("--checkpoint", str(checkpoint))
+            answer = retrieve(f"{UNSEEN}:{name}", symbols, None, k, options)
+            for stage, seconds in _stages(name, answer).items():
+                stages.setdefault(stage, []).append(seconds)
+            walls.append(answer.wall_s)
+        note = f"of {runs} runs; slowest {max(walls):.2f} s"
+        yield Figure(f"retrieve {name} -k {k}, median", statistics.median(walls), 20.0, note)
+    asking = [e + s for e, s in zip(stages["embedding"], stages["search"], strict=True)]
+    yield Figure("  embedding and search, slowest", max(asking), 0.100, "the only query of its process")
+    yield Figure("  graph, slowest", max(stages["graphs"]), 0.050, "the only nest of its process")
+    for stage, times in stages.items():
+        yield Figure(f"  stage {stage}, median", statistics.median(times))
+
+
+def _stages(name: str, answer: Retrieved) -> dict[str, float]:
+    """Seconds by stage; whatever retrieval does not count itself is "start": imports, DaCe's parser."""
+    if answer.document is None:
+        raise MeasureError(f"{name}: {answer.error}")
+    assert len(answer.document["nests"]) == 1, f"{name}: expected a kernel of one nest"
+    counted: dict[str, float] = dict(answer.document["stages_s"])
+    return {"start": answer.wall_s - answer.document["wall_s"], **counted}
+
+
+def _spread(name: str, times: Sequence[float], limit_s: float, note: str) -> Iterator[Figure]:
+    yield Figure(f"{name}, median", float(np.median(times)), limit_s, note)
+    yield Figure(f"{name}, p95", float(np.percentile(times, 95)), limit_s, note)
+
+
+# --------------------------------------------------------------------------- all of it
+
+PARTS = ("help", "graphs", "search", "store", "retrieve")
+
+
+@dataclass(frozen=True)
+class PipelineStudy(Study):
+    """parts: of PARTS. runs: of `retrieve` on each kernel. k: candidates that are measured."""
+
+    name = "pipeline-figures"
+    key = "part"
+
+    parts: Sequence[str]
+    runs: int
+    k: int
+    checkpoint: Path
+
+    def settings(self) -> Mapping[str, Any]:
+        return {**setup("dace", "torch"), "checkpoint": self.checkpoint, "runs": self.runs, "k": self.k}
+
+    def work(self) -> Mapping[str, Callable[[Say], Row]]:
+        graphs: list[Any] = []  # a search needs the graphs of some nests
+
+        def search(say: Say) -> Iterable[Figure]:
+            if not graphs:
+                list(graph_figures(graphs, say))
+            return search_figures(self.checkpoint, graphs)
+
+        parts: Mapping[str, Callable[[Say], Iterable[Figure]]] = {
+            "help": lambda say: help_figures(),
+            "graphs": lambda say: graph_figures(graphs, say),
+            "search": search,
+            "store": store_figures,
+            "retrieve": lambda say: retrieve_figures(self.runs, self.k, self.checkpoint, say),
+        }
+
+        def row(part: str, say: Say) -> Row:
+            found = list(parts[part](say))
+            missed = [
+                f"{f.name.strip()}: {_text(f.value_s)}, limit {_text(f.limit_s)}" for f in found if not f.met
+            ]
+            return {"part": part, "figures": [f.row for f in found], "failures": missed}
+
+        return {part: partial(row, part) for part in PARTS if part in self.parts}
+
+    def table(self, measured: Mapping[str, Row]) -> Rows:
+        """A row per figure."""
+        return [figure for row in measured.values() for figure in row.get("figures", ())]
+
+    @staticmethod
+    def figures(table: Rows) -> Mapping[str, float]:
+        return {f"{row['name']} [s]": row["value_s"] for row in table}
+
+    @staticmethod
+    def shown(row: Row) -> Row:
+        met = "" if row["limit_s"] is None else ("met" if row["met"] else "MISSED")
+        return {
+            "figure": row["name"], "value": _text(row["value_s"]), "limit": _text(row["limit_s"]), "": met,
+            "note": row["note"],
+        }  # fmt: skip
+
+
+def _text(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f"{seconds:.2f} s" if seconds >= 1.0 else f"{seconds * 1e3:.2f} ms"
+
+
+@click.command("pipeline-figures", cls=Verb, page=True)
+@click.option("--only", multiple=True, type=click.Choice(PARTS), help="This part; may be repeated.")
+@click.option(
+    "--runs", default=3, show_default=True, type=click.IntRange(1), help="Of `retrieve` on each kernel."
+)
+@click.option(
+    "-k", default=3, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per nest."
+)
+@checkpoint_option
+@output_option
+def pipeline_figures(
+    only: tuple[str, ...], runs: int, k: int, checkpoint: Path, output: Path | None
+) -> Report:
+    """How long the parts of the main job take, beside what they may take.
+
+    \b
+    help      wall time of `gnnperf --help` and of every verb's --help, as processes
+    graphs    graph extraction of every nest of one kernel of each corpus family, each nest once
+    search    embedding one nest and searching the released store for it, after import
+    store     a query on a synthetic store of 100,000 records
+    retrieve  `gnnperf retrieve -k 3` on kernels of one nest that the corpus does not hold, as processes
+
+    Some minutes. Exit code 1: a figure misses its limit.
+    """
+    return PipelineStudy(only or PARTS, runs, k, checkpoint).run(output)

@@ -1,0 +1,268 @@
+"""Whole torch models tuned by transfer, beside MetaSchedule, TVM untuned and torch eager."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import geometric_mean
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from benchmarks.metaschedule import best_of, metaschedule
+from benchmarks.options import ready_to_measure, tensor_checkpoint_option
+from benchmarks.tvm_in_turn import ratio, tvm_setup
+from gnnperf.backends.tvm.competitors import TORCH, torch_program
+from gnnperf.backends.tvm.server import BenchServer
+from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
+from gnnperf.cli.output import Report, Verb
+from gnnperf.devices import describe_host
+from gnnperf.errors import InputError
+from gnnperf.frontends.tvm.eligibility import objection
+from gnnperf.measure import Measurement
+from gnnperf.measure.interleaved import Pace
+
+if TYPE_CHECKING:
+    from gnnperf.frontends.tvm.whole_program import WholeProgram
+    from gnnperf.nn import Bundle
+    from gnnperf.nn.traces import TensorBundle
+    from gnnperf.store import Store
+
+RELAX, FUSED, OURS, MS = "relax", "fused", "ours", "ms"
+"""TVM by itself, operator by operator; the same fused as it is tuned; tuned by transfer; by MetaSchedule."""
+K = 8
+"""Candidates that are measured per task."""
+TRIALS = 64
+"""Of MetaSchedule, per task."""
+Scheduled = dict[str, Any]
+
+
+@click.command("torch-models", cls=Verb, page=True)
+@tensor_checkpoint_option("--checkpoint", "Cost model and schedule store.")
+@click.option(
+    "-k", default=8, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per task."
+)
+@click.option(
+    "--trials", default=64, show_default=True, type=click.IntRange(16, 100_000),
+    help="Of MetaSchedule, per task.",
+)  # fmt: skip
+@click.option("--only", metavar="TEXT", help="Only networks whose names contain TEXT, as `mlp`.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of weights and searches.")
+@output_option
+def torch_models(
+    checkpoint: Path, k: int, trials: int, only: str | None, seed: int, output: Path | None
+) -> Report:
+    """Whole torch models tuned by transfer, beside MetaSchedule, TVM untuned and torch eager.
+
+    A block of a ResNet, a block of a transformer and a perceptron are exported, split into tasks and tuned,
+    by `gnnperf retrieve` and by MetaSchedule's own search. The programs are verified against PyTorch and
+    timed in turn from end to end, PyTorch among them, on as many threads. Ratios are latencies of the others
+    over ours, the least over the networks; neither keeps a schedule slower than the unscheduled function.
+    """
+    from benchmarks.networks import NETWORKS, export_network
+
+    names = [name for name in NETWORKS if (only or "") in name]
+    if not names:
+        raise InputError(f"--only: expected part of {', '.join(NETWORKS)}, got {only!r}")
+    target = ready_to_measure()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gnnperf-networks-")))
+        networks = [Network.load(export_network(name, folder, seed), target) for name in names]
+        # Forked before the store is loaded, and before torch has threads.
+        servers = [stack.enter_context(network.server()) for network in networks]
+        study = TorchModelsStudy.load(networks, servers, checkpoint, k=k, trials=trials, seed=seed)
+        return study.run(output)
+
+
+@dataclass(frozen=True)
+class Network:
+    """An exported program: fused and split into tasks, and as TVM compiles it by itself."""
+
+    name: str
+    path: Path
+    program: WholeProgram
+    plain: WholeProgram
+
+    @staticmethod
+    def load(path: Path, target: Any) -> Network:
+        """Raises InputError."""
+        import torch
+
+        from gnnperf.frontends.tvm.relax_programs import exported_program, plain_program
+
+        program = exported_program(path, target)
+        return Network(path.stem, path, program, plain_program(torch.export.load(path), target))
+
+    def server(self) -> BenchServer:
+        """Measures the tasks and the program."""
+        program = self.program
+        modules = [task.module for task in program.tasks]
+        return BenchServer(modules, program.target, programs=[program, self.plain])
+
+
+@dataclass(frozen=True)
+class TorchModelsStudy(Study):
+    """One run of the benchmark. servers: of the networks. store, nests: of TVM workloads and of DaCe nests,
+    as `gnnperf retrieve` knows them. trials: of MetaSchedule, per task."""
+
+    name = "torch-models"
+    key = "network"
+
+    networks: Sequence[Network]
+    servers: Sequence[BenchServer]
+    bundle: Bundle
+    model: TensorBundle
+    store: Store
+    nests: Store
+    checkpoint: Path
+    k: int = K
+    trials: int = TRIALS
+    seed: int = 0
+    pace: Pace = field(default_factory=lambda: Pace(rounds=10, budget_s=10.0))
+
+    @staticmethod
+    def load(
+        networks: Sequence[Network], servers: Sequence[BenchServer], checkpoint: Path, **options: Any
+    ) -> TorchModelsStudy:
+        """Raises GnnperfError where the checkpoint cannot be read."""
+        from gnnperf.nn import Bundle, load_checkpoint
+        from gnnperf.nn.traces import TensorBundle
+        from gnnperf.shipped import shipped_bundle
+        from gnnperf.store import Store
+
+        model, store = load_checkpoint(checkpoint, TensorBundle), Store.open(checkpoint / "store")
+        bundle, nests = load_checkpoint(shipped_bundle(), Bundle), Store.open(shipped_bundle() / "store")
+        return TorchModelsStudy(networks, servers, bundle, model, store, nests, checkpoint, **options)
+
+    def settings(self) -> Mapping[str, Any]:
+        about = {"checkpoint": self.checkpoint, "k": self.k, "trials": self.trials, "seed": self.seed}
+        return {**tvm_setup(), **about}
+
+    def work(self) -> Mapping[str, Callable[[Say], Row]]:
+        return {network.name: partial(self.row, n) for n, network in enumerate(self.networks)}
+
+    def row(self, number: int, say: Say) -> Row:
+        """Everything about network `number`; latencies in seconds, in turn with one another."""
+        from gnnperf.retrieval.tensor.whole import exported_problem, timed_whole
+
+        network, server = self.networks[number], self.servers[number]
+        tasks = network.program.tasks
+        about = {"network": network.name, "tasks": len(tasks), "calls": sum(task.calls for task in tasks)}
+        case = exported_problem(network.path, tasks)
+        say("transferring")
+        ours, told = self._transferred(network, server)
+        searched, search = self._searched(network, server, say)
+        say("timing in turn")
+        players: dict[str, tuple[int, Scheduled]] = {
+            RELAX: (1, {}), FUSED: (0, {}), OURS: (0, ours), MS: (0, searched),
+        }  # fmt: skip
+        others = {TORCH: partial(torch_program, network.path)}
+        timed = timed_whole(server, players, case, others, self.pace)
+        return about | told | search | _timed(network.name, timed)
+
+    def _transferred(self, network: Network, server: BenchServer) -> tuple[Scheduled, dict[str, Any]]:
+        """Winners of `gnnperf retrieve`, and what is said of it. Timed from when the program, the models and
+        the store are loaded until every task has its schedule."""
+        from gnnperf.retrieval.tensor import TensorOptions, TensorTransfer
+
+        started = time.monotonic()
+        transfer = TensorTransfer(
+            kernel=network.name,
+            tasks=network.program.tasks,
+            target=network.program.target,
+            bundle=self.bundle,
+            model=self.model,
+            stores=[self.store],
+            lenders=[self.nests],
+            device=describe_host(),
+            server=server,
+            options=TensorOptions(k=self.k),
+        )
+        result, queries = transfer.run()
+        about = {
+            "ours_tuning_s": time.monotonic() - started,
+            "ours_stages_s": result.stages_s,
+            "ours_candidates": result.candidates_measured,
+            "ours_tasks": {
+                nest.name: {"default_s": nest.baseline_s, "ours_s": nest.best_s, "reason": nest.reason}
+                for nest in result.nests
+            },
+        }
+        return {q.task.name: q.winner[0].program for q in queries if q.winner}, about
+
+    def _searched(self, network: Network, server: BenchServer, say: Say) -> tuple[Scheduled, dict[str, Any]]:
+        """The best schedules of MetaSchedule's own search, which measures as ours does, task after task."""
+        started, target = time.monotonic(), network.program.target
+        best: Scheduled = {}
+        found: dict[str, float | None] = {}
+        trials = 0
+        for number, task in enumerate(network.program.tasks):
+            if objection(task) is None:
+                measure, tell = partial(server.measure, number), partial(_say, say, task.name)
+                tried = metaschedule(None, task.module, target, self.trials, measure, self.seed, tell)
+                trials += len(tried)
+                winner = best_of(tried)
+                # As with ours, what is not faster than the unscheduled function is not kept.
+                before_s = server.baseline(number).runtime_s or math.inf
+                found[task.name] = winner.outcome.runtime_s if winner else None
+                if winner is not None and (winner.outcome.runtime_s or math.inf) < before_s:
+                    best[task.name] = winner.module
+        about = {"ms_tuning_s": time.monotonic() - started, "ms_trials": trials, "ms_tasks_s": found}
+        return best, about
+
+    @staticmethod
+    def figures(table: Rows) -> Mapping[str, float]:
+        """Over networks, the least ratios of latencies (higher is better): `min_vs_untuned`, of TVM that
+        schedules nothing, whichever of the two ways is faster, over ours; `min_vs_ms64`, of MetaSchedule's
+        over ours; `min_vs_torch`. `vs_*` are their geometric means. `time_share_of_ms64` is the largest
+        ratio of tuning times, ours over MetaSchedule's (lower is better), `time_share_mean` their geometric
+        mean."""
+        good = [row for row in table if not row["failures"]]
+        figures: dict[str, float] = {}
+        if good:
+            ratios = {
+                "untuned": [min(row["relax_s"], row["fused_s"]) / row["ours_s"] for row in good],
+                "ms64": [row["ms_s"] / row["ours_s"] for row in good],
+                "torch": [row["torch_s"] / row["ours_s"] for row in good],
+            }
+            shares = [row["ours_tuning_s"] / row["ms_tuning_s"] for row in good]
+            figures = {f"min_vs_{name}": min(found) for name, found in ratios.items()}
+            figures["time_share_of_ms64"] = max(shares)
+            figures |= {f"vs_{name}": geometric_mean(found) for name, found in ratios.items()}
+            figures["time_share_mean"] = geometric_mean(shares)
+        figures["networks"] = len(good)
+        return figures
+
+    @staticmethod
+    def shown(row: Row) -> Row:
+        untuned = [row[name] for name in ("relax_s", "fused_s") if row.get(name)]
+        ours = row.get("ours_s")
+        return {
+            "network": row["network"],
+            "tasks": row.get("tasks"),
+            "ours us": ours and 1e6 * ours,
+            "vs untuned": min(untuned) / ours if untuned and ours else None,
+            "vs ms": ratio(row, "ms_s", "ours_s"),
+            "vs torch": ratio(row, "torch_s", "ours_s"),
+            "tuning s": row.get("ours_tuning_s"),
+            "ms tuning s": row.get("ms_tuning_s"),
+            "note": "; ".join(row["failures"]),
+        }
+
+
+def _say(say: Say, task: str, text: str) -> None:
+    say(f"{task}: {text}")
+
+
+def _timed(network: str, timed: Mapping[str, Measurement]) -> dict[str, Any]:
+    """Latencies, and what went wrong: without one of them there is no ratio."""
+    wrong = [f"{network}: {name}: {m.status}: {m.detail}" for name, m in timed.items() if m.status != "ok"]
+    row: dict[str, Any] = {f"{name}_s": m.runtime_s for name, m in timed.items()}
+    row["intervals_s"] = {name: m.interval_s for name, m in timed.items() if m.interval_s}
+    return row | {"failures": wrong}

@@ -1,0 +1,90 @@
+"""Schedules of a workload in one process of TVM, and PyTorch in another, timed in turn.
+
+Nothing here imports torch before it measures: the processes are forked before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from benchmarks.machine import setup
+from gnnperf.backends.tvm.competitors import TORCH, torch_operator
+from gnnperf.backends.tvm.server import BenchServer
+from gnnperf.frontends.tvm.target import host_mcpu
+from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.measure import Measurement
+from gnnperf.measure.interleaved import Pace, in_turns
+from gnnperf.measure.outcome import Outcome
+from gnnperf.measure.supervisor import Failed
+from gnnperf.schedules.traces import program_key
+
+DEFAULT = "tvm-default"
+BYTES = ("matmul_int8", "conv2d_int8")
+"""Kinds that PyTorch has no plain call for."""
+
+Tried = Sequence[tuple[Any, Outcome]]
+"""Scheduled modules, and what came of measuring them."""
+
+
+def timed_in_turn(
+    server: BenchServer,
+    number: int,
+    workload: Workload,
+    modules: Mapping[str, Any],
+    target: Any,
+    pace: Pace,
+    beside_torch: bool,
+) -> dict[str, Measurement]:
+    """A measurement of the unscheduled function, of every schedule by its name, and of PyTorch where it has
+    the operator; contenders with the same schedule share one. What fails has a status and no time."""
+    players = {DEFAULT: "0"}
+    distinct: dict[int, int] = {}
+    chosen: list[Any] = []
+    for name, module in modules.items():
+        key = program_key(module)
+        if key not in distinct:
+            chosen.append(module)
+            distinct[key] = len(chosen)
+        players[name] = str(distinct[key])
+    with server.rehearsed(number, chosen) as (outcomes, turns), ExitStack() as stack:
+        calls = {str(n): turn for n, turn in turns.items()}
+        failed = {str(n): Measurement(o.status, detail=o.detail) for n, o in enumerate(outcomes)}
+        if beside_torch and workload.kind not in BYTES:
+            try:
+                calls[TORCH] = torch_operator(workload, workload.build(), target, stack)
+            except Failed as failure:
+                failed[TORCH] = failure.measurement
+            players[TORCH] = TORCH
+        found = in_turns(calls, pace)
+    return {name: found.get(player) or failed[player] for name, player in players.items()}
+
+
+def raced(server: BenchServer, number: int, tried: Tried) -> Any:
+    """The module of the fastest; None where none was right. The first few are timed once more, in turn, as
+    retrieval does: of many single measurements the lowest is the luckiest, too."""
+    from gnnperf.retrieval.tensor.transfer import FINALISTS
+
+    right = [(outcome.runtime_s, n) for n, (_, outcome) in enumerate(tried) if outcome.runtime_s]
+    modules = [tried[n][0] for _, n in sorted(right)[:FINALISTS]]
+    if len(modules) < 2:
+        return modules[0] if modules else None
+    with server.rehearsed(number, modules) as (_, turns):
+        found = in_turns({str(n): turn for n, turn in turns.items() if n > 0}, Pace())
+    times = [(m.runtime_s, int(name)) for name, m in found.items() if m.runtime_s]
+    return modules[min(times)[1] - 1] if times else modules[0]
+
+
+def ratio(row: Mapping[str, Any], above: str, below: str) -> float | None:
+    """Of two figures of a row; None where one is missing."""
+    return row[above] / row[below] if row.get(above) and row.get(below) else None
+
+
+def about_workload(workloads: Sequence[Workload], name: str) -> dict[str, Any]:
+    """The fields of a row that say which workload it is of."""
+    return next({"workload": w.name, "kind": w.kind} for w in workloads if w.name == name)
+
+
+def tvm_setup(*packages: str) -> dict[str, Any]:
+    """The machine, and versions of TVM, of its competitors and of other packages."""
+    return {**setup("apache-tvm", "torch", "xgboost", *packages), "mcpu": host_mcpu()}
