@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from gnnperf.cli.output import Report, Verb
+from gnnperf.cli.release import release
 
 ANSWERED_WITHOUT_TRAINING = frozenset({"-h", "--help", "--print_config", "--print_shtab"})
 
@@ -37,11 +38,15 @@ def train() -> None:
     gnnperf train fit -c configs/models/first.yaml --data.corpus FOLDER --trainer.max_epochs 50
     gnnperf train test -c configs/models/first.yaml --ckpt_path runs/first/version_0/checkpoints/best.ckpt
     gnnperf train fit --help        all options
+    gnnperf train release loop-nests --corpus FOLDER -o CHECKPOINT
 
     `fit` ends with a checkpoint (weights and metadata) in the folder of the run, from the epoch that did best
     on the validation families. Runs are logged as CSV and, offline, for Weights & Biases; WANDB_MODE=online
-    uploads as it goes.
+    uploads as it goes. `release` makes what comes with gnnperf.
     """
+
+
+train.add_command(release)
 
 
 @train.command(cls=Verb)

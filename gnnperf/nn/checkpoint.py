@@ -120,8 +120,7 @@ def save_checkpoint(
         InputError: the folder cannot be written, or holds something else.
     """
     folder = Path(folder).resolve()
-    if folder.is_dir() and not (folder / METADATA).is_file() and any(folder.iterdir()):
-        raise InputError(f"expected a new folder, or a checkpoint to replace, got {folder}; choose another")
+    check_replaceable(folder)
     contents = model.contents()
     tensors = io.BytesIO()
     torch.save({name: dict(state) for name, state in contents.networks.items()}, tensors)
@@ -156,6 +155,12 @@ def save_checkpoint(
             shutil.rmtree(replaced, ignore_errors=True)
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror}; choose another folder") from error
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raises InputError where a checkpoint cannot be written to a folder because something else is there."""
+    if folder.is_dir() and not (folder / METADATA).is_file() and any(folder.iterdir()):
+        raise InputError(f"expected a new folder, or a checkpoint to replace, got {folder}; choose another")
 
 
 def load_checkpoint(folder: Path | str, *models: type[M]) -> M:

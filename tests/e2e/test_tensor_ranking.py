@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from itertools import chain
 from pathlib import Path
 
@@ -15,10 +14,9 @@ from gnnperf.cli.main import run
 from gnnperf.evaluation.trace_ranking import baselines
 from gnnperf.nn import load_checkpoint
 from gnnperf.nn.traces import TensorBundle
+from gnnperf.store import Store
 from gnnperf.training.traces import features
 from gnnperf.training.traces.corpus import load_tensor_corpus
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +64,15 @@ def test_the_command_and_the_release(
                  "heldout_kind_xgb_top1"):  # fmt: skip
         assert 0 <= document["figures"][name] <= 1, name
     assert document["settings"]["schedules"] == 15
-    import train_tensor
-
     (tmp_path / "ranking.json").write_text(text)
-    arguments = ["train_tensor.py", *options, "--evaluation", str(tmp_path / "ranking.json"), "--quick"]
-    monkeypatch.setattr(sys, "argv", [*arguments, "-o", str(tmp_path / "bundle")])
-    assert train_tensor.main() == 0
+    command = ["train", "release", "tensor-programs", *options, "--quick", "--json"]
+    command += ["--evaluation", str(tmp_path / "ranking.json"), "-o", str(tmp_path / "bundle")]
+    assert run(command) == 0
+    released = json.loads(capfd.readouterr().out)
     bundle = load_checkpoint(tmp_path / "bundle", TensorBundle)
     assert bundle.trees is not None
+    assert released["figures"] == bundle.provenance.figures
+    assert Store.open(tmp_path / "bundle" / "store").info().nests == 2
     for name, value in document["figures"].items():  # what is not asked of the model itself is taken over
         if "kind" in name or "xgb" in name:
             assert bundle.provenance.figures[name] == value

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from gnnperf.cli.output import Report, to_json
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from gnnperf.evaluation import BenchmarkResult
 
 
@@ -24,16 +26,8 @@ def benchmark_report(
     `gnnperf.report.benchmark_page`.
     """
     from rich.console import Group
-    from rich.table import Table
 
-    rows = result.rows if shown is None else shown
-    table = Table(box=None, padding=(0, 1))
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    for name in names:
-        numeric = all(isinstance(row.get(name), int | float | None) for row in rows)
-        table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
-    for row in rows:
-        table.add_row(*(_cell(row.get(name)) for name in names))
+    table = rows_table(result.rows if shown is None else shown)
     lines = "\n".join(f"{name}: {_cell(value)}" for name, value in result.figures.items())
 
     def page() -> str:
@@ -42,6 +36,20 @@ def benchmark_report(
         return benchmark_page(result, shown, plots)
 
     return Report(asdict(result), Group(table, "", lines), page=page)
+
+
+def rows_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """A line per row, a column per key."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1))
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for name in names:
+        numeric = all(isinstance(row.get(name), int | float | None) for row in rows)
+        table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(_cell(row.get(name)) for name in names))
+    return table
 
 
 def write_document(result: BenchmarkResult, output: Path | None) -> None:

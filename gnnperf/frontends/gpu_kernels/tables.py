@@ -83,16 +83,14 @@ class GpuTable(Candidates):
         return np.where(self.ok, self.best_ms / np.where(self.ok, self.runtime_ms, 1.0), 0.0)
 
 
-def data_path(given: Path | None) -> Path:
-    """The file of measured configurations: `given` (file or folder), else in $GNNPERF_DATA. InputError."""
+def data_path(given: Path | None, file: str = FILE) -> Path:
+    """The file of measurements: `given`, itself or the folder with it, else in $GNNPERF_DATA. InputError."""
     folder = given or (Path(os.environ[DATA_VARIABLE]) if os.environ.get(DATA_VARIABLE) else None)
     if folder is None:
-        raise InputError(
-            f"expected measured configurations: give --data, or set {DATA_VARIABLE} to their folder"
-        )
-    path = folder / FILE if folder.is_dir() else folder
+        raise InputError(f"expected {file}: give --data, or set {DATA_VARIABLE} to its folder")
+    path = folder / file if folder.is_dir() else folder
     if not path.is_file():
-        raise InputError(f"expected {FILE} or a folder with it, got {folder}")
+        raise InputError(f"expected {file} or a folder with it, got {folder}")
     return path
 
 

@@ -41,7 +41,7 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
     each workload, whose prior mean is the model: schedules like those that were faster than expected rise.
 
     Args:
-        folder: a bundle of `scripts/train_tensor.py`; None for the released one. InputError where it is none.
+        folder: a checkpoint of `tensor-programs`; None for the released one. InputError where it is none.
 
     Example:
         ms.tune_tir(mod, target, work_dir, max_trials_global=64, cost_model=GNNCostModel())

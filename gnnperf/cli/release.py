@@ -1,0 +1,174 @@
+"""`gnnperf train release MODEL`: the released models, made from measurements by one command each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gnnperf.cli.eval.table import rows_table
+from gnnperf.cli.output import Report, Verb, progress
+from gnnperf.shipped import shipped, shipped_bundle
+
+if TYPE_CHECKING:
+    from gnnperf.evaluation.release import Progress, Trained
+
+folder_path = click.Path(path_type=Path, file_okay=False, exists=True)
+file_path = click.Path(path_type=Path, dir_okay=False, exists=True)
+output_option = click.option(
+    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
+    help="The checkpoint to write: a new folder, or a checkpoint, which is replaced but for its card.",
+)  # fmt: skip
+seed_option = click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Of all draws."
+)
+seeds_option = click.option(
+    "--seeds", default=1, show_default=True, type=click.IntRange(1), help="Trainings to average."
+)
+workers_option = click.option(
+    "--workers", default=2, show_default=True, type=click.IntRange(1), help="Processes, of one thread each."
+)
+quick_option = click.option("--quick", is_flag=True, help="Train briefly: a first look.")
+
+
+@click.group()
+def release() -> None:
+    """Make a checkpoint as it is released: trained on all there is, with the figures of what was held out."""
+
+
+@release.command(cls=Verb)
+@click.option(
+    "--corpus", type=folder_path, metavar="DIR", default=lambda: shipped("checkpoints/corpus/first"),
+    show_default="the corpus that comes with gnnperf", help="Of nests of three families or more.",
+)  # fmt: skip
+@output_option
+@seed_option
+@workers_option
+def loop_nests(corpus: Path, output: Path, seed: int, workers: int) -> Report:
+    """Encoder, retrieval head, schedule store and calibration, for DaCe programs.
+
+    Every family is held out in turn, in folds: that gives the figures, and how sure retrieval may be of what
+    it measures. Then one training on all families gives what is released. A quarter of an hour on two
+    cores.
+    """
+    from gnnperf.evaluation.release.loop_nests import train_loop_nests
+
+    return _release(partial(train_loop_nests, corpus, seed, workers), output)
+
+
+@release.command(cls=Verb)
+@click.option(
+    "--corpus", type=folder_path, metavar="DIR", default=lambda: shipped("checkpoints/corpus/tensor"),
+    show_default="the corpus that comes with gnnperf", help="Of measured schedules of TVM workloads.",
+)  # fmt: skip
+@output_option
+@click.option(
+    "--evaluation", type=file_path, metavar="JSON",
+    help="What gnnperf eval tensor-ranking --json printed: its figures for operator kinds that were held out "
+    "go into the metadata.",
+)  # fmt: skip
+@click.option(
+    "--encoder", type=folder_path, metavar="DIR", default=shipped_bundle, show_default="the released one",
+    help="Checkpoint of loop-nests that embeds the workloads of the store.",
+)  # fmt: skip
+@click.option(
+    "--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    help="Where features of schedules are kept for the next time.  [default: ~/.cache/gnnperf/tensor]",
+)  # fmt: skip
+@seed_option
+@seeds_option
+@quick_option
+def tensor_programs(
+    corpus: Path, output: Path, evaluation: Path | None, encoder: Path, cache: Path | None, seed: int,
+    seeds: int, quick: bool,
+) -> Report:  # fmt: skip
+    """Cost model of scheduled tensor programs, with a store of traces, for TVM.
+
+    Workloads that are marked held out are in neither; the figures say how the model ranks their schedules.
+    """
+    import warnings
+
+    from gnnperf.evaluation.release.tensor_programs import train_tensor_programs
+    from gnnperf.nn import Bundle, load_checkpoint
+    from gnnperf.training.traces.features import default_cache
+    from gnnperf.training.traces.fit import DEFAULT_FIT, QUICK_FIT
+
+    warnings.simplefilter("ignore")
+    bundle = load_checkpoint(encoder, Bundle)
+    settings = QUICK_FIT if quick else DEFAULT_FIT
+    train = partial(
+        train_tensor_programs, corpus, bundle, evaluation, range(seed, seed + seeds), settings,
+        cache or default_cache(),
+    )  # fmt: skip
+    return _release(train, output)
+
+
+@release.command(cls=Verb)
+@click.option(
+    "--data", type=click.Path(path_type=Path), metavar="PATH",
+    help="gpu_operators.parquet, or the folder with it.  [default: $GNNPERF_DATA]",
+)  # fmt: skip
+@output_option
+@click.option(
+    "--config", "-c", type=file_path, metavar="FILE",
+    default=lambda: shipped("configs/models") / "gpu_runtime.yaml",
+    show_default="configs/models/gpu_runtime.yaml", help="Seeds, splits to fit on, what is left out, steps.",
+)  # fmt: skip
+@workers_option
+def gpu_runtime(data: Path | None, output: Path, config: Path, workers: int) -> Report:
+    """Runtimes of operators on GPUs that nobody measured. Some ten minutes on two cores."""
+    from gnnperf.evaluation.release.gpu_runtime import FILE, RuntimeConfig, train_gpu_runtime
+    from gnnperf.frontends.gpu_kernels.tables import data_path
+
+    return _release(
+        partial(train_gpu_runtime, data_path(data, FILE), RuntimeConfig.read(config), workers), output
+    )
+
+
+@release.command(cls=Verb)
+@click.option(
+    "--data", type=click.Path(path_type=Path), metavar="PATH",
+    help="tunable_kernels.parquet, or the folder with it.  [default: $GNNPERF_DATA]",
+)  # fmt: skip
+@output_option
+@click.option(
+    "--evaluation", type=file_path, metavar="JSON",
+    help="What gnnperf eval gpu-schedules --json printed; without it, the evaluation is done first.",
+)  # fmt: skip
+@seed_option
+@seeds_option
+@quick_option
+def tunable_kernels(
+    data: Path | None, output: Path, evaluation: Path | None, seed: int, seeds: int, quick: bool
+) -> Report:
+    """Configurations of tunable kernels for GPUs that nobody measured them on.
+
+    Intervals and figures come from the evaluation, where what was predicted had been held out.
+    """
+    from gnnperf.evaluation.release.tunable_kernels import train_tunable_kernels
+    from gnnperf.frontends.gpu_kernels.tables import data_path
+    from gnnperf.training.demand import FitSettings
+
+    settings = FitSettings(steps=60) if quick else FitSettings()
+    seeds_ = range(seed, seed + seeds)
+    return _release(partial(train_tunable_kernels, data_path(data), evaluation, seeds_, settings), output)
+
+
+def _release(train: Callable[[Progress], Trained], output: Path) -> Report:
+    from rich.console import Group
+    from rich.text import Text
+
+    from gnnperf.evaluation.release import release as make
+
+    trained = make(train, output, progress)
+    about = trained.model.contents().provenance
+    document: dict[str, Any] = {
+        "model": trained.model.MODEL, "checkpoint": output, "figures": about.figures, "rows": trained.rows,
+        "corpus": about.corpus, "seeds": list(about.seeds),
+    }  # fmt: skip
+    lines = [f"{name}: {value:.3f}" for name, value in about.figures.items()]
+    words = Text("\n".join([*lines, f"{output}: checkpoint of {trained.model.MODEL}"]))
+    return Report(document, Group(rows_table(trained.rows), "", words) if trained.rows else words)

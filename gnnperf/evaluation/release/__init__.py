@@ -1,0 +1,55 @@
+"""What `gnnperf train release` makes: a checkpoint, with the figures that say what it is worth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gnnperf.errors import InputError
+from gnnperf.nn.checkpoint import Model, check_replaceable, save_checkpoint
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[..., None]]]
+"""Shows progress: (what is done, steps) -> a context that gives `advance(steps, doing)`."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model that is ready for its checkpoint.
+
+    Attributes:
+        model: with its provenance.
+        rows: the table behind the figures of the provenance, one mapping with the same keys per row.
+        fill_store: makes the schedule store in the folder that it is given; None for a model without one.
+    """
+
+    model: Model
+    rows: Sequence[Mapping[str, Any]] = ()
+    fill_store: Callable[[Path], object] | None = None
+
+
+def release(train: Callable[[Progress], Trained], folder: Path, progress: Progress) -> Trained:
+    """Train a model and write its checkpoint.
+
+    Raises:
+        InputError: the folder cannot be replaced, which is said before the training; or what it learns from
+            is damaged.
+    """
+    check_replaceable(folder)
+    trained = train(progress)
+    save_checkpoint(folder, trained.model, trained.fill_store)
+    return trained
+
+
+def read_evaluation(path: Path, benchmark: str) -> dict[str, Any]:
+    """What `gnnperf eval BENCHMARK --json` printed. Raises InputError where the file is not that."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    if not isinstance(document, dict) or document.get("benchmark") != benchmark:
+        raise InputError(f"expected what `gnnperf eval {benchmark} --json` printed, got {path}")
+    return document

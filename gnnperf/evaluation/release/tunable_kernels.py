@@ -1,0 +1,75 @@
+"""`gnnperf train release tunable-kernels`: networks of demands, and the measurements they learned from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnnperf.evaluation.gpu_schedules import StudySettings, evaluate_gpu_schedules, summarise
+from gnnperf.evaluation.gpu_schedules.study import GPU, KERNEL, tasks
+from gnnperf.evaluation.release import Progress, Trained, read_evaluation
+from gnnperf.frontends.gpu_kernels.tables import load_tables
+from gnnperf.nn import Provenance
+from gnnperf.nn.demand import ANY, LEVELS, Demand, DemandBundle, measured_files
+from gnnperf.training.demand import FitSettings, fit_demand
+
+
+def train_tunable_kernels(
+    data: Path, evaluation: Path | None, seeds: range, settings: FitSettings, progress: Progress
+) -> Trained:
+    """Train networks on all that was measured: one for each kernel, and one for any other. The rows say by
+    which factor a runtime may lie above or below what is predicted.
+
+    Args:
+        data: file of measured configurations.
+        evaluation: document of `gnnperf eval gpu-schedules`, where every GPU and kernel was held out in turn:
+            intervals and figures come from it. None: it is done first.
+        seeds: of the networks that are averaged.
+        settings: of each training.
+
+    Raises:
+        InputError: no such file, or nothing to hold out.
+    """
+    tables = load_tables(data)
+    if evaluation:
+        document = read_evaluation(evaluation, "gpu-schedules")
+        judged, figures = document["rows"], document["figures"]
+    else:
+        study = StudySettings(len(seeds), settings)
+        count = sum(1 for _ in tasks(tables, study.protocols))
+        with progress("holding GPUs and kernels out", count) as advance:
+            judged, errors = evaluate_gpu_schedules(tables, study, advance)
+        figures = summarise(judged, errors, study, data.name).figures
+    kernels = [*dict.fromkeys(table.kernel for table in tables), ANY]
+    networks: dict[str, list[Demand]] = {}
+    with progress("training", len(kernels)) as advance:
+        for kernel in kernels:
+            advance(0, kernel)
+            mine = tables if kernel == ANY else [table for table in tables if table.kernel == kernel]
+            networks[kernel] = [fit_demand(mine, own=kernel != ANY, seed=s, settings=settings) for s in seeds]
+            advance()
+    corpus = {"file": data.name, "rows": sum(map(len, tables)), "tables": len(tables)}
+    widths, adapted = (half_widths(judged, error) for error in ("error", "adapted_error"))
+    provenance = Provenance(corpus, figures, seeds)
+    rows = [
+        {"kernel": kernel, **{f"factor_{level}%": 2.0**width for level, width in of.items()}}
+        for kernel, of in widths.items()
+    ]
+    return Trained(DemandBundle(networks, widths, adapted, provenance, measured_files(tables)), rows)
+
+
+def half_widths(rows: Sequence[Mapping[str, Any]], error: str) -> dict[str, dict[str, float]]:
+    """By kernel, mean over its tables of held-out GPUs of the quantiles of |log2(measured / predicted)|;
+    of ANY, over all tables of held-out kernels. error: begins the names of their columns."""
+    groups: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        if row["held_out"] in (GPU, KERNEL):
+            groups[ANY if row["held_out"] == KERNEL else row["kernel"]].append(row)
+    return {
+        name: {level: float(np.mean([row[f"{error}_{level}"] for row in group])) for level in LEVELS}
+        for name, group in groups.items()
+    }

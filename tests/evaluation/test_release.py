@@ -1,0 +1,119 @@
+"""`gnnperf train release`: from measurements to a checkpoint, with the figures of what was held out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from evaluation.worlds import two_tastes
+from helpers import gpu_world
+
+from gnnperf.cli.main import run
+from gnnperf.devices import load_device
+from gnnperf.frontends.gpu_kernels import find_description
+from gnnperf.frontends.operators import Elementwise
+from gnnperf.nn import Bundle, load_checkpoint
+from gnnperf.nn.demand import DemandBundle
+from gnnperf.nn.runtime import RuntimeHead
+from gnnperf.retrieval import Calibration
+from gnnperf.store import Store
+
+
+def release(capfd: pytest.CaptureFixture[str], model: str, *options: object) -> dict[str, Any]:
+    """The document that the command prints."""
+    assert run(["train", "release", model, *map(str, options), "--json"]) == 0, capfd.readouterr().err
+    document: dict[str, Any] = json.loads(capfd.readouterr().out)
+    assert document["model"] == model
+    return document
+
+
+@pytest.mark.slow
+def test_loop_nests(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    corpus, folder = two_tastes(tmp_path / "corpus"), tmp_path / "checkpoint"
+    document = release(capfd, "loop-nests", "--corpus", corpus, "-o", folder, "--seed", 3, "--workers", 1)
+    bundle = load_checkpoint(folder, Bundle)
+    assert document["figures"] == bundle.provenance.figures
+    assert 0 < document["figures"]["efficiency_at_1"] <= document["figures"]["efficiency_at_3"] <= 1
+    assert {row["k"] for row in document["rows"]} == {1, 3, 5, 10}
+    assert bundle.provenance.seeds == [3]
+    assert Calibration.of(bundle).confidence is not None
+    info = Store.open(folder / "store").info()
+    assert info.nests == bundle.provenance.corpus["nests"] == 16
+    assert Store.open(folder / "store").stale(bundle.encoder_id) == []
+
+
+def operators(path: Path) -> None:
+    """Elementwise kernels of three GPUs, at 70% of their bandwidths and 5 us to start."""
+    rows = []
+    for gpu in ("Tesla T4", "NVIDIA L4", "Tesla V100-PCIE-32GB"):
+        bandwidth = (load_device(gpu).bandwidth_gbps or 0) * 1e9
+        for split in ("train", "test"):
+            for size in (2**14, 2**18, 2**22, 2**24):
+                runtime_s = 5e-6 + 8 * size / (0.7 * bandwidth)
+                rows.append({
+                    "op_family": "elementwise", "op": "relu", "device": gpu, "split": split, "B": size,
+                    "M": None, "N": None, "K": None, "H": 1, "latency_ms": runtime_s * 1e3,
+                })  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def test_gpu_runtime(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    operators(tmp_path / "gpu_operators.parquet")
+    config, folder = tmp_path / "config.yaml", tmp_path / "checkpoint"
+    config.write_text("seeds: [0, 1]\nsplits: [train, test]\nfit: {steps: 20, light_steps: 60}\n")
+    document = release(
+        capfd, "gpu-runtime", "--data", tmp_path, "-c", config, "-o", folder, "--workers", 1
+    )  # fmt: skip
+    head = load_checkpoint(folder, RuntimeHead)
+    assert head.provenance.seeds == document["seeds"] == [0, 1]
+    assert document["corpus"]["rows"]["Tesla T4"] == 8
+    (row,) = document["rows"]
+    assert row["family"] == "elementwise"
+    assert 1 < row["factor_50%"] <= row["factor_80%"] <= row["factor_95%"]
+    found = head.predict([Elementwise("relu", 2**22).workload()], load_device("l4"))
+    expected_s = 5e-6 + 8 * 2**22 / (0.7 * (load_device("l4").bandwidth_gbps or 0) * 1e9)
+    assert float(found.runtime_s[0]) == pytest.approx(expected_s, rel=0.5)
+
+
+def test_tunable_kernels(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data, folder = tmp_path / "tunable_kernels.parquet", tmp_path / "checkpoint"
+    gpu_world.write(data, gpu_world.rows(("pnpoly", "hotspot"), gpu_world.GPUS[:3], 30))
+    document = release(capfd, "tunable-kernels", "--data", tmp_path, "-o", folder, "--quick")
+    bundle = load_checkpoint(folder, DemandBundle)
+    assert set(bundle.networks) == {"pnpoly", "hotspot", "any"}
+    assert document["figures"] == bundle.provenance.figures
+    assert 0 < document["figures"]["heldout_gpu_top5"] <= 1
+    assert document["corpus"] == {"file": data.name, "rows": 180, "tables": 6}
+    pnpoly = find_description("pnpoly")
+    assert sum(len(table) for table in bundle.tables(pnpoly)) == 90
+    for row in document["rows"]:
+        assert row["factor_80%"] == pytest.approx(2 ** bundle.half_widths[row["kernel"]]["80"])
+
+
+def test_mistakes_are_one_line_before_the_training(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GNNPERF_DATA", raising=False)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").touch()
+    (tmp_path / "bad.yaml").write_text("fit: {epochs: 3}")
+    (tmp_path / "gpu_operators.parquet").touch()
+    new, data = ("-o", tmp_path / "new"), ("--data", tmp_path)
+    for words, message in (
+        (("loop-nests", "-o", tmp_path / "full"), "expected a new folder, or a checkpoint to replace"),
+        (("tunable-kernels", *new), "expected tunable_kernels.parquet: give --data"),
+        (("gpu-runtime", *new), "expected gpu_operators.parquet: give --data, or set GNNPERF_DATA"),
+        (("gpu-runtime", *new, *data), "cannot read"),
+        (("gpu-runtime", *new, *data, "-c", tmp_path / "bad.yaml"), "epochs"),
+        (("gpu-runtime", *new, *data, "--seed", 1), "No such option"),
+        (("tensor-programs", *new, "--evaluation", tmp_path / "bad.yaml"), "cannot read"),
+        (("graphs", *new), "No such command 'graphs'"),
+    ):
+        assert run(["train", "release", *map(str, words)]) == 2, words
+        error = capfd.readouterr().err
+        assert message in error and error.count("\n") == 1
+    assert not (tmp_path / "new").exists()
