@@ -12,6 +12,8 @@ from typing import Any
 from gnnperf.errors import InputError
 from gnnperf.nn.checkpoint import Model, check_replaceable, save_checkpoint
 
+__all__ = ["Progress", "Trained", "read_evaluation", "release"]
+
 Progress = Callable[[str, int], AbstractContextManager[Callable[..., None]]]
 """Shows progress: (what is done, steps) -> a context that gives `advance(steps, doing)`."""
 
