@@ -15,6 +15,7 @@ from gnnperf.errors import BuildError, MeasureError
 from gnnperf.measure.library import Library, Protocol, Source
 from gnnperf.measure.precompiled import include_options
 from gnnperf.measure.subprocesses import Tools
+from gnnperf.measure.supervisor import cause_of_death
 
 FLAGS: dict[Protocol, tuple[str, ...]] = {
     "plain": ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-std=c++17", "-fPIC", "-w"),
@@ -159,7 +160,7 @@ class Compiler:
                 "free some space or give another folder"
             )
         first = _ERROR.search(done.stderr)
-        fallback = done.stderr.strip().partition("\n")[0] or f"the compiler ended with {done.returncode}"
+        fallback = done.stderr.strip().partition("\n")[0] or cause_of_death(done.returncode)
         raise BuildError((first.group() if first else fallback)[:500])
 
 

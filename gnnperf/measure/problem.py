@@ -13,6 +13,9 @@ from gnnperf.measure.verification import equivalent_length, perturbed, verify
 
 Arrays = Mapping[str, NDArray[Any]]
 
+OUTPUT = "out"
+"""Name of the output of a TVM function, whose parameters have none."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -40,9 +43,15 @@ class Problem:
         return verify(self.reference, found, self.reduction_length)
 
 
-def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Normally distributed numbers, or integers of the whole range."""
-    if dtype.kind == "f":
-        return rng.standard_normal(tuple(shape), np.float32).astype(dtype)
-    bounds = np.iinfo(dtype)
-    return rng.integers(bounds.min, bounds.max, tuple(shape), dtype, endpoint=True)
+def random_inputs(signature: Sequence[tuple[Sequence[int], np.dtype[Any]]], seed: int) -> dict[str, Any]:
+    """Arrays `x0`, `x1`, ... of the given shapes and types: normally distributed numbers, or integers of the
+    whole range."""
+    rng = np.random.default_rng(seed)
+
+    def array(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
+        if dtype.kind == "f":
+            return rng.standard_normal(tuple(shape), np.float32).astype(dtype)
+        bounds = np.iinfo(dtype)
+        return rng.integers(bounds.min, bounds.max, tuple(shape), dtype, endpoint=True)
+
+    return {f"x{n}": array(shape, dtype) for n, (shape, dtype) in enumerate(signature)}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gnnperf.errors import MeasureError
+from gnnperf.measure.supervisor import kill_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Tools:
         finally:
             with self._guard:
                 self._running.discard(process)
-            _kill(process)
+            kill_group(process.pid)
             process.wait()
             if process.stderr is not None:
                 process.stderr.close()
@@ -73,13 +72,8 @@ class Tools:
         with self._guard:
             self._stopped = True
             for process in self._running:
-                _kill(process)
+                kill_group(process.pid)
 
     def resume(self) -> None:
         with self._guard:
             self._stopped = False
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)

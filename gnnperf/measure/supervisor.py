@@ -177,8 +177,7 @@ class Child:
                 with suppress(subprocess.TimeoutExpired):
                     self._code = self._wait(patience_s)
         finally:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
+            kill_group(self.pid)
             if self._outranked:
                 prefer_others()
             if self._code is None:
@@ -314,6 +313,12 @@ def in_succession(
             left.remove(begun)
             detail = f"running {failure.detail}" if failure.status == "timeout" else failure.detail
             yield begun, {"status": failure.status, "detail": detail}
+
+
+def kill_group(pid: int) -> None:
+    """End a process and what it started in its group, without a chance to tidy up."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def cause_of_death(code: int, said: str = "") -> str:

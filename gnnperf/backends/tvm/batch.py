@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnnperf.backends.tvm.kernel import Build, Kernel
-from gnnperf.backends.tvm.problem import OUTPUT, arguments, computed, poisoned
+from gnnperf.backends.tvm.problem import arguments, computed, poisoned
 from gnnperf.devices import MachineLock
 from gnnperf.errors import last_line
 from gnnperf.measure.confine import limit_files, limit_memory, prefer_this_process
 from gnnperf.measure.outcome import Outcome, Sampling, timed
-from gnnperf.measure.problem import Problem
+from gnnperf.measure.problem import OUTPUT, Problem
 from gnnperf.measure.supervisor import Child, Report, in_succession
 
 

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from gnnperf.backends.tvm.batch import Batch, BenchLimits
 from gnnperf.backends.tvm.kernel import Build, build_kernel
-from gnnperf.backends.tvm.problem import OUTPUT, arguments, random_inputs, signature, solved
+from gnnperf.backends.tvm.problem import arguments, signature, solved
 from gnnperf.devices import MachineLock
 from gnnperf.errors import MeasureError
 from gnnperf.measure.confine import available_threads, prefer_this_process
 from gnnperf.measure.outcome import Outcome
-from gnnperf.measure.problem import Problem
+from gnnperf.measure.problem import OUTPUT, Problem, random_inputs
 from gnnperf.measure.supervisor import Child, Failed, Message, result_of
 
 _TOGETHER = 8
@@ -57,12 +57,13 @@ class TraceBench:
         """Raises MeasureError where the unscheduled function itself cannot be run. time_baseline: off, it is
         run for its results only."""
         self.target, self.build, self.limits = target, build, limits or BenchLimits()
-        inputs, reference = random_inputs(module, seed), _shared(*signature(module)[-1])
+        *shapes, out = signature(module)
+        inputs, reference = random_inputs(shapes, seed), _shared(*out)
 
         def solve(_: object) -> Message:
             """In a fork, which leaves no threads here."""
             kernel = build(module, target)
-            problem = solved(module, kernel, inputs)
+            problem = solved(module, kernel, seed)
             reference[...] = problem.reference[OUTPUT]
             samples_s: list[float] = []
             if time_baseline:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from gnnperf.backends.tvm.kernel import build_kernel
-from gnnperf.backends.tvm.problem import OUTPUT, poisoned, random_inputs, solved
+from gnnperf.backends.tvm.problem import poisoned, solved
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.frontends.tvm.workloads.recognise import recognised
 from gnnperf.measure.competitors import Effort, PythonFunction, Starter
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.interleaved import Turn
-from gnnperf.measure.problem import Problem
+from gnnperf.measure.problem import OUTPUT, Problem
 from gnnperf.measure.supervisor import Failed
 
 TORCH = "torch"
@@ -44,7 +44,7 @@ def torch_operator(workload: Workload, module: Any, target: Any, stack: ExitStac
 
     module: the workload's function, or one that should compute the same: what PyTorch is verified against.
     """
-    problem = solved(module, build_kernel(module, target), random_inputs(module))
+    problem = solved(module, build_kernel(module, target))
     updated = {**problem.inputs, OUTPUT: poisoned(problem.reference[OUTPUT]).numpy()}
     name = ("one", "two", "three")[len(problem.inputs) - 1]
     about = {"kind": workload.kind, "params": dict(workload.params)}

@@ -10,23 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.backends.tvm.kernel import Kernel
-from gnnperf.measure.problem import Arrays, Problem, random_array
-
-OUTPUT = "out"
+from gnnperf.measure.problem import OUTPUT, Arrays, Problem, random_inputs
 
 
-def random_inputs(module: Any, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Of all parameters but the last: `x0`, `x1`, ..."""
-    rng = np.random.default_rng(seed)
-    return {f"x{n}": random_array(rng, *shape) for n, shape in enumerate(signature(module)[:-1])}
-
-
-def solved(module: Any, kernel: Kernel, inputs: Arrays) -> Problem:
-    """The problem of an unscheduled module, which `kernel` was built from."""
-    like = np.empty(*signature(module)[-1])
+def solved(module: Any, kernel: Kernel, seed: int = 0) -> Problem:
+    """The problem of an unscheduled module, which `kernel` was built from, on random inputs."""
+    *shapes, out = signature(module)
     return Problem.solved(
-        inputs,
-        lambda arrays: computed(kernel, [*tensors(arrays.values()), poisoned(like)]),
+        random_inputs(shapes, seed),
+        lambda inputs: computed(kernel, [*tensors(inputs.values()), poisoned(np.empty(*out))]),
         reduction_length(module),
     )
 

@@ -13,14 +13,14 @@ from typing import Any
 
 from gnnperf.backends.tvm.batch import BenchLimits
 from gnnperf.backends.tvm.kernel import Build, Kernel
-from gnnperf.backends.tvm.problem import OUTPUT, arguments, computed, poisoned, random_inputs, solved, tensors
+from gnnperf.backends.tvm.problem import arguments, computed, poisoned, solved, tensors
 from gnnperf.devices import MachineLock
 from gnnperf.errors import last_line
 from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
 from gnnperf.measure.confine import available_threads, limit_memory, prefer_this_process
 from gnnperf.measure.interleaved import Turn
 from gnnperf.measure.outcome import Outcome, checked
-from gnnperf.measure.problem import Arrays, Problem
+from gnnperf.measure.problem import OUTPUT, Arrays, Problem
 from gnnperf.measure.supervisor import Service
 
 Part = tuple[int, Mapping[str, str]]
@@ -92,7 +92,7 @@ def rehearse_schedules(
         with MachineLock():
             prefer_this_process()
             unscheduled = build(module, target)
-            problem = solved(module, unscheduled, random_inputs(module, seed))
+            problem = solved(module, unscheduled, seed)
             given = arguments(problem)
             yield from (player(kernel, problem, given) for kernel in [unscheduled, *kernels])
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gnnperf.measure.outcome import Outcome, Sampling, timed
-from gnnperf.measure.problem import Arrays, Problem, random_array
+from gnnperf.measure.problem import OUTPUT, Arrays, Problem, random_inputs
 from gnnperf.measure.protocol import receive
 from gnnperf.measure.supervisor import Report, reporter, spawned
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 BASELINE = -1
 """Number of the baseline among a workload's schedules."""
-OUTPUT = "out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +106,8 @@ def solved(about: Mapping[str, Any], folder: Path, host: Runtime, kept: Path) ->
 
     about: the workload's line. kept: a folder in which references stay, for the next process.
     """
-    rng = np.random.default_rng(about["seed"])
     *shapes, out = [(shape, np.dtype(dtype)) for shape, dtype in about["arguments"]]
-    inputs = {f"x{n}": random_array(rng, *shape) for n, shape in enumerate(shapes)}
+    inputs = random_inputs(shapes, about["seed"])
     file = kept / f"{about['workload']}.npz"
     if not file.is_file():
         function = host.load(folder / about["reference"]).function("main")
