@@ -1,4 +1,4 @@
-"""`gnnperf eval transfer` and `gnnperf eval search` as whole commands, on a small corpus."""
+"""`gnnperf eval transfer`, `ablation` and `search` as whole commands, on a small corpus."""
 
 from __future__ import annotations
 
@@ -48,6 +48,17 @@ def test_the_whole_table(shell: Shell, corpus: Path) -> None:
     again = shell.gnnperf(*command, "--policy", "ours").document["figures"]
     assert {"efficiency_at_1", "efficiency_at_3", "confident_within_10pct"} <= again.keys()
     assert again == {name: document["figures"][name] for name in again}  # the same seed, the same answer
+
+
+@pytest.mark.slow
+def test_what_parts_are_worth(shell: Shell, corpus: Path) -> None:
+    document = shell.gnnperf("eval", "ablation", "--corpus", corpus, "--folds", 3, "--json").document
+    figures = document["figures"]
+    assert document["benchmark"] == "ablation" and len(document["rows"]) == 6 * 4
+    assert 0 < figures["efficiency_at_1"] <= figures["efficiency_at_3"] <= 1
+    for row in document["rows"]:
+        assert row["low"] <= row["efficiency"] <= row["high"]
+        assert row["of_ours_low"] <= row["of_ours"] <= row["of_ours_high"]
 
 
 def test_for_people(shell: Shell, corpus: Path) -> None:

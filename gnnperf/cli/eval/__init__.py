@@ -11,6 +11,7 @@ __all__ = ["BENCHMARKS", "eval"]
 
 BENCHMARKS: tuple[str, ...] = (
     "transfer",
+    "ablation",
     "search",
     "tensor-ranking",
     "gpu-operators",
