@@ -3,7 +3,7 @@
 PYTHON ?= python3.11
 VENV ?= .venv
 DEMO ?= configs/demo/kernel.py:attention --set HEADS=12 --set TOKENS=256 --set CHANNELS=64
-# Where torch's CPU wheels are found, if pip's own configuration does not say so (see "Install" in the README).
+# Where torch's CPU wheels are found, if pip's own configuration does not say so (see docs/howto/install.md).
 TORCH_INDEX_URL ?=
 
 BIN := $(VENV)/bin

@@ -5,6 +5,7 @@ In Markdown below docs/,
 * a `{code-block}` with a `:caption:` is a file of that name,
 * a `console` block is a session: lines that begin with `$ ` are commands (a backslash joins lines), and what
   follows is what they print: `...` stands for anything, spaces and numbers are not compared,
+* `pycon` blocks are a session with Python, checked by doctest: `...` stands for anything,
 * `% shown only: why` on the line before a block keeps it from being run.
 """
 
@@ -18,7 +19,11 @@ from pathlib import Path
 import gnnperf
 
 DOCS = Path(gnnperf.__file__).parent.parent / "docs"
-PAGES = sorted(p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md") if "```console" in p.read_text())
+PAGES = sorted(
+    p.relative_to(DOCS).as_posix()
+    for p in DOCS.rglob("*.md")
+    if re.search(r"^```(console|pycon)$", p.read_text(), re.M)
+)
 
 _BLOCK = re.compile(
     r"^(?:(?P<comment>% .*)\n)?(?P<fence>`{3,})(?P<info>.*)\n(?P<body>(?:.*\n)*?)(?P=fence)$", re.M
@@ -39,7 +44,14 @@ class Command:
     """What it prints; empty where the page does not say."""
 
 
-def examples(page: str) -> Iterator[File | Command]:
+@dataclass(frozen=True)
+class Session:
+    """Python, typed line by line, and what it answers."""
+
+    text: str
+
+
+def examples(page: str) -> Iterator[File | Command | Session]:
     """What a page has its reader do, in order."""
     for block in _BLOCK.finditer((DOCS / page).read_text(encoding="utf-8")):
         if (block["comment"] or "").startswith("% shown only: "):
@@ -49,10 +61,12 @@ def examples(page: str) -> Iterator[File | Command]:
             (name,) = re.findall(r":caption: (.*)", options)
             yield File(name, text)
         elif block["info"] == "console":
-            yield from _session(block["body"].replace("\\\n", " "))
+            yield from _commands(block["body"].replace("\\\n", " "))
+        elif block["info"] == "pycon":
+            yield Session(block["body"])
 
 
-def _session(text: str) -> Iterator[Command]:
+def _commands(text: str) -> Iterator[Command]:
     assert text.startswith("$ "), f"expected a command first: {text}"
     for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
         line, _, expected = part.partition("\n")

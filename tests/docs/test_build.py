@@ -75,3 +75,7 @@ def test_words_of_closed_lists_are_explained() -> None:
         (DOCS / "reference" / "recipes.md").read_text(encoding="utf-8").partition("## What the fields do")[2]
     )
     assert {f.name for f in dataclasses.fields(Recipe) if f"`{f.name}`" not in recipes} == set()
+
+
+def test_the_front_page_is_short() -> None:
+    assert len((DOCS.parent / "README.md").read_bytes()) <= 7_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import shlex
 import subprocess
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from docs.examples import DOCS, PAGES, Command, File, agrees, examples
+from docs.examples import DOCS, PAGES, Command, File, Session, agrees, examples
 from helpers.synthetic import measurement, nest, nest_like, write_corpus
 
 from gnnperf.cli.main import run
@@ -41,6 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("configs", "scripts", "checkpoints"):
         (tmp_path / name).symlink_to(CHECKOUT / name)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "argv", ["gnnperf"])
     for name in ("GNNPERF_STORE", "GNNPERF_DATA", "XDG_DATA_HOME", "WANDB_MODE", "WANDB_API_KEY"):
         monkeypatch.delenv(name, raising=False)
@@ -65,6 +67,16 @@ def output(command: str, capfd: pytest.CaptureFixture[str]) -> str:
     return done.stdout
 
 
+def mistakes(text: str, names: dict[str, object]) -> str:
+    """Where Python answers something else than a session says; `names` are those of the page's sessions."""
+    told: list[str] = []
+    test = doctest.DocTestParser().get_doctest(text, names, "session", None, None)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    assert runner.run(test, out=told.append, clear_globs=False).attempted
+    names.update(test.globs)
+    return "".join(told)
+
+
 @pytest.mark.parametrize(
     ("expected", "got", "same"),
     [
@@ -79,10 +91,17 @@ def test_words_are_compared_and_numbers_are_not(expected: str, got: str, same: b
     assert agrees(expected, got) is same
 
 
+def test_sessions_are_checked() -> None:
+    names: dict[str, object] = {}
+    assert not mistakes(">>> a = 2\n>>> f'{a} of many'\n'... many'\n", names)
+    assert "Expected:\n    3" in mistakes(">>> a\n3\n", names)
+
+
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=pytest.mark.slow) if page in SLOW else page for page in PAGES]
 )
 def test_examples(page: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, object] = {}
     for example in examples(page):
         match example:
             case File(name, text):
@@ -91,3 +110,5 @@ def test_examples(page: str, folder: Path, capfd: pytest.CaptureFixture[str]) ->
             case Command(line, expected):
                 printed = output(line, capfd)
                 assert not expected or agrees(expected, printed), f"$ {line}\n{printed}"
+            case Session(text):
+                assert not mistakes(text, names)
