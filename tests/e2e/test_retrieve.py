@@ -209,6 +209,7 @@ def test_model_only_ranks_and_measures_nothing(shell: Shell) -> None:
         check_candidate(candidate, rank)
 
 
+@pytest.mark.slow
 def test_several_nests_against_the_plain_program(shell: Shell, tmp_path: Path) -> None:
     alone = Shell(tmp_path)
     sizes = ("--set", "N=300", "--set", "M=280", "--set", "K=260")

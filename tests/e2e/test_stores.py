@@ -95,6 +95,7 @@ def test_nests_of_an_earlier_encoder_are_embedded_anew(own: Path, capfd: pytest.
     assert json.loads(capfd.readouterr().out)["nests"][0]["neighbours"]
 
 
+@pytest.mark.slow
 def test_a_read_only_store_is_searched_and_nothing_is_remembered(own: Path, tmp_path: Path) -> None:
     folders = [own, *(path for path in own.rglob("*") if path.is_dir())]
     for folder in folders:

@@ -64,6 +64,7 @@ def test_a_search_that_never_matched_counts_with_what_was_recorded(tmp_path: Pat
     assert not [name for name in figures if name.startswith("evolutionary")]
 
 
+@pytest.mark.slow
 def test_longer_searches_of_some_nests(tmp_path: Path) -> None:
     """Only these are compared on. What ours proposes was measured beside them, with another result."""
     corpus = two_tastes(tmp_path / "corpus")
