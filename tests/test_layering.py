@@ -25,10 +25,10 @@ ALLOWED = {
     "backends": "errors devices graph nests schedules measure frontends",
     "search": "errors nests schedules measure frontends backends",
     "corpus": "errors devices graph schedules measure frontends backends search",
-    "training": "errors devices graph schedules measure frontends nn corpus",
+    "training": "errors graph schedules measure frontends nn corpus",
     "retrieval": "errors devices graph schedules measure frontends backends nn store search corpus",
     "export": "errors devices graph nn store retrieval",
-    "evaluation": "errors devices graph schedules measure frontends nn store training retrieval",
+    "evaluation": "errors devices graph schedules measure frontends nn store corpus training retrieval",
     "report": "errors devices graph schedules frontends nn store retrieval evaluation",
     "integrations": "errors devices graph schedules measure frontends backends nn store retrieval shipped",
     "cli": "errors devices graph measure frontends backends nn store corpus training retrieval evaluation "

@@ -18,7 +18,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from gnnperf.corpus.nest_config import CollectConfig
+from gnnperf.corpus.config import NestConfig
 from gnnperf.devices import DeviceSpec
 from gnnperf.devices.quantity import units_of
 from gnnperf.graph.fields import FIELDS, Field, Level
@@ -78,7 +78,7 @@ def device_fields(_: str) -> tuple[Row, list[Row]]:
 
 
 def collect_defaults(_: str) -> tuple[Row, list[Row]]:
-    settings = [f for f in dataclasses.fields(CollectConfig) if f.default is not dataclasses.MISSING]
+    settings = [f for f in dataclasses.fields(NestConfig) if f.default is not dataclasses.MISSING]
     return ("setting", "default"), [(code([f.name]), code([repr(f.default)])) for f in settings]
 
 

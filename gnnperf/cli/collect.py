@@ -1,20 +1,21 @@
-"""`gnnperf collect`: measure a corpus of (nest, schedule) pairs."""
+"""`gnnperf collect`: measure a corpus: nests, TVM workloads, or configurations of tunable GPU kernels."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gnnperf.cli.output import Report, Verb, progress
 
 if TYPE_CHECKING:
-    from gnnperf.corpus.collect_nests import Spread
-    from gnnperf.corpus.nest_config import CollectConfig
+    from gnnperf.corpus.config import KernelConfig, NestConfig, WorkloadConfig
+    from gnnperf.corpus.nests import Spread
+    from gnnperf.measure.record_log import RecordLog
 
 
 @click.command(cls=Verb)
@@ -24,63 +25,128 @@ if TYPE_CHECKING:
     help="Folder of the corpus; what it already holds is not measured again.  [default: runs/corpora/NAME]",
 )  # fmt: skip
 @click.option("--seal", is_flag=True, help="Compress the log when everything is measured.")
-@click.option("--only", metavar="FAMILY", multiple=True, help="Only entries of this family; may be repeated.")
+@click.option(
+    "--only", metavar="NAME", multiple=True,
+    help="Only entries of this family, this workload or kind of workload, this GPU kernel; may be repeated.",
+)  # fmt: skip
 @click.option(
     "--ray", "address", metavar="ADDRESS",
-    help="Measure on all machines of the Ray cluster at ADDRESS (auto, HOST:PORT, or local for one that is "
-    "started here), one entry at a time on each; the log stays here. Needs pip install 'gnnperf[ray]'.",
+    help="For nests: measure on all machines of the Ray cluster at ADDRESS (auto, HOST:PORT, or local for "
+    "one that is started here), one entry at a time on each; the log stays here. Needs "
+    "pip install 'gnnperf[ray]'.",
+)  # fmt: skip
+@click.option(
+    "--schedules", metavar="N", type=click.IntRange(1),
+    help="For TVM workloads: so many of each in all, instead of the configuration's last pass.",
+)  # fmt: skip
+@click.option(
+    "--processes", metavar="N", type=click.IntRange(1),
+    help="For TVM workloads: searches at a time, of which one times anything.  [default: 2]",
 )  # fmt: skip
 def collect(
-    config: Path, output: Path | None, seal: bool, only: tuple[str, ...], address: str | None
+    config: Path,
+    output: Path | None,
+    seal: bool,
+    only: tuple[str, ...],
+    address: str | None,
+    schedules: int | None,
+    processes: int | None,
 ) -> Report:
-    """Measure the nests of a corpus configuration under schedules found by search.
+    """Measure what a corpus configuration lists, under schedules found by search.
 
-    CONFIG lists kernels, sizes and search settings (see configs/corpus/). The log is append-only: interrupt
-    it at any time and start it again, it goes on where it stopped.
+    The `kind` of CONFIG says what that is: nests of DaCe kernels (where it says nothing), workloads of TVM,
+    or configurations of tunable GPU kernels, which takes an NVIDIA GPU (see configs/corpus/). The log is
+    append-only: interrupt it at any time and start it again, it goes on where it stopped.
     """
-    from dataclasses import replace
-
-    from gnnperf.corpus.collect_nests import Collector
-    from gnnperf.corpus.nest_config import CollectConfig
-    from gnnperf.corpus.nest_log import CorpusLog
+    from gnnperf.corpus.config import KernelConfig, NestConfig, PackConfig, WorkloadConfig, load_config
     from gnnperf.errors import InputError, Interrupted
-    from gnnperf.measure import Compiler, Runner
+    from gnnperf.measure.record_log import RecordLog
 
-    settings = CollectConfig.load(config)
+    settings = load_config(config)
+    if isinstance(settings, PackConfig):
+        raise InputError(
+            f"{config} is for schedules that another machine measures; use: gnnperf measure pack {config}"
+        )
+    for option, value, kind, what in (
+        ("--ray", address, NestConfig, "nests"),
+        ("--schedules", schedules, WorkloadConfig, "TVM workloads"),
+        ("--processes", processes, WorkloadConfig, "TVM workloads"),
+    ):
+        if value is not None and not isinstance(settings, kind):
+            raise InputError(f"{option} is for {what}, and {config} lists something else; leave it out")
     if only:
-        families = {entry.family for entry in settings.entries}
-        if unknown := sorted(set(only) - families):
-            raise InputError(f"{config} has no family {unknown[0]!r}; it has {', '.join(sorted(families))}")
-        settings = replace(settings, entries=tuple(e for e in settings.entries if e.family in only))
+        settings = settings.only(only)
     folder = output or Path("runs") / "corpora" / settings.name
-    log = CorpusLog(folder)
-    skipped: list[str] = []
-
-    def warn(text: str) -> None:
-        skipped.append(text)
-        click.echo(f"left out: {text}", err=True)
-
+    if isinstance(settings, KernelConfig):
+        _require_gpu()  # before a folder is made
+    log = RecordLog(folder)
+    work = _Work(log)
     try:
-        with _cluster(address, settings, warn) as spread, Compiler() as compiler, Runner() as runner:
-            collector = Collector(settings, log, compiler, runner, warn=warn, spread=spread)
-            with progress("collecting", collector.steps) as advance:
-                collector.advance = advance
-                collector.run()
+        if isinstance(settings, NestConfig):
+            work.nests(settings, address)
+        elif isinstance(settings, WorkloadConfig):
+            work.workloads(settings if schedules is None else settings.up_to(schedules), processes or 2)
+        else:
+            work.configurations(settings)
         if seal:
             log.seal()
     except KeyboardInterrupt:
-        kept = sum(map(len, log.measurements.values()))
+        kept = sum(map(len, log.records.values()))
         raise Interrupted(
             f"interrupted; {kept} measurements are kept in {folder}; run the same command to go on"
         ) from None
     finally:
         log.close()
-    return _report(folder, log, skipped)
+    summary = log_summary(log)
+    return Report({**summary, "left_out": work.left_out}, summary_table(summary))
+
+
+class _Work:
+    """Collects into a log. left_out: what could not be measured, and why."""
+
+    def __init__(self, log: RecordLog) -> None:
+        self.log = log
+        self.left_out: list[str] = []
+
+    def warn(self, text: str) -> None:
+        self.left_out.append(text)
+        click.echo(f"left out: {text}", err=True)
+
+    def nests(self, settings: NestConfig, address: str | None) -> None:
+        from gnnperf.corpus.long_search import LongSearches
+        from gnnperf.corpus.nests import NestCollector
+        from gnnperf.measure import Compiler, Runner
+
+        kind = NestCollector if settings.beside is None else LongSearches
+        with _cluster(address, settings, self.warn) as spread, Compiler() as compiler, Runner() as runner:
+            collector = kind(settings, self.log, compiler, runner, warn=self.warn, spread=spread)
+            with progress("collecting", collector.steps) as collector.advance:
+                collector.run()
+
+    def workloads(self, settings: WorkloadConfig, processes: int) -> None:
+        from gnnperf.corpus.traces import TraceCollector
+
+        collector = TraceCollector(settings, self.log, processes=processes, warn=self.warn)
+        with progress("collecting", collector.steps) as collector.advance:
+            collector.run()
+
+    def configurations(self, settings: KernelConfig) -> None:
+        from gnnperf.corpus.gpu import KernelCollector
+
+        collector = KernelCollector(settings, self.log)
+        with progress("collecting", collector.steps) as collector.advance:
+            collector.run()
+
+
+def _require_gpu() -> None:
+    from gnnperf.measure.gpu_operators import cuda_torch
+
+    cuda_torch()
 
 
 @contextmanager
 def _cluster(
-    address: str | None, settings: CollectConfig, warn: Callable[[str], None]
+    address: str | None, settings: NestConfig, warn: Callable[[str], None]
 ) -> Iterator[Spread | None]:
     """Where entries are measured; None: here."""
     if address is None:
@@ -94,23 +160,23 @@ def _cluster(
         yield cluster.spread
 
 
-def _report(folder: Path, log: object, skipped: list[str]) -> Report:
+def log_summary(log: RecordLog) -> dict[str, Any]:
+    """What is in a log, in numbers."""
+    families = Counter(task["family"] for task in log.tasks.values())
+    statuses = Counter(line["status"] for of_task in log.records.values() for line in of_task.values())
+    return {
+        "corpus": log.folder, "tasks": len(log.tasks), "measurements": sum(statuses.values()),
+        "families": dict(families), "statuses": dict(statuses),
+    }  # fmt: skip
+
+
+def summary_table(summary: Mapping[str, Any]) -> Any:
+    """The same for people."""
     from rich.table import Table
 
-    from gnnperf.corpus.nest_log import CorpusLog
-
-    assert isinstance(log, CorpusLog)
-    families = Counter(nest["family"] for nest in log.nests.values())
-    statuses = Counter(m["status"] for of_nest in log.measurements.values() for m in of_nest.values())
-    document = {
-        "corpus": folder,
-        "nests": len(log.nests),
-        "measurements": sum(statuses.values()),
-        "families": dict(families),
-        "statuses": dict(statuses),
-        "left_out": skipped,
-    }
-    table = Table("family", "nests", box=None, title=f"{folder}: {sum(statuses.values())} measurements")
-    for family, count in sorted(families.items()):
+    table = Table(
+        "family", "tasks", box=None, title=f"{summary['corpus']}: {summary['measurements']} measurements"
+    )
+    for family, count in sorted(summary["families"].items()):
         table.add_row(family, str(count))
-    return Report(document, table)
+    return table

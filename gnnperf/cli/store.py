@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gnnperf.cli.options import checkpoint_option, refuse
 from gnnperf.cli.output import Report, Verb
 
 if TYPE_CHECKING:
@@ -103,32 +105,70 @@ def export(location: str, file: Path) -> Report:
     "MetaSchedule. Records of other processors than this are kept, for them; those of GPUs are left out.",
 )  # fmt: skip
 @click.option(
-    "--best", default=8, show_default=True, type=click.IntRange(1),
-    help="With --metaschedule: traces added of each workload, the fastest.",
+    "--corpus", metavar="FOLDER", type=click.Path(path_type=Path),
+    help="Instead of a file: a corpus of nests or TVM workloads that `gnnperf collect` measured. What it "
+    "marks as held out is left out.",
 )  # fmt: skip
-def import_(location: str, file: Path | None, metaschedule: Path | None, best: int) -> Report:
-    """Add to STORE what an exported file has and it has not. STORE is made if need be."""
+@click.option(
+    "--best", metavar="N", type=click.IntRange(1),
+    help="With --metaschedule or --corpus: keep the N fastest schedules of each workload or nest.  "
+    "[default: 8 traces of a workload; of a nest all that was measured, failures among them]",
+)  # fmt: skip
+@checkpoint_option
+@click.pass_context
+def import_(
+    ctx: click.Context,
+    location: str,
+    file: Path | None,
+    metaschedule: Path | None,
+    corpus: Path | None,
+    best: int | None,
+    checkpoint: Path,
+) -> Report:
+    """Add to STORE what an exported file, a corpus or a database has and it has not.
+
+    STORE is made if need be. What does not come from a file is embedded by --checkpoint.
+    """
     from gnnperf.errors import InputError
     from gnnperf.store import Store
 
-    if (file is None) == (metaschedule is None):
-        got = "neither" if file is None else "both"
-        raise InputError(f"expected FILE.jsonl.zst or --metaschedule DIR, got {got}; give one of them")
+    given = [source for source in (file, metaschedule, corpus) if source is not None]
+    if len(given) != 1:
+        got = "several" if given else "none"
+        raise InputError(
+            f"expected one of FILE.jsonl.zst, --metaschedule DIR and --corpus FOLDER, got {got}; give one"
+        )
     if metaschedule is not None:
-        return _import_metaschedule(location, metaschedule, best)
+        return _import_metaschedule(location, metaschedule, checkpoint, best or 8)
+    if corpus is not None:
+        return _import_corpus(location, corpus, checkpoint, best)
+    refuse(ctx, "an exported file", "best", "checkpoint")
     if file is None or not file.is_file():  # before STORE is made
         raise InputError(f"expected a file made by `gnnperf store export`, got {file}, which is no file")
     added = Store.open(location, create=True).import_(file)
     return _report(location, "added", added.nests, added.records)
 
 
-def _import_metaschedule(location: str, folder: Path, best: int) -> Report:
-    from gnnperf.integrations.tvm import import_database
+def _import_corpus(location: str, folder: Path, checkpoint: Path, best: int | None) -> Report:
+    from gnnperf.corpus.reader import read_corpus
     from gnnperf.nn import Bundle, load_checkpoint
-    from gnnperf.shipped import shipped_bundle
+    from gnnperf.retrieval.from_corpus import fill_store
     from gnnperf.store import Store
 
-    bundle = load_checkpoint(shipped_bundle(), Bundle)
+    measured, bundle = read_corpus(folder), load_checkpoint(checkpoint, Bundle)
+    with TemporaryDirectory(prefix="gnnperf-import-") as temporary:  # what STORE has is not added again
+        new = Store.open(temporary, create=True)
+        fill_store(measured, bundle, new, best)
+        added = Store.open(location, create=True).merge(new)
+    return _report(location, "added", added.nests, added.records)
+
+
+def _import_metaschedule(location: str, folder: Path, checkpoint: Path, best: int) -> Report:
+    from gnnperf.integrations.tvm import import_database
+    from gnnperf.nn import Bundle, load_checkpoint
+    from gnnperf.store import Store
+
+    bundle = load_checkpoint(checkpoint, Bundle)
     added = import_database(folder, lambda: Store.open(location, create=True), bundle, best)
     report = _report(location, "added", added.nests, added.records)
     for reason, count in added.left_out.items():

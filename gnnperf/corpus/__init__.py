@@ -1,3 +1,8 @@
-"""Corpora of measured schedules: configurations, append-only logs, collecting."""
+"""Corpora of measured schedules: one record format, one log, one reader, and what collects them."""
 
-__all__: list[str] = []
+from gnnperf.corpus.config import load_config
+from gnnperf.corpus.convert import convert_corpus
+from gnnperf.corpus.reader import MeasuredTasks, read_corpus
+from gnnperf.corpus.record import CorpusRecord, CorpusTask
+
+__all__ = ["CorpusRecord", "CorpusTask", "MeasuredTasks", "convert_corpus", "load_config", "read_corpus"]

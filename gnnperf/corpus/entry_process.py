@@ -1,7 +1,7 @@
 """One piece of work on one entry of a corpus, in a process of its own on another machine.
 
 `python -m gnnperf.corpus.entry_process` reads an `EntryJob` from standard input and writes what it finds to
-standard output as it finds it: pickled messages, as `Collector` sends them within one machine.
+standard output as it finds it: pickled messages, as `NestCollector` sends them within one machine.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from gnnperf.corpus.collect_nests import Collector
-from gnnperf.corpus.nest_config import CollectConfig, Entry
-from gnnperf.corpus.nest_log import CorpusLog
+from gnnperf.corpus.config import Entry, NestConfig
+from gnnperf.corpus.nests import NestCollector
 from gnnperf.measure import Compiler, Runner
 from gnnperf.measure.confine import die_with_parent
+from gnnperf.measure.record_log import RecordLog
 
 THREADS = "OMP_NUM_THREADS"
 
 
 @dataclass(frozen=True)
 class EntryJob:
-    """What the process needs to know. known: of the log, what it is to go on from (`CorpusLog.known`).
+    """What the process needs to know. known: of the log, what it is to go on from (`RecordLog.known`).
 
     config: with the folder that its kernels are in on this machine. portfolio: of the collector. parent:
     process to die with. threads: of the user's OMP_NUM_THREADS; None: all that there are.
     """
 
-    config: CollectConfig
+    config: NestConfig
     entry: Entry
     work: str
     known: Any
@@ -78,8 +78,8 @@ def main() -> None:
             out.flush()
 
         with Compiler() as compiler, Runner() as runner:
-            log = CorpusLog.elsewhere(job.known, send)
-            collector = Collector(job.config, log, compiler, runner, portfolio=job.portfolio)
+            log = RecordLog.elsewhere(job.known, send)
+            collector = NestCollector(job.config, log, compiler, runner, portfolio=job.portfolio)
             collector.do(job.entry, job.work, send)
 
 

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from gnnperf.corpus.nest_records import speedup_of
 from gnnperf.schedules.recipes import DEFAULTS, Recipe
 
 Line = Mapping[str, Any]
 Measured = Mapping[str, Mapping[str, Line]]
-"""digest -> schedule id -> line of a measurement."""
+"""digest -> schedule id -> line of a record."""
 
 UNKNOWN = math.log(0.5)
 """ln efficiency where nothing of a portfolio is known to do better."""
@@ -32,12 +33,12 @@ def portfolio(
     Greedy: each is the one that, beside DEFAULTS and those before it, most raises the mean over nests of
     the best ln(efficiency), every family counting the same. Ends early when nothing raises it.
     """
-    digests = [d for d in nests if (best := best_of(measured.get(d, {}).values())) and best["speedup"] > 0]
+    digests = [d for d in nests if best_of(measured.get(d, {}).values())]
     recipes = {line["schedule_id"]: line["schedule"] for d in digests for line in measured[d].values()}
     column = {recipe: i for i, recipe in enumerate(sorted(recipes))}
     efficiency = np.full((len(digests), len(column)), -np.inf)
     for row, digest in enumerate(digests):
-        good = {k: m["speedup"] for k, m in measured[digest].items() if m["status"] == "ok"}
+        good = {k: speedup_of(m) for k, m in measured[digest].items() if m["status"] == "ok"}
         for recipe, speedup in good.items():
             efficiency[row, column[recipe]] = math.log(speedup / max(good.values()))
     sizes = Counter(nests[d]["family"] for d in digests)
@@ -73,7 +74,7 @@ def of_like_nests(
 
 def best_of(lines: Collection[Line]) -> Line | None:
     """The fastest of a nest's measurements, or None where none succeeded."""
-    return max((m for m in lines if m["status"] == "ok"), key=lambda m: m["speedup"], default=None)
+    return max((m for m in lines if m["status"] == "ok"), key=speedup_of, default=None)
 
 
 def _signature(graph: Mapping[str, Any]) -> tuple[float, ...]:

@@ -16,9 +16,9 @@ from types import TracebackType
 from typing import Any
 
 from gnnperf import __version__
-from gnnperf.corpus.collect_nests import Collector
+from gnnperf.corpus.config import Entry, NestConfig
 from gnnperf.corpus.entry_process import THREADS, EntryJob, run_entry
-from gnnperf.corpus.nest_config import CollectConfig, Entry
+from gnnperf.corpus.nests import NestCollector
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError, MeasureError
 
@@ -68,7 +68,7 @@ class RayCluster:
     """
 
     address: str
-    config: CollectConfig
+    config: NestConfig
     warn: Callable[[str], None] = lambda _: None
     machines: list[Machine] = field(default_factory=list)
 
@@ -127,7 +127,7 @@ class RayCluster:
         return Machine(actor, about["host"], (about["fingerprint"], about["name"]))
 
     def spread(
-        self, collector: Collector, entries: Sequence[Entry], work: str, receive: Callable[[Any], None]
+        self, collector: NestCollector, entries: Sequence[Entry], work: str, receive: Callable[[Any], None]
     ) -> Generator[tuple[Entry, int], None, None]:
         """Do `work` on every entry, one at a time on each machine; as `workers.each`, yields (entry, exit
         code) whenever one has ended. A nest stays on machines of the kind that measured it first."""
@@ -160,7 +160,7 @@ class RayCluster:
                 else:
                     receive((what, content))
 
-    def _start(self, collector: Collector, waiting: list[Entry], work: str) -> None:
+    def _start(self, collector: NestCollector, waiting: list[Entry], work: str) -> None:
         """Give every idle machine the first of the waiting entries that may run there."""
         ray = _ray()
         for machine in self.machines:
@@ -178,7 +178,7 @@ class RayCluster:
             machine.doing = entry, stream
 
     def _unwanted(
-        self, collector: Collector, waiting: Sequence[Entry]
+        self, collector: NestCollector, waiting: Sequence[Entry]
     ) -> Generator[tuple[Entry, int], None, None]:
         if not self.machines:
             raise MeasureError("all machines of the cluster were lost; run the same command to go on")
@@ -188,12 +188,12 @@ class RayCluster:
             yield entry, 1
 
 
-def _kinds(collector: Collector, entry: Entry) -> set[Kind]:
+def _kinds(collector: NestCollector, entry: Entry) -> set[Kind]:
     """Kinds of machines that measured nests of an entry before."""
     return {
         (line["device"]["fingerprint"], line["device"]["name"])
-        for line in collector.log.nests.values()
-        if line["kernel"] == entry.name and line["symbols"] == dict(entry.symbols)
+        for line in collector.log.tasks.values()
+        if line["name"] == entry.name and line["parameters"] == dict(entry.symbols)
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from gnnperf.training.corpus import CorpusMeasurement
+from gnnperf.corpus.record import CorpusRecord
 from gnnperf.training.regret import Relative, relative_runtimes
 
 
@@ -14,7 +14,7 @@ from gnnperf.training.regret import Relative, relative_runtimes
 class Outcomes:
     """The recorded trials of one nest: schedule id -> measurement, in the order they were run."""
 
-    recorded: Mapping[str, CorpusMeasurement]
+    recorded: Mapping[str, CorpusRecord]
 
     @cached_property
     def runtimes(self) -> Mapping[str, Relative]:

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gnnperf.corpus.record import CorpusRecord
     from gnnperf.evaluation.splits import Fold
-    from gnnperf.training.corpus import Corpus, CorpusMeasurement
+    from gnnperf.training.corpus import Corpus
     from gnnperf.training.regret import Relative
 
-    Measurements = Mapping[str, Mapping[str, CorpusMeasurement]]
+    Measurements = Mapping[str, Mapping[str, CorpusRecord]]
 
 
 @dataclass(frozen=True)

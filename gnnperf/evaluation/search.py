@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from gnnperf.corpus.record import CorpusRecord
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.metrics import (
     KEPT,
@@ -18,14 +19,14 @@ from gnnperf.evaluation.metrics import (
 from gnnperf.evaluation.outcomes import Outcomes
 from gnnperf.evaluation.replay import Answer, Folders, replay_all
 from gnnperf.evaluation.transfer import OURS, ReplaySettings
-from gnnperf.training import Corpus, CorpusMeasurement
+from gnnperf.training import Corpus
 from gnnperf.training.regret import Relative
 
 KS = (1, 3, 5)
 OWN = frozenset({"default", "random", "mutation"})
 """Origins of the trials of a nest's own search."""
 
-Recorded = Mapping[str, CorpusMeasurement]
+Recorded = Mapping[str, CorpusRecord]
 Needed = Callable[[Sequence[Relative | None], Relative], float]
 
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 
 import gnnperf
 from gnnperf.errors import MeasureError, last_line
@@ -31,6 +31,7 @@ from gnnperf.measure.protocol import receive_object, send_object
 
 Message = dict[str, Any]
 Report = Callable[..., None]
+Number = TypeVar("Number", int, str)
 """Tells the parent its keywords, as one line of JSON. `limit_s` among them says how long the child may take
 until the next one; None: as long as it needs."""
 
@@ -283,9 +284,10 @@ def result_of(work: Callable[[Report], Any], limit_s: float) -> Any:
 
 
 def in_succession(
-    numbers: Sequence[int], start: Callable[[Sequence[int]], Child], first_s: float | None
-) -> Iterator[tuple[int, Message]]:
-    """(number, outcome) of all numbers, from children that each go on until a number kills them.
+    numbers: Sequence[Number], start: Callable[[Sequence[Number]], Child], first_s: float | None
+) -> Iterator[tuple[Number, Message]]:
+    """(number, outcome) of all numbers, or what stands for them, from children that each go on until one
+    kills them.
 
     start: a child that takes numbers in their order and reports `begin`, then `end` and `outcome`, of each.
     One that dies, or takes too long, costs the number that it had begun. first_s: until it begins. Raises
@@ -293,7 +295,8 @@ def in_succession(
     """
     left = list(numbers)
     while left:
-        begun, began = None, False
+        begun: Number | None = None
+        began = False
         with start(left) as child:
             try:
                 for message in child.reports(first_s):

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gnnperf.training.corpus import Corpus, CorpusMeasurement, CorpusNest, load_corpus
+    from gnnperf.training.corpus import Corpus, CorpusNest, load_corpus
     from gnnperf.training.data import CorpusDataModule, NestBatch, split_by_family
     from gnnperf.training.loggers import OfflineWandbLogger
     from gnnperf.training.metrics import oracle_regret, random_regret, transfer_regret, transfer_regrets
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gnnperf.training.run import TrainCLI, TrainingRun, bundle_of, train
 
 _MODULES = {
-    "corpus": ("Corpus", "CorpusMeasurement", "CorpusNest", "load_corpus"),
+    "corpus": ("Corpus", "CorpusNest", "load_corpus"),
     "data": ("CorpusDataModule", "NestBatch", "split_by_family"),
     "loggers": ("OfflineWandbLogger",),
     "metrics": ("oracle_regret", "random_regret", "transfer_regret", "transfer_regrets"),
@@ -35,7 +35,6 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = [
     "Corpus",
     "CorpusDataModule",
-    "CorpusMeasurement",
     "CorpusNest",
     "NestBatch",
     "OfflineWandbLogger",

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gnnperf.corpus.record import CorpusRecord
 from gnnperf.nn import REGRET_CAP
 from gnnperf.schedules.recipes import Recipe
-from gnnperf.training.corpus import CorpusMeasurement
 from gnnperf.training.regret import relative_runtimes
 
 FAILURE = -REGRET_CAP
@@ -32,7 +32,7 @@ class EfficiencyTable:
     log_efficiency: NDArray[np.float32]
 
 
-def efficiency_table(measurements: Sequence[Mapping[str, CorpusMeasurement]]) -> EfficiencyTable:
+def efficiency_table(measurements: Sequence[Mapping[str, CorpusRecord]]) -> EfficiencyTable:
     """Of the measurements of each of n nests, schedule id -> measurement. Other schedules than recipes are
     left out."""
     found = {

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gnnperf.corpus.record import CorpusRecord
 from gnnperf.nn.contrastive import REGRET_CAP
-from gnnperf.training.corpus import CorpusMeasurement
 
 BASELINE = ""
 """Stands for "keep the baseline" among schedule ids."""
@@ -33,7 +33,7 @@ class Relative:
         return self.low <= other.high and other.low <= self.high
 
 
-def regret_matrix(measurements: Sequence[Mapping[str, CorpusMeasurement]]) -> NDArray[np.float32]:
+def regret_matrix(measurements: Sequence[Mapping[str, CorpusRecord]]) -> NDArray[np.float32]:
     """What it costs to run nest i with the schedule that is best for nest j.
 
     regret(i, j) = ln(runtime of i under the best schedule of j / best known runtime of i), in
@@ -59,7 +59,7 @@ def regret_matrix(measurements: Sequence[Mapping[str, CorpusMeasurement]]) -> ND
     return regret
 
 
-def relative_runtimes(of_nest: Mapping[str, CorpusMeasurement]) -> dict[str, Relative]:
+def relative_runtimes(of_nest: Mapping[str, CorpusRecord]) -> dict[str, Relative]:
     """Schedule id -> runtime, of the schedules that worked, and of the baseline under `BASELINE`."""
     runtimes = {BASELINE: Relative(1.0, 1.0, 1.0)}
     for schedule, m in of_nest.items():
@@ -84,7 +84,7 @@ def _winners(runtimes: Mapping[str, Relative]) -> list[str]:
 
 def _regret(
     known: Mapping[str, Relative],
-    of_nest: Mapping[str, CorpusMeasurement],
+    of_nest: Mapping[str, CorpusRecord],
     best: Relative,
     schedules: Sequence[str],
 ) -> float:

@@ -56,7 +56,7 @@ def tensor_checkpoint_option(name: str, text: str) -> Callable[[F], F]:
 
 def ready_to_measure() -> Any:
     """The TVM target of this machine, in a process that may now fork a `BenchServer`."""
-    from gnnperf.corpus.collect_traces import prepare
+    from gnnperf.corpus.traces import prepare
     from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 
     set_runtime_threads()

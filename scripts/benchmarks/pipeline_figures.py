@@ -98,10 +98,11 @@ def graph_figures(graphs: list[Any], say: Say) -> Iterator[Figure]:
 def _one_kernel_per_family(compiler: Any, runner: Any, say: Say) -> Iterator[Any]:
     """The first entry of each family, with the inputs of nests whose loops depend on data."""
     from gnnperf.backends.cpp.cases import capture_for_graphs
-    from gnnperf.corpus.nest_config import CollectConfig
+    from gnnperf.corpus.config import NestConfig, load_config
     from gnnperf.frontends.dace import load_kernel
 
-    config = CollectConfig.load(CORPUS)
+    config = load_config(CORPUS)
+    assert isinstance(config, NestConfig)
     first = {entry.family: entry for entry in reversed(config.entries) if entry.random is None}
     for family in sorted(first):
         entry = first[family]

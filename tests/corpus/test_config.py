@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from gnnperf.corpus.nest_config import CollectConfig
+from gnnperf.corpus.config import NestConfig, load_config
 from gnnperf.errors import InputError
 
 ENTRY = "{kernel: kernels.py:f, family: g, symbols: {N: 4, alpha: 1.5}, inputs: kernels.py:make}"
+
+
+def load(path: Path) -> NestConfig:
+    found = load_config(path)
+    assert isinstance(found, NestConfig)
+    return found
 
 
 @pytest.fixture
@@ -21,7 +27,7 @@ def config(tmp_path: Path) -> Path:
 def test_everything_is_read(config: Path) -> None:
     numbers = "recipes_per_nest: 5\npatience: 4\nforeign_per_nest: 2\nbudget_s_per_nest: 3\nseed: 7\n"
     config.write_text(f"name: mine\n{numbers}entries: [{ENTRY}]")
-    loaded = CollectConfig.load(config)
+    loaded = load(config)
     assert (loaded.name, loaded.recipes_per_nest, loaded.foreign_per_nest) == ("mine", 5, 2)
     assert (loaded.patience, loaded.budget_s_per_nest, loaded.seed) == (4, 3.0, 7)
     (entry,) = loaded.entries
@@ -33,7 +39,7 @@ def test_everything_is_read(config: Path) -> None:
 
 def test_what_is_left_out_has_defaults(config: Path) -> None:
     config.write_text("name: mine\nentries:\n  - {kernel: kernels.py:f, family: g}\n")
-    loaded = CollectConfig.load(config)
+    loaded = load(config)
     assert loaded.recipes_per_nest > 0
     assert loaded.entries[0].symbols == {}
     assert loaded.entries[0].inputs is None
@@ -47,13 +53,13 @@ def test_keys_tell_entries_apart(config: Path) -> None:
         "{kernel: kernels.py:f, family: g, symbols: {N: 4}, inputs: kernels.py:make}",
     ]
     config.write_text(f"name: mine\nentries: [{', '.join(lines)}]")
-    assert len({entry.key for entry in CollectConfig.load(config).entries}) == 4
+    assert len({entry.key for entry in load(config).entries}) == 4
 
 
 def test_random_nests_follow_the_entries(config: Path) -> None:
     for count in (0, 3, 5):
         config.write_text(f"name: mine\nrandom_nests: {count}\nentries: [{ENTRY}]")
-        first, *others = CollectConfig.load(config).entries
+        first, *others = load(config).entries
         assert (first.name, first.random) == ("f", None)
         assert [entry.random for entry in others] == list(range(count))
         assert [entry.name for entry in others] == [f"random_{number}" for number in range(count)]
@@ -70,7 +76,10 @@ MISTAKES = [
     ("entries: []", "expected a mapping with `name` and a list `entries`"),
 ]
 MISTAKEN_SETTINGS = [
-    ("recipes: 3", "unknown setting 'recipes'; known: budget_s_per_nest, entries, foreign_per_nest, name"),
+    (
+        "recipes: 3",
+        "unknown setting 'recipes'; known: beside, budget_s_per_nest, entries, foreign_per_nest, kind, name",
+    ),
     ("recipes_per_nest: many", "recipes_per_nest: expected an integer of at least 1, got 'many'"),
     ("recipes_per_nest: 0", "recipes_per_nest: expected an integer of at least 1, got 0"),
     ("recipes_per_nest: 1.5", "recipes_per_nest: expected an integer of at least 1, got 1.5"),
@@ -110,7 +119,7 @@ MISTAKEN_ENTRIES = [
 def test_mistakes_are_one_clear_line(text: str, message: str, config: Path) -> None:
     config.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(InputError) as error:
-        CollectConfig.load(config)
+        load(config)
     assert message in str(error.value)
     assert str(config) in str(error.value)
     assert "\n" not in str(error.value)

@@ -30,7 +30,7 @@ class Corpus:
                 "schedule_id": recipe.id,
                 "schedule": recipe.to_dict(),
                 "status": "wrong_result" if speedup is None else "ok",
-                "speedup": speedup,
+                **({} if speedup is None else {"baseline_s": speedup, "runtime_s": 1.0}),
             }
             for recipe, speedup in speedups.items()
         }

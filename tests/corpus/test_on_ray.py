@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from gnnperf.corpus.config import Entry, NestConfig
 from gnnperf.corpus.entry_process import EntryJob, run_entry
-from gnnperf.corpus.nest_config import CollectConfig, Entry
 from gnnperf.corpus.on_ray import LOST, Kind, Machine, RayCluster
 from gnnperf.errors import InputError, MeasureError
 
@@ -44,7 +44,7 @@ class Actor:
         self.jobs.append(job)
 
         def messages() -> Iterator[Any]:
-            yield "measurements", (self.name, job.entry.kernel)
+            yield "records", (self.name, job.entry.kernel)
             if self.lost_after is not None and len(self.jobs) > self.lost_after:
                 yield Lost()
             yield "ended", 0
@@ -66,8 +66,8 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gnnperf.corpus.on_ray._ray", lambda: made_up)
 
 
-def config(folder: Path, *entries: Entry) -> CollectConfig:
-    return CollectConfig("tiny", folder, entries)
+def config(folder: Path, *entries: Entry) -> NestConfig:
+    return NestConfig("tiny", folder, entries)
 
 
 def entry(name: str) -> Entry:
@@ -77,10 +77,10 @@ def entry(name: str) -> Entry:
 def collector(**nests: Kind) -> Any:
     """nests: kernels measured before, and on what."""
     lines = {
-        name: {"kernel": name, "symbols": {"N": 3}, "device": {"fingerprint": kind[0], "name": kind[1]}}
+        name: {"name": name, "parameters": {"N": 3}, "device": {"fingerprint": kind[0], "name": kind[1]}}
         for name, kind in nests.items()
     }
-    log = SimpleNamespace(nests=lines, known=(lines, {}, {}))
+    log = SimpleNamespace(tasks=lines, known=(lines, {}, {}))
     return SimpleNamespace(config=None, log=log, portfolio=())
 
 
@@ -120,7 +120,7 @@ def test_what_a_lost_machine_did_goes_to_another(ray: None, tmp_path: Path) -> N
     made, said = cluster(tmp_path, Machine(a, "a", AMD), Machine(b, "b", AMD))
     ended, received = spread(made, collector(), "one", "two")
     assert ended == {"one": 0, "two": 0}
-    assert ("measurements", ("a", "kernels.py:one")) in received, "what had arrived is kept"
+    assert ("records", ("a", "kernels.py:one")) in received, "what had arrived is kept"
     assert said == ["kernels.py:one N=3: the machine a was lost"]
     assert len(b.jobs) == 2
 

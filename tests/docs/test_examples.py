@@ -15,17 +15,18 @@ from docs.examples import DOCS, PAGES, Command, File, Session, agrees, examples
 from helpers.synthetic import measurement, nest, nest_like, write_corpus
 
 from gnnperf.cli.main import run
-from gnnperf.corpus.nest_config import CollectConfig
+from gnnperf.corpus.config import NestConfig, load_config
 
 CHECKOUT = DOCS.parent
 
 
 def small_corpus(folder: Path) -> None:
     """What the command would have measured that the page on training shows only."""
-    settings = CollectConfig.load(folder / "corpus.yaml")
+    settings = load_config(folder / "corpus.yaml")
+    assert isinstance(settings, NestConfig)
     nests = [nest(nest_like([8 << i, 64]), entry.family) for i, entry in enumerate(settings.entries)]
     runtimes = {"row": 0.25, "column": 0.9}
-    measured = [measurement(n["digest"], *pair) for n in nests for pair in runtimes.items()]
+    measured = [measurement(n["task"], *pair) for n in nests for pair in runtimes.items()]
     write_corpus(folder / "corpus", nests, measured)
 
 

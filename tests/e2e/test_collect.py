@@ -32,7 +32,7 @@ def test_killed_and_interrupted_it_goes_on_where_it_was(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     (tmp_path / KERNELS.name).write_text(KERNELS.read_text())
     (tmp_path / "corpus.yaml").write_text(CONFIG)
-    log = tmp_path / "corpus" / "measurements.jsonl"
+    log = tmp_path / "corpus" / "records.jsonl"
     command = ("collect", "corpus.yaml", "--output", "corpus")
 
     with shell.start(*command) as process:
@@ -55,12 +55,12 @@ def test_killed_and_interrupted_it_goes_on_where_it_was(tmp_path: Path) -> None:
     done = shell.gnnperf(*command, "--seal", "--json")
     answer = done.document
     assert "Traceback" not in done.stderr
-    assert answer["nests"] == 2
+    assert answer["tasks"] == 2
     assert answer["families"] == {"gemm": 1, "spmm": 1}
     assert answer["measurements"] == sum(answer["statuses"].values()) >= 24
     assert answer["statuses"]["ok"] > 12
     assert sorted(p.name for p in (tmp_path / "corpus").iterdir()) == [
-        "done.jsonl.zst", "measurements.jsonl.zst", "nests.jsonl.zst",
+        "done.jsonl.zst", "records.jsonl.zst", "tasks.jsonl.zst",
     ]  # fmt: skip
     corpus = load_corpus(tmp_path / "corpus")
     assert corpus.measurement_count == answer["measurements"], "nothing was measured twice"
@@ -72,4 +72,4 @@ def test_families_that_do_not_exist(tmp_path: Path) -> None:
     done = Shell(tmp_path).gnnperf("collect", "corpus.yaml", "--only", "stencil")
     assert (done.exit_code, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
-    assert "has no family 'stencil'; it has gemm, nothing, spmm" in line
+    assert "no family 'stencil'; there are gemm, nothing, spmm" in line

@@ -42,7 +42,7 @@ def short_folder() -> Iterator[Path]:
 def test_the_log_stays_whole_whatever_happens(tmp_path: Path, short_folder: Path) -> None:
     shell = Shell(tmp_path, {"TMPDIR": str(short_folder)})
     write_config(tmp_path, recipes=2, foreign=1)
-    log = tmp_path / "corpus" / "measurements.jsonl"
+    log = tmp_path / "corpus" / "records.jsonl"
     command = ("collect", "corpus.yaml", "--output", "corpus", "--ray", "local")
 
     def count() -> int:
@@ -68,13 +68,13 @@ def test_the_log_stays_whole_whatever_happens(tmp_path: Path, short_folder: Path
     assert all(json.loads(line) for line in log.read_text().splitlines())
 
     answer = shell.gnnperf(*command, "--json").document
-    assert answer["nests"] == 2 and answer["statuses"]["ok"] > 2
+    assert answer["tasks"] == 2 and answer["statuses"]["ok"] > 2
     assert answer["left_out"] == []
     corpus = load_corpus(tmp_path / "corpus")
     assert corpus.measurement_count == answer["measurements"] == count(), "nothing was measured twice"
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert {line["device"] for line in lines} == {
         json.loads(line)["device"]["fingerprint"]
-        for line in (tmp_path / "corpus" / "nests.jsonl").read_text().splitlines()
+        for line in (tmp_path / "corpus" / "tasks.jsonl").read_text().splitlines()
     }
     wait_until(lambda: not shell.processes())

@@ -1,4 +1,4 @@
-"""scripts/random_search.py: long searches of nests of a corpus, started again, compared with."""
+"""`gnnperf collect` with `beside`: long searches of nests of a corpus, started again, compared with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from e2e.conftest import KERNELS, REPO, Shell
+from e2e.conftest import KERNELS, Shell
 
 from gnnperf.evaluation.outcomes import Outcomes
 from gnnperf.evaluation.search import evolutionary_trials, random_trials
@@ -14,6 +14,7 @@ from gnnperf.training import load_corpus
 
 CONFIG = f"""
 name: tiny
+{{beside}}
 recipes_per_nest: {{recipes}}
 foreign_per_nest: 0
 entries:
@@ -25,14 +26,13 @@ entries:
 def test_searches_of_a_nest_are_recorded_and_go_on(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     (tmp_path / KERNELS.name).write_text(KERNELS.read_text())
-    for name, recipes in (("corpus", 4), ("first", 10)):
-        (tmp_path / f"{name}.yaml").write_text(CONFIG.format(recipes=recipes))
+    for name, recipes, beside in (("corpus", 4, ""), ("first", 10, "beside: corpus")):
+        (tmp_path / f"{name}.yaml").write_text(CONFIG.format(recipes=recipes, beside=beside))
     assert shell.gnnperf("collect", "corpus.yaml", "--output", "corpus").exit_code == 0
     corpus = load_corpus(tmp_path / "corpus")
     (digest,) = corpus.measurements
-    script = REPO / "scripts/random_search.py"
 
-    done = shell.python(script, "-c", "first.yaml", "--corpus", "corpus", "-o", "trials")
+    done = shell.gnnperf("collect", "first.yaml", "-o", "trials")
     assert done.exit_code == 0, done.stderr
     (recorded,) = load_corpus(tmp_path / "trials").measurements.values()
     origins = Counter(m.origin for m in recorded.values())
@@ -43,14 +43,16 @@ def test_searches_of_a_nest_are_recorded_and_go_on(tmp_path: Path) -> None:
     assert set(corpus.measurements[digest]) <= set(recorded)  # timed again beside the others
     assert Outcomes(recorded).tried(evolutionary_trials(recorded))
 
-    again = shell.python(script, "-c", "first.yaml", "--corpus", "corpus", "-o", "trials")
+    again = shell.gnnperf("collect", "first.yaml", "-o", "trials")
     assert again.exit_code == 0, again.stderr
     (same,) = load_corpus(tmp_path / "trials").measurements.values()
     assert same == recorded
 
 
 def test_no_corpus_is_one_line(tmp_path: Path) -> None:
-    done = Shell(tmp_path).python(REPO / "scripts/random_search.py", "--corpus", "nowhere", "-o", "trials")
+    (tmp_path / KERNELS.name).write_text(KERNELS.read_text())
+    (tmp_path / "first.yaml").write_text(CONFIG.format(recipes=1, beside="beside: nowhere"))
+    done = Shell(tmp_path).gnnperf("collect", "first.yaml", "-o", "trials")
     assert done.exit_code == 2
-    assert done.stderr.startswith("random_search.py: expected a corpus folder")
+    assert done.stderr.startswith("gnnperf: expected a corpus folder")
     assert done.stderr.count("\n") == 1

@@ -33,7 +33,7 @@ def two_tastes(folder: Path, own: Sequence[tuple[str, float]] = (), sizes: Seque
                 graph = nest_like([size, size // 2], reduction, operation)
                 kernel = f"{'reduce' if reduction else 'map'}_{operation}"
                 profile = {**PROFILE, "runtime_s": 1e-6 * size}
-                nests.append(nest(graph, kernel, symbols={"N": size}, profile=profile))
+                nests.append(nest(graph, kernel, parameters={"N": size}, profile=profile))
                 liked, other = ("tile", "stream") if reduction else ("stream", "tile")
                 lines += [line(graph.digest, liked, GOOD), line(graph.digest, other, FAIR)]
                 lines += [line(graph.digest, "wrong", None)]

@@ -51,34 +51,34 @@ def measurement(digest: str, schedule: str, runtime_s: float | None, **changes: 
     """A corpus line: a baseline of 1 s, intervals of 1%; `runtime_s` None is a wrong result."""
     ok = runtime_s is not None
     line: dict[str, Any] = {
-        "digest": digest,
+        "task": digest,
         "schedule": {"kind": "recipe", "version": 1, "order": "row", "tile_p": crc32(schedule.encode())},
         "schedule_id": schedule,
         "status": "ok" if ok else "wrong_result",
-        "runtime_s": runtime_s,
-        "interval_s": [runtime_s * 0.995, runtime_s * 1.005] if runtime_s is not None else None,
-        "samples": 10 if ok else 0,
-        "baseline_s": 1.0 if ok else None,
-        "baseline_interval_s": [0.995, 1.005] if ok else None,
-        "speedup": 1.0 / runtime_s if runtime_s is not None else None,
         "device": DEVICE,
         "origin": "foreign",
-        "detail": "",
     }
+    if runtime_s is not None:
+        line |= {
+            "runtime_s": runtime_s,
+            "interval_s": [runtime_s * 0.995, runtime_s * 1.005],
+            "samples": 10,
+            "baseline_s": 1.0,
+            "baseline_interval_s": [0.995, 1.005],
+        }
     return {**line, **changes}
 
 
 def nest(graph: ProgramGraph, family: str, **changes: Any) -> dict[str, Any]:
     """A corpus line."""
     line: dict[str, Any] = {
-        "digest": graph.digest,
-        "kernel": family,
+        "task": graph.digest,
+        "name": family,
         "family": family,
         "frontend": "dace",
-        "symbols": {},
+        "parameters": {},
         "graph": graph.to_dict(),
-        "baseline": "dace-auto",
-        "baseline_s": 1.0,
+        "baseline": {"name": "dace-auto", "runtime_s": 1.0},
         "profile": None,
         "device": {"fingerprint": DEVICE, "name": "test"},
     }
@@ -90,7 +90,7 @@ def write_corpus(
 ) -> Path:
     """A corpus folder of plain files."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, lines in (("nests", nests), ("measurements", measurements)):
+    for name, lines in (("tasks", nests), ("records", measurements)):
         text = "".join(json.dumps(line) + "\n" for line in lines)
         (folder / f"{name}.jsonl").write_text(text)
     return folder

@@ -23,25 +23,28 @@ def write_corpus(folder: Path, workloads: Sequence[Workload] = (MATMUL, SOFTMAX)
     """Schedules sampled at random; the later one is said to be faster. The last of them has failed."""
     import_tvm()
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "workloads.jsonl").open("w") as about, (folder / "schedules.jsonl").open("w") as lines:
+    with (folder / "tasks.jsonl").open("w") as tasks, (folder / "records.jsonl").open("w") as records:
         for workload in workloads:
             module = workload.build()
-            about.write(json.dumps(_about(workload)) + "\n")
+            tasks.write(json.dumps(_about(workload)) + "\n")
             candidates = Space(workload, module, host_target()).sample(count + 1, seed=1)
             for n, candidate in enumerate(candidates):
-                line: dict[str, Any] = {"workload": workload.name, "n": n, "origin": "random", "status": "ok"}
-                line["trace"] = plain(candidate.sch.trace.as_json())
-                line |= {"samples_s": [1e-3 / (n + 1)] * 3} if n < count else {"status": "wrong_result"}
-                lines.write(json.dumps(line) + "\n")
+                line: dict[str, Any] = {"task": workload.name, "schedule_id": str(n), "origin": "random"}
+                line["schedule"] = {"kind": "trace", "trace": plain(candidate.sch.trace.as_json())}
+                fine = {"status": "ok", "samples_s": [1e-3 / (n + 1)] * 3}
+                records.write(
+                    json.dumps({**line, **(fine if n < count else {"status": "wrong_result"})}) + "\n"
+                )
 
 
 def write_checkpoint(folder: Path, workloads: Sequence[Workload] = (MATMUL, SOFTMAX)) -> None:
     """A bundle for tensor programs: a cost model that has learned nothing, and a store."""
     import torch
 
+    from gnnperf.corpus.reader import read_corpus
     from gnnperf.nn import Bundle, load_checkpoint, save_checkpoint
     from gnnperf.nn.traces import CostModel, CostModelConfig, TensorBundle
-    from gnnperf.retrieval.tensor import fill_store
+    from gnnperf.retrieval.from_corpus import fill_store
     from gnnperf.shipped import shipped_bundle
     from gnnperf.store import Store
 
@@ -52,7 +55,7 @@ def write_checkpoint(folder: Path, workloads: Sequence[Workload] = (MATMUL, SOFT
     save_checkpoint(
         folder,
         TensorBundle([CostModel(CostModelConfig())]),
-        lambda store: fill_store(corpus, bundle, Store.open(store, create=True)),
+        lambda store: fill_store(read_corpus(corpus), bundle, Store.open(store, create=True)),
     )
     corpus.rename(folder / "corpus")
 
@@ -60,17 +63,16 @@ def write_checkpoint(folder: Path, workloads: Sequence[Workload] = (MATMUL, SOFT
 def _about(workload: Workload) -> dict[str, Any]:
     host = describe_host()
     return {
-        "workload": workload.name,
-        "kind": workload.kind,
-        "params": dict(workload.params),
+        "task": workload.name,
+        "name": workload.name,
+        "family": workload.kind,
+        "frontend": "tvm",
+        "parameters": dict(workload.params),
         "split": workload.split,
-        "baseline": "tvm-default",
-        "baseline_samples_s": [2e-3] * 3,
+        "baseline": {"name": "tvm-default", "samples_s": [2e-3] * 3},
         "target": {"kind": "llvm", "mcpu": host_mcpu(), "num-cores": 2},
         "threads": 2,
-        "device": host.fingerprint,
-        "machine": host.name,
-        "tvm": "0.27",
-        "llvm": 22,
+        "device": {"fingerprint": host.fingerprint, "name": host.name},
+        "versions": {"tvm": "0.27", "llvm": 22},
         "collected": "2026-01-01",
     }

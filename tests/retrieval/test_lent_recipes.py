@@ -12,6 +12,7 @@ from helpers.tensor_world import MATMUL, write_corpus
 from numpy.typing import NDArray
 from retrieval.records import make_nest, make_record, neighbour, recipe
 
+from gnnperf.corpus.reader import read_corpus
 from gnnperf.devices import describe_host
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
@@ -19,8 +20,9 @@ from gnnperf.frontends.tvm.target import host_target
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import EncodedGraph
 from gnnperf.nn import Bundle, load_checkpoint
+from gnnperf.retrieval.from_corpus import fill_store
 from gnnperf.retrieval.measured import add_to_store
-from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer, fill_store
+from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
 from gnnperf.retrieval.tensor.proposals import RULES
 from gnnperf.retrieval.tensor.recipes import lent
 from gnnperf.shipped import shipped_bundle
@@ -97,7 +99,7 @@ def test_a_kernel_without_traces_borrows(tmp_path: Path, stencil: TvmTask, bundl
 def test_a_kernel_with_near_traces_does_not(tmp_path: Path, bundle: Bundle) -> None:
     write_corpus(tmp_path / "corpus", [MATMUL])
     traces = Store.open(tmp_path / "traces", create=True)
-    fill_store(tmp_path / "corpus", bundle, traces)
+    fill_store(read_corpus(tmp_path / "corpus"), bundle, traces)
     task = TvmTask("product", Workload("matmul", {"m": 72, "n": 64, "k": 64}).build())
     query = asked(task, bundle, traces, [lenders(tmp_path / "dace", task, bundle)])
     assert {c.neighbour_kernel for c in query.candidates} == {MATMUL.name, RULES}

@@ -11,6 +11,7 @@ import pytest
 from helpers.tensor_world import MATMUL, write_corpus
 
 from gnnperf.backends.tvm.server import BenchServer
+from gnnperf.corpus.reader import read_corpus
 from gnnperf.devices import describe_host
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
@@ -18,7 +19,8 @@ from gnnperf.frontends.tvm.target import host_target
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure.confine import available_threads
 from gnnperf.nn import Bundle, load_checkpoint
-from gnnperf.retrieval.tensor import fill_store, proposals, propose
+from gnnperf.retrieval.from_corpus import fill_store
+from gnnperf.retrieval.tensor import proposals, propose
 from gnnperf.retrieval.tensor.candidates import TraceCandidate
 from gnnperf.retrieval.tensor.proposals import DRAWN, RULES
 from gnnperf.schedules.traces import program_key
@@ -42,7 +44,7 @@ def near(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Neighbour]:
     folder = tmp_path_factory.mktemp("corpus")
     write_corpus(folder, (MATMUL,))
     store, bundle = Store.open(folder / "store", create=True), load_checkpoint(shipped_bundle(), Bundle)
-    fill_store(folder, bundle, store)
+    fill_store(read_corpus(folder), bundle, store)
     vector = bundle.embed([TvmTask("product", PRODUCT.build()).graph])[0]
     return store.nearest(vector, 8, bundle.encoder_id, describe_host().fingerprint)
 

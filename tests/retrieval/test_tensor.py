@@ -16,6 +16,7 @@ from helpers.tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_checkpoint, wr
 from numpy.typing import NDArray
 
 from gnnperf.backends.tvm.server import BenchServer
+from gnnperf.corpus.reader import read_corpus
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm import TvmTask, load_tasks
@@ -25,7 +26,8 @@ from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import EncodedGraph
 from gnnperf.measure.outcome import Outcome
 from gnnperf.nn import Bundle, load_checkpoint
-from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer, fill_store, propose, ranked
+from gnnperf.retrieval.from_corpus import fill_store
+from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer, propose, ranked
 from gnnperf.retrieval.tensor.candidates import TraceCandidate, describe
 from gnnperf.retrieval.tensor.proposals import DRAWN, best_traces
 from gnnperf.retrieval.tensor.ranking import hedged, ranked_again, trace_features
@@ -56,7 +58,7 @@ def store(tmp_path_factory: pytest.TempPathFactory, bundle: Bundle) -> Store:
     folder = tmp_path_factory.mktemp("corpus")
     write_corpus(folder, (MATMUL, SOFTMAX, HELD_OUT))
     store = Store.open(folder / "store", create=True)
-    assert fill_store(folder, bundle, store, best=3) == 6
+    assert fill_store(read_corpus(folder), bundle, store, best=3) == 6
     return store
 
 
@@ -84,8 +86,8 @@ def test_the_store_has_the_best_traces_of_what_models_learn_from(store: Store) -
 
 
 def test_an_empty_corpus_is_bad_input(tmp_path: Path, bundle: Bundle) -> None:
-    with pytest.raises(InputError, match="expected a corpus of TVM schedules"):
-        fill_store(tmp_path, bundle, Store.open(tmp_path / "store", create=True))
+    with pytest.raises(InputError, match="expected a corpus folder"):
+        fill_store(read_corpus(tmp_path), bundle, Store.open(tmp_path / "store", create=True))
 
 
 def test_traces_of_neighbours_become_different_schedules_of_the_task(store: Store, bundle: Bundle) -> None:

@@ -18,7 +18,7 @@ def table(tmp_path: Path, *of_nests: dict[str, float | None]) -> dict[str, list[
     """Schedule -> its column."""
     nests = [nest(nest_like([8 + i]), f"f{i}") for i in range(len(of_nests))]
     lines = [
-        measurement(n["digest"], name, runtime_s)
+        measurement(n["task"], name, runtime_s)
         for n, runtimes in zip(nests, of_nests, strict=True)
         for name, runtime_s in runtimes.items()
     ]

@@ -17,7 +17,7 @@ from gnnperf.cli.output import Report, Verb, progress
 @replay_options
 @click.option(
     "--trials", type=click.Path(path_type=Path, file_okay=False), default=released_trials, metavar="DIR",
-    show_default="the released ones", help="Long searches of some nests (scripts/random_search.py).",
+    show_default="the released ones", help="Long searches of some nests (configs/corpus/random_search.yaml).",
 )  # fmt: skip
 @click.option("--no-trials", is_flag=True, help="Use the searches that are in the corpus itself.")
 def search(corpus: Path, trials: Path, no_trials: bool, **options: Any) -> Report:
@@ -33,8 +33,8 @@ def search(corpus: Path, trials: Path, no_trials: bool, **options: Any) -> Repor
 
     if not no_trials and not trials.is_dir():
         raise InputError(
-            f"expected a folder of searches, got {trials}; measure them with scripts/random_search.py, "
-            "or give --no-trials"
+            f"expected a folder of searches, got {trials}; measure them with `gnnperf collect "
+            "configs/corpus/random_search.yaml`, or give --no-trials"
         )
     settings = replay_settings(options, policies=["ours"])
     folders = Folders(corpus, trials=None if no_trials else trials)

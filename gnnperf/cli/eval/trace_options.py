@@ -11,7 +11,7 @@ from gnnperf.shipped import shipped
 corpus_option = click.option(
     "--corpus", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
     default=lambda: shipped("checkpoints/corpus/tensor"), show_default="the corpus that comes with gnnperf",
-    help="Folder that scripts/collect_tensor.py wrote.",
+    help="Folder that `gnnperf collect` wrote, of TVM workloads.",
 )  # fmt: skip
 
 cache_option = click.option(

@@ -14,14 +14,14 @@ from typing import Any
 
 import gnnperf
 from gnnperf.backends.tvm.problem import reduction_length
+from gnnperf.corpus.config import PackConfig
 from gnnperf.corpus.remote.build import HOST, build_library, has_nvcc
-from gnnperf.corpus.remote.config import PackConfig
 from gnnperf.errors import BuildError, InputError
 from gnnperf.frontends.tvm.cuda_spaces import ATTEMPTS, TENSOR_CORES, cuda_spaces
 from gnnperf.frontends.tvm.spaces import seed_of
 from gnnperf.frontends.tvm.workloads import Workload
-from gnnperf.measure.remote import LineLog
-from gnnperf.measure.remote.pack import FILES, FORMAT, HEADER, read_header
+from gnnperf.measure.record_log import RecordLog
+from gnnperf.measure.remote.pack import FORMAT, HEADER, read_header
 from gnnperf.measure.remote.runtime import CUDA, CUDART, LIBRARIES
 from gnnperf.measure.workers import Send, each
 from gnnperf.schedules.traces import program_key
@@ -32,7 +32,13 @@ BASELINE = "tvm-dlight"
 
 _PROGRAM = ("__init__.py", "errors.py", "py.typed", "measure", "devices")
 
-_SCRIPT = Path(gnnperf.__file__).parents[1] / "scripts" / "measure_cuda.py"
+START = "measure.py"
+_START = '''"""Measure the pack that this lies in: python PACK/program/measure.py -o LOG"""
+
+from gnnperf.measure.remote.start import main
+
+main()
+'''
 
 
 @dataclass
@@ -44,19 +50,19 @@ class PackWriter:
     target: Any
     processes: int = 1
     report: Callable[[str], None] = print
-    _log: LineLog = field(init=False)
+    _log: RecordLog = field(init=False)
 
-    def run(self) -> None:
-        """Pack every workload that is not in the folder. Raises InputError where it holds another pack."""
+    def run(self) -> RecordLog:
+        """Pack every workload that is not in the folder; the log of the pack, which is closed. Raises
+        InputError where the folder holds another pack."""
         self._begin()
-        self._log = LineLog(self.folder, FILES)
+        self._log = RecordLog(self.folder)
         try:
-            there = {line["workload"] for line in self._log.lines["workloads"]}
-            tasks = [w for w in self.config.workloads if w.name not in there]
+            tasks = [w for w in self.config.workloads if w.name not in self._log.tasks]
             for ended, (workload, code) in enumerate(
                 each(tasks, self._pack, self._receive, self.processes), start=1
             ):
-                lines = [s for s in self._log.lines["schedules"] if s["workload"] == workload.name]
+                lines = self._log.records.get(workload.name, {}).values()
                 built = sum("library" in line for line in lines)
                 note = "" if code == 0 else f", FAILED with exit code {code}"
                 self.report(
@@ -64,6 +70,7 @@ class PackWriter:
                 )
         finally:
             self._log.close()
+        return self._log
 
     def _begin(self) -> None:
         """The header, TVM's runtime, and the program that measures."""
@@ -93,8 +100,8 @@ class PackWriter:
         module = workload.build()
         try:
             about = self._workload_line(workload, module)
-            send(("schedules", self._schedules(workload, module)))
-            send(("workloads", [about]))
+            send(("records", self._schedules(workload, module)))
+            send(("tasks", [about]))
         except BuildError as error:
             send(("report", [{"text": f"{workload.name}: {error}"}]))
 
@@ -107,21 +114,22 @@ class PackWriter:
         default = default_schedule(workload.build(), self.target)
         build_library({"main": default["main"]}, self.target, self.folder, baseline)
         return {
-            "workload": workload.name, "kind": workload.kind, "params": dict(workload.params),
-            "split": workload.split, "structural_hash": f"{program_key(module):016x}",
+            "task": workload.name, "name": workload.name, "family": workload.kind, "frontend": "tvm",
+            "parameters": dict(workload.params), "split": workload.split,
+            "structural_hash": f"{program_key(module):016x}",
             "flops": float(tvm.s_tir.analysis.estimate_tir_flops(module)),
             "target": {"kind": str(self.target.kind.name), "arch": str(self.target.attrs["arch"])},
-            "tvm": version("apache-tvm"), "packed": time.strftime("%Y-%m-%d", time.gmtime()),
+            "versions": {"tvm": version("apache-tvm")}, "packed": time.strftime("%Y-%m-%d", time.gmtime()),
             "arguments": [[[int(s) for s in p.shape], str(p.dtype)] for p in module["main"].params],
             "reduction_length": reduction_length(module), "seed": self.config.seed,
-            "reference": reference, "baseline": BASELINE, "baseline_library": baseline,
+            "reference": reference, "baseline": {"name": BASELINE}, "baseline_library": baseline,
         }  # fmt: skip
 
     def _schedules(self, workload: Workload, module: Any) -> list[dict[str, Any]]:
         """Sampled and built, the same code once."""
         lines, functions = self._sampled(workload, module)
         for origin in dict.fromkeys(line["origin"] for line in lines):
-            numbers = [line["n"] for line in lines if line["origin"] == origin]
+            numbers = [n for n, line in enumerate(lines) if line["origin"] == origin]
             for begin in range(0, len(numbers), self.config.together):
                 self._build(workload, numbers[begin : begin + self.config.together], functions, lines)
         return lines
@@ -140,8 +148,8 @@ class PackWriter:
                     known.add(key)
                     functions[len(lines)] = candidate.sch.mod["main"]
                     lines.append({
-                        "workload": workload.name, "n": len(lines), "origin": origin, "seed": seed,
-                        "trace": plain(candidate.sch.trace.as_json()),
+                        "task": workload.name, "schedule_id": str(len(lines)), "origin": origin, "seed": seed,
+                        "schedule": {"kind": "trace", "trace": plain(candidate.sch.trace.as_json())},
                     })  # fmt: skip
         return lines, functions
 
@@ -196,7 +204,7 @@ def copy_runtime(folder: Path) -> None:
 
 
 def copy_program(folder: Path) -> None:
-    """The packages that measuring takes, and the script that starts it, where there is a checkout."""
+    """The packages that measuring takes, and the script that starts it."""
     root = Path(gnnperf.__file__).parent
     for name in _PROGRAM:
         if (root / name).is_dir():
@@ -205,5 +213,4 @@ def copy_program(folder: Path) -> None:
         elif (root / name).is_file():
             (folder / "gnnperf").mkdir(parents=True, exist_ok=True)
             shutil.copy(root / name, folder / "gnnperf" / name)
-    if _SCRIPT.is_file():
-        shutil.copy(_SCRIPT, folder / _SCRIPT.name)
+    (folder / START).write_text(_START)

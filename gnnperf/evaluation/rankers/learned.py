@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from gnnperf.evaluation.corpus_store import records_of
 from gnnperf.evaluation.rankers.policy import Proposal, Ranker
 from gnnperf.evaluation.reference import Reference
 from gnnperf.nn import Bundle
+from gnnperf.retrieval.from_corpus import recipe_words, records_of
 from gnnperf.retrieval.ranking import rank
 from gnnperf.store import Neighbour, Nest, Record
 from gnnperf.training import CorpusNest, fit_all
@@ -35,13 +35,14 @@ class _Retrieval:
         self.recipes = reference.recipes
         self.schedules = {recipe: schedule for schedule, recipe in reference.recipes.items()}
         self.points = bundle.embed([n.graph for n in reference.nests], with_profiles=with_profiles)
-        records: dict[str, list[Record]] = {}
-        for record in records_of(reference.corpus, "replay"):
-            records.setdefault(record.nest_digest, []).append(record)
-        self.known = [
-            (Nest(n.digest, n.kernel, n.family, n.frontend), tuple(records[n.digest]))
-            for n in reference.nests
-        ]
+        corpus, self.known = reference.corpus, list[tuple[Nest, tuple[Record, ...]]]()
+        for n in reference.nests:
+            nest = Nest(n.digest, n.kernel, n.family, n.frontend)
+            records = records_of(
+                nest, corpus.measurements[n.digest].values(), recipe_words, {}, baseline=n.baseline,
+                device_fingerprint=corpus.device, device_name="replay",
+            )  # fmt: skip
+            self.known.append((nest, tuple(records)))
 
     def __call__(self, query: CorpusNest, pool: Sequence[str]) -> Proposal:
         (point,) = self.bundle.embed([query.graph], with_profiles=self.with_profiles)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from gnnperf.corpus.reader import read_corpus
 from gnnperf.evaluation.confidence import learn_confidence
-from gnnperf.evaluation.corpus_store import build_store, farthest_trusted
 from gnnperf.evaluation.release import Progress, Trained
 from gnnperf.evaluation.replay import Folders, replay_all
 from gnnperf.evaluation.transfer import KS, OURS, ReplaySettings, tabulate
 from gnnperf.retrieval import Calibration
+from gnnperf.retrieval.from_corpus import farthest_trusted, fill_store
+from gnnperf.store import Store
 from gnnperf.training import bundle_of, fit_all
 
 FOLDS = 10
@@ -32,9 +34,10 @@ def train_loop_nests(corpus: Path, seed: int, workers: int, progress: Progress) 
     figures, rows = tabulate(measured, answers)
     bundle = bundle_of(*fit_all(measured, seed), figures, seed)
     confidence = learn_confidence(measured, [answer for answer in answers if answer.row == OURS])
-    calibration = Calibration(farthest_trusted(measured, bundle), confidence)
+    graphs, families = [nest.graph for nest in measured.nests], [nest.family for nest in measured.nests]
+    calibration = Calibration(farthest_trusted(graphs, families, bundle), confidence)
     return Trained(
         replace(bundle, calibration=calibration.to_dict()),
         [row for row in rows if row["subset"] == "all" and row["k"] in KS],
-        lambda store: build_store(measured, bundle, store, "CPU of the corpus"),
+        lambda store: fill_store(read_corpus(corpus), bundle, Store.open(store, create=True)),
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from gnnperf.corpus.reader import read_corpus
 from gnnperf.evaluation.release import Progress, Trained, read_evaluation
 from gnnperf.evaluation.trace_ranking.scores import rank_pool, summary
 from gnnperf.nn import Bundle
-from gnnperf.retrieval.tensor import fill_store
+from gnnperf.retrieval.from_corpus import fill_store
 from gnnperf.store import Store
 from gnnperf.training.traces.bundle import fit_bundle
 from gnnperf.training.traces.corpus import HELD_OUT, load_tensor_corpus
@@ -59,5 +60,5 @@ def train_tensor_programs(
     )
     return Trained(
         replace(bundle, provenance=provenance),
-        fill_store=lambda store: fill_store(corpus, encoder, Store.open(store, create=True)),
+        fill_store=lambda store: fill_store(read_corpus(corpus), encoder, Store.open(store, create=True)),
     )

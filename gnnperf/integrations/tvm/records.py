@@ -25,7 +25,6 @@ from gnnperf.measure import Measurement
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.measured import add_to_store, record_of
 from gnnperf.retrieval.tensor.candidates import KIND
-from gnnperf.retrieval.tensor.release import FRONTEND
 from gnnperf.schedules.traces import document_of_json, roles_of
 from gnnperf.store import Nest, Record, Store
 
@@ -106,7 +105,7 @@ def _add(
         for (digest, fingerprint), workload in found.items()
         for record in _records(workload, names[digest], fingerprint, best, created)
     ]
-    nests = [Nest(digest, names[digest], FAMILY, FRONTEND) for digest in by_digest]
+    nests = [Nest(digest, names[digest], FAMILY, "tvm") for digest in by_digest]
     add_to_store(store, bundle, nests, [w.graph for w in by_digest.values()], records)
     done.nests, done.records = len(by_digest), len(records)
 
@@ -187,7 +186,7 @@ def _records(workload: _Workload, name: str, fingerprint: str, best: int, create
                 nest_digest=workload.graph.digest,
                 kernel=name,
                 family=FAMILY,
-                frontend=FRONTEND,
+                frontend="tvm",
                 device_fingerprint=fingerprint,
                 device_name=str(tuned.target.attrs.get("mcpu", "unknown processor")),
                 baseline=BASELINE,

@@ -3,9 +3,8 @@
 Light: numpy, PyYAML, the standard library and, where candidates run, `tvm_ffi`.
 """
 
-from gnnperf.measure.remote.lines import LineLog
 from gnnperf.measure.remote.measuring import measure_pack
 from gnnperf.measure.remote.pack import Pack, PackedWorkload
 from gnnperf.measure.remote.worker import PackLimits
 
-__all__ = ["LineLog", "Pack", "PackLimits", "PackedWorkload", "measure_pack"]
+__all__ = ["Pack", "PackLimits", "PackedWorkload", "measure_pack"]

@@ -15,13 +15,10 @@ from typing import Any
 from gnnperf.devices import FoundGpu
 from gnnperf.errors import InputError, MeasureError
 from gnnperf.measure.protocol import send
-from gnnperf.measure.remote.lines import LineLog
+from gnnperf.measure.record_log import Line, RecordLog
 from gnnperf.measure.remote.pack import BUILT_KEYS, HOW_KEYS, Pack, PackedWorkload
 from gnnperf.measure.remote.worker import BASELINE, PackLimits
 from gnnperf.measure.supervisor import Child, Failed, Message, in_succession
-
-LOG_FILES = ("workloads", "schedules", "done")
-"""Of the log: those of a corpus of TVM schedules."""
 
 
 def machine_of(gpu: FoundGpu, arch: str) -> dict[str, Any]:
@@ -33,9 +30,13 @@ def machine_of(gpu: FoundGpu, arch: str) -> dict[str, Any]:
             f"expected a GPU that runs {arch}, which the pack was built for, got {spec.name} ({spec.isa}); "
             f"pack for it: --arch {spec.isa}"
         )
-    word = "-".join(re.findall("[a-z0-9]+", spec.name.lower()))
-    known: dict[str, Any] = {"threads": spec.threads, "device": f"cuda/{spec.isa}/{word}"}
-    return {**known, "machine": spec.name, "driver": gpu.driver}
+    return {"threads": spec.threads, "device": gpu_device(gpu), "driver": gpu.driver}
+
+
+def gpu_device(gpu: FoundGpu) -> dict[str, str]:
+    """What tells a log's GPU from others: fingerprint and name."""
+    word = "-".join(re.findall("[a-z0-9]+", gpu.spec.name.lower()))
+    return {"fingerprint": f"cuda/{gpu.spec.isa}/{word}", "name": gpu.spec.name}
 
 
 def _runs(arch: str, isa: str) -> bool:
@@ -46,7 +47,7 @@ def _runs(arch: str, isa: str) -> bool:
 
 def measure_pack(
     pack: Pack,
-    log: LineLog,
+    log: RecordLog,
     device: str,
     machine: Mapping[str, Any],
     limits: PackLimits | None = None,
@@ -54,8 +55,8 @@ def measure_pack(
 ) -> None:
     """Measure what the log does not have yet.
 
-    device: "cuda" or "cpu". machine: what the log says of it in every workload's line (`device`, its
-    fingerprint, `machine`, `threads`). report: gets a line after each workload.
+    device: "cuda" or "cpu". machine: what the log says of it in every workload's line: `device` with its
+    fingerprint and name, `threads`. report: gets a line after each workload.
     """
     with tempfile.TemporaryDirectory(prefix="gnnperf-pack-") as kept:
         measuring = _Measuring(pack, log, device, machine, limits or PackLimits(), Path(kept))
@@ -67,7 +68,7 @@ def measure_pack(
 @dataclass
 class _Measuring:
     pack: Pack
-    log: LineLog
+    log: RecordLog
     device: str
     machine: Mapping[str, Any]
     limits: PackLimits
@@ -75,24 +76,25 @@ class _Measuring:
 
     def workload(self, workload: PackedWorkload) -> str:
         """Measure what is missing of one; a word on how it went."""
-        known = [line for line in self.log.lines["schedules"] if line["workload"] == workload.name]
-        done = {line["n"] for line in known}
-        self._note_failed_builds(workload, done)
-        missing = [n for n, line in workload.schedules.items() if n not in done and "library" in line]
-        samples = [s for line in known for s in line.get("samples_s", ())]
-        new = all(line["workload"] != workload.name for line in self.log.lines["workloads"])
+        known = self._known(workload)
+        self._note_failed_builds(workload, known)
+        missing = [n for n, line in workload.schedules.items() if n not in known and "library" in line]
+        samples = [s for line in known.values() for s in line.get("samples_s", ())]
         try:
-            if new:
+            if workload.name not in self.log.tasks:
                 self._baseline(workload)
             self._run(workload, missing, min(samples, default=float("inf")))
         except MeasureError as error:
             return str(error)
-        mine = [line for line in self.log.lines["schedules"] if line["workload"] == workload.name]
+        mine = self._known(workload).values()
         return f"{len(mine)} schedules, {sum(line['status'] == 'ok' for line in mine)} ok"
 
-    def _note_failed_builds(self, workload: PackedWorkload, done: set[int]) -> None:
-        failed = [line for n, line in workload.schedules.items() if n not in done and "library" not in line]
-        self.log.add("schedules", *failed)
+    def _known(self, workload: PackedWorkload) -> dict[str, Line]:
+        return self.log.records.get(workload.name, {})
+
+    def _note_failed_builds(self, workload: PackedWorkload, known: Mapping[str, Line]) -> None:
+        failed = [line for n, line in workload.schedules.items() if n not in known and "library" not in line]
+        self.log.add("records", *failed)
 
     def _baseline(self, workload: PackedWorkload) -> None:
         """Time it, and add the workload to the log. Raises MeasureError where it does not run."""
@@ -101,21 +103,21 @@ class _Measuring:
             raise MeasureError(f"the baseline: {outcome['status']}, {outcome.get('detail', '')}")
         about = {key: value for key, value in workload.about.items() if key not in HOW_KEYS}
         collected = time.strftime("%Y-%m-%d", time.gmtime())
-        measured = {"baseline_samples_s": outcome["samples_s"], **self.machine, "collected": collected}
-        self.log.add("workloads", {**about, **measured})
+        baseline = {**about["baseline"], "samples_s": outcome["samples_s"]}
+        self.log.add("tasks", {**about, **self.machine, "baseline": baseline, "collected": collected})
 
-    def _run(self, workload: PackedWorkload, numbers: Sequence[int], best_s: float) -> None:
+    def _run(self, workload: PackedWorkload, numbers: Sequence[str], best_s: float) -> None:
         for n, outcome in self._outcomes(workload, numbers, best_s):
             line = {key: value for key, value in workload.schedules[n].items() if key not in BUILT_KEYS}
-            self.log.add("schedules", {**line, **outcome})
+            self.log.add("records", {**line, **outcome})
 
     def _outcomes(
-        self, workload: PackedWorkload, numbers: Sequence[int], best_s: float
-    ) -> Iterator[tuple[int, Message]]:
+        self, workload: PackedWorkload, numbers: Sequence[str], best_s: float
+    ) -> Iterator[tuple[str, Message]]:
         """Run schedules in processes that each live until one fails. Raises MeasureError where what they need
         first does."""
 
-        def start(left: Sequence[int]) -> Child:
+        def start(left: Sequence[str]) -> Child:
             child = Child.spawn("gnnperf.measure.remote.worker")
             with suppress(OSError):  # it died, which is found out next
                 send(child.channel, self._job(workload, left, best_s))
@@ -126,8 +128,9 @@ class _Measuring:
         except Failed as failure:
             raise MeasureError(f"no schedule could be run: {failure}") from None
 
-    def _job(self, workload: PackedWorkload, numbers: Sequence[int], best_s: float) -> dict[str, Any]:
-        placed = {n: {key: workload.schedules[n][key] for key in BUILT_KEYS} for n in numbers if n >= 0}
+    def _job(self, workload: PackedWorkload, numbers: Sequence[str], best_s: float) -> dict[str, Any]:
+        built = [n for n in numbers if n != BASELINE]
+        placed = {n: {key: workload.schedules[n][key] for key in BUILT_KEYS} for n in built}
         return {
             "pack": str(self.pack.folder), "device": self.device, "arch": self.pack.arch,
             "workload": workload.about, "schedules": placed,

@@ -1,12 +1,12 @@
 """What a pack holds: a folder with built schedules, and what is needed to run them elsewhere.
 
 pack.json        what the schedules were built for, and with which versions
-workloads.jsonl  a line per workload: arguments, seed of its inputs, reference and baseline
-schedules.jsonl  a line per schedule: its trace, and the library and function that it became
+tasks.jsonl      a line per workload: `arguments`, `seed` of its inputs, `reference` and `baseline_library`
+records.jsonl    a line per schedule: its trace, and the `library` and `function` that it became
 WORKLOAD/*.so    schedules, baseline and reference; host code for x86-64
 cubins/          machine code for the GPU, by the SHA-1 of the CUDA source in a library
 runtime/         TVM's runtime
-program/         this program, to be run where nothing else of gnnperf is
+program/         this program, to be run where nothing else of gnnperf is, and measure.py, which starts it
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gnnperf.errors import CorpusError, InputError
-from gnnperf.measure.remote.lines import read_json_lines
+from gnnperf.errors import InputError
+from gnnperf.measure.record_log import read_lines
 
-FORMAT = 1
+FORMAT = 2
 HEADER = "pack.json"
-FILES = ("workloads", "schedules")
 BUILT_KEYS = ("library", "function")
 """Of a schedule's line: where it is in the pack. A log has its outcome in their place."""
 HOW_KEYS = ("arguments", "reduction_length", "seed", "reference", "baseline_library")
@@ -32,14 +31,14 @@ HOW_KEYS = ("arguments", "reduction_length", "seed", "reference", "baseline_libr
 
 @dataclass(frozen=True)
 class PackedWorkload:
-    """about: its line. schedules: number -> line."""
+    """about: its line. schedules: `schedule_id` -> line."""
 
     about: Mapping[str, Any]
-    schedules: Mapping[int, Mapping[str, Any]]
+    schedules: Mapping[str, Mapping[str, Any]]
 
     @property
     def name(self) -> str:
-        return str(self.about["workload"])
+        return str(self.about["task"])
 
 
 @dataclass(frozen=True)
@@ -60,13 +59,11 @@ class Pack:
         """Raises InputError: not a pack, damaged, or of another version."""
         header = read_header(folder)
         try:
-            schedules: dict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
-            for line in read_json_lines(folder / "schedules.jsonl"):
-                schedules[line["workload"]][line["n"]] = line
-            lines = read_json_lines(folder / "workloads.jsonl")
-            workloads = tuple(PackedWorkload(line, schedules[line["workload"]]) for line in lines)
-        except CorpusError as error:
-            raise InputError(str(error)) from None
+            schedules: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
+            for _, line in read_lines(folder, "records"):
+                schedules[line["task"]][line["schedule_id"]] = line
+            lines = [line for _, line in read_lines(folder, "tasks")]
+            workloads = tuple(PackedWorkload(line, schedules[line["task"]]) for line in lines)
         except KeyError as error:
             raise InputError(f"{folder}: a line without {error}; pack it again") from None
         if not workloads:
@@ -80,7 +77,7 @@ def read_header(folder: Path) -> dict[str, Any]:
         header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise InputError(
-            f"expected a pack with {HEADER}, got {folder}; give the folder that `pack` wrote"
+            f"expected a pack with {HEADER}, got {folder}; give the folder that `gnnperf measure pack` wrote"
         ) from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         got = header.get("format") if isinstance(header, dict) else type(header).__name__

@@ -22,8 +22,8 @@ from gnnperf.measure.supervisor import Report, reporter, spawned
 if TYPE_CHECKING:
     from gnnperf.measure.remote.runtime import Loaded, Runtime
 
-BASELINE = -1
-"""Number of the baseline among a workload's schedules."""
+BASELINE = "baseline"
+"""Stands for the baseline among the ids of a workload's schedules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +47,8 @@ def main() -> None:
 
 
 class Worker:
-    """job: `pack`, `device`, `arch`, `workload` (its line), `schedules` (number -> line), `numbers` in the
-    order of running, `kept` (folder of references), `best_s`, and the fields of PackLimits."""
+    """job: `pack`, `device`, `arch`, `workload` (its line), `schedules` (id -> line), `numbers`, ids in
+    the order of running, `kept` (folder of references), `best_s`, and the fields of PackLimits."""
 
     def __init__(self, job: Mapping[str, Any], report: Report) -> None:
         from gnnperf.measure.remote.runtime import CPU, Runtime
@@ -72,7 +72,7 @@ class Worker:
             self._report(end=number, outcome=outcome.to_dict())
             if outcome.status == "run_error":
                 return
-            self.best_s = min(self.best_s, *outcome.samples_s)
+            self.best_s = min([self.best_s, *outcome.samples_s])
 
     def _outcome(self, library: str, name: str) -> Outcome:
         reference = self.problem.reference[OUTPUT]
@@ -93,10 +93,10 @@ class Worker:
             self._last = name, self.runtime.load(self.pack / name)
         return self._last[1]
 
-    def _place(self, number: int) -> tuple[str, str]:
+    def _place(self, number: str) -> tuple[str, str]:
         if number == BASELINE:
             return self.job["workload"]["baseline_library"], "main"
-        line = self.job["schedules"][str(number)]
+        line = self.job["schedules"][number]
         return line["library"], line["function"]
 
 
@@ -108,7 +108,7 @@ def solved(about: Mapping[str, Any], folder: Path, host: Runtime, kept: Path) ->
     """
     *shapes, out = [(shape, np.dtype(dtype)) for shape, dtype in about["arguments"]]
     inputs = random_inputs(shapes, about["seed"])
-    file = kept / f"{about['workload']}.npz"
+    file = kept / f"{about['task']}.npz"
     if not file.is_file():
         function = host.load(folder / about["reference"]).function("main")
 

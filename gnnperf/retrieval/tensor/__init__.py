@@ -4,7 +4,6 @@ from gnnperf.retrieval.tensor.candidates import TraceCandidate
 from gnnperf.retrieval.tensor.proposals import propose
 from gnnperf.retrieval.tensor.query import TaskQuery
 from gnnperf.retrieval.tensor.ranking import CostModel, ranked
-from gnnperf.retrieval.tensor.release import fill_store
 from gnnperf.retrieval.tensor.transfer import TensorOptions, TensorTransfer
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "TensorOptions",
     "TensorTransfer",
     "TraceCandidate",
-    "fill_store",
     "propose",
     "ranked",
 ]

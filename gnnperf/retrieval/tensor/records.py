@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from gnnperf.corpus.collect_traces import BASELINE
+from gnnperf.corpus.traces import BASELINE
 from gnnperf.devices import DeviceSpec
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.measure import Measurement
@@ -15,13 +15,12 @@ from gnnperf.nn import Bundle
 from gnnperf.retrieval.measured import Memory
 from gnnperf.retrieval.tensor.candidates import KIND, TraceCandidate
 from gnnperf.retrieval.tensor.query import TaskQuery
-from gnnperf.retrieval.tensor.release import FRONTEND
 from gnnperf.store import Store
 
 
 def memory_of(store: Store, kernel: str, bundle: Bundle, device: DeviceSpec) -> Memory:
     """The store, as it takes what is measured on the tasks of a kernel."""
-    return Memory(store, kernel, bundle, device, FRONTEND, KIND)
+    return Memory(store, kernel, bundle, device, "tvm", KIND)
 
 
 def add_tried(

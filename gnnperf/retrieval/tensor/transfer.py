@@ -17,7 +17,7 @@ from itertools import zip_longest
 from typing import Any
 
 from gnnperf.backends.tvm.server import BenchServer
-from gnnperf.corpus.collect_traces import BASELINE
+from gnnperf.corpus.traces import BASELINE
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm import TvmTask

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnnperf.backends.tvm.server import BenchServer
-from gnnperf.corpus.collect_traces import BASELINE
+from gnnperf.corpus.traces import BASELINE
 from gnnperf.errors import InputError, NotApplicable
 from gnnperf.frontends.tvm.spaces import Space, seed_of
 from gnnperf.frontends.tvm.vector_math import vector_math

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import statistics
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gnnperf.corpus.lines import read_corpus_lines
+from gnnperf.corpus.reader import read_corpus
 from gnnperf.errors import InputError
-from gnnperf.measure.measurement import STATUSES
-from gnnperf.measure.statistics import Interval, median_interval
+from gnnperf.measure.statistics import Interval
 
 HELD_OUT = "held_out"
 """Split of the workloads that models must not learn from."""
-
-SINGLE_SPREAD = 0.1
-"""Half-width of the interval of a single run, relative to it: hopeless schedules are run but once."""
-
-WORKLOAD_KEYS = ("workload", "kind", "params", "split", "threads", "device", "baseline_samples_s")
-SCHEDULE_KEYS = ("workload", "n", "status", "trace")
 
 
 @dataclass(frozen=True)
@@ -54,7 +43,8 @@ class MeasuredWorkload:
 
 @dataclass(frozen=True)
 class TensorCorpus:
-    """workloads: in the order of the log. device: fingerprint of the machine. digest: of all lines."""
+    """workloads: in the order of the log. device: fingerprint of the machine. digest: of its
+    schedules and their samples."""
 
     workloads: tuple[MeasuredWorkload, ...]
     device: str
@@ -74,55 +64,27 @@ class TensorCorpus:
 
 
 def load_tensor_corpus(folder: Path) -> TensorCorpus:
-    """Read the folder that `scripts/collect_tensor.py` wrote, sealed or not.
+    """Read a corpus folder of TVM workloads, sealed or not.
 
     Workloads without a schedule that ran are left out: nothing can be said of the others. Raises InputError:
     not such a folder, damaged, or measured on several machines.
     """
-    digest = hashlib.sha256()
-    schedules: dict[str, list[MeasuredSchedule]] = defaultdict(list)
-    for where, raw in _lines(folder, "schedules", SCHEDULE_KEYS):
-        schedules[raw["workload"]].append(_schedule(where, raw))
-        digest.update(json.dumps([raw["workload"], raw["trace"], raw.get("samples_s")]).encode())
-    workloads: list[MeasuredWorkload] = []
-    devices: set[str] = set()
-    for _, raw in _lines(folder, "workloads", WORKLOAD_KEYS):
-        mine = tuple(schedules[raw["workload"]])
-        devices.add(raw["device"])
-        if any(s.status == "ok" for s in mine):
-            baseline = statistics.median(raw["baseline_samples_s"])
-            workloads.append(
-                MeasuredWorkload(
-                    raw["workload"],
-                    raw["kind"],
-                    raw["params"],
-                    raw["split"],
-                    raw["threads"],
-                    baseline,
-                    mine,
-                )
-            )
+    found = read_corpus(folder)
+    schedules: dict[str, list[MeasuredSchedule]] = {name: [] for name in found.tasks}
+    for record in found.sequence:
+        if "trace" not in record.schedule:
+            raise InputError(f"expected a corpus of TVM schedules, got one of other schedules in {folder}")
+        trace = record.schedule["trace"]
+        measured = MeasuredSchedule(trace, record.status, record.runtime_s, record.interval_s)
+        schedules[record.task].append(measured)
+    workloads = tuple(
+        MeasuredWorkload(
+            task.name, task.family, task.parameters, task.split, task.threads, task.baseline_s,
+            tuple(schedules[name]),
+        )
+        for name, task in found.tasks.items()
+        if any(schedule.status == "ok" for schedule in schedules[name])
+    )  # fmt: skip
     if not workloads:
-        raise InputError(f"{folder} holds no schedule that ran; collect more with scripts/collect_tensor.py")
-    if len(devices) > 1:
-        raise InputError(f"expected a corpus of one machine, got {', '.join(sorted(devices))} in {folder}")
-    return TensorCorpus(tuple(workloads), devices.pop(), digest.hexdigest()[:16])
-
-
-def _schedule(where: str, raw: Mapping[str, Any]) -> MeasuredSchedule:
-    if raw["status"] not in STATUSES:
-        raise InputError(f"{where}: expected a status among {', '.join(STATUSES)}, got {raw['status']!r}")
-    if raw["status"] != "ok":
-        return MeasuredSchedule(raw["trace"], raw["status"])
-    try:
-        median, low, high = median_interval(raw["samples_s"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{where}: not a measured schedule ({error}); collect it again") from None
-    if len(raw["samples_s"]) == 1:
-        low, high = median * (1 - SINGLE_SPREAD), median * (1 + SINGLE_SPREAD)
-    return MeasuredSchedule(raw["trace"], "ok", median, (low, high))
-
-
-def _lines(folder: Path, name: str, keys: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(where, line) of a file of the log."""
-    return read_corpus_lines(folder, name, keys, "a corpus of TVM schedules", "scripts/collect_tensor.py")
+        raise InputError(f"{folder} holds no schedule that ran; collect more with `gnnperf collect`")
+    return TensorCorpus(workloads, found.device, found.digest)

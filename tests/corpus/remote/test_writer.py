@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gnnperf.corpus.remote import PackConfig, PackWriter, build
+from gnnperf.corpus.config import PackConfig, load_config
+from gnnperf.corpus.remote import PackWriter, build
 from gnnperf.errors import BuildError, InputError
 from gnnperf.frontends.tvm.cuda_spaces import CUDA_CORES, TENSOR_CORES
 from gnnperf.frontends.tvm.fast_import import import_tvm
@@ -17,6 +18,12 @@ from gnnperf.measure.remote import Pack
 tvm = import_tvm()
 HALF = Workload("matmul", {"m": 64, "n": 64, "k": 64, "dtype": "float16"})
 SHIPPED = Path(__file__).parents[3] / "configs" / "corpus" / "cuda.yaml"
+
+
+def load(path: Path) -> PackConfig:
+    found = load_config(path)
+    assert isinstance(found, PackConfig)
+    return found
 
 
 def no_nvcc() -> bool:
@@ -45,7 +52,7 @@ def test_a_pack_holds_schedules_of_both_kinds(written: Path) -> None:
     (workload,) = pack.workloads
     assert [line["origin"] for line in workload.schedules.values()] == [CUDA_CORES] * 2 + [TENSOR_CORES] * 2
     assert workload.about["arguments"] == [[[64, 64], t] for t in ("float16", "float16", "float32")]
-    assert all(line["trace"] for line in workload.schedules.values())
+    assert all(line["schedule"]["trace"] for line in workload.schedules.values())
 
 
 def test_libraries_hold_cuda_source_by_the_names_of_the_schedules(written: Path) -> None:
@@ -61,7 +68,7 @@ def test_libraries_hold_cuda_source_by_the_names_of_the_schedules(written: Path)
 def test_a_pack_brings_what_measures_it(written: Path) -> None:
     there = {str(path.relative_to(written)) for path in written.rglob("*") if path.is_file()}
     assert {
-        "program/measure_cuda.py", "program/gnnperf/measure/remote/worker.py", "runtime/libtvm_runtime.so",
+        "program/measure.py", "program/gnnperf/measure/remote/worker.py", "runtime/libtvm_runtime.so",
         "runtime/libtvm_runtime_cuda.so",
     } <= there  # fmt: skip
 
@@ -77,7 +84,7 @@ def test_what_does_not_build_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_shipped_configuration_is_enough_for_a_corpus() -> None:
-    config = PackConfig.load(SHIPPED)
+    config = load(SHIPPED)
     assert len(config.workloads) >= 20 and len(config.workloads) * config.schedules >= 2000
     assert {w.split for w in config.workloads} == {"training", "held_out"}
     assert any(w.params.get("dtype") == "float16" for w in config.workloads)
@@ -94,6 +101,6 @@ def test_the_shipped_configuration_is_enough_for_a_corpus() -> None:
 )
 def test_settings_are_checked(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "pack.yaml"
-    file.write_text(f"{text}\nworkloads:\n  - {{kind: softmax, m: 4, n: 4}}\n")
+    file.write_text(f"kind: pack\n{text}\nworkloads:\n  - {{kind: softmax, m: 4, n: 4}}\n")
     with pytest.raises(InputError, match=message):
-        PackConfig.load(file)
+        load(file)

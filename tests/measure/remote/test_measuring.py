@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -16,19 +15,20 @@ import pytest
 from gnnperf.backends.tvm.problem import reduction_length
 from gnnperf.corpus.remote.build import HOST, build_library
 from gnnperf.corpus.remote.writer import copy_runtime
-from gnnperf.corpus.trace_log import TensorLog
 from gnnperf.devices import FoundGpu, load_device
-from gnnperf.errors import CorpusError, InputError
+from gnnperf.errors import InputError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.workloads import Workload
-from gnnperf.measure.remote import LineLog, Pack, PackLimits, measure_pack
-from gnnperf.measure.remote.measuring import LOG_FILES, machine_of
+from gnnperf.measure.record_log import RecordLog
+from gnnperf.measure.remote import Pack, PackLimits, measure_pack
+from gnnperf.measure.remote.measuring import machine_of
 from gnnperf.measure.remote.pack import FORMAT
 from gnnperf.training.traces.corpus import load_tensor_corpus
 
 tvm = import_tvm()
+EMPTY = {"kind": "trace", "trace": [[], []]}
 LIMITS = PackLimits(run_s=3.0, repeats=3, sample_s=0.0005)
-MACHINE = {"device": "cuda/sm_90/a-gpu", "machine": "A GPU", "threads": 64}
+MACHINE = {"device": {"fingerprint": "cuda/sm_90/a-gpu", "name": "A GPU"}, "threads": 64}
 SQUARE = Workload("matmul", {"m": 16, "n": 16, "k": 16})
 
 
@@ -55,27 +55,28 @@ def write_pack(folder: Path, schedules: Sequence[str], baseline: str = "good") -
     names = sorted({name for name in schedules if name})
     build_library({name: FUNCTIONS[name]() for name in names}, target, folder, "schedules.so")
     about = {
-        "workload": SQUARE.name, "kind": SQUARE.kind, "params": dict(SQUARE.params), "split": SQUARE.split,
+        "task": SQUARE.name, "name": SQUARE.name, "family": SQUARE.kind, "frontend": "tvm",
+        "parameters": dict(SQUARE.params), "split": SQUARE.split,
         "arguments": [[[16, 16], "float32"]] * 3, "reduction_length": reduction_length(module), "seed": 0,
-        "reference": "reference.so", "baseline": "as written", "baseline_library": "baseline.so",
+        "reference": "reference.so", "baseline": {"name": "as written"}, "baseline_library": "baseline.so",
     }  # fmt: skip
     lines = [
-        {"workload": SQUARE.name, "n": n, "trace": [], "origin": "cuda"}
+        {"task": SQUARE.name, "schedule_id": str(n), "schedule": EMPTY, "origin": "cuda"}
         | ({"library": "schedules.so", "function": name} if name else {"status": "build_error"})
         for n, name in enumerate(schedules)
     ]
     (folder / "pack.json").write_text(json.dumps({"format": FORMAT, "arch": "sm_90a"}))
-    (folder / "workloads.jsonl").write_text(json.dumps(about) + "\n")
-    (folder / "schedules.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "tasks.jsonl").write_text(json.dumps(about) + "\n")
+    (folder / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return folder
 
 
 def measure(pack: Path, folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
     """Lines of the log about schedules, and what was reported."""
-    log, said = LineLog(folder, LOG_FILES), list[str]()
+    log, said = RecordLog(folder), list[str]()
     try:
         measure_pack(Pack.read(pack), log, "cpu", MACHINE, LIMITS, said.append)
-        return log.lines["schedules"], said
+        return list(log.records.get(SQUARE.name, {}).values()), said
     finally:
         log.close()
 
@@ -93,12 +94,12 @@ def log(pack: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_crashes_hangs_or_is_wrong_costs_itself(log: Path) -> None:
-    lines = [json.loads(line) for line in (log / "schedules.jsonl").read_text().splitlines()]
-    found = {line["n"]: line["status"] for line in lines}
+    lines = [json.loads(line) for line in (log / "records.jsonl").read_text().splitlines()]
+    found = {int(line["schedule_id"]): line["status"] for line in lines}
     assert found == {
         0: "ok", 1: "wrong_result", 2: "run_error", 3: "build_error", 4: "timeout", 5: "ok",
     }  # fmt: skip
-    details = {line["n"]: line.get("detail", "") for line in lines}
+    details = {int(line["schedule_id"]): line.get("detail", "") for line in lines}
     assert "SIGABRT" in details[2] and "elements differ" in details[1]
     assert not {"library", "function"} & {key for line in lines for key in line}
 
@@ -114,19 +115,19 @@ def test_the_log_is_a_corpus_of_schedules(log: Path) -> None:
 def test_the_log_is_sealed_like_that_of_a_cpu(log: Path, tmp_path: Path) -> None:
     folder = tmp_path / "log"
     shutil.copytree(log, folder)
-    TensorLog(folder).seal()
+    RecordLog(folder).seal()
     assert sorted(path.suffix for path in folder.iterdir()) == [".zst"] * 3
     assert load_tensor_corpus(folder).digest == load_tensor_corpus(log).digest
 
 
 def test_what_was_measured_is_not_measured_again(log: Path, pack: Path, tmp_path: Path) -> None:
-    lines = (log / "schedules.jsonl").read_text().splitlines(keepends=True)
-    tmp_path.joinpath("schedules.jsonl").write_text("".join(lines[:-1]) + '{"workload": "tor')
-    tmp_path.joinpath("workloads.jsonl").write_bytes((log / "workloads.jsonl").read_bytes())
+    lines = (log / "records.jsonl").read_text().splitlines(keepends=True)
+    tmp_path.joinpath("records.jsonl").write_text("".join(lines[:-1]) + '{"task": "tor')
+    tmp_path.joinpath("tasks.jsonl").write_bytes((log / "tasks.jsonl").read_bytes())
     again, said = measure(pack, tmp_path)
     known = [json.loads(line) for line in lines]
     assert again[: len(known) - 1] == known[:-1]
-    assert sorted(line["n"] for line in again) == list(range(6))
+    assert sorted(line["schedule_id"] for line in again) == list("012345")
     assert said == [f"1/1 {SQUARE.name}: 6 schedules, 2 ok"]
 
 
@@ -139,7 +140,7 @@ def test_a_workload_whose_baseline_fails_is_left_out(tmp_path: Path) -> None:
 def test_the_machine_is_named_after_the_gpu() -> None:
     gpu = FoundGpu(0, load_device("h100"), "580.1", 1980.0)
     found = machine_of(gpu, "sm_90a")
-    assert found["device"] == "cuda/sm_90/nvidia-h100-80gb-hbm3"
+    assert found["device"]["fingerprint"] == "cuda/sm_90/nvidia-h100-80gb-hbm3"
     assert (found["threads"], found["driver"]) == (132 * 2048, "580.1")
 
 
@@ -150,7 +151,7 @@ def test_the_machine_is_named_after_the_gpu() -> None:
 def test_code_runs_on_its_generation_only(device: str, arch: str, runs: bool) -> None:
     gpu = FoundGpu(0, load_device(device), None, 1.0)
     if runs:
-        assert machine_of(gpu, arch)["device"].startswith("cuda/sm_86/")
+        assert machine_of(gpu, arch)["device"]["fingerprint"].startswith("cuda/sm_86/")
     else:
         with pytest.raises(InputError, match=f"expected a GPU that runs {arch}.* --arch {gpu.spec.isa}"):
             machine_of(gpu, arch)
@@ -160,38 +161,22 @@ def test_what_is_no_pack_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"expected a pack with pack\.json"):
         Pack.read(tmp_path)
     (tmp_path / "pack.json").write_text('{"format": 99}')
-    with pytest.raises(InputError, match="expected format 1, got 99"):
+    with pytest.raises(InputError, match="expected format 2, got 99"):
         Pack.read(tmp_path)
-    (tmp_path / "pack.json").write_text('{"format": 1, "arch": "sm_80"}')
-    (tmp_path / "schedules.jsonl").write_text("")
-    (tmp_path / "workloads.jsonl").write_text("")
+    (tmp_path / "pack.json").write_text('{"format": 2, "arch": "sm_80"}')
+    (tmp_path / "records.jsonl").write_text("")
+    (tmp_path / "tasks.jsonl").write_text("")
     with pytest.raises(InputError, match="expected a pack with workloads"):
         Pack.read(tmp_path)
-    (tmp_path / "workloads.jsonl").write_text('{"kind": "matmul"}\n')
-    with pytest.raises(InputError, match="a line without 'workload'"):
+    (tmp_path / "tasks.jsonl").write_text('{"kind": "matmul"}\n')
+    with pytest.raises(InputError, match="a line without 'task'"):
         Pack.read(tmp_path)
 
 
 def test_without_a_gpu_there_is_one_line(pack: Path, tmp_path: Path) -> None:
-    script = Path(__file__).parents[3] / "scripts" / "measure_cuda.py"
-    command = [sys.executable, str(script), "measure", str(pack), "-o", str(tmp_path / "log")]
-    hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=script.parents[1], env=hidden)
-    assert done.returncode == 2
+    command = [sys.executable, "-m", "gnnperf", "measure", "run", str(pack), "-o", str(tmp_path / "log")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
-    assert line.startswith("measure_cuda.py: expected an NVIDIA GPU, got none: ")
+    assert line.startswith("gnnperf: expected an NVIDIA GPU, got none: ")
     assert not (tmp_path / "log").exists()
-
-
-def test_one_process_writes_a_log(tmp_path: Path) -> None:
-    log = LineLog(tmp_path, ["a"])
-    with pytest.raises(CorpusError, match="another process writes"):
-        LineLog(tmp_path, ["a"])
-    log.add("a", {"x": 1}, {"x": 2})
-    log.close()
-    again = LineLog(tmp_path, ["a"])
-    assert again.lines["a"] == [{"x": 1}, {"x": 2}]
-    again.close()
-    (tmp_path / "a.jsonl.zst").write_bytes(b"")
-    with pytest.raises(CorpusError, match="was sealed"):
-        LineLog(tmp_path, ["a"])

@@ -9,23 +9,27 @@ from typing import Any
 import pytest
 import zstandard
 
+from gnnperf.corpus.record import SINGLE_SPREAD
 from gnnperf.errors import InputError
-from gnnperf.training.traces.corpus import SINGLE_SPREAD, load_tensor_corpus
+from gnnperf.training.traces.corpus import load_tensor_corpus
 
 WORKLOAD = {
-    "workload": "m", "kind": "matmul", "params": {"m": 8}, "split": "training", "threads": 2,
-    "baseline_samples_s": [7e-6, 9e-6, 8e-6],
+    "task": "m", "name": "m", "family": "matmul", "frontend": "tvm", "parameters": {"m": 8},
+    "split": "training", "threads": 2,
+    "baseline": {"name": "tvm-default", "samples_s": [7e-6, 9e-6, 8e-6]},
 }  # fmt: skip
+CPU = {"fingerprint": "cpu"}
 
 
 def line(n: int, **values: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"workload": "m", "n": n, "status": "ok", "trace": [[], []]}
+    found: dict[str, Any] = {"task": "m", "schedule_id": str(n), "status": "ok"}
+    found["schedule"] = {"kind": "trace", "trace": [[], []]}
     return {**found, "samples_s": [3e-6, 1e-6, 2e-6], **values}
 
 
 def write(folder: Path, schedules: list[dict[str, Any]], *workloads: dict[str, Any]) -> Path:
-    about = workloads or ({**WORKLOAD, "device": "cpu"},)
-    for name, lines in (("workloads", about), ("schedules", schedules)):
+    about = workloads or ({**WORKLOAD, "device": CPU},)
+    for name, lines in (("tasks", about), ("records", schedules)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in lines))
     return folder
 
@@ -44,16 +48,16 @@ def test_medians_intervals_and_failures(tmp_path: Path) -> None:
 def test_sealed_lines_come_first_and_a_torn_one_is_left_out(tmp_path: Path) -> None:
     folder = write(tmp_path, [line(1)])
     sealed = (json.dumps(line(0, samples_s=[1.0])) + "\n").encode()
-    (folder / "schedules.jsonl.zst").write_bytes(zstandard.ZstdCompressor().compress(sealed))
-    with (folder / "schedules.jsonl").open("a") as file:
-        file.write('{"workload": "m", "n": 2, "sta')
+    (folder / "records.jsonl.zst").write_bytes(zstandard.ZstdCompressor().compress(sealed))
+    with (folder / "records.jsonl").open("a") as file:
+        file.write('{"task": "m", "schedule_id": "2", "sta')
     assert [s.runtime_s for s in load_tensor_corpus(folder).workloads[0].schedules] == [1.0, 2e-6]
 
 
 def test_workloads_in_which_nothing_ran_are_left_out(tmp_path: Path) -> None:
-    other = {**WORKLOAD, "workload": "x", "device": "cpu"}
+    other = {**WORKLOAD, "task": "x", "name": "x", "device": CPU}
     folder = write(
-        tmp_path, [line(0), line(0, workload="x", status="timeout")], {**WORKLOAD, "device": "cpu"}, other
+        tmp_path, [line(0), line(0, task="x", status="timeout")], {**WORKLOAD, "device": CPU}, other
     )
     assert [w.name for w in load_tensor_corpus(folder).workloads] == ["m"]
 
@@ -61,8 +65,8 @@ def test_workloads_in_which_nothing_ran_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"status": "fine"}, r"schedules.jsonl line 1: expected a status among ok, .*, got 'fine'"),
-        ({"samples_s": []}, r"line 1: not a measured schedule"),
+        ({"status": "fine"}, r"records.jsonl line 1: expected a status among .*, got 'fine'"),
+        ({"samples_s": []}, r"line 1: not a record of this version"),
         ({"status": "timeout"}, r"holds no schedule that ran"),
     ],
 )
@@ -72,13 +76,13 @@ def test_what_is_wrong_is_said(tmp_path: Path, values: dict[str, Any], message: 
 
 
 def test_no_corpus_two_machines_missing_keys(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"expected a corpus of TVM schedules .* got .*; give the folder"):
+    with pytest.raises(InputError, match=r"expected a corpus folder .* got .*; give the folder"):
         load_tensor_corpus(tmp_path)
-    other = {**WORKLOAD, "workload": "x", "device": "other"}
-    write(tmp_path, [line(0), line(0, workload="x")], {**WORKLOAD, "device": "cpu"}, other)
-    with pytest.raises(InputError, match="expected a corpus of one machine, got cpu, other"):
+    other = {**WORKLOAD, "task": "x", "name": "x", "device": {"fingerprint": "other"}}
+    write(tmp_path, [line(0), line(0, task="x")], {**WORKLOAD, "device": CPU}, other)
+    with pytest.raises(InputError, match="was measured on cpu, other"):
         load_tensor_corpus(tmp_path)
-    with pytest.raises(InputError, match=r"workloads.jsonl line 1: expected the key 'device', got none"):
+    with pytest.raises(InputError, match=r"tasks.jsonl line 1: expected the key 'device', got none"):
         load_tensor_corpus(write(tmp_path, [line(0)], WORKLOAD))
 
 

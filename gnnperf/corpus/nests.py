@@ -1,0 +1,259 @@
+"""`gnnperf collect`: measure nests x recipes of a corpus configuration into an append-only log.
+
+Passes over the entries. "search" has a first look at every nest, so that a portfolio of recipes can be chosen
+that does well on all of them. "cross" measures on each nest the portfolio and recipes that were good on like
+nests: these pairs say which nests like the same schedules, which is what the encoder learns. "converge" goes
+on with the searches until they find nothing better. Each pass skips what the log says is done with the same
+settings, and nothing is measured again. With a portfolio from an earlier start, new entries are searched as
+they are crossed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from gnnperf.backends.cpp.cases import UnitCase, unit_graph
+from gnnperf.backends.cpp.trials import Bench, Trial
+from gnnperf.corpus import random_nests
+from gnnperf.corpus.config import Entry, NestConfig
+from gnnperf.corpus.foreign import of_like_nests, portfolio
+from gnnperf.corpus.nest_records import record_line, task_line, trial_of
+from gnnperf.devices import DeviceSpec, probe
+from gnnperf.errors import BuildError, MeasureError
+from gnnperf.frontends.dace import capture_inputs, load_kernel
+from gnnperf.graph import ProgramGraph
+from gnnperf.measure import Compiler, Runner
+from gnnperf.measure.record_log import RecordLog
+from gnnperf.measure.workers import Send, each
+from gnnperf.schedules.recipes import DEFAULTS, Recipe
+from gnnperf.search.mutation import SearchBudget, default_starts, search
+
+FIRST_LOOK = 6
+"""Random recipes, beside DEFAULTS, that a nest's first search tries."""
+GIVE_UP = 3.0
+"""Times slower than the best so far: enough to know that a recipe does not suit a nest."""
+PORTFOLIO_SHARE = 2 / 3
+"""of the foreign recipes are the same for all nests; the rest suited nests like the one they are for."""
+
+Spread = Callable[
+    ["NestCollector", Sequence[Entry], str, Callable[[tuple[str, Any]], None]],
+    Generator[tuple[Entry, int], None, None],
+]
+"""Does a kind of work (see `NestCollector.do`) on entries somewhere, and yields each with its exit code, as
+`workers.each` does; what is sent meanwhile is received here."""
+
+
+@dataclass
+class NestCollector:
+    """Runs the passes. `advance(steps, doing)` reports progress, `warn(text)` what was left out; `spread`
+    says where the work is done, here if it is None."""
+
+    config: NestConfig
+    log: RecordLog
+    compiler: Compiler
+    runner: Runner
+    advance: Callable[[int, str], None] = lambda _steps, _doing: None
+    warn: Callable[[str], None] = lambda _: None
+    portfolio: Sequence[Recipe] = ()
+    spread: Spread | None = None
+
+    def __post_init__(self) -> None:
+        self.device: DeviceSpec = probe()
+
+    @property
+    def steps(self) -> int:
+        return (2 if self._portfolio_key in self.log.done else 3) * len(self.config.entries)
+
+    def run(self) -> None:
+        """All passes over all entries, in an order that visits all families early."""
+        settings = self.config
+        if self._portfolio_key not in self.log.done:
+            self._pass("search", lambda e: f"search {e.key}")
+        self.portfolio = self._portfolio()
+        shared = [r.id for r in (*DEFAULTS, *self.portfolio)]
+        self._pass("cross", lambda e: _key("cross", e, settings.foreign_per_nest, shared))
+        budget = (settings.recipes_per_nest, settings.patience, settings.budget_s_per_nest)
+        self._pass("converge", lambda e: _key("converge", e, *budget))
+
+    def _pass(self, name: str, key: Callable[[Entry], str]) -> None:
+        """The work of that name on the entries whose `key` is not done."""
+        entries = _spread(self.config.entries)
+        todo = [entry for entry in entries if key(entry) not in self.log.done]
+        self.advance(len(entries) - len(todo), name)
+
+        def receive(message: tuple[str, Any]) -> None:
+            what, content = message
+            if what == "warning":
+                self.warn(content)
+            else:
+                self.log.add(what, content)
+
+        if self.spread is not None:
+            tasks = self.spread(self, todo, name, receive)
+        else:
+            tasks = each(todo, lambda entry, send: self._task(entry, name, send), receive)
+        with closing(tasks) as ended:
+            for entry, code in ended:
+                if code == 0:
+                    self.log.mark_done(key(entry))
+                elif code != 1:  # 1: it said so itself
+                    self.warn(f"{entry}: its process ended with {code}")
+                self.advance(1, f"{name} {entry}")
+
+    def _task(self, entry: Entry, name: str, send: Send) -> None:
+        """In a process of its own."""
+        folder = self.compiler.folder / hashlib.sha256(entry.key.encode()).hexdigest()[:16]
+        with Compiler(folder) as compiler, Runner(self.runner.threads) as runner:
+            log = RecordLog.elsewhere(self.log.known, send)
+            replace(self, log=log, compiler=compiler, runner=runner).do(entry, name, send)
+
+    def do(self, entry: Entry, name: str, send: Send) -> None:
+        """The work of that name (see `works`) on an entry, in this process. What fails is not done: it may be
+        the machine, so the next start tries again. Raises SystemExit then."""
+        self.warn = lambda text: send(("warning", text))
+        work = self.works[name]
+        try:
+            for case, graph in self._cases(entry):
+                work(entry, case, graph)
+        except Exception as error:  # one entry must not end hours of measuring; DaCe raises anything
+            self.warn(f"{entry}: {type(error).__name__}: {error}")
+            raise SystemExit(1) from None
+
+    @property
+    def works(self) -> Mapping[str, Callable[[Entry, UnitCase, ProgramGraph], None]]:
+        """What a pass of that name does with a nest."""
+        return {"search": self._first_look, "cross": self._cross, "converge": self._converge}
+
+    def _cases(self, entry: Entry) -> Iterator[tuple[UnitCase, ProgramGraph]]:
+        kernel = load_kernel(*self._sources(entry), self.config.seed)
+        capture_inputs(kernel, self.compiler, self.runner)
+        failed = []
+        for skipped in kernel.skipped:
+            self.warn(f"{entry.kernel}: {skipped.label}: {skipped.reason}")
+        for unit in kernel.units:
+            if unit.skipped is not None:
+                self.warn(f"{entry.kernel}: {unit.name}: {unit.skipped}")
+                continue
+            if not unit.nest.has_loops:
+                continue
+            graph = unit_graph(unit)
+            try:
+                case = UnitCase.prepare(unit, "auto", self.compiler, self.runner)
+            except BuildError as error:
+                self.warn(f"{entry.kernel}: {unit.name}: {error}")
+                continue
+            except MeasureError as error:
+                failed.append(f"{unit.name}: {error}")
+                continue
+            yield case, graph
+        if failed:
+            raise MeasureError("; ".join(failed))
+
+    def _sources(self, entry: Entry) -> tuple[str, Mapping[str, float], str | None]:
+        """What `load_kernel` needs."""
+        if entry.random is not None:
+            file = random_nests.write(entry.random, Path(self.compiler.folder))
+            return f"{file}:{entry.kernel}", entry.symbols, f"{file}:inputs"
+        inputs = self.config.path(entry.inputs) if entry.inputs else None
+        return self.config.path(entry.kernel), entry.symbols, inputs
+
+    def _first_look(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
+        trials = min(self.config.recipes_per_nest, len(DEFAULTS) + FIRST_LOOK)
+        self._search(
+            entry, case, graph, SearchBudget(trials, self.config.budget_s_per_nest, random_share=1.0)
+        )
+
+    def _converge(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
+        trials, seconds = self.config.recipes_per_nest, self.config.budget_s_per_nest
+        self._search(entry, case, graph, SearchBudget(trials, seconds, patience=self.config.patience))
+
+    def _search(self, entry: Entry, case: UnitCase, graph: ProgramGraph, budget: SearchBudget) -> None:
+        """Search within a budget of trials to which foreign recipes do not count."""
+        digest = graph.digest
+        self._add_nest(entry, case, graph)
+        known = self._known(digest)
+        foreign = sum(trial.origin == "foreign" for trial in known)
+        seed = int(hashlib.sha256(f"{self.config.seed} {digest}".encode()).hexdigest()[:8], 16)
+        found = search(
+            self._bench(case, known), default_starts(), replace(budget, trials=budget.trials + foreign),
+            Random(seed), lambda trial: self._add(digest, trial), known,
+        )  # fmt: skip
+        key = f"nest {digest}"
+        spent_s = self.log.done.get(key, {}).get("search_s", 0.0) + found.seconds
+        self.log.mark_done(
+            key, trials=len(found.trials) - foreign, search_s=round(spent_s, 1), ended=found.ended,
+            budget={"trials": budget.trials, "patience": budget.patience, "seconds": budget.seconds},
+        )  # fmt: skip
+
+    def _cross(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
+        digest = graph.digest
+        self._add_nest(entry, case, graph)
+        if len(self._known(digest)) <= len(DEFAULTS):  # new since the portfolio was chosen
+            self._first_look(entry, case, graph)
+        known = self._known(digest)
+        tried = {trial.recipe.id for trial in known}
+        # What it was given before an interruption is given again: foreign recipes are not excluded.
+        own = {trial.recipe.id for trial in known if trial.origin != "foreign"}
+        shared = [*self.portfolio]
+        like = of_like_nests(
+            digest, self.log.tasks, self.log.records, own | {r.id for r in shared},
+            max(0, self.config.foreign_per_nest - len(shared)),
+        )  # fmt: skip
+        bench = self._bench(case, known)
+        for recipes, origin in ((DEFAULTS, "default"), ([*shared, *like], "foreign")):
+            new = [r for r in dict.fromkeys(recipes) if r.id not in tried]
+            tried |= {r.id for r in new}
+            for trial in bench.run(new, origin):
+                self._add(digest, trial)
+
+    @property
+    def _portfolio_key(self) -> str:
+        return f"portfolio {round(PORTFOLIO_SHARE * self.config.foreign_per_nest)}"
+
+    def _portfolio(self) -> list[Recipe]:
+        """The portfolio that the log holds for these settings, or a new one that extends the last."""
+        key, count = self._portfolio_key, round(PORTFOLIO_SHARE * self.config.foreign_per_nest)
+        if key not in self.log.done:
+            earlier = [line["recipes"] for k, line in self.log.done.items() if k.startswith("portfolio ")]
+            start = [Recipe.from_dict(r) for r in max(earlier, key=len, default=[])[:count]]
+            chosen = portfolio(self.log.tasks, self.log.records, count, start)
+            self.log.mark_done(key, recipes=[recipe.to_dict() for recipe in chosen])
+        return [Recipe.from_dict(r) for r in self.log.done[key]["recipes"]]
+
+    def _known(self, digest: str) -> list[Trial]:
+        return [trial_of(line) for line in self.log.records.get(digest, {}).values()]
+
+    def _bench(self, case: UnitCase, known: Sequence[Trial]) -> Bench:
+        bench = Bench(case.case, self.compiler, self.runner, case.limits, GIVE_UP)
+        bench.remember(known)
+        return bench
+
+    def _add_nest(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
+        if graph.digest not in self.log.tasks:
+            line = task_line(entry, case, graph, self.device, self.runner, self.compiler.version)
+            self.log.add("tasks", line)
+
+    def _add(self, digest: str, trial: Trial) -> None:
+        self.log.add("records", record_line(digest, trial, self.device.fingerprint))
+
+
+def _key(work: str, entry: Entry, *settings: Any) -> str:
+    """Names work on an entry with these settings: with others it is other work."""
+    digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
+    return f"{work} {entry.key} {digest}"
+
+
+def _spread(entries: Sequence[Entry]) -> list[Entry]:
+    """Round robin over families: an interrupted collection has seen all of them."""
+    by_family: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_family.setdefault(entry.family, []).append(entry)
+    longest = max(map(len, by_family.values()), default=0)
+    return [group[i] for i in range(longest) for group in by_family.values() if i < len(group)]

@@ -1,0 +1,152 @@
+"""From a corpus to what is retrieved: the records of a schedule store, and how far they are trusted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gnnperf.corpus.reader import MeasuredTasks
+from gnnperf.corpus.record import CorpusRecord, CorpusTask
+from gnnperf.errors import InputError, UnsupportedConstruct
+from gnnperf.frontends.tvm import TvmTask
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.graph import ProgramGraph
+from gnnperf.nn import Bundle
+from gnnperf.retrieval.measured import add_to_store, record_of
+from gnnperf.schedules.traces import document_of_json
+from gnnperf.store import Nest, Record, Store
+
+BEST = 8
+"""Traces kept of a workload unless another number is given; of a nest all recipes are, failures among them,
+which say what not to try."""
+LEARNED_FROM = ("", "training")
+"""Splits of tasks that a store may know: not what models are judged on."""
+MARGIN = 2.0
+"""Times the farthest that any family lies from all others. Transfer between families works about as well from
+far as from near, so that what is nothing like any of them is all that is left alone."""
+
+Words = Callable[[Mapping[str, Any]], str]
+"""What a store has for a schedule of a corpus."""
+
+
+@dataclass(frozen=True)
+class StoredTask:
+    """A task of a corpus as a store has it: where it lies in the space of embeddings is its graph's place."""
+
+    nest: Nest
+    graph: ProgramGraph
+    records: list[Record]
+
+
+def fill_store(
+    corpus: MeasuredTasks,
+    bundle: Bundle,
+    store: Store,
+    best: int | None = None,
+    splits: Collection[str] = LEARNED_FROM,
+) -> int:
+    """Add the records of a corpus of nests or of TVM workloads to a store; how many there were.
+
+    bundle: embeds the unscheduled graphs. best: keep the fastest of each task, this many; None: see BEST.
+    splits: whose tasks. Raises InputError where there is nothing to add.
+    """
+    found = [task for task in stored_tasks(corpus, best, splits) if task.records]
+    if not found:
+        raise InputError(
+            "expected a corpus of loop nests or TVM workloads that models may learn from, "
+            f"got {corpus.folder}"
+        )
+    records = [record for task in found for record in task.records]
+    add_to_store(store, bundle, [t.nest for t in found], [t.graph for t in found], records)
+    return len(records)
+
+
+def stored_tasks(
+    corpus: MeasuredTasks, best: int | None = None, splits: Collection[str] = LEARNED_FROM
+) -> Iterator[StoredTask]:
+    """The tasks of a corpus that have a graph."""
+    for task in corpus.tasks.values():
+        words: Words = recipe_words
+        measured: Iterable[CorpusRecord] = corpus.records[task.task].values()
+        if task.split not in splits:
+            continue
+        if task.graph is not None:
+            graph = task.graph
+        elif task.frontend == "tvm":
+            try:
+                graph, words = _of_workload(task)
+            except UnsupportedConstruct:
+                continue
+            measured = _fastest(measured, best or BEST)
+        else:
+            continue
+        if best is not None:
+            measured = _fastest(measured, best)
+        nest = Nest(graph.digest, task.name, task.family, task.frontend)
+        about = {
+            "corpus": corpus.digest, "threads": task.threads, **task.about.get("versions", {}),
+            **({"target": task.about["target"]} if "target" in task.about else {}),
+        }  # fmt: skip
+        records = records_of(
+            nest, measured, words, about, baseline=task.baseline, device_fingerprint=corpus.device,
+            device_name=task.machine,
+            # One moment for all of a day: the same corpus gives the same store, record for record.
+            created=f"{task.about.get('collected', '2026-01-01')[:10]}T00:00:00+00:00",
+        )  # fmt: skip
+        yield StoredTask(nest, graph, records)
+
+
+def records_of(
+    nest: Nest, measured: Iterable[CorpusRecord], words: Words, provenance: Mapping[str, Any], **about: Any
+) -> list[Record]:
+    """What was measured on a nest, for a store. about: the other fields of `Record`, of all of them."""
+    return [
+        record_of(
+            m.measurement,
+            nest_digest=nest.digest,
+            kernel=nest.kernel,
+            family=nest.family,
+            frontend=nest.frontend,
+            schedule=words(m.schedule),
+            schedule_kind=str(m.schedule["kind"]),
+            provenance=json.dumps({**provenance, "origin": m.origin}),
+            **about,
+        )
+        for m in measured
+    ]
+
+
+def recipe_words(schedule: Mapping[str, Any]) -> str:
+    """A recipe as a store has it."""
+    return json.dumps(schedule, sort_keys=True, separators=(",", ":"))
+
+
+def _of_workload(task: CorpusTask) -> tuple[ProgramGraph, Words]:
+    """The unscheduled graph of a TVM workload, and how its traces are stored. Raises UnsupportedConstruct."""
+    tvm = import_tvm()
+    program = TvmTask(task.name, Workload(task.family, task.parameters, task.split).build())
+    target = tvm.target.Target(task.about["target"])
+    graph = program.graph
+    return graph, lambda schedule: document_of_json(schedule["trace"], program.module, target).to_json()
+
+
+def _fastest(measured: Iterable[CorpusRecord], count: int) -> list[CorpusRecord]:
+    """The fastest that were timed to the end, each schedule once."""
+    timed = [m for m in measured if m.runtime_s is not None and m.samples > 1]
+    found: dict[str, CorpusRecord] = {}
+    for m in sorted(timed, key=lambda m: m.runtime_s or 0.0):
+        found.setdefault(json.dumps(m.schedule), m)
+    return list(found.values())[:count]
+
+
+def farthest_trusted(graphs: Sequence[ProgramGraph], families: Sequence[str], bundle: Bundle) -> float:
+    """Cosine distance up to which neighbours are trusted: `MARGIN` times the largest distance of a nest to
+    the nearest of another family; 2, the largest there is, where all nests are of one family."""
+    vectors, names = bundle.embed(graphs), np.array(families)
+    distance = np.where(names[:, None] == names[None], np.inf, 1.0 - vectors @ vectors.T)
+    return float(min(2.0, MARGIN * distance.min(axis=1).max()))

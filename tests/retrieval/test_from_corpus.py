@@ -1,0 +1,116 @@
+"""From a corpus to a released store and its calibration, on a synthetic corpus without a device."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.synthetic import DEVICE, measurement, nest, nest_like, write_corpus
+from retrieval.records import recipe
+
+from gnnperf.corpus.reader import MeasuredTasks, read_corpus
+from gnnperf.errors import InputError
+from gnnperf.graph import ProgramGraph
+from gnnperf.nn import Bundle
+from gnnperf.retrieval import Calibration, nearest
+from gnnperf.retrieval.confidence import FEATURES, Confidence, Rates
+from gnnperf.retrieval.from_corpus import farthest_trusted, fill_store
+from gnnperf.schedules.recipes import Recipe
+from gnnperf.store import Store
+
+FAST, SLOW, WRONG, UNFIT = recipe(1), recipe(2), recipe(3), recipe(4)
+
+
+def line(digest: str, schedule: Recipe, runtime_s: float | None, **changes: str) -> dict[str, Any]:
+    """A measurement of a corpus."""
+    return {**measurement(digest, schedule.id, runtime_s, **changes), "schedule": schedule.to_dict()}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> MeasuredTasks:
+    """Three families of two sizes; `FAST` is best everywhere, `UNFIT` fits nowhere."""
+    nests, measurements = [], []
+    for operation in ("add", "mul", "exp"):
+        for size in (64, 128):
+            graph = nest_like([size, size], operation=operation)
+            nests.append(nest(graph, operation))
+            for schedule, runtime_s in ((FAST, 0.25), (SLOW, 0.5), (WRONG, None)):
+                measurements.append(line(graph.digest, schedule, runtime_s))
+            measurements.append(line(graph.digest, UNFIT, None, status="not_applicable"))
+    return read_corpus(write_corpus(tmp_path_factory.mktemp("corpus"), nests, measurements))
+
+
+def build(corpus: MeasuredTasks, bundle: Bundle, folder: Path, best: int | None = None) -> Store:
+    store = Store.open(folder, create=True)
+    fill_store(corpus, bundle, store, best)
+    return store
+
+
+def graphs(corpus: MeasuredTasks) -> list[ProgramGraph]:
+    return [task.graph for task in corpus.tasks.values() if task.graph is not None]
+
+
+def test_every_measurement_becomes_a_record(corpus: MeasuredTasks, bundle: Bundle, tmp_path: Path) -> None:
+    store = build(corpus, bundle, tmp_path)
+    records = [record for digest in corpus.tasks for record in store.records(digest)]
+    assert len(records) == len(corpus.sequence) == 24
+    ok = [r for r in records if r.status == "ok"]
+    assert {r.speedup for r in ok} == {4.0, 2.0}
+    assert {r.device_fingerprint for r in records} == {DEVICE}
+    assert all(r.speedup is None and r.runtime_s is None for r in records if r.status != "ok")
+    assert all(json.loads(r.provenance)["corpus"] == corpus.digest for r in records)
+
+
+def test_the_store_finds_every_nest_at_its_own_point(
+    corpus: MeasuredTasks, bundle: Bundle, tmp_path: Path
+) -> None:
+    store = build(corpus, bundle, tmp_path / "store")
+    info = Store.open(tmp_path / "store").info()
+    assert (info.nests, info.records) == (6, 24)
+    for vector in bundle.embed(graphs(corpus)):
+        (found,) = nearest([store], vector, 1, bundle.encoder_id, DEVICE)
+        assert found.distance == pytest.approx(0.0, abs=1e-6)
+        assert found.records[0].speedup == 4.0
+
+
+def test_the_same_corpus_gives_the_same_records(
+    corpus: MeasuredTasks, bundle: Bundle, tmp_path: Path
+) -> None:
+    first = build(corpus, bundle, tmp_path / "first")
+    again = build(corpus, bundle, tmp_path / "again")
+    assert first.merge(again).records == 0
+
+
+def test_trusted_are_nests_as_near_as_families_are_to_one_another(
+    corpus: MeasuredTasks, bundle: Bundle
+) -> None:
+    families = [task.family for task in corpus.tasks.values()]
+    vectors = list(zip(families, bundle.embed(graphs(corpus)), strict=True))
+    gaps = [
+        min(1.0 - float(vector @ other) for of, other in vectors if of != family)
+        for family, vector in vectors
+    ]
+    assert farthest_trusted(graphs(corpus), families, bundle) == pytest.approx(2 * max(gaps), abs=1e-5)
+
+
+def test_of_one_family_everything_is_trusted(corpus: MeasuredTasks, bundle: Bundle) -> None:
+    assert farthest_trusted(graphs(corpus), ["all"] * len(corpus.tasks), bundle) == 2.0
+
+
+def test_only_the_best_and_what_may_be_learned_from(
+    corpus: MeasuredTasks, bundle: Bundle, tmp_path: Path
+) -> None:
+    store = build(corpus, bundle, tmp_path / "best", best=1)
+    assert {r.speedup for digest in corpus.tasks for r in store.records(digest)} == {4.0}
+    held_out = {name: replace(task, split="held_out") for name, task in corpus.tasks.items()}
+    with pytest.raises(InputError, match="that models may learn from"):
+        build(replace(corpus, tasks=held_out), bundle, tmp_path / "none")
+
+
+@pytest.mark.parametrize("confidence", [None, Confidence((0.5,) * len(FEATURES), -1.0, 0.9, Rates(1e9, 2e9))])
+def test_a_saved_calibration_is_read_back(confidence: Confidence | None, bundle: Bundle) -> None:
+    calibration = Calibration(0.25, confidence)
+    assert Calibration.of(replace(bundle, calibration=calibration.to_dict())) == calibration
