@@ -150,9 +150,9 @@ def tunable_kernels(
     """
     from gnnperf.evaluation.release.tunable_kernels import train_tunable_kernels
     from gnnperf.frontends.gpu_kernels.tables import data_path
-    from gnnperf.training.demand import FitSettings
+    from gnnperf.training.demand import DemandFitSettings
 
-    settings = FitSettings(steps=60) if quick else FitSettings()
+    settings = DemandFitSettings(steps=60) if quick else DemandFitSettings()
     seeds_ = range(seed, seed + seeds)
     return _release(partial(train_tunable_kernels, data_path(data), evaluation, seeds_, settings), output)
 

@@ -20,7 +20,6 @@ from gnnperf.graph import schema_digest
 from gnnperf.graph.serialization import SCHEMA_VERSION
 
 FORMAT, FORMAT_VERSION = "gnnperf-model", 1
-BACKENDS = ("torchscript", "aoti")
 LICENCE = (
     "Trained by the gnnperf project on measurements named under corpus; under the same terms as the gnnperf "
     "repository that it was exported from."

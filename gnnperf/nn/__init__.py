@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gnnperf.nn.attention import AttentionReadout, segment_softmax, segment_sum
 from gnnperf.nn.bundle import Bundle, encoder_id
-from gnnperf.nn.checkpoint import Provenance, load_checkpoint, save_checkpoint
+from gnnperf.nn.checkpoint import ModelProvenance, load_checkpoint, save_checkpoint
 from gnnperf.nn.contrastive import REGRET_CAP, ContrastiveLoss
 from gnnperf.nn.efficiency_loss import EfficiencyLoss
 from gnnperf.nn.encoder import Encoder, EncoderConfig
@@ -24,8 +24,8 @@ __all__ = [
     "EncoderConfig",
     "HeadConfig",
     "MessagePassingLayer",
+    "ModelProvenance",
     "ProfileEncoder",
-    "Provenance",
     "RetrievalHead",
     "Standardise",
     "TypedAttention",

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from gnnperf.graph import ProgramGraph, collate, encode, schema_digest
-from gnnperf.nn.checkpoint import UNKNOWN, Contents, Provenance
+from gnnperf.nn.checkpoint import UNKNOWN, Contents, ModelProvenance
 from gnnperf.nn.encoder import Encoder, EncoderConfig
 from gnnperf.nn.head import HeadConfig, RetrievalHead
 from gnnperf.nn.profile import PROFILE_FIELDS, profile_row
@@ -39,7 +39,7 @@ class Bundle:
     head: RetrievalHead
     schedule_fields: Sequence[str] = field(default_factory=recipe_fields)
     calibration: Mapping[str, Any] | None = None
-    provenance: Provenance = UNKNOWN
+    provenance: ModelProvenance = UNKNOWN
 
     @cached_property
     def encoder_id(self) -> str:

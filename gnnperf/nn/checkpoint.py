@@ -37,7 +37,7 @@ M = TypeVar("M", bound="Model")
 
 
 @dataclass(frozen=True)
-class Provenance:
+class ModelProvenance:
     """Where a model comes from.
 
     Attributes:
@@ -51,7 +51,7 @@ class Provenance:
     seeds: Sequence[int] = ()
 
 
-UNKNOWN = Provenance()
+UNKNOWN = ModelProvenance()
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Contents:
 
     networks: Mapping[str, Mapping[str, Tensor]]
     hyperparameters: Mapping[str, Any]
-    provenance: Provenance
+    provenance: ModelProvenance
     calibration: Mapping[str, Any] | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -188,7 +188,7 @@ def load_checkpoint(folder: Path | str, *models: type[M]) -> M:
     files = {name: _read(folder, name, checksum) for name, checksum in metadata["files"].items()}
     networks = _tensors(folder / WEIGHTS, files.pop(WEIGHTS, b""))
     try:
-        provenance = Provenance(**metadata["provenance"])
+        provenance = ModelProvenance(**metadata["provenance"])
         return kind.of(
             Contents(networks, metadata["hyperparameters"], provenance, metadata["calibration"], files)
         )

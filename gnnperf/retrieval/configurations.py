@@ -41,7 +41,7 @@ ROWS = 3000
 
 
 @dataclass(frozen=True)
-class Ranking:
+class ConfigurationRanking:
     """Predictions for n candidates.
 
     log2_ms: expected runtime, in log2 of milliseconds: of the network. relative: what candidates are
@@ -59,13 +59,13 @@ class Ranking:
     def first(self, k: int) -> list[int]:
         """The k candidates to try, in this order: each adds most to the expected best of them."""
         if self.features is None:
-            return portfolio(np.exp2(-self.guesses), self.weights, k)
+            return choose_greedily(np.exp2(-self.guesses), self.weights, k)
         some = shortlist(self.guesses)
         efficiency, likely = scenarios(self.guesses[:, some], self.weights, self.features[some])
-        return some[portfolio(efficiency, likely, k)].tolist()
+        return some[choose_greedily(efficiency, likely, k)].tolist()
 
 
-def portfolio(
+def choose_greedily(
     efficiency: Float64[np.ndarray, "g n"], weights: Float64[np.ndarray, " g"], k: int
 ) -> list[int]:
     """Greedy choice of k out of n candidates by the expected best efficiency over g guesses; of those that
@@ -81,7 +81,9 @@ def portfolio(
     return chosen
 
 
-def rank(candidates: Candidates, demands: Sequence[Demand], measured: Sequence[GpuTable]) -> Ranking:
+def rank_configurations(
+    candidates: Candidates, demands: Sequence[Demand], measured: Sequence[GpuTable]
+) -> ConfigurationRanking:
     """Rank candidates.
 
     Args:
@@ -102,7 +104,7 @@ def rank(candidates: Candidates, demands: Sequence[Demand], measured: Sequence[G
             guesses += [counted, _from_best(0.5 * (guesses[0] + counted))]
             weights = [1.0, COUNTED, 1.0]
         share = np.array(weights) / sum(weights)
-        return Ranking(network, guesses[-1], np.stack(guesses), share, _features(candidates))
+        return ConfigurationRanking(network, guesses[-1], np.stack(guesses), share, _features(candidates))
     residual, total = np.zeros(len(network)), np.full(len(network), 0.5)
     for table in measured:
         error, known = _errors(candidates, demands, table)
@@ -117,7 +119,7 @@ def rank(candidates: Candidates, demands: Sequence[Demand], measured: Sequence[G
     relative = np.mean(views, axis=0)
     guesses += [_from_best(relative), views[-1], *(_from_best(e) for e in elsewhere)]
     weights += [1.0, 1.0, *(OTHER_GPUS * shares)]
-    return Ranking(network, relative, np.stack(guesses), np.array(weights) / sum(weights))
+    return ConfigurationRanking(network, relative, np.stack(guesses), np.array(weights) / sum(weights))
 
 
 def _features(candidates: Candidates) -> Float64[np.ndarray, "n p"]:

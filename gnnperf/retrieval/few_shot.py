@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from gnnperf.retrieval.configurations import Ranking
+from gnnperf.retrieval.configurations import ConfigurationRanking
 
 NOISE = 0.3
 """log2 of how far a runtime is from a guess that is right, typically."""
@@ -17,7 +17,7 @@ STEPS = 10
 
 
 def adapted(
-    ranking: Ranking, seen: Int64[np.ndarray, " r"], log2_ms: Float64[np.ndarray, " r"]
+    ranking: ConfigurationRanking, seen: Int64[np.ndarray, " r"], log2_ms: Float64[np.ndarray, " r"]
 ) -> Float64[np.ndarray, " n"]:
     """log2 of milliseconds of all candidates, from what r of them took.
 

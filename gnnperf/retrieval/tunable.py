@@ -17,7 +17,7 @@ from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import Description, check_gpu, configurations_of
 from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable
 from gnnperf.nn.demand import LEVELS, DemandBundle
-from gnnperf.retrieval.configurations import rank
+from gnnperf.retrieval.configurations import rank_configurations
 from gnnperf.retrieval.few_shot import adapted
 
 KERNEL_TUNER_SCHEMA = "1.0.0"
@@ -105,7 +105,7 @@ def predict_from_runs(
         for found in (runs.configurations, at_size)
     )
     candidates = _candidates(description, [*configurations, *at_size], device, None)
-    ranking = rank(candidates, bundle.demands(description), bundle.tables(description))
+    ranking = rank_configurations(candidates, bundle.demands(description), bundle.tables(description))
     count = len(configurations)
     seen = np.arange(count, len(candidates))
     middle = adapted(ranking, seen, runs.log2_ms + scaled - as_run)[:count]
@@ -148,7 +148,7 @@ def propose(
                 seen.add(table.keys[i])
                 found.append(dict(zip(parameters, table.keys[i], strict=True)))
     candidates = _candidates(description, found, device, sizes)
-    ranking = rank(candidates, bundle.demands(description), mine)
+    ranking = rank_configurations(candidates, bundle.demands(description), mine)
     chosen = [found[i] for i in ranking.first(k)]
     prediction = _prediction(_candidates(description, chosen, device, sizes), bundle)
     spaces = sorted({table.space for table in mine})

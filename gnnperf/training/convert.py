@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gnnperf.errors import InputError
 from gnnperf.nn import Bundle, load_checkpoint, save_checkpoint
-from gnnperf.nn.checkpoint import CARD, METADATA, STORE, WEIGHTS, Contents, Model, Provenance
+from gnnperf.nn.checkpoint import CARD, METADATA, STORE, WEIGHTS, Contents, Model, ModelProvenance
 from gnnperf.nn.demand import DemandBundle
 from gnnperf.nn.runtime import RuntimeHead
 from gnnperf.nn.traces import TensorBundle
@@ -58,7 +58,7 @@ def _loop_nests(old: Path, document: Mapping[str, Any], weights: Mapping[str, St
     return Contents(
         weights,
         {name: document[name] for name in ("encoder", "head", "schedule_fields")},
-        Provenance(document["corpus"], document["figures"], [] if seed is None else [seed]),
+        ModelProvenance(document["corpus"], document["figures"], [] if seed is None else [seed]),
         json.loads(calibration.read_text(encoding="utf-8")) if calibration.is_file() else None,
     )
 
@@ -66,12 +66,12 @@ def _loop_nests(old: Path, document: Mapping[str, Any], weights: Mapping[str, St
 def _tensor_programs(old: Path, document: Mapping[str, Any], weights: Sequence[State]) -> Contents:
     trees = {"trees.ubj": (old / "trees.ubj").read_bytes()} if document["trees"] else {}
     seeds = range(len(document["models"]))
-    provenance = Provenance(document["corpus"], document["figures"], list(seeds))
+    provenance = ModelProvenance(document["corpus"], document["figures"], list(seeds))
     return Contents(_numbered(weights), {"models": document["models"]}, provenance, files=trees)
 
 
 def _gpu_runtime(old: Path, document: Mapping[str, Any], weights: Sequence[State]) -> Contents:
-    provenance = Provenance(document["data"], {}, document["seeds"])
+    provenance = ModelProvenance(document["data"], {}, document["seeds"])
     return Contents(_numbered(weights), {"models": len(weights)}, provenance, document["calibration"])
 
 
@@ -87,7 +87,7 @@ def _tunable_kernels(old: Path, document: Mapping[str, Any], weights: Sequence[S
     return Contents(
         networks,
         {"networks": about},
-        Provenance(data, document["figures"], list(range(data.pop("seeds", 1)))),
+        ModelProvenance(data, document["figures"], list(range(data.pop("seeds", 1)))),
         {name: document[name] for name in ("half_widths", "adapted_half_widths")},
         {path.name: path.read_bytes() for path in sorted(old.glob("measured-*.parquet"))},
     )

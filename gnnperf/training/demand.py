@@ -17,7 +17,7 @@ from gnnperf.nn.threads import one_thread
 
 
 @dataclass(frozen=True)
-class FitSettings:
+class DemandFitSettings:
     """steps: of AdamW. rows: most of a table that are learned from, drawn at random, beside its `fastest`.
     shrink: weight of the devices' offsets in the loss."""
 
@@ -30,7 +30,7 @@ class FitSettings:
 
 
 def fit_demand(
-    tables: Sequence[GpuTable], *, own: bool, seed: int = 0, settings: FitSettings | None = None
+    tables: Sequence[GpuTable], *, own: bool, seed: int = 0, settings: DemandFitSettings | None = None
 ) -> Demand:
     """Learn from tables.
 
@@ -40,7 +40,7 @@ def fit_demand(
         seed: of the weights and of the rows that are drawn.
         settings: of the training.
     """
-    settings = settings or FitSettings()
+    settings = settings or DemandFitSettings()
     parameters = tuple(tables[0].description.parameters) if own else None
     devices = tuple({t.device.name: t.device for t in tables}.values())
     names = [d.name for d in devices]
@@ -70,7 +70,7 @@ def fit_demand(
 
 
 def _optimise(
-    net: DemandNet, inputs: tuple[Tensor, ...], target: Tensor, weight: Tensor, settings: FitSettings
+    net: DemandNet, inputs: tuple[Tensor, ...], target: Tensor, weight: Tensor, settings: DemandFitSettings
 ) -> None:
     optimiser = torch.optim.AdamW(net.parameters(), lr=settings.learning_rate, weight_decay=1e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
@@ -86,7 +86,7 @@ def _optimise(
         schedule.step()
 
 
-def _rows(table: GpuTable, settings: FitSettings, chance: np.random.Generator) -> np.ndarray:
+def _rows(table: GpuTable, settings: DemandFitSettings, chance: np.random.Generator) -> np.ndarray:
     measured = np.flatnonzero(table.ok)
     some = chance.choice(measured, min(settings.rows, len(measured)), replace=False)
     fastest = measured[np.argsort(table.runtime_ms[measured])[: settings.fastest]]

@@ -16,7 +16,7 @@ from gnnperf.nn.runtime.head import RuntimeHead
 from gnnperf.nn.runtime.model import LEVELS, RuntimeCalibration, RuntimeModel, device_span
 from gnnperf.nn.runtime.operator_table import OperatorTable
 from gnnperf.nn.runtime.physics import roofline_s
-from gnnperf.training.runtime import FitConfig, fit_model
+from gnnperf.training.runtime import RuntimeFitSettings, fit_model
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def leave_one_out(
     fit_on: NDArray[np.bool_],
     judge_on: NDArray[np.bool_],
     seeds: Sequence[int],
-    config: FitConfig,
+    config: RuntimeFitSettings,
     workers: int = 1,
     advance: Callable[[int, str], None] = lambda done, what: None,
 ) -> list[Held]:
@@ -75,7 +75,7 @@ def _count(
     return result
 
 
-def _predict(task: tuple[Rows, Rows, int, FitConfig]) -> NDArray[np.float64]:
+def _predict(task: tuple[Rows, Rows, int, RuntimeFitSettings]) -> NDArray[np.float64]:
     fit, judged, seed, config = task
     model = fit_model(fit, seed, config)
     with torch.inference_mode():
@@ -151,7 +151,7 @@ def fit_head(
     fit_on: NDArray[np.bool_],
     judge_on: NDArray[np.bool_],
     seeds: Sequence[int],
-    config: FitConfig,
+    config: RuntimeFitSettings,
     workers: int = 1,
     advance: Callable[[int, str], None] = lambda done, what: None,
 ) -> RuntimeHead:

@@ -20,7 +20,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI
 
 from gnnperf.errors import InputError
-from gnnperf.nn import Bundle, Provenance, save_checkpoint
+from gnnperf.nn import Bundle, ModelProvenance, save_checkpoint
 from gnnperf.training.curves import draw_curves
 from gnnperf.training.data import CorpusDataModule
 from gnnperf.training.loggers import close_wandb
@@ -129,7 +129,7 @@ def bundle_of(
         "training_nests": len(data.splits["train"]),
         "held_out_families": data.held_out,
     }
-    provenance = Provenance(corpus, figures, () if seed is None else (seed,))
+    provenance = ModelProvenance(corpus, figures, () if seed is None else (seed,))
     return Bundle(model.encoder.eval(), model.head.eval(), provenance=provenance)
 
 

@@ -18,7 +18,7 @@ LAUNCH_BOUND_S = 2e-4
 
 
 @dataclass(frozen=True)
-class FitConfig:
+class RuntimeFitSettings:
     """rows_per_group: measurements of one family on one device that a fit sees. steps: of Adam, for products
     and, cheaper, for the rest."""
 
@@ -30,10 +30,10 @@ class FitConfig:
     network_decay: float = 0.02
 
 
-DEFAULT = FitConfig()
+DEFAULT = RuntimeFitSettings()
 
 
-def fit_model(rows: Rows, seed: int, config: FitConfig = DEFAULT) -> RuntimeModel:
+def fit_model(rows: Rows, seed: int, config: RuntimeFitSettings = DEFAULT) -> RuntimeModel:
     """One model of all rows; `seed` chooses which rows it sees, and where its network starts.
 
     Kinds without rows keep the constants that physics puts there.
@@ -71,7 +71,7 @@ def _sample(rows: Rows, weight: Tensor, seed: int, count: int) -> Tensor:
 
 
 def _fit_part(
-    model: RuntimeModel, name: str, rows: Rows, memory: Mapping[int, float], config: FitConfig
+    model: RuntimeModel, name: str, rows: Rows, memory: Mapping[int, float], config: RuntimeFitSettings
 ) -> dict[int, float]:
     """Fit one part in place; returns what the memory of every device does better than predicted, in ln."""
     physics = model.physics_of(name)

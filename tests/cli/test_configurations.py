@@ -12,7 +12,7 @@ from gnnperf.cli.main import run
 from gnnperf.frontends.gpu_kernels.tables import load_tables
 from gnnperf.nn import save_checkpoint
 from gnnperf.nn.demand import ANY, DemandBundle
-from gnnperf.training.demand import FitSettings, fit_demand
+from gnnperf.training.demand import DemandFitSettings, fit_demand
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     tables = load_tables(path)
     networks = {
-        name: [fit_demand(tables, own=name != ANY, settings=FitSettings(steps=60))]
+        name: [fit_demand(tables, own=name != ANY, settings=DemandFitSettings(steps=60))]
         for name in ("pnpoly", ANY)
     }
     widths = {name: {"50": 0.1, "80": 0.3, "95": 0.6} for name in networks}

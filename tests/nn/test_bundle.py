@@ -15,7 +15,7 @@ from gnnperf.nn import (
     Encoder,
     EncoderConfig,
     HeadConfig,
-    Provenance,
+    ModelProvenance,
     RetrievalHead,
     encoder_id,
     load_checkpoint,
@@ -34,7 +34,7 @@ def small(schedule_fields: tuple[str, ...] = recipe_fields()) -> Bundle:
 
 
 def test_a_loaded_bundle_embeds_as_the_saved_one(tmp_path: Path) -> None:
-    provenance = Provenance({"digest": "c"}, {"val/transfer_regret@1": 0.1}, [3])
+    provenance = ModelProvenance({"digest": "c"}, {"val/transfer_regret@1": 0.1}, [3])
     saved = replace(small(), provenance=provenance, calibration={"max_distance": 0.5})
     save_checkpoint(tmp_path, saved)
     loaded = load_checkpoint(tmp_path, Bundle)

@@ -14,7 +14,7 @@ from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description, plan
 from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
 from gnnperf.nn.demand import ANY, Demand, DemandBundle, measured_files
-from gnnperf.retrieval.configurations import Ranking, portfolio, rank
+from gnnperf.retrieval.configurations import ConfigurationRanking, choose_greedily, rank_configurations
 from gnnperf.retrieval.few_shot import adapted
 from gnnperf.retrieval.scenarios import scenarios
 from gnnperf.retrieval.tunable import (
@@ -24,7 +24,7 @@ from gnnperf.retrieval.tunable import (
     predict_from_runs,
     propose,
 )  # fmt: skip
-from gnnperf.training.demand import FitSettings, fit_demand
+from gnnperf.training.demand import DemandFitSettings, fit_demand
 
 WIDTHS = {"50": 0.1, "80": 0.2, "95": 0.4}
 
@@ -38,25 +38,25 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> list[GpuTable]:
 @pytest.fixture(scope="module")
 def demands(tables: Sequence[GpuTable]) -> list[Demand]:
     """Trained without the first GPU."""
-    return [fit_demand(tables[1:], own=own, settings=FitSettings(steps=120)) for own in (True, False)]
+    return [fit_demand(tables[1:], own=own, settings=DemandFitSettings(steps=120)) for own in (True, False)]
 
 
 def test_a_portfolio_covers_every_guess() -> None:
     efficiency = np.array([[1.0, 0.2, 0.7, 0.9], [0.1, 1.0, 0.7, 0.1]])
-    assert portfolio(efficiency, np.array([0.5, 0.5]), 1) == [2]
-    assert portfolio(efficiency, np.array([0.5, 0.5]), 2) == [2, 1]
-    assert portfolio(efficiency, np.array([0.9, 0.1]), 2) == [0, 1]
-    assert sorted(portfolio(efficiency, np.array([0.9, 0.1]), 9)) == [0, 1, 2, 3]
+    assert choose_greedily(efficiency, np.array([0.5, 0.5]), 1) == [2]
+    assert choose_greedily(efficiency, np.array([0.5, 0.5]), 2) == [2, 1]
+    assert choose_greedily(efficiency, np.array([0.9, 0.1]), 2) == [0, 1]
+    assert sorted(choose_greedily(efficiency, np.array([0.9, 0.1]), 9)) == [0, 1, 2, 3]
 
 
 @pytest.fixture(scope="module")
-def ranking(tables: Sequence[GpuTable], demands: Sequence[Demand]) -> Ranking:
+def ranking(tables: Sequence[GpuTable], demands: Sequence[Demand]) -> ConfigurationRanking:
     """Of the first GPU, by the others."""
-    return rank(tables[0], demands[:1], tables[1:])
+    return rank_configurations(tables[0], demands[:1], tables[1:])
 
 
 def test_good_configurations_are_found_on_a_gpu_held_out(
-    tables: Sequence[GpuTable], ranking: Ranking
+    tables: Sequence[GpuTable], ranking: ConfigurationRanking
 ) -> None:
     assert tables[0].efficiency[ranking.first(5)].max() > 0.9
     assert len(set(ranking.first(5))) == 5
@@ -66,7 +66,7 @@ def test_good_configurations_are_found_on_a_gpu_held_out(
 
 def test_runs_tell_which_gpu_this_one_is_like() -> None:
     guesses = np.array([[0.0, 1.0, 2.0, 3.0], [3.0, 2.0, 1.0, 0.0]])
-    ranking = Ranking(np.array([4.0, 4.0, 4.0, 4.0]), guesses[0], guesses, np.array([0.9, 0.1]))
+    ranking = ConfigurationRanking(np.array([4.0, 4.0, 4.0, 4.0]), guesses[0], guesses, np.array([0.9, 0.1]))
     found = adapted(ranking, np.array([0, 1, 2]), np.array([9.0, 8.0, 7.0]))
     assert found == pytest.approx([9.0, 8.0, 7.0, 6.0], abs=0.5)
     one = adapted(ranking, np.array([0]), np.array([2.0]))
@@ -81,11 +81,11 @@ def test_like_configurations_err_alike() -> None:
     assert efficiency.max(axis=1) == pytest.approx(1)
     gap = np.abs(np.diff(np.log2(efficiency), axis=1)).mean(axis=0)
     assert gap[0] < gap[1]  # the first two are nearly one configuration
-    ranking = Ranking(guess[0], guess[0], guess, np.ones(1), features)
+    ranking = ConfigurationRanking(guess[0], guess[0], guess, np.ones(1), features)
     assert ranking.first(2) == [0, 2]
 
 
-def test_what_failed_elsewhere_is_not_proposed(ranking: Ranking) -> None:
+def test_what_failed_elsewhere_is_not_proposed(ranking: ConfigurationRanking) -> None:
     assert 0 not in ranking.first(20)
 
 

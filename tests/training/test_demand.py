@@ -14,9 +14,9 @@ from gnnperf.frontends.gpu_kernels import find_description
 from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
 from gnnperf.nn import load_checkpoint, save_checkpoint
 from gnnperf.nn.demand import ANY, DemandBundle, likeness
-from gnnperf.training.demand import FitSettings, fit_demand
+from gnnperf.training.demand import DemandFitSettings, fit_demand
 
-BRIEF = FitSettings(steps=150, batch=256)
+BRIEF = DemandFitSettings(steps=150, batch=256)
 
 
 @pytest.fixture(scope="module")

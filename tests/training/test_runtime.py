@@ -13,7 +13,7 @@ from gnnperf.frontends.operators import Elementwise, LayerNorm, MatMul, Operator
 from gnnperf.nn.runtime import RuntimeModel, workload_columns
 from gnnperf.nn.runtime.operator_table import OperatorTable, operator_table, read_operators
 from gnnperf.training.leave_one_out import calibrate, leave_one_out
-from gnnperf.training.runtime import FitConfig, fit_model
+from gnnperf.training.runtime import RuntimeFitSettings, fit_model
 
 CASES: tuple[tuple[dict[str, object], Operator], ...] = (
     ({"op_family": "bmm", "op": "bmm", "B": 8, "M": 64, "N": 128, "K": 256}, MatMul(64, 128, 256, batch=8)),
@@ -92,7 +92,7 @@ def synthetic(memory: float) -> OperatorTable:
 
 def test_fitting_finds_the_constant_and_predicts_the_gpu_that_is_left_out() -> None:
     rows = synthetic(memory=-0.5).rows({})
-    config = FitConfig(light_steps=150)
+    config = RuntimeFitSettings(light_steps=150)
     everything = np.ones(len(rows), dtype=bool)
     model = fit_model(rows, 0, config)
     constants = model.physics_of("map").constants
@@ -114,7 +114,7 @@ def test_fitting_finds_the_constant_and_predicts_the_gpu_that_is_left_out() -> N
 
 def test_the_same_seed_gives_the_same_model(tmp_path: Path) -> None:
     rows = synthetic(memory=-0.3).rows({})
-    first, second = (fit_model(rows, 3, FitConfig(light_steps=20)) for _ in range(2))
+    first, second = (fit_model(rows, 3, RuntimeFitSettings(light_steps=20)) for _ in range(2))
     for a, b in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(a, b)
     pq.write_table(synthetic(-0.3).table, tmp_path / "rows.parquet")

@@ -39,13 +39,13 @@ def gpu_schedules(data: Path | None, seeds: int, quick: bool, output: Path | Non
     from gnnperf.evaluation.gpu_schedules.study import GPU, NOMINAL, tasks
     from gnnperf.frontends.gpu_kernels.tables import data_path, load_tables
     from gnnperf.retrieval.folder import check_output
-    from gnnperf.training.demand import FitSettings
+    from gnnperf.training.demand import DemandFitSettings
 
     if output is not None:
         check_output(output)
     path = data_path(data)
     tables = load_tables(path)
-    settings = StudySettings(seeds, FitSettings(steps=300), (GPU,)) if quick else StudySettings(seeds)
+    settings = StudySettings(seeds, DemandFitSettings(steps=300), (GPU,)) if quick else StudySettings(seeds)
     with progress("gpu-schedules", sum(1 for _ in tasks(tables, settings.protocols))) as advance:
         rows, errors = evaluate_gpu_schedules(tables, settings, advance)
     result = summarise(rows, errors, settings, path.name)

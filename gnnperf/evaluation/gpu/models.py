@@ -24,7 +24,7 @@ from gnnperf.nn.runtime.columns import device_columns
 from gnnperf.nn.runtime.model import RuntimeCalibration
 from gnnperf.nn.runtime.operator_table import operator_table, read_operators
 from gnnperf.training.leave_one_out import left_out
-from gnnperf.training.runtime import DEFAULT, FitConfig, fit_model
+from gnnperf.training.runtime import DEFAULT, RuntimeFitSettings, fit_model
 
 _FILES = ("gpu_operators", "gpu_models_end_to_end", "gpu_models_opgraphs")
 Graph = list[tuple[list[dict[str, Any]], bool]]
@@ -41,7 +41,7 @@ class ModelSettings:
     data: Path
     fit_on: tuple[str, ...] = ("train", "test")
     seeds: tuple[int, ...] = (0, 1, 2)
-    config: FitConfig = DEFAULT
+    config: RuntimeFitSettings = DEFAULT
 
 
 def evaluate_models(settings: ModelSettings, advance: Callable[[int, str], None]) -> BenchmarkResult:

@@ -20,7 +20,7 @@ from gnnperf.nn.runtime.columns import FAMILIES, Rows
 from gnnperf.nn.runtime.model import device_span
 from gnnperf.nn.runtime.operator_table import read_operators
 from gnnperf.training.leave_one_out import Held, calibrate, leave_one_out, left_out, test_or_train
-from gnnperf.training.runtime import DEFAULT, FitConfig
+from gnnperf.training.runtime import DEFAULT, RuntimeFitSettings
 
 LEFT_OUT = ({"device": "Tesla P4", "family": "linear"},)
 """Other kernels ran in their training rows than in their test rows (median efficiency 0.24 against 0.75)."""
@@ -43,7 +43,7 @@ class OperatorSettings:
     fit_on: tuple[str, ...] = ("train",)
     seeds: tuple[int, ...] = (0, 1, 2)
     workers: int = 2
-    config: FitConfig = DEFAULT
+    config: RuntimeFitSettings = DEFAULT
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable
 from gnnperf.nn.demand import likeness
-from gnnperf.retrieval.configurations import ROWS, SLOWEST, portfolio
+from gnnperf.retrieval.configurations import ROWS, SLOWEST, choose_greedily
 
 FLAT = (
     "cores", "fp32_lanes_per_core", "threads_per_core", "registers_per_core", "shared_bytes_per_core",
@@ -61,7 +61,7 @@ def geometric_mean_rank(table: GpuTable, others: Sequence[GpuTable], k: int) -> 
 def greedy_portfolio(table: GpuTable, others: Sequence[GpuTable], k: int) -> list[int]:
     """Greedy choice by the mean over other GPUs of the best efficiency."""
     known = np.stack([elsewhere(table, other) for other in others])
-    return portfolio(known, np.full(len(others), 1 / len(others)), k)
+    return choose_greedily(known, np.full(len(others), 1 / len(others)), k)
 
 
 def boosted_trees(table: GpuTable, others: Sequence[GpuTable], k: int) -> list[int]:

@@ -22,9 +22,9 @@ from gnnperf.evaluation.gpu_schedules.baselines import (
 )  # fmt: skip
 from gnnperf.frontends.gpu_kernels.tables import GpuTable, spaces_of
 from gnnperf.nn.demand import LEVELS, RUNS, Demand
-from gnnperf.retrieval.configurations import Ranking, rank
+from gnnperf.retrieval.configurations import ConfigurationRanking, rank_configurations
 from gnnperf.retrieval.few_shot import adapted
-from gnnperf.training.demand import FitSettings, fit_demand
+from gnnperf.training.demand import DemandFitSettings, fit_demand
 
 GPU, KERNEL, BOTH = "gpu", "kernel", "gpu and kernel"
 BASELINES = {
@@ -44,7 +44,7 @@ class StudySettings:
     """seeds: networks that are averaged. fit: of each training. protocols: what is held out in turn."""
 
     seeds: int = 1
-    fit: FitSettings = field(default_factory=FitSettings)
+    fit: DemandFitSettings = field(default_factory=DemandFitSettings)
     protocols: tuple[str, ...] = (GPU, KERNEL, BOTH)
 
 
@@ -111,7 +111,7 @@ def judge(
     protocol: str, table: GpuTable, measured: Sequence[GpuTable], demands: Sequence[Demand]
 ) -> tuple[dict[str, Any], Float64[np.ndarray, " n"]]:
     """The row of a table, and the errors of its predicted runtimes."""
-    ranking = rank(table, demands, measured)
+    ranking = rank_configurations(table, demands, measured)
     first, best = ranking.first(K), table.efficiency
     error = np.log2(table.runtime_ms[table.ok]) - ranking.log2_ms[table.ok]
     after = list(errors_after_runs(ranking, table))
@@ -136,7 +136,7 @@ def judge(
     return row, error
 
 
-def errors_after_runs(ranking: Ranking, table: GpuTable) -> Iterator[Float64[np.ndarray, " m"]]:
+def errors_after_runs(ranking: ConfigurationRanking, table: GpuTable) -> Iterator[Float64[np.ndarray, " m"]]:
     """log2(measured / predicted) of what was not run, when RUNS configurations, drawn at random, have been;
     DRAWS times. All are judged where there are not more than that."""
     chance, ran = np.random.default_rng(0), np.flatnonzero(table.ok)
@@ -197,7 +197,7 @@ def summarise(
     return BenchmarkResult("gpu-schedules", figures, complete, {"data": source, **asdict(settings)})
 
 
-def _correlation(ranking: Ranking, table: GpuTable) -> float | None:
+def _correlation(ranking: ConfigurationRanking, table: GpuTable) -> float | None:
     """Spearman's, over the configurations that ran."""
     if table.ok.sum() < 3:
         return None

@@ -14,11 +14,11 @@ import yaml
 
 from gnnperf.errors import InputError
 from gnnperf.evaluation.release import Progress, Trained
-from gnnperf.nn import Provenance
+from gnnperf.nn import ModelProvenance
 from gnnperf.nn.runtime.model import LEVELS
 from gnnperf.nn.runtime.operator_table import read_operators
 from gnnperf.training.leave_one_out import fit_head, left_out, test_or_train
-from gnnperf.training.runtime import FitConfig
+from gnnperf.training.runtime import RuntimeFitSettings
 
 FILE = "gpu_operators.parquet"
 
@@ -31,14 +31,14 @@ class RuntimeConfig:
     seeds: Sequence[int] = (0,)
     splits: Sequence[str] = ("train",)
     left_out: Sequence[Mapping[str, str]] = ()
-    fit: FitConfig = field(default_factory=FitConfig)
+    fit: RuntimeFitSettings = field(default_factory=RuntimeFitSettings)
 
     @staticmethod
     def read(path: Path) -> RuntimeConfig:
         """Of a YAML file. Raises InputError where it is not that."""
         try:
             given: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-            return RuntimeConfig(**{**given, "fit": FitConfig(**given.get("fit", {}))})
+            return RuntimeConfig(**{**given, "fit": RuntimeFitSettings(**given.get("fit", {}))})
         except (OSError, yaml.YAMLError, AttributeError, TypeError) as error:
             reason = " ".join(str(error).split())
             raise InputError(f"cannot read {path}: {reason}; see configs/models/gpu_runtime.yaml") from None
@@ -74,4 +74,4 @@ def train_gpu_runtime(data: Path, config: RuntimeConfig, workers: int, progress:
         {"family": family, **dict(zip(columns, np.exp(widths).tolist(), strict=True))}
         for family, widths in head.calibration.widths.items()
     ]
-    return Trained(replace(head, provenance=Provenance(corpus, seeds=config.seeds)), factors)
+    return Trained(replace(head, provenance=ModelProvenance(corpus, seeds=config.seeds)), factors)

@@ -15,7 +15,7 @@ from gnnperf.training.traces.bundle import fit_bundle
 from gnnperf.training.traces.corpus import HELD_OUT, load_tensor_corpus
 from gnnperf.training.traces.data import pools_of
 from gnnperf.training.traces.features import corpus_features
-from gnnperf.training.traces.fit import FitSettings
+from gnnperf.training.traces.fit import JudgeFitSettings
 
 
 def train_tensor_programs(
@@ -23,7 +23,7 @@ def train_tensor_programs(
     encoder: Bundle,
     evaluation: Path | None,
     seeds: range,
-    settings: FitSettings,
+    settings: JudgeFitSettings,
     cache: Path,
     progress: Progress,
 ) -> Trained:

@@ -13,13 +13,13 @@ from gnnperf.evaluation.gpu_schedules import StudySettings, evaluate_gpu_schedul
 from gnnperf.evaluation.gpu_schedules.study import GPU, KERNEL, tasks
 from gnnperf.evaluation.release import Progress, Trained, read_evaluation
 from gnnperf.frontends.gpu_kernels.tables import load_tables
-from gnnperf.nn import Provenance
+from gnnperf.nn import ModelProvenance
 from gnnperf.nn.demand import ANY, LEVELS, Demand, DemandBundle, measured_files
-from gnnperf.training.demand import FitSettings, fit_demand
+from gnnperf.training.demand import DemandFitSettings, fit_demand
 
 
 def train_tunable_kernels(
-    data: Path, evaluation: Path | None, seeds: range, settings: FitSettings, progress: Progress
+    data: Path, evaluation: Path | None, seeds: range, settings: DemandFitSettings, progress: Progress
 ) -> Trained:
     """Train networks on all that was measured: one for each kernel, and one for any other. The rows say by
     which factor a runtime may lie above or below what is predicted.
@@ -54,7 +54,7 @@ def train_tunable_kernels(
             advance()
     corpus = {"file": data.name, "rows": sum(map(len, tables)), "tables": len(tables)}
     widths, adapted = (half_widths(judged, error) for error in ("error", "adapted_error"))
-    provenance = Provenance(corpus, figures, seeds)
+    provenance = ModelProvenance(corpus, figures, seeds)
     rows = [
         {"kernel": kernel, **{f"factor_{level}%": 2.0**width for level, width in of.items()}}
         for kernel, of in widths.items()

@@ -16,14 +16,16 @@ from torch import nn
 from gnnperf.nn.scaling import Standardise
 from gnnperf.training.traces.data import Pool, RankingData
 from gnnperf.training.traces.features import STORE_FEATURES
-from gnnperf.training.traces.fit import FitSettings, fit_judges, train_judge
+from gnnperf.training.traces.fit import JudgeFitSettings, fit_judges, train_judge
 
 Scores = list[Float64[np.ndarray, " n"]]
-Contender = Callable[[Sequence[Pool], Sequence[Pool], FitSettings, int], dict[str, Scores]]
+Contender = Callable[[Sequence[Pool], Sequence[Pool], JudgeFitSettings, int], dict[str, Scores]]
 OURS, XGB, MLP, RANDOM = "gnnperf", "xgb", "mlp", "random"
 
 
-def ours(known: Sequence[Pool], asked: Sequence[Pool], settings: FitSettings, seed: int) -> dict[str, Scores]:
+def ours(
+    known: Sequence[Pool], asked: Sequence[Pool], settings: JudgeFitSettings, seed: int
+) -> dict[str, Scores]:
     """The cost model that is released, and each of its judges alone."""
     from gnnperf.nn.traces import TensorBundle
 
@@ -37,7 +39,7 @@ def ours(known: Sequence[Pool], asked: Sequence[Pool], settings: FitSettings, se
 
 
 def xgboost_model(
-    known: Sequence[Pool], asked: Sequence[Pool], settings: FitSettings, seed: int
+    known: Sequence[Pool], asked: Sequence[Pool], settings: JudgeFitSettings, seed: int
 ) -> dict[str, Scores]:
     """MetaSchedule's XGBModel on its PerStoreFeature: TVM's own class, its parameters, its pack-sum loss and
     its early stopping (tvm/s_tir/meta_schedule/cost_model/xgb_model.py), given all records at once."""
@@ -58,7 +60,7 @@ def _share(pool: Pool) -> np.ndarray:
 
 
 def perceptron(
-    known: Sequence[Pool], asked: Sequence[Pool], settings: FitSettings, seed: int
+    known: Sequence[Pool], asked: Sequence[Pool], settings: JudgeFitSettings, seed: int
 ) -> dict[str, Scores]:
     """A multi-layer perceptron on the rows of PerStoreFeature summed up, with our ranking loss (after
     TenSet's MLP, Zheng et al., NeurIPS'21)."""

@@ -14,7 +14,7 @@ from gnnperf.evaluation.trace_ranking.baselines import CONTENDERS, OURS, RANDOM
 from gnnperf.evaluation.trace_ranking.scores import Ranking, rank_pool, rank_randomly, summary
 from gnnperf.training.traces.corpus import HELD_OUT, TensorCorpus
 from gnnperf.training.traces.data import Pool
-from gnnperf.training.traces.fit import FitSettings
+from gnnperf.training.traces.fit import JudgeFitSettings
 
 WORKLOAD, KIND = "workload", "kind"
 ALL = "all"
@@ -26,7 +26,7 @@ class RankingSettings:
     seed: of all training."""
 
     folds: int = 6
-    fit: FitSettings = field(default_factory=FitSettings)
+    fit: JudgeFitSettings = field(default_factory=JudgeFitSettings)
     seed: int = 0
 
 

@@ -10,7 +10,7 @@ from gnnperf.devices import DeviceSpec
 from gnnperf.frontends.gpu_kernels import Description
 from gnnperf.frontends.gpu_kernels.released_tables import tables_from_bytes, tables_to_bytes
 from gnnperf.frontends.gpu_kernels.tables import GpuTable
-from gnnperf.nn.checkpoint import UNKNOWN, Contents, Provenance
+from gnnperf.nn.checkpoint import UNKNOWN, Contents, ModelProvenance
 from gnnperf.nn.demand.demand import GENERIC, OWN, STATE, TIMES, Demand
 from gnnperf.nn.demand.network import DemandConfig, DemandNet
 
@@ -38,7 +38,7 @@ class DemandBundle:
     networks: Mapping[str, Sequence[Demand]]
     half_widths: Mapping[str, Mapping[str, float]]
     adapted_half_widths: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    provenance: Provenance = UNKNOWN
+    provenance: ModelProvenance = UNKNOWN
     measured: Mapping[str, bytes] = field(default_factory=dict)
 
     def demands(self, description: Description) -> Sequence[Demand]:

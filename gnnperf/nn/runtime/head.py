@@ -13,7 +13,7 @@ from torch import Tensor
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import InputError
 from gnnperf.graph.workload import Workload
-from gnnperf.nn.checkpoint import UNKNOWN, Contents, Provenance
+from gnnperf.nn.checkpoint import UNKNOWN, Contents, ModelProvenance
 from gnnperf.nn.runtime.columns import (
     FAMILIES,
     Columns,
@@ -58,7 +58,7 @@ class RuntimeHead:
 
     models: tuple[RuntimeModel, ...]
     calibration: RuntimeCalibration
-    provenance: Provenance = UNKNOWN
+    provenance: ModelProvenance = UNKNOWN
     shifts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def log_runtime(self, x: Columns) -> Tensor:

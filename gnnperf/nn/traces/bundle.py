@@ -12,7 +12,7 @@ from jaxtyping import Float32
 from torch import Tensor
 
 from gnnperf.graph import EncodedGraph, GraphBatch, ProgramGraph, collate, encode, schema_digest
-from gnnperf.nn.checkpoint import UNKNOWN, Contents, Provenance
+from gnnperf.nn.checkpoint import UNKNOWN, Contents, ModelProvenance
 from gnnperf.nn.threads import one_thread
 from gnnperf.nn.traces.model import CostModel, CostModelConfig
 from gnnperf.nn.traces.numbers import NUMBERS, StatementNumbers, statement_numbers
@@ -44,7 +44,7 @@ class TensorBundle:
 
     models: Sequence[CostModel]
     trees: TreeJudge | None = None
-    provenance: Provenance = UNKNOWN
+    provenance: ModelProvenance = UNKNOWN
 
     def score(self, graphs: Sequence[ProgramGraph]) -> Float32[np.ndarray, " n"]:
         """Score n scheduled graphs, of one workload: the highest first is the order to try them in.

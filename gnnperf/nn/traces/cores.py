@@ -30,7 +30,7 @@ def core_columns(
 ) -> Iterator[Float64[np.ndarray, "s _"]]:
     """Lanes, and two guesses of what the compiler keeps in registers: what is unrolled and vectorized, and
     what lies inside of the innermost loop that accumulates (short loops are unrolled without being told)."""
-    lanes = lanes_of(s, tiles)
+    lanes = vector_lanes_of(s, tiles)
     moves_target = s.of_access(tiles.moves * s.target[:, None]) > 0
     padded = np.exp2(np.ceil(np.log2(lanes.width)))
     element = s.of_access(s.element_bytes * s.target)
@@ -58,7 +58,7 @@ class Lanes(NamedTuple):
     step_bytes: Float64[np.ndarray, " a"]
 
 
-def lanes_of(s: Statements, tiles: Tiles) -> Lanes:
+def vector_lanes_of(s: Statements, tiles: Tiles) -> Lanes:
     """Of every statement."""
     rows, a, depth = np.arange(len(s.node)), np.arange(len(s.owner)), s.extent.shape[1]
     marked = s.vectorized.any(1)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gnnperf.nn import Provenance
+from gnnperf.nn import ModelProvenance
 from gnnperf.nn.traces import TensorBundle
 from gnnperf.training.traces.corpus import TensorCorpus
 from gnnperf.training.traces.data import Pool
-from gnnperf.training.traces.fit import DEFAULT_FIT, FitSettings, fit_judges
+from gnnperf.training.traces.fit import DEFAULT_FIT, JudgeFitSettings, fit_judges
 
 
 def fit_bundle(
     corpus: TensorCorpus,
     known: Sequence[Pool],
-    settings: FitSettings = DEFAULT_FIT,
+    settings: JudgeFitSettings = DEFAULT_FIT,
     seeds: Sequence[int] = (0,),
 ) -> TensorBundle:
     """Train all judges on the schedules of the workloads `known` of a corpus, the networks once with each
@@ -28,4 +28,4 @@ def fit_bundle(
         "workloads": len(known),
         "schedules": sum(len(pool.graphs) for pool in known),
     }
-    return TensorBundle(models, trees, Provenance(about, seeds=tuple(seeds)))
+    return TensorBundle(models, trees, ModelProvenance(about, seeds=tuple(seeds)))

@@ -19,7 +19,7 @@ _SCALED_BY = 2000
 
 
 @dataclass(frozen=True)
-class FitSettings:
+class JudgeFitSettings:
     """How long and how fast the judges learn: steps of the optimiser, and the peak of the learning rate,
     which falls to zero along a cosine. group: schedules of a workload that are ranked against each other at a
     time. groups: per step. trees: boosted. model: hyperparameters of the networks."""
@@ -35,19 +35,19 @@ class FitSettings:
     model: CostModelConfig = field(default_factory=CostModelConfig)
 
 
-DEFAULT_FIT = FitSettings()
-QUICK_FIT = FitSettings(graph_steps=20, statement_steps=100, trees=20)
+DEFAULT_FIT = JudgeFitSettings()
+QUICK_FIT = JudgeFitSettings(graph_steps=20, statement_steps=100, trees=20)
 
 
 def fit_judges(
-    pools: Sequence[Pool], settings: FitSettings = DEFAULT_FIT, seeds: Sequence[int] = (0,)
+    pools: Sequence[Pool], settings: JudgeFitSettings = DEFAULT_FIT, seeds: Sequence[int] = (0,)
 ) -> tuple[list[CostModel], TreeJudge]:
     """Train all judges on the schedules of these workloads: the networks once with each seed."""
     data = RankingData(pools, settings.model.threads)
     return [fit_cost_model(data, settings, seed) for seed in seeds], fit_trees(data, settings, seeds[0])
 
 
-def fit_trees(data: RankingData, settings: FitSettings = DEFAULT_FIT, seed: int = 0) -> TreeJudge:
+def fit_trees(data: RankingData, settings: JudgeFitSettings = DEFAULT_FIT, seed: int = 0) -> TreeJudge:
     """Train the trees on all schedules."""
     programs = program_numbers(data.numbers([np.arange(len(data.graphs))]), len(data.graphs))
     truth = data.truth[:, 0].numpy()
@@ -59,7 +59,7 @@ def fit_trees(data: RankingData, settings: FitSettings = DEFAULT_FIT, seed: int 
     )
 
 
-def fit_cost_model(data: RankingData, settings: FitSettings = DEFAULT_FIT, seed: int = 0) -> CostModel:
+def fit_cost_model(data: RankingData, settings: JudgeFitSettings = DEFAULT_FIT, seed: int = 0) -> CostModel:
     """Train the networks on all schedules, for a fixed number of steps."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -82,7 +82,7 @@ def fit_cost_model(data: RankingData, settings: FitSettings = DEFAULT_FIT, seed:
 def train_judge(
     judge: nn.Module,
     data: RankingData,
-    settings: FitSettings,
+    settings: JudgeFitSettings,
     rng: np.random.Generator,
     steps: int,
     learning_rate: float,
@@ -106,7 +106,7 @@ def train_judge(
 
 
 def _batches(
-    data: RankingData, settings: FitSettings, rng: np.random.Generator
+    data: RankingData, settings: JudgeFitSettings, rng: np.random.Generator
 ) -> Iterator[list[np.ndarray]]:
     """Groups of all schedules, epoch after epoch, without end."""
     while True:

@@ -12,7 +12,7 @@ from gnnperf.cli.main import run
 from gnnperf.errors import InputError
 from gnnperf.evaluation.gpu import models
 from gnnperf.evaluation.gpu.models import ModelSettings, _fused, _merged, _operator, evaluate_models
-from gnnperf.training.runtime import FitConfig
+from gnnperf.training.runtime import RuntimeFitSettings
 
 
 def test_operators_of_the_graphs() -> None:
@@ -69,7 +69,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_models_on_a_gpu_that_is_left_out(data: Path) -> None:
-    settings = ModelSettings(data, seeds=(0,), config=FitConfig(light_steps=60))
+    settings = ModelSettings(data, seeds=(0,), config=RuntimeFitSettings(light_steps=60))
     result = evaluate_models(settings, lambda count, doing: None)
     (row,) = result.rows
     assert (row["device"], row["model"]) == ("NVIDIA_L4", "m")
@@ -83,7 +83,7 @@ def test_models_on_a_gpu_that_is_left_out(data: Path) -> None:
 def test_the_command(
     data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = partial(ModelSettings, config=FitConfig(light_steps=10))
+    quick = partial(ModelSettings, config=RuntimeFitSettings(light_steps=10))
     monkeypatch.setattr(models, "ModelSettings", quick)
     command = ["eval", "gpu-models", "--data", str(data), "--fit-on", "train", "--seeds", "2"]
     assert run([*command, "--json"]) == 0

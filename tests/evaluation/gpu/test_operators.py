@@ -19,7 +19,7 @@ from gnnperf.evaluation.gpu.plot import plot_operators
 from gnnperf.nn import load_checkpoint
 from gnnperf.nn.runtime import RuntimeHead
 from gnnperf.nn.runtime.operator_table import operator_table
-from gnnperf.training.runtime import FitConfig
+from gnnperf.training.runtime import RuntimeFitSettings
 
 GPUS = ("NVIDIA L4", "Tesla T4", "NVIDIA A10", "Tesla V100-PCIE-32GB")
 
@@ -48,7 +48,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_every_gpu_is_left_out_in_turn(data: Path, tmp_path: Path) -> None:
-    settings = OperatorSettings(data, seeds=(0,), workers=1, config=FitConfig(light_steps=30))
+    settings = OperatorSettings(data, seeds=(0,), workers=1, config=RuntimeFitSettings(light_steps=30))
     steps = 0
 
     def advance(count: int, doing: str) -> None:
@@ -77,7 +77,7 @@ def test_no_data_is_one_line(tmp_path: Path) -> None:
 def test_the_command(
     data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = partial(OperatorSettings, config=FitConfig(light_steps=5))
+    quick = partial(OperatorSettings, config=RuntimeFitSettings(light_steps=5))
     monkeypatch.setattr(operators, "OperatorSettings", quick)
     out = tmp_path / "out"
     command = ["eval", "gpu-operators", "--data", str(data), "--seeds", "1", "--workers", "1"]

@@ -30,8 +30,8 @@ from gnnperf.evaluation.gpu_schedules.study import (
     tasks,
 )
 from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
-from gnnperf.retrieval.configurations import Ranking
-from gnnperf.training.demand import FitSettings
+from gnnperf.retrieval.configurations import ConfigurationRanking
+from gnnperf.training.demand import DemandFitSettings
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +81,9 @@ def test_runs_take_a_constant_error_off(tables: Sequence[GpuTable]) -> None:
     table = tables[0]
     log2_ms = np.log2(np.where(table.ok, table.runtime_ms, 99.0))
     guess = log2_ms - log2_ms.min()
-    ranking = Ranking(log2_ms - 1.5, guess, guess[None], np.ones(1))
+    ranking = ConfigurationRanking(log2_ms - 1.5, guess, guess[None], np.ones(1))
     assert all(np.abs(e).max() < 0.2 for e in errors_after_runs(ranking, table))
-    flat = Ranking(0 * guess, 0 * guess, 0 * guess[None], np.ones(1))
+    flat = ConfigurationRanking(0 * guess, 0 * guess, 0 * guess[None], np.ones(1))
     assert all(np.abs(e).max() > 0.2 for e in errors_after_runs(flat, table))
 
 
@@ -93,7 +93,7 @@ def test_coverage_is_judged_with_other_gpus_only() -> None:
 
 
 def test_the_study_of_a_made_up_world(tables: Sequence[GpuTable], tmp_path: Path) -> None:
-    settings = StudySettings(1, FitSettings(steps=30))
+    settings = StudySettings(1, DemandFitSettings(steps=30))
     done = []
     rows, errors = evaluate_gpu_schedules(tables, settings, lambda n, text="": done.append(n))
     result = summarise(rows, errors, settings, "made up")

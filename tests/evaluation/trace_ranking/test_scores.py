@@ -30,7 +30,7 @@ from gnnperf.evaluation.trace_ranking.scores import (
 from gnnperf.nn.traces import CostModelConfig
 from gnnperf.training.traces.corpus import TensorCorpus
 from gnnperf.training.traces.data import Pool
-from gnnperf.training.traces.fit import FitSettings
+from gnnperf.training.traces.fit import JudgeFitSettings
 
 
 def pool_of(runtimes: list[float], baseline_s: float = 20.0) -> Pool:
@@ -119,7 +119,7 @@ def test_nothing_to_hold_out_is_said() -> None:
 
 
 def test_the_whole_study_has_its_figures() -> None:
-    fit = FitSettings(10, 10, trees=5, model=CostModelConfig(width=8, statement_width=8))
+    fit = JudgeFitSettings(10, 10, trees=5, model=CostModelConfig(width=8, statement_width=8))
     settings, pools = RankingSettings(2, fit), world()
     steps = ranking_steps([*ranking_tasks(pools, settings)], settings)
     rows = json.loads(json.dumps([step(str) for step in steps.values()]))  # as the log keeps them

@@ -12,10 +12,10 @@ from helpers.made_up_products import made_up_pool, product
 
 from gnnperf.errors import InputError
 from gnnperf.graph import encode
-from gnnperf.nn import Provenance, load_checkpoint, save_checkpoint
+from gnnperf.nn import ModelProvenance, load_checkpoint, save_checkpoint
 from gnnperf.nn.traces import CostModel, CostModelConfig, TensorBundle, TreeJudge
 from gnnperf.training.traces.data import RankingData
-from gnnperf.training.traces.fit import FitSettings, fit_trees
+from gnnperf.training.traces.fit import JudgeFitSettings, fit_trees
 
 GRAPHS = [product(t, 64 // t, 16, 32, order=o) for t in (1, 2, 8) for o in ("tikj", "tkij")]
 
@@ -24,14 +24,14 @@ GRAPHS = [product(t, 64 // t, 16, 32, order=o) for t in (1, 2, 8) for o in ("tik
 def folder(tmp_path: Path) -> Path:
     torch.manual_seed(1)
     models = [CostModel(CostModelConfig(width=8, statement_width=8)).eval() for _ in range(2)]
-    provenance = Provenance({"schedules": 7}, {"top1": 0.5}, [0, 1])
+    provenance = ModelProvenance({"schedules": 7}, {"top1": 0.5}, [0, 1])
     save_checkpoint(tmp_path / "b", TensorBundle(models, provenance=provenance))
     return tmp_path / "b"
 
 
 def test_round_trip(folder: Path) -> None:
     bundle = load_checkpoint(folder, TensorBundle)
-    assert bundle.provenance == Provenance({"schedules": 7}, {"top1": 0.5}, [0, 1])
+    assert bundle.provenance == ModelProvenance({"schedules": 7}, {"top1": 0.5}, [0, 1])
     torch.manual_seed(1)
     models = [CostModel(CostModelConfig(width=8, statement_width=8)).eval() for _ in range(2)]
     scores = bundle.score(GRAPHS)
@@ -49,7 +49,7 @@ def test_scores_do_not_depend_on_the_company(folder: Path) -> None:
 
 def test_trees_are_a_third_judge(folder: Path) -> None:
     data = RankingData([made_up_pool("w", 0)], threads=2)
-    trees = fit_trees(data, FitSettings(trees=5))
+    trees = fit_trees(data, JudgeFitSettings(trees=5))
     bundle = replace(load_checkpoint(folder, TensorBundle), trees=trees)
     graphs = [encode(graph) for graph in GRAPHS]
     found = bundle.describe(graphs)

@@ -12,7 +12,7 @@ from helpers.made_up_products import made_up_pool, product
 from gnnperf.graph import collate, encode
 from gnnperf.nn.traces import NUMBERS, StatementNumbers, TreeJudge, program_numbers, statement_numbers
 from gnnperf.training.traces.data import RankingData
-from gnnperf.training.traces.fit import FitSettings, fit_trees
+from gnnperf.training.traces.fit import JudgeFitSettings, fit_trees
 
 
 def rows_of(*values: dict[str, float]) -> torch.Tensor:
@@ -54,7 +54,7 @@ def data() -> RankingData:
 
 
 def test_trees_learn_in_nats_and_are_kept(data: RankingData) -> None:
-    trees = fit_trees(data, FitSettings(trees=60))
+    trees = fit_trees(data, JudgeFitSettings(trees=60))
     programs = program_numbers(data.numbers([np.arange(120)]), 120)
     scores = trees.score(programs)
     for members in data.members:

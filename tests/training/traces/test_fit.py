@@ -9,9 +9,9 @@ from helpers.made_up_products import made_up_pool
 from gnnperf.graph import collate
 from gnnperf.nn.traces import CostModelConfig, statement_numbers
 from gnnperf.training.traces.data import Pool, RankingData
-from gnnperf.training.traces.fit import FitSettings, fit_cost_model, fit_judges
+from gnnperf.training.traces.fit import JudgeFitSettings, fit_cost_model, fit_judges
 
-SMALL = FitSettings(
+SMALL = JudgeFitSettings(
     graph_steps=160, statement_steps=400, group=10, groups=4,
     model=CostModelConfig(width=16, layers=2, statement_width=32, dropout=0.0, statement_dropout=0.0),
 )  # fmt: skip
@@ -36,7 +36,7 @@ def test_forty_schedules_are_learned_by_heart(pools: list[Pool]) -> None:
 
 
 def test_training_can_be_repeated(pools: list[Pool]) -> None:
-    brief = FitSettings(graph_steps=2, statement_steps=2, model=SMALL.model)
+    brief = JudgeFitSettings(graph_steps=2, statement_steps=2, model=SMALL.model)
     data = RankingData(pools[:2], 2)
     first, again, other = (fit_cost_model(data, brief, seed=s).state_dict() for s in (0, 0, 1))
     assert all(first[name].equal(again[name]) for name in first)
@@ -44,7 +44,7 @@ def test_training_can_be_repeated(pools: list[Pool]) -> None:
 
 
 def test_every_seed_gives_a_model_and_all_share_the_trees(pools: list[Pool]) -> None:
-    brief = FitSettings(graph_steps=1, statement_steps=1, trees=2, model=SMALL.model)
+    brief = JudgeFitSettings(graph_steps=1, statement_steps=1, trees=2, model=SMALL.model)
     models, trees = fit_judges(pools[:2], brief, seeds=(0, 1))
     assert not models[0].by_graph.node.weight.equal(models[1].by_graph.node.weight)
     assert trees.booster.num_boosted_rounds() == 2
