@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from gnnperf.corpus.config import PackConfig, load_config
 from gnnperf.corpus.remote import PackWriter, build
+from gnnperf.devices import find_gpus
 from gnnperf.errors import BuildError, InputError
 from gnnperf.frontends.tvm.cuda_spaces import CUDA_CORES, TENSOR_CORES
 from gnnperf.frontends.tvm.fast_import import import_tvm
@@ -71,6 +74,18 @@ def test_a_pack_brings_what_measures_it(written: Path) -> None:
         "program/measure.py", "program/gnnperf/measure/remote/worker.py", "runtime/libtvm_runtime.so",
         "runtime/libtvm_runtime_cuda.so",
     } <= there  # fmt: skip
+
+
+@pytest.mark.skipif(bool(find_gpus()[0]), reason="there is a GPU here")
+def test_what_a_pack_brings_is_enough_to_start(written: Path, tmp_path: Path) -> None:
+    alone = "import sys; sys.modules.update(dict.fromkeys(('torch', 'tvm', 'dace', 'zstandard', 'click')));"
+    script = written / "program" / "measure.py"
+    alone += f"sys.argv = [{str(script)!r}, '-o', 'log']; sys.path.insert(0, {str(script.parent)!r});"
+    alone += f"import runpy; runpy.run_path({str(script)!r})"
+    done = subprocess.run([sys.executable, "-c", alone], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("measure.py: expected an NVIDIA GPU, got none: ")
 
 
 def test_what_does_not_build_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
