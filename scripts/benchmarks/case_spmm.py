@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from benchmarks.comparisons import BRIEF, Comparison, Released, compare, title
+from benchmarks.comparisons import BRIEF, KernelComparison, Released, compare, title
 from benchmarks.machine import setup
 from benchmarks.mkl import code_path, find_mkl, mkl_source
 from benchmarks.plots import plot_products
@@ -64,11 +64,11 @@ def case_spmm(
 
 
 @dataclass(frozen=True)
-class ComparedProduct:
+class ProductComparison:
     """One product of the grid. oracle: the best known schedule, which was timed with the others."""
 
     product: Product
-    comparison: Comparison
+    comparison: KernelComparison
     oracle: Recipe | None = None
 
     @property
@@ -101,7 +101,7 @@ class ComparedProduct:
 
 def compare_product(
     product: Product, released: Released, k: int, effort: Effort, oracle: bool, say: Say
-) -> ComparedProduct:
+) -> ProductComparison:
     """Tune one product with at most k measured candidates, and time it beside everything else."""
     kernel, best = product.kernel(), None
     with Compiler() as compiler:
@@ -118,10 +118,10 @@ def compare_product(
                 with Runner() as runner:
                     best, library, _ = best_known(kernel, mkl[FASTEST], compiler, runner)
             except GnnperfError as error:
-                return ComparedProduct(product, Comparison(kernel.name, None, {}, str(error)))
+                return ProductComparison(product, KernelComparison(kernel.name, None, {}, str(error)))
             competitors[ORACLE] = library
         found = compare(replace(kernel, competitors=competitors), released, k, effort, say)
-        return ComparedProduct(product, found, best)
+        return ProductComparison(product, found, best)
 
 
 def mkl_kernels() -> dict[str, str]:

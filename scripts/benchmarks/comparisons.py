@@ -110,7 +110,7 @@ class Released:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class KernelComparison:
     """One kernel. `measurements`: of `ours`, `auto_optimize` and the competitors, by name; where the
     baseline was kept, `ours` is the baseline. Empty, with `failure`, where the kernel could not be tuned."""
 
@@ -182,7 +182,7 @@ def _kept(told: Retrieval) -> str:
     return f"{len(words)} of {len(told.nests)} nests: " + "; ".join(words)
 
 
-def compare(kernel: ComparedKernel, released: Released, k: int, effort: Effort, say: Say) -> Comparison:
+def compare(kernel: ComparedKernel, released: Released, k: int, effort: Effort, say: Say) -> KernelComparison:
     """Tune one kernel as `gnnperf retrieve -k K --no-store` does, and time it beside everything else."""
     retrieval: Retrieval | None = None
     try:
@@ -199,8 +199,8 @@ def compare(kernel: ComparedKernel, released: Released, k: int, effort: Effort, 
                 contenders = {OURS: compiler.build(dace_source(tuned, f"{loaded.name}_tuned")), **contenders}
             found = measure_side_by_side(contenders, _problem(loaded, whole), effort, notify=say)
     except GnnperfError as error:
-        return Comparison(kernel.name, retrieval, {}, str(error))
-    return Comparison(kernel.name, retrieval, {OURS: found.get(OURS, found[AUTO]), **found})
+        return KernelComparison(kernel.name, retrieval, {}, str(error))
+    return KernelComparison(kernel.name, retrieval, {OURS: found.get(OURS, found[AUTO]), **found})
 
 
 def _problem(kernel: DaceKernel, whole: WholeKernel) -> Problem:

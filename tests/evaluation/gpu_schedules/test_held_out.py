@@ -19,8 +19,7 @@ from gnnperf.evaluation.gpu_schedules.baselines import (
     nearest_gpu,
     random_best,
 )  # fmt: skip
-from gnnperf.evaluation.gpu_schedules.plot import plot_distance, plot_efficiency, plot_errors
-from gnnperf.evaluation.gpu_schedules.study import (
+from gnnperf.evaluation.gpu_schedules.held_out import (
     BOTH,
     GPU,
     KERNEL,
@@ -29,6 +28,7 @@ from gnnperf.evaluation.gpu_schedules.study import (
     errors_after_runs,
     tasks,
 )
+from gnnperf.evaluation.gpu_schedules.plot import plot_distance, plot_efficiency, plot_errors
 from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
 from gnnperf.retrieval.configurations import ConfigurationRanking
 from gnnperf.training.demand import DemandFitSettings

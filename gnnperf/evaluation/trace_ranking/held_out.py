@@ -11,7 +11,7 @@ import numpy as np
 
 from gnnperf.errors import InputError
 from gnnperf.evaluation.trace_ranking.baselines import CONTENDERS, OURS, RANDOM
-from gnnperf.evaluation.trace_ranking.scores import Ranking, rank_pool, rank_randomly, summary
+from gnnperf.evaluation.trace_ranking.scores import PoolRanking, rank_pool, rank_randomly, summary
 from gnnperf.training.traces.corpus import HELD_OUT, TensorCorpus
 from gnnperf.training.traces.data import Pool
 from gnnperf.training.traces.fit import JudgeFitSettings
@@ -67,7 +67,7 @@ def folds_of(kinds: Iterable[str], settings: RankingSettings) -> list[frozenset[
     return [frozenset(dealt[n :: settings.folds].tolist()) for n in range(min(settings.folds, len(dealt)))]
 
 
-Judged = dict[tuple[str, str], dict[str, Ranking]]
+Judged = dict[tuple[str, str], dict[str, PoolRanking]]
 """(held out, model) -> workload -> its ranking."""
 Say = Callable[[str], None]
 
@@ -103,7 +103,7 @@ def judged_of(rows: Sequence[Mapping[str, Any]]) -> Judged:
     judged: Judged = {}
     for row in rows:
         for model, rankings in row["rankings"].items():
-            found = {name: Ranking(**ranking) for name, ranking in rankings.items()}
+            found = {name: PoolRanking(**ranking) for name, ranking in rankings.items()}
             judged.setdefault((row["held_out"], model), {}).update(found)
     return judged
 
@@ -143,7 +143,7 @@ _ABOUT = ("held_out", "kind", "workload", "model", "workloads", "schedules")
 
 
 def _rows(
-    key: tuple[str, str], rankings: Mapping[str, Ranking], pools: Sequence[Pool], each_workload: bool
+    key: tuple[str, str], rankings: Mapping[str, PoolRanking], pools: Sequence[Pool], each_workload: bool
 ) -> Iterator[dict[str, Any]]:
     held_out, name = key
     mine = [p for p in pools if p.workload.name in rankings]
