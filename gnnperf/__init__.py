@@ -1,4 +1,14 @@
-"""gnnperf: find tuned kernels like yours, transfer their schedules, measure, keep the winner."""
+"""gnnperf: find tuned kernels like yours, transfer their schedules, measure, keep the winner.
+
+Six lines say most of it:
+
+    import gnnperf
+
+    found = gnnperf.retrieve("kernel.py:gemm", N=512)   # or the @dace.program, PrimFunc, torch module itself
+    print(found.speedup, found.schedules)
+    found.call(A=a, B=b, C=c)                           # the tuned kernel, in place
+    found.save("tuned")                                 # a library, a script that loads it, the report
+"""
 
 from __future__ import annotations
 
@@ -6,9 +16,57 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gnnperf.integrations.dace import tuned
+    from gnnperf.session import Embedding, Retrieval, Session, load
 
 __version__ = "0.1.0"
-__all__ = ["tuned"]
+__all__ = [
+    "Embedding",
+    "Retrieval",
+    "Session",
+    "embed",
+    "load",
+    "predict",
+    "propose",
+    "retrieve",
+    "tune",
+    "tuned",
+]
+
+_DEFAULT: list[Session] = []
+
+
+def retrieve(kernel: Any, **options: Any) -> Retrieval:
+    """`Session.retrieve` with the released models and your default store."""
+    return _default().retrieve(kernel, **options)
+
+
+def tune(kernel: Any, **options: Any) -> Retrieval:
+    """`Session.tune` with the released models and your default store."""
+    return _default().tune(kernel, **options)
+
+
+def embed(*kernels: Any, **options: Any) -> list[Embedding]:
+    """`Session.embed` with the released encoder."""
+    return _default().embed(*kernels, **options)
+
+
+def predict(kernel: Any, gpus: Any, **options: Any) -> Any:
+    """`Session.predict` with the released models."""
+    return _default().predict(kernel, gpus, **options)
+
+
+def propose(kernel: str, gpu: str, **options: Any) -> Any:
+    """`Session.propose` with the released models."""
+    return _default().propose(kernel, gpu, **options)
+
+
+def _default() -> Session:
+    """One session for all calls: models are loaded once."""
+    if not _DEFAULT:
+        from gnnperf.session import load
+
+        _DEFAULT.append(load())
+    return _DEFAULT[0]
 
 
 def __getattr__(name: str) -> Any:
@@ -17,4 +75,8 @@ def __getattr__(name: str) -> Any:
         from gnnperf.integrations.dace import tuned
 
         return tuned
+    if name in ("Embedding", "Retrieval", "Session", "load"):
+        from gnnperf import session
+
+        return getattr(session, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 import gnnperf
@@ -14,25 +15,28 @@ ROOT = Path(gnnperf.__file__).parent
 ALLOWED = {
     "errors": "",
     "shipped": "",
+    "documents": "",
     "graph": "errors",
     "devices": "errors",
     "nests": "errors graph",
     "schedules": "errors graph nests",
     "measure": "errors devices schedules",
+    "store": "errors devices measure",
     "frontends": "errors devices graph nests schedules measure",
     "nn": "errors devices graph schedules frontends",
-    "store": "errors devices measure",
-    "backends": "errors devices graph nests schedules measure frontends",
-    "search": "errors nests schedules measure frontends backends",
+    "backends": "errors devices nests schedules measure frontends nn",
+    "search": "nests schedules measure frontends backends",
     "corpus": "errors devices graph schedules measure frontends backends search",
     "training": "errors graph schedules measure frontends nn corpus",
-    "retrieval": "errors devices graph schedules measure frontends backends nn store search corpus",
-    "export": "errors devices graph nn store retrieval",
+    "retrieval": "errors devices graph schedules measure frontends nn store backends search corpus shipped",
+    "export": "errors devices graph nn store",
     "evaluation": "errors devices graph schedules measure frontends nn store corpus training retrieval",
     "report": "errors devices graph schedules frontends nn store retrieval evaluation",
-    "integrations": "errors devices graph schedules measure frontends backends nn store retrieval shipped",
-    "cli": "errors devices graph measure frontends backends nn store corpus training retrieval evaluation "
-    "export report integrations shipped",
+    "session": "errors documents shipped devices graph measure frontends backends nn store retrieval report",
+    "integrations": "errors devices graph schedules measure frontends backends nn store retrieval shipped "
+    "session",
+    "cli": "errors documents shipped devices graph measure frontends backends nn store corpus training "
+    "retrieval export evaluation report session integrations",
 }
 """By package, the packages that it may import besides itself."""
 
@@ -45,9 +49,18 @@ def package_of(module: str) -> str | None:
     return parts[1] if parts[0] == "gnnperf" and len(parts) > 1 else None
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Dotted names a file imports, also those imported inside functions."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imported(path: Path, types: bool = True) -> Iterator[str]:
+    """Dotted names a file imports, also those imported inside functions; types: those for types only, too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if node in for_types and not types:
+            continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -73,3 +86,17 @@ def test_imports_are_allowed(path: Path) -> None:
         other = package_of(name)
         if other is not None and other in ALLOWED:
             assert other in allowed, f"{own} imports {name}"
+
+
+def test_no_imports_go_round_in_a_circle() -> None:
+    """Not those of types, nor those of the root package, which offers what all others are for."""
+    modules = {".".join(p.relative_to(ROOT.parent).with_suffix("").parts): p for p in FILES}
+    modules = {name.removesuffix(".__init__"): path for name, path in modules.items()}
+    graph = nx.DiGraph()
+    for module, path in modules.items():
+        for name in set(imported(path, types=False)):
+            target = name if name in modules else name.rpartition(".")[0]
+            if target in modules and module != target and "gnnperf" not in (module, target):
+                graph.add_edge(module, target)
+    circles = [sorted(found) for found in nx.strongly_connected_components(graph) if len(found) > 1]
+    assert not circles

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gnnperf.cli.options import checkpoint_option
+from gnnperf.cli.options import nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb, progress
 from gnnperf.cli.page import check_page, write_page
 
@@ -17,7 +17,7 @@ from gnnperf.cli.page import check_page, write_page
     help="Map this schedule store, a folder or a URI; give several for one map of all."
     "  [default: that of the checkpoint]",
 )  # fmt: skip
-@checkpoint_option
+@nests_checkpoint_option
 @click.option(
     "--output", "-o", "--report", "output", type=click.Path(path_type=Path), default=Path("map.html"),
     show_default=True, metavar="FILE.html", help="Where to write the page.",

@@ -24,8 +24,8 @@ from gnnperf.cli.lazy import LazyGroup
 from gnnperf.errors import GnnperfError, InputError, Interrupted
 
 VERBS = (
-    "retrieve", "tune", "predict", "embed", "collect", "measure", "corpus", "train", "eval", "explore",
-    "export", "store", "devices",
+    "retrieve", "tune", "predict", "propose", "embed", "collect", "measure", "corpus", "train", "eval",
+    "explore", "export", "store", "devices",
 )  # fmt: skip
 """In the order of `gnnperf --help`."""
 

@@ -8,64 +8,74 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gnnperf.errors import InputError, StoreError
+from gnnperf.errors import InputError
 from gnnperf.shipped import shipped, shipped_bundle
 
 if TYPE_CHECKING:
-    from gnnperf.nn import Bundle
-    from gnnperf.store import Store
+    from gnnperf.session import Session
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _symbols(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, float]:
+def _sizes(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, float]:
     """`("N=512", "alpha=1.5")` as `{"N": 512, "alpha": 1.5}`."""
-    symbols: dict[str, float] = {}
+    sizes: dict[str, float] = {}
     for pair in pairs:
         name, _, value = pair.partition("=")
         try:
             if not name.isidentifier():
                 raise ValueError
-            symbols[name] = int(value) if value.lstrip("+-").isdecimal() else float(value)
-            if not abs(symbols[name]) < 2**63:  # nor NaN
+            sizes[name] = int(value) if value.lstrip("+-").isdecimal() else float(value)
+            if not abs(sizes[name]) < 2**63:  # nor NaN
                 raise ValueError
         except ValueError:
             raise click.BadParameter(f"expected NAME=NUMBER, such as N=512, got {pair!r}.") from None
-    return symbols
+    return sizes
+
+
+sizes_option = click.option(
+    "--set",
+    "sizes",
+    metavar="NAME=NUMBER",
+    multiple=True,
+    callback=_sizes,
+    help="Value of a symbol or scalar argument of the kernel; once for each.",
+)
+
+
+def _checkpoint(**default: Any) -> Callable[[F], F]:
+    return click.option(
+        "--checkpoint",
+        type=click.Path(path_type=Path, file_okay=False, exists=True),
+        show_default="the released one",
+        metavar="DIR",
+        help="A checkpoint: weights, metadata and schedule store.",
+        **default,
+    )
+
+
+checkpoint_option = _checkpoint()
+"""As `checkpoint: Path | None`, of whichever model the verb needs."""
+nests_checkpoint_option = _checkpoint(default=shipped_bundle)
+"""As `checkpoint: Path`, of the model for loop nests."""
 
 
 def kernel_options(command: F) -> F:
-    """`--set`, `--inputs`, `--seed`, as `symbols: dict[str, float]`, `inputs: str | None`, `seed: int`."""
+    """`--set`, `--inputs`, `--seed`, `--checkpoint`, as `sizes: dict[str, float]`, `inputs: str | None`,
+    `seed: int | None`, `checkpoint: Path | None`."""
     for option in (
-        click.option(
-            "--seed",
-            default=0,
-            show_default=True,
-            type=click.IntRange(0),
-            help="Seed of the generated inputs.",
-        ),
+        checkpoint_option,
+        click.option("--seed", type=click.IntRange(0), help="Seed of the generated inputs.  [default: 0]"),
         click.option(
             "--inputs",
             metavar="FILE.py:FUNCTION",
             help="A function that returns the kernel's inputs: a dict of arrays and scalars. "
             "By default they are generated from the signature.",
         ),
-        click.option(
-            "--set",
-            "symbols",
-            metavar="NAME=NUMBER",
-            multiple=True,
-            callback=_symbols,
-            help="Value of a symbol or scalar argument of the kernel; once for each.",
-        ),
+        sizes_option,
     ):
         command = option(command)
     return command
-
-
-def released_runtime_head() -> Path:
-    """The runtime head for GPUs that comes with gnnperf."""
-    return shipped("checkpoints/gpu-runtime")
 
 
 def released_corpus() -> Path:
@@ -78,16 +88,6 @@ def released_trials() -> Path:
     return shipped("checkpoints/corpus/random_search")
 
 
-checkpoint_option = click.option(
-    "--checkpoint",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    default=shipped_bundle,
-    show_default="the released one",
-    metavar="DIR",
-    help="A bundle: weights, metadata and schedule store.",
-)
-
-
 def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
     if value is not None and not value > 0:  # nor NaN
         raise click.BadParameter(f"expected a number of seconds above 0, got {value:g}.")
@@ -95,12 +95,12 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
 
 
 def measuring_options(command: F) -> F:
-    """`--baseline`, `--budget`, `--output`, `--store`, `--no-store`, `--beside`, as `baseline: str`,
-    `budget: float | None`, `output: Path | None`, `store_location: str | None`, `no_store: bool`,
-    `beside: str | None`."""
+    """`--baseline`, `--budget`, `--output`, `--store`, `--no-store`, `--beside`, as `baseline: str | None`,
+    `budget_s: float | None`, `output: Path | None`, `store_location: str | None`, `no_store: bool`,
+    `competitors: tuple[str, ...]`."""
     for option in (
         click.option(
-            "--beside", type=click.Choice(["torch"]),
+            "--beside", "competitors", type=click.Choice(["torch"]), multiple=True,
             help="Time this library's implementation in turn with the result, on as many threads, where it "
             "has one. For TVM kernels.",
         ),
@@ -116,40 +116,35 @@ def measuring_options(command: F) -> F:
             "and the report.",
         ),
         click.option(
-            "--budget", metavar="SECONDS", type=float, callback=_seconds,
+            "--budget", "budget_s", metavar="SECONDS", type=float, callback=_seconds,
             help="Wall time for measuring candidates; what is left then is not tried.",
         ),
         click.option(
-            "--baseline", type=click.Choice(["auto", "simplify"]), default="auto", show_default=True,
-            help="What to beat: DaCe's auto_optimize, or the plain program. Of a TVM kernel it is what TVM's "
-            "default pipeline makes of it.",
+            "--baseline", metavar="NAME",
+            help="What to beat. Of a DaCe kernel: auto (auto_optimize, the default), or simplify, the plain "
+            "program. Of a TVM kernel it is what TVM's default pipeline makes of it.",
         ),
     ):  # fmt: skip
         command = option(command)
     return command
 
 
-def own_store(location: str | None, no_store: bool, bundle: Bundle) -> Store | None:
-    """The store that `store_options` name. Raises InputError, StoreError."""
-    from gnnperf.retrieval.stores import open_own
+def open_session(checkpoint: Path | None, location: str | None, no_store: bool) -> Session:
+    """The session that options ask for. Raises InputError."""
+    from gnnperf.session import Session
 
     if location and no_store:
         raise InputError("--store and --no-store exclude one another; give one of them")
-    if no_store:
-        return None
-    try:
-        return open_own(location, bundle, lambda text: click.echo(f"gnnperf: {text}", err=True))
-    except StoreError as error:
-        raise StoreError(f"{error}; or name another with --store, or give --no-store") from error
+    return Session(checkpoint, False if no_store else location, notify)
 
 
-def is_default(ctx: click.Context, name: str) -> bool:
-    """Whether an option was not given."""
-    return ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT
+def notify(text: str) -> None:
+    """Say something while the work goes on."""
+    click.echo(f"gnnperf: {text}", err=True)
 
 
-def refuse(ctx: click.Context, kernel: str, *names: str) -> None:
-    """InputError where an option was given that means nothing for such a kernel."""
-    given = next((name for name in names if not is_default(ctx, name)), None)
-    if given is not None:
-        raise InputError(f"--{given}: {kernel} takes none: expected no such option; leave it out")
+def refuse(ctx: click.Context, what: str, *names: str) -> None:
+    """InputError where an option was given that means nothing for such a thing."""
+    for name in names:
+        if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+            raise InputError(f"--{name}: {what} takes none: expected no such option; leave it out")

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import dataclasses
-import json
-import math
 import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gnnperf.cli.page import WANTED, page_option, write_page
+from gnnperf.documents import to_json
 from gnnperf.errors import GnnperfError, MeasureError
 
 if TYPE_CHECKING:
@@ -103,32 +101,6 @@ def write(report: Report, *, as_json: bool) -> None:
         click.echo(to_json(report.document))
     else:
         _console(stderr=False).print(report.view)
-
-
-def to_json(document: Mapping[str, Any]) -> str:
-    """Strict JSON of a document of mappings, sequences, dataclasses, paths and NumPy values.
-
-    A float that is not finite has no JSON form and becomes null.
-    """
-    return json.dumps(_plain(document), allow_nan=False, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, Sequence | Set):
-        return [_plain(item) for item in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Path):
-        return str(value)
-    if hasattr(value, "tolist"):  # NumPy arrays and scalars, without importing NumPy
-        return _plain(value.tolist())
-    raise TypeError(f"no JSON form for {type(value).__name__}")
 
 
 @contextlib.contextmanager

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.options import released_runtime_head
+from gnnperf.cli.options import checkpoint_option
 from gnnperf.cli.output import Report, Verb, human_time
 from gnnperf.cli.page import page_is_wanted
 from gnnperf.cli.pages import page_of_operators
-from gnnperf.cli.predicted_configuration import predict_configuration
-from gnnperf.errors import GnnperfError, InputError
+from gnnperf.cli.predicted_configuration import configuration_report
+from gnnperf.errors import InputError
+from gnnperf.shipped import shipped
 
 if TYPE_CHECKING:
     from gnnperf.devices import DeviceSpec
@@ -39,14 +41,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--table", type=_FILE, metavar="FILE.parquet", help="Predict every row instead of a KERNEL.")
 @click.option("--devices", "described", type=_FILE, metavar="FILE.yaml", help="GPUs that the table names.")
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.parquet")
-@click.option(
-    "--head",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
-    default=released_runtime_head,
-    show_default="the released one",
-    metavar="DIR",
-    help="A checkpoint of `gnnperf train release gpu-runtime`.",
-)
+@checkpoint_option
 def predict(
     kernel: str | None,
     gpus: tuple[str, ...],
@@ -55,7 +50,7 @@ def predict(
     table: Path | None,
     described: Path | None,
     output: Path | None,
-    head: Path,
+    checkpoint: Path | None,
 ) -> Report:
     """Predict the runtime of an operator, a model, a tunable kernel, or a table of operators on GPUs.
 
@@ -69,9 +64,10 @@ def predict(
     The table has the columns op_family, op, device, B, M, N, K and H; predicted_ms, lo_ms and hi_ms (the 80%
     interval) are added.
     """  # fmt: skip
-    from gnnperf.frontends.gpu_kernels import is_tunable
     from gnnperf.nn import load_checkpoint
     from gnnperf.nn.runtime import RuntimeHead
+    from gnnperf.retrieval.gpu import RUNTIME, ConfigurationForecast
+    from gnnperf.session import load
 
     if (kernel is None) == (table is None):
         raise InputError("expected a KERNEL, or a --table of them; see gnnperf predict --help")
@@ -82,58 +78,31 @@ def predict(
             )
         if page_is_wanted():
             raise InputError("--report is a page about a KERNEL; of a --table, read the --output")
-        return _bulk(load_checkpoint(head, RuntimeHead), table, described, output, calibrate)
+        if fused:
+            raise InputError("--fused is for models; leave it out, or give a KERNEL")
+        return _bulk(
+            load_checkpoint(checkpoint or shipped(RUNTIME), RuntimeHead), table, described, output, calibrate
+        )
     if not gpus:
         raise InputError("expected at least one --gpu; `gnnperf devices list` shows those that are known")
-    assert kernel is not None
-    if is_tunable(kernel):
-        if fused:
-            raise InputError("--fused is for models; a tunable kernel is one launch")
-        return predict_configuration(kernel, gpus, calibrate)
-    return _single(load_checkpoint(head, RuntimeHead), kernel, gpus, fused, calibrate)
-
-
-def _single(
-    head: RuntimeHead, kernel: str, gpus: tuple[str, ...], fused: bool, calibrate: Path | None
-) -> Report:
-    from gnnperf.devices import load_device
-    from gnnperf.retrieval.prediction import calibrate_from, predict_kernel
-
-    devices = {name: load_device(name) for name in gpus}
-    operators, left_out = _operators(kernel, fused)
-    workloads = [operator.workload() for operator in operators]
-    rows = []
-    for name, device in devices.items():
-        adapted = calibrate_from(head, calibrate, device, devices) if calibrate else head
-        rows.append((name, predict_kernel(adapted, workloads, device)))
-    for count, operator in ((n, o) for o, n in left_out.items()):
+    if described or output:
+        given = "--devices" if described else "--output"
+        raise InputError(f"{given} goes with --table; leave it out, or give a --table")
+    found = load(checkpoint).predict(kernel, gpus, fused=fused, calibrate=calibrate)
+    if isinstance(found, ConfigurationForecast):
+        return configuration_report(found)
+    for operator, count in found.left_out.items():
         click.echo(f"gnnperf: {kernel}: left out {count} of the unknown operator {operator}", err=True)
-    silent = [found for _, found in rows if found.objection]
-    if len(silent) == len(rows):
-        raise GnnperfError(f"no prediction: {silent[0].objection}")
     document = {
         "kernel": kernel,
-        "operators": len(operators),
-        "left_out": left_out,
-        "predictions": [_document(name, found, operators) for name, found in rows],
+        "operators": len(found.operators),
+        "left_out": found.left_out,
+        "predictions": [_document(name, one, found.operators) for name, one in found.predictions.items()],
     }
-    page = partial(page_of_operators, kernel, operators, workloads, rows, left_out)
-    return Report(document, _view(rows), page=page)
+    return Report(document, _view(found.predictions), page=partial(page_of_operators, found))
 
 
-def _operators(kernel: str, fused: bool) -> tuple[list[Operator], dict[str, int]]:
-    from gnnperf.frontends.operators import is_operator, load_model, parse_operator
-
-    if is_operator(kernel):
-        return [parse_operator(kernel)], {}
-    model = load_model(kernel)
-    model = model.fused() if fused else model
-    if not model.operators:
-        raise GnnperfError(f"{kernel}: it launches nothing that is known")
-    return list(model.operators), dict(model.left_out)
-
-
-def _document(name: str, found: KernelPrediction, operators: list[Operator]) -> dict[str, Any]:
+def _document(name: str, found: KernelPrediction, operators: Sequence[Operator]) -> dict[str, Any]:
     document: dict[str, Any] = {"gpu": name, "device": found.device.name, "objection": found.objection}
     if found.runtime_s is None or found.intervals_s is None or found.roofline_s is None:
         return document
@@ -150,7 +119,7 @@ def _document(name: str, found: KernelPrediction, operators: list[Operator]) -> 
     }
 
 
-def _view(rows: list[tuple[str, KernelPrediction]]) -> Any:
+def _view(predictions: Mapping[str, KernelPrediction]) -> Any:
     from rich.console import Group
     from rich.table import Table
 
@@ -158,7 +127,7 @@ def _view(rows: list[tuple[str, KernelPrediction]]) -> Any:
     for heading in ("runtime", "80% interval", "95% interval", "roofline"):
         table.add_column(heading, justify="right")
     remarks = []
-    for name, found in rows:
+    for name, found in predictions.items():
         if found.runtime_s is None or found.intervals_s is None or found.roofline_s is None:
             table.add_row(name, "-", "-", "-", "-")
             remarks.append(f"{name}: no prediction: {found.objection}")

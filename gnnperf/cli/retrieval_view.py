@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gnnperf.cli.output import Report
+from gnnperf.cli.pages import page_of_retrieval
+from gnnperf.errors import GnnperfError
+
 if TYPE_CHECKING:
-    from gnnperf.retrieval.report import Retrieval
+    from gnnperf.retrieval.report import RetrievalReport
+    from gnnperf.session import Retrieval
 
 
-def retrieval_view(result: Retrieval, explain: bool) -> Any:
+def saved(run: Callable[[], Retrieval], output: Path | None) -> tuple[Retrieval, GnnperfError | None]:
+    """What was found, and what went wrong in writing it: the answer is worth more than the files. Refuses a
+    folder that cannot be written before any work is done."""
+    if output is not None:
+        from gnnperf.backends.folder import check_output
+
+        check_output(output)
+    result = run()
+    if output is not None:
+        try:
+            result.save(output)
+        except GnnperfError as error:
+            return result, error
+    return result, None
+
+
+def measured_report(result: Retrieval, failure: GnnperfError | None, explain: bool) -> Report:
+    """What `retrieve` and `tune` print."""
+    page = partial(page_of_retrieval, result, result.graphs)
+    return Report(result.to_dict(), retrieval_view(result, explain), failure, page)
+
+
+def retrieval_view(result: RetrievalReport, explain: bool) -> Any:
     """What was found, as a rich renderable."""
     from rich.console import Group
     from rich.table import Table
@@ -37,7 +67,7 @@ def retrieval_view(result: Retrieval, explain: bool) -> Any:
     return Group(*parts)
 
 
-def _summary(result: Retrieval) -> Any:
+def _summary(result: RetrievalReport) -> Any:
     from rich.text import Text
 
     lines = []
@@ -85,7 +115,7 @@ def _row(nest: Any, tried: Any, explain: bool) -> list[str]:
     ]
 
 
-def _searches(result: Retrieval) -> list[str]:
+def _searches(result: RetrievalReport) -> list[str]:
     """What `gnnperf tune` did, a line for each nest."""
     words = {"given": "transferred", "search": "searched", "known": "known from before"}
     lines = []
@@ -98,7 +128,7 @@ def _searches(result: Retrieval) -> list[str]:
     return lines
 
 
-def _beside(result: Retrieval) -> list[str]:
+def _beside(result: RetrievalReport) -> list[str]:
     """Other libraries, a line each."""
     named = [(nest.name, found) for nest in result.nests for found in nest.beside]
     named += [(f"all of {result.kernel}", found) for found in result.beside]
@@ -112,7 +142,7 @@ def _beside(result: Retrieval) -> list[str]:
     return lines
 
 
-def _explanations(result: Retrieval) -> list[str]:
+def _explanations(result: RetrievalReport) -> list[str]:
     lines = []
     for nest in result.nests:
         near = ", ".join(f"{n['kernel']} ({n['distance']:.3f})" for n in nest.neighbours) or "none"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.options import checkpoint_option, refuse
+from gnnperf.cli.options import nests_checkpoint_option, refuse
 from gnnperf.cli.output import Report, Verb
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def export(location: str, file: Path) -> Report:
     help="With --metaschedule or --corpus: keep the N fastest schedules of each workload or nest.  "
     "[default: 8 traces of a workload; of a nest all that was measured, failures among them]",
 )  # fmt: skip
-@checkpoint_option
+@nests_checkpoint_option
 @click.pass_context
 def import_(
     ctx: click.Context,

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from gnnperf.cli.options import (
-    checkpoint_option,
-    is_default,
-    kernel_options,
-    measuring_options,
-    own_store,
-    refuse,
-)
-from gnnperf.cli.output import Report, Verb
-from gnnperf.cli.pages import page_of_retrieval
-from gnnperf.cli.retrieval_view import retrieval_view
-from gnnperf.shipped import shipped_tensor_bundle
+from gnnperf.cli.options import kernel_options, measuring_options, open_session
+from gnnperf.cli.output import Report, Verb, progress
+from gnnperf.cli.retrieval_view import measured_report, saved
 
 
 @click.command(cls=Verb, page=True)
 @click.argument("kernel")
 @kernel_options
-@checkpoint_option
 @click.option(
     "--trials", default=64, show_default=True, type=click.IntRange(1, 100_000),
     help="Schedules measured per nest, or task, those among them that your store knows from before.",
 )  # fmt: skip
 @measuring_options
-@click.pass_context
 def tune(
-    ctx: click.Context, kernel: str, symbols: dict[str, float], inputs: str | None, seed: int,
-    checkpoint: Path, trials: int, baseline: Any, budget: float | None, output: Path | None,
-    store_location: str | None, no_store: bool, beside: str | None,
+    kernel: str, trials: int, output: Path | None, checkpoint: Path | None, store_location: str | None,
+    no_store: bool, **asked: Any,
 ) -> Report:  # fmt: skip
     """Search for faster schedules than retrieval finds.
 
@@ -46,27 +35,13 @@ def tune(
     as `retrieve` judges them. What is measured goes to your store, a round at a time: interrupt the search
     and run it again, or with more trials, and it goes on; `gnnperf retrieve` finds it, too.
     """
-    started = time.monotonic()
-    from gnnperf.frontends.tvm import is_tvm_kernel
-    from gnnperf.retrieval.folder import check_output
+    session = open_session(checkpoint, store_location, no_store)
+    run = partial(session.tune, kernel, trials=trials, advance=_bar, **asked)
+    result, failure = saved(run, output)
+    return measured_report(result, failure, explain=False)
 
-    if output is not None:
-        check_output(output)
-    own = partial(own_store, store_location, no_store)
-    if is_tvm_kernel(kernel):
-        from gnnperf.cli.tensor import TensorJob, tune_tensor
 
-        refuse(ctx, "a TVM kernel", "inputs", "seed", "baseline")
-        if is_default(ctx, "checkpoint"):
-            checkpoint = shipped_tensor_bundle()
-        job = TensorJob(kernel, symbols, checkpoint, budget, output, beside, own, started)
-        result, graphs, failure = tune_tensor(job, trials)
-    else:
-        from gnnperf.cli.nests import NestJob, tune_nests
-
-        refuse(ctx, "a DaCe kernel", "beside")
-        nests = NestJob(kernel, symbols, inputs, seed, checkpoint, baseline, budget, output, own, started)
-        result, graphs, failure = tune_nests(nests, trials)
-    return Report(
-        result.to_dict(), retrieval_view(result, False), failure, partial(page_of_retrieval, result, graphs)
-    )
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[int, str], None]]:
+    with progress("tuning", total) as advance:
+        yield lambda count, doing: advance(count, doing=doing)

@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from gnnperf.backends.cpp.cases import UnitCase, unit_graph
+from gnnperf.backends.cpp.cases import UnitCase
 from gnnperf.backends.cpp.trials import Bench, Trial
 from gnnperf.corpus import random_nests
 from gnnperf.corpus.config import Entry, NestConfig
@@ -136,14 +136,14 @@ class NestCollector:
         capture_inputs(kernel, self.compiler, self.runner)
         failed = []
         for skipped in kernel.skipped:
-            self.warn(f"{entry.kernel}: {skipped.label}: {skipped.reason}")
+            self.warn(f"{entry.kernel}: {skipped.part}: {skipped.reason}")
         for unit in kernel.units:
             if unit.skipped is not None:
                 self.warn(f"{entry.kernel}: {unit.name}: {unit.skipped}")
                 continue
             if not unit.nest.has_loops:
                 continue
-            graph = unit_graph(unit)
+            graph = unit.graph
             try:
                 case = UnitCase.prepare(unit, "auto", self.compiler, self.runner)
             except BuildError as error:

@@ -17,7 +17,7 @@ from gnnperf.export.registry import graph_registry
 from gnnperf.export.retrieval_functions import embed_inputs
 from gnnperf.export.runtime_functions import runtime_inputs
 from gnnperf.graph import schema_digest
-from gnnperf.graph.serialization import SCHEMA_VERSION
+from gnnperf.graph.program_graph import SCHEMA_VERSION
 
 FORMAT, FORMAT_VERSION = "gnnperf-model", 1
 LICENCE = (

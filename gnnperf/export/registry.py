@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gnnperf.graph import EDGE_FIELDS, GRAPH_FIELDS, NODE_FIELDS, NODE_KINDS, RELATIONS, Field, schema_digest
-from gnnperf.graph.serialization import SCHEMA_VERSION
+from gnnperf.graph.program_graph import SCHEMA_VERSION
 from gnnperf.graph.vocabulary import ENDPOINTS
 
 

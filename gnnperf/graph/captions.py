@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from gnnperf.graph.program_graph import Node, ProgramGraph
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gnnperf.graph.program_graph import Node, ProgramGraph
+
 
 NO_BREAK = "\u00a0"
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from gnnperf.errors import InputError
 from gnnperf.graph.captions import caption, title
 from gnnperf.graph.layout import layered_layout
-from gnnperf.graph.program_graph import ProgramGraph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import FancyBboxPatch
+
+    from gnnperf.graph.program_graph import ProgramGraph
 
 Point: TypeAlias = tuple[float, float]
 Lines: TypeAlias = Sequence[tuple[str, bool]]

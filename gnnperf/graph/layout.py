@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from gnnperf.graph.program_graph import ProgramGraph
+if TYPE_CHECKING:
+    from gnnperf.graph.program_graph import ProgramGraph
+
 
 SWEEPS = 4
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gnnperf.errors import InputError
+from gnnperf.graph.canonical import digest
 from gnnperf.graph.fields import Value, checked, fields_of
 from gnnperf.graph.vocabulary import ENDPOINTS
 
 if TYPE_CHECKING:
     import networkx as nx
+
+SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,54 +83,84 @@ class ProgramGraph:
     @cached_property
     def digest(self) -> str:
         """Canonical hash, 32 hex digits: equal for isomorphic graphs, whatever names and orders."""
-        from gnnperf.graph.canonical import digest
-
         return digest(self)
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """Nodes 0..n-1 with attributes kind, label and fields; edges with kind and fields."""
-        from gnnperf.graph.serialization import to_networkx
+        import networkx as nx
 
-        return to_networkx(self)
+        result = nx.MultiDiGraph(values=dict(self.values), profile=self.profile)
+        for i, node in enumerate(self.nodes):
+            result.add_node(i, kind=node.kind, label=node.label, **node.features)
+        for edge in self.edges:
+            result.add_edge(edge.source, edge.target, kind=edge.kind, **edge.features)
+        return result
 
     @staticmethod
     def from_networkx(graph: nx.MultiDiGraph) -> ProgramGraph:
         """The inverse of `to_networkx`; node names may be anything, their order is kept."""
-        from gnnperf.graph.serialization import from_networkx
-
-        return from_networkx(graph)
+        position = {name: i for i, name in enumerate(graph)}
+        try:
+            nodes = [Node(d["kind"], _fields(d), d.get("label", "")) for _, d in graph.nodes(data=True)]
+            edges = [
+                Edge(position[s], position[t], d["kind"], _fields(d)) for s, t, d in graph.edges(data=True)
+            ]
+        except KeyError as error:
+            raise InputError(f"expected every node and edge to have {error}, got one without") from error
+        about = graph.graph
+        return ProgramGraph(tuple(nodes), tuple(edges), about.get("values", {}), about.get("profile"))
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON object; `from_dict` restores an equal graph."""
-        from gnnperf.graph.serialization import to_dict
-
-        return to_dict(self)
+        document: dict[str, Any] = {
+            "schema_version": SCHEMA_VERSION,
+            "nodes": [{"kind": n.kind, "label": n.label, "features": dict(n.features)} for n in self.nodes],
+            "edges": [
+                {"source": e.source, "target": e.target, "kind": e.kind, "features": dict(e.features)}
+                for e in self.edges
+            ],
+            "values": dict(self.values),
+        }
+        if self.profile is not None:
+            document["profile"] = dict(self.profile)
+        return document
 
     @staticmethod
     def from_dict(document: Mapping[str, Any]) -> ProgramGraph:
         """Raises InputError where the document is not a graph of this schema version."""
-        from gnnperf.graph.serialization import from_dict
-
-        return from_dict(document)
+        version = document.get("schema_version") if isinstance(document, Mapping) else None
+        if version != SCHEMA_VERSION:
+            raise InputError(f"expected a program graph of schema version {SCHEMA_VERSION}, got {version!r}")
+        try:
+            nodes = tuple(Node(n["kind"], n["features"], n.get("label", "")) for n in document["nodes"])
+            edges = tuple(Edge(e["source"], e["target"], e["kind"], e["features"]) for e in document["edges"])
+            return ProgramGraph(nodes, edges, document["values"], document.get("profile"))
+        except (KeyError, TypeError) as error:
+            raise InputError(f"expected a program graph (nodes, edges, values), got {error!r}") from error
 
     def to_json(self, indent: int | None = None) -> str:
         """Deterministic: equal graphs give equal text."""
-        from gnnperf.graph.serialization import to_json
-
-        return to_json(self, indent)
+        separators = (",", ":") if indent is None else (",", ": ")
+        return json.dumps(self.to_dict(), sort_keys=True, indent=indent, separators=separators)
 
     @staticmethod
     def from_json(text: str) -> ProgramGraph:
         """Raises InputError where the text is not a graph of this schema version."""
-        from gnnperf.graph.serialization import from_json
-
-        return from_json(text)
+        try:
+            document = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InputError(f"expected the JSON of a program graph, got no JSON: {error}") from error
+        return ProgramGraph.from_dict(document)
 
     def draw(self, path: str | Path) -> None:
         """Write a picture (.svg, .png or .pdf): loops top-down, then computations, accesses, buffers."""
         from gnnperf.graph.drawing import draw
 
         draw(self, Path(path))
+
+
+def _fields(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in attributes.items() if k not in ("kind", "label")}
 
 
 def _place(edge: Edge, alike: Mapping[tuple[int, int, str], int]) -> tuple[tuple[int, int, str], str]:

@@ -2,7 +2,7 @@
 
 from gnnperf.measure.compiler import FLAGS, Compiler
 from gnnperf.measure.library import Argument, Library, Source
-from gnnperf.measure.measurement import STATUSES, Limits, Measurement, Status
+from gnnperf.measure.measurement import STATUSES, Limits, Measurement, Status, Timing
 from gnnperf.measure.profile import Case, Profile, profile
 from gnnperf.measure.replay import Replay
 from gnnperf.measure.runner import Runner
@@ -23,6 +23,7 @@ __all__ = [
     "Runner",
     "Source",
     "Status",
+    "Timing",
     "equivalent_length",
     "is_tie",
     "median_interval",

@@ -100,7 +100,7 @@ def measure_side_by_side(
     wrong, crashes or hangs has that status, one whose package is not installed is "not_applicable"."""
     results: dict[str, Measurement] = {}
     runs: dict[str, list[Measurement]] = {name: [] for name in contenders}
-    with tempfile.TemporaryDirectory(prefix="gnnperf-competitors-") as folder:
+    with tempfile.TemporaryDirectory(prefix="gnnperf-cases-") as folder:
         start = Starter(problem, effort, threads or available_threads(), folder)
         for name, contender in contenders.items():
             notify(f"verifying {name}")

@@ -40,6 +40,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Timing:
+    """Median runtime with its 95% interval, in seconds."""
+
+    runtime_s: float
+    interval_s: Interval
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """A timed run set of one candidate, beside its baseline where there was one.
 
@@ -78,6 +86,24 @@ class Measurement:
             (base_lo, base_hi),
             base / median,
             speedup_interval((base_lo, base_hi), (lo, hi)),
+        )
+
+    @property
+    def timing(self) -> Timing:
+        """Of a measurement whose status is "ok"."""
+        assert self.runtime_s is not None and self.interval_s is not None
+        return Timing(self.runtime_s, self.interval_s)
+
+    def over(self, baseline: Timing) -> Measurement:
+        """The same with its speedup over a baseline; of what failed, itself."""
+        if self.runtime_s is None or self.interval_s is None:
+            return self
+        return replace(
+            self,
+            baseline_s=baseline.runtime_s,
+            baseline_interval_s=baseline.interval_s,
+            speedup=baseline.runtime_s / self.runtime_s,
+            speedup_interval=speedup_interval(baseline.interval_s, self.interval_s),
         )
 
     @property

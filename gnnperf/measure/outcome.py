@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from gnnperf.errors import last_line
-from gnnperf.measure.measurement import Status
+from gnnperf.measure.measurement import Measurement, Status
 from gnnperf.measure.problem import Arrays, Problem
 
 
@@ -40,6 +40,13 @@ class Outcome:
     def runtime_s(self) -> float | None:
         """The median of the samples."""
         return median(self.samples_s) if self.samples_s else None
+
+    @property
+    def measurement(self) -> Measurement:
+        """The median with its interval, without a baseline."""
+        if self.status != "ok":
+            return Measurement(self.status, detail=self.detail)
+        return Measurement.from_samples(self.samples_s)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON, without what is empty."""

@@ -13,13 +13,15 @@ from gnnperf.report.page import render
 from gnnperf.report.roofline import Roofline, Run, roof_of
 from gnnperf.report.spans import Span, SpanAxis
 from gnnperf.report.words import times_label
-from gnnperf.retrieval.report import NestReport, Retrieval, Tried
+from gnnperf.retrieval.report import NestReport, RetrievalReport, TriedReport
 
 NEAREST = 8
 """Neighbours that are listed; the others are behind a fold."""
 
 
-def retrieval_page(result: Retrieval, graphs: Mapping[str, ProgramGraph], device: DeviceSpec | None) -> str:
+def retrieval_page(
+    result: RetrievalReport, graphs: Mapping[str, ProgramGraph], device: DeviceSpec | None
+) -> str:
     """HTML of what `retrieve` found.
 
     Args:
@@ -54,13 +56,13 @@ class _Nest:
     axis: SpanAxis | None
 
     @property
-    def kept(self) -> Tried | None:
+    def kept(self) -> TriedReport | None:
         """The candidate that was accepted, where it is among those that were tried on the nest alone."""
         accepted = self.report.accepted
         return next((t for t in self.report.candidates if accepted and t.schedule == accepted), None)
 
     @property
-    def best(self) -> Tried | None:
+    def best(self) -> TriedReport | None:
         """What the summary shows: what was kept, else the best that was measured."""
         measured = [t for t in self.report.candidates if t.speedup is not None]
         return self.kept or max(measured, key=lambda t: t.speedup or 0.0, default=None)
@@ -100,7 +102,7 @@ class _Nest:
             runs.append(Run("kept", kept.runtime_s, "after"))
         return Roofline(roof, flops, size_bytes, tuple(runs))
 
-    def span(self, tried: Tried | None) -> Span | None:
+    def span(self, tried: TriedReport | None) -> Span | None:
         """The speedup of a candidate in its cell."""
         if self.axis is None or tried is None or tried.speedup is None:
             return None
@@ -108,7 +110,7 @@ class _Nest:
         return self.axis.span(tried.speedup_interval, tried.speedup, style)
 
 
-def _axis(result: Retrieval) -> SpanAxis | None:
+def _axis(result: RetrievalReport) -> SpanAxis | None:
     """One axis for all speedups of the page; None where nothing was measured."""
     values = [*(result.speedup_interval or ())]
     for nest in result.nests:

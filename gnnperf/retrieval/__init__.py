@@ -1,7 +1,18 @@
-"""Retrieval: neighbours of a nest, the schedules worth trying, and the transfer loop."""
+"""Retrieval: neighbours of a task, the schedules worth trying, and the pipeline that tries them."""
 
 from gnnperf.retrieval.neighbours import Calibration, nearest
+from gnnperf.retrieval.pipeline import Options, Pipeline
 from gnnperf.retrieval.ranking import Candidate, rank
-from gnnperf.retrieval.report import NestReport, Retrieval, Timing, Tried
+from gnnperf.retrieval.report import NestReport, RetrievalReport, TriedReport
 
-__all__ = ["Calibration", "Candidate", "NestReport", "Retrieval", "Timing", "Tried", "nearest", "rank"]
+__all__ = [
+    "Calibration",
+    "Candidate",
+    "NestReport",
+    "Options",
+    "Pipeline",
+    "RetrievalReport",
+    "TriedReport",
+    "nearest",
+    "rank",
+]

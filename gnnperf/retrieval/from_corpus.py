@@ -17,7 +17,7 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.graph import ProgramGraph
 from gnnperf.nn import Bundle
-from gnnperf.retrieval.measured import add_to_store, record_of
+from gnnperf.retrieval.memory import add_to_store, record_of
 from gnnperf.schedules.traces import document_of_json
 from gnnperf.store import Nest, Record, Store
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,12 +50,14 @@ class Calibration:
 
 
 def nearest(
-    stores: Sequence[Store], embedding: NDArray[np.float32], k: int, encoder_id: str, fingerprint: str
-) -> list[Neighbour]:
-    """The k nearest nests over all stores, nearest first; a nest in several stores keeps all its records."""
+    stores: Sequence[Store], embedding: NDArray[np.float32], k: int, encoder_id: str, fingerprint: str,
+    exclude: Collection[str] = (),
+) -> list[Neighbour]:  # fmt: skip
+    """The k nearest nests over all stores, nearest first; a nest in several stores keeps all its records.
+    exclude: digests of nests to pass over."""
     merged: dict[str, Neighbour] = {}
     for store in stores:
-        for found in store.nearest(embedding, k, encoder_id, fingerprint):
+        for found in store.nearest(embedding, k, encoder_id, fingerprint, exclude):
             known = merged.get(found.nest.digest)
             if known is None:
                 merged[found.nest.digest] = found

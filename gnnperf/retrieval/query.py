@@ -1,20 +1,18 @@
-"""One nest on its way through retrieval: what was asked, what came back, what was tried."""
+"""One task on its way through retrieval: what was asked, what came back, what was tried."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gnnperf.backends.cpp.cases import UnitCase
-from gnnperf.frontends.dace import Unit
+from gnnperf.backends.base import Candidate, Tried
+from gnnperf.frontends.base import Task
 from gnnperf.graph import ProgramGraph
-from gnnperf.measure import Measurement
+from gnnperf.measure import Measurement, Timing
 from gnnperf.retrieval.confidence import Confidence, Outcome
-from gnnperf.retrieval.measured import report_neighbours, report_tried
-from gnnperf.retrieval.ranking import Candidate
-from gnnperf.retrieval.report import NestReport
-from gnnperf.schedules.recipes import Recipe
+from gnnperf.retrieval.report import NestReport, TriedReport, comparison
+from gnnperf.schedules import Schedule
 from gnnperf.store import Neighbour
 
 _AS_FAST = "no faster alone, but the whole kernel is fastest with it"
@@ -22,21 +20,28 @@ _AS_FAST = "no faster alone, but the whole kernel is fastest with it"
 
 @dataclass
 class Query:
-    """One nest on its way through retrieval."""
+    """One task on its way through retrieval.
 
-    unit: Unit
+    number: its place among the program's tasks. refused: why nothing of a neighbour fits, by its kernel.
+    reason: why nothing was accepted; empty where something was. baseline: of one call. share: of the
+    program's runtime. tried: measured candidates, all or the best of them. search: what a search did, see
+    `NestReport`. competitors: other implementations, timed in turn with the best candidates, by name.
+    """
+
+    task: Task
     graph: ProgramGraph
+    number: int = 0
     neighbours: list[Neighbour] = field(default_factory=list)
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: list[Any] = field(default_factory=list)
+    refused: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
-    """Why it is abstained from; empty where it is not."""
-    case: UnitCase | None = None
+    baseline: Timing | None = None
+    baseline_name: str = ""
     share: float | None = None
-    """Of the kernel's runtime that it takes, once it was measured."""
-    tried: list[tuple[Candidate, Measurement]] = field(default_factory=list)
-    winner: tuple[Candidate, Measurement] | None = None
+    tried: list[Tried] = field(default_factory=list)
+    winner: Tried | None = None
     search: Mapping[str, Any] | None = None
-    """What a search of its own did, see `NestReport`; `tried` holds the best of it."""
+    competitors: Mapping[str, Measurement] = field(default_factory=dict)
 
     @property
     def measured(self) -> int:
@@ -45,6 +50,11 @@ class Query:
             return int(self.search["trials"])
         return sum(m.status != "not_applicable" for _, m in self.tried)
 
+    @property
+    def best(self) -> Timing | None:
+        """Of one call of what is kept; None where nothing was measured."""
+        return self.winner[1].timing if self.winner else self.baseline
+
     def outcome(self) -> Outcome | None:
         """What measuring gave; None where nothing was measured."""
         shares = [
@@ -52,32 +62,45 @@ class Query:
             for _, m in self.tried
             if m.status != "not_applicable"
         ]
-        return Outcome(self.graph, shares, self.case.baseline_s) if self.case and shares else None
+        return Outcome(self.graph, shares, self.baseline.runtime_s) if self.baseline and shares else None
 
-    def report(self, k: int, schedule: Recipe | None, confidence: Confidence | None = None) -> NestReport:
-        """What is said of the nest. schedule: what it was given in the tuned kernel."""
-        baseline_s = self.case.baseline_s if self.case else None
-        best_s = self.winner[1].runtime_s if self.winner else baseline_s
+    def report(self, k: int, schedule: Schedule | None, confidence: Confidence | None = None) -> NestReport:
+        """What is said of the task. k: candidates shown where nothing was measured. schedule: what it was
+        given in the tuned program."""
         shown: list[tuple[Candidate, Measurement | None]] = [*self.tried]
         shown = shown or [(candidate, None) for candidate in self.candidates[:k]]
         outcome = self.outcome()
         sure = confidence.probability(outcome) if confidence and outcome else None
+        words = self.winner[0].words if self.winner else schedule.describe() if schedule else ""
         return NestReport(
-            name=self.unit.nest.name,
+            name=self.task.name,
             digest=self.graph.digest,
-            baseline_s=baseline_s,
-            best_s=best_s,
+            baseline_s=self.baseline.runtime_s if self.baseline else None,
+            best_s=self.best.runtime_s if self.best else None,
             abstained=bool(self.reason) and not self.tried,
             reason=_AS_FAST if schedule and not self.winner else self.reason,
             accepted=schedule.to_dict() if schedule else None,
-            accepted_words=schedule.describe() if schedule else "",
+            accepted_words=words if schedule else "",
             share=self.share,
             confidence=sure,
             confident=sure >= confidence.limit if confidence and sure is not None else None,
-            candidates=[
-                report_tried(rank, c, c.schedule.to_dict(), c.schedule.describe(), m)
-                for rank, (c, m) in enumerate(shown, start=1)
-            ],
-            neighbours=report_neighbours(self.neighbours),
+            candidates=[TriedReport.of(rank, c, m) for rank, (c, m) in enumerate(shown, start=1)],
+            neighbours=_neighbours(self.neighbours, self.refused),
             search=self.search,
+            beside=[comparison(name, m, self.best) for name, m in self.competitors.items()],
         )
+
+
+def _neighbours(found: Sequence[Neighbour], refused: Mapping[str, str]) -> list[Mapping[str, Any]]:
+    """What is said of neighbours."""
+    lines: list[Mapping[str, Any]] = []
+    for near in found:
+        nest, why = near.nest, refused.get(near.nest.kernel)
+        line = {
+            "digest": nest.digest,
+            "kernel": nest.kernel,
+            "family": nest.family,
+            "distance": near.distance,
+        }
+        lines.append({**line, "refused": why} if why else line)
+    return lines

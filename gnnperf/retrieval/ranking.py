@@ -9,7 +9,6 @@ nest's own graph. Both together order the candidates, as a portfolio: the best o
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -46,6 +45,11 @@ class Candidate:
     neighbour: str
     neighbour_kernel: str
     distance: float
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return self.schedule.describe()
 
 
 @dataclass
@@ -98,7 +102,7 @@ def _evidence(neighbours: Sequence[Neighbour]) -> list[Candidate]:
                 found.nearest = neighbour
     return [
         Candidate(
-            Recipe.from_dict(json.loads(schedule)),
+            Recipe.from_json(schedule),
             (found.weighted + (total - found.weight) * UNKNOWN) / total,
             found.nearest.nest.digest,
             found.nearest.nest.kernel,

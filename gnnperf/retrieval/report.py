@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gnnperf.measure import Measurement, speedup_interval
+from gnnperf.backends.base import Candidate
+from gnnperf.measure import Measurement, Timing, speedup_interval
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedReport:
     """One candidate schedule of one nest.
 
     `neighbour` is the digest of the nest it was tuned for. `status` is a measurement status, or
@@ -32,17 +33,28 @@ class Tried:
     runtime_s: float | None = None
     detail: str = ""
 
+    @staticmethod
+    def of(rank: int, candidate: Candidate, measurement: Measurement | None) -> TriedReport:
+        """measurement: None where it was not measured."""
+        found = measurement or Measurement("not_applicable")
+        return TriedReport(
+            rank=rank,
+            neighbour=candidate.neighbour,
+            neighbour_kernel=candidate.neighbour_kernel,
+            distance=candidate.distance,
+            score=candidate.score,
+            schedule=candidate.schedule.to_dict(),
+            words=candidate.words,
+            status=measurement.status if measurement else "not_measured",
+            speedup=found.speedup,
+            speedup_interval=found.speedup_interval,
+            runtime_s=found.runtime_s,
+            detail=found.detail,
+        )
+
 
 @dataclass(frozen=True)
-class Timing:
-    """Median runtime with its 95% interval, in seconds."""
-
-    runtime_s: float
-    interval_s: Interval
-
-
-@dataclass(frozen=True)
-class Beside:
+class Comparison:
     """Another library's implementation. status: of measuring it; "not_applicable" where it has none, and
     `detail` says so. speedup: its median over that of what was kept, which is timed in turn with it."""
 
@@ -54,13 +66,13 @@ class Beside:
     detail: str = ""
 
 
-def comparison(name: str, theirs: Measurement, ours: Timing | None) -> Beside:
+def comparison(name: str, theirs: Measurement, ours: Timing | None) -> Comparison:
     """What is told of another library. ours: of what was kept."""
     if theirs.runtime_s is None or theirs.interval_s is None or ours is None:
-        return Beside(name, theirs.status, detail=theirs.detail)
+        return Comparison(name, theirs.status, detail=theirs.detail)
     timing = Timing(theirs.runtime_s, theirs.interval_s)
     speedup = theirs.runtime_s / ours.runtime_s
-    return Beside(name, "ok", timing, speedup, speedup_interval(theirs.interval_s, ours.interval_s))
+    return Comparison(name, "ok", timing, speedup, speedup_interval(theirs.interval_s, ours.interval_s))
 
 
 @dataclass(frozen=True)
@@ -83,16 +95,16 @@ class NestReport:
     """Of the kernel's runtime that the nest takes, once."""
     confidence: float | None = None
     confident: bool | None = None
-    candidates: list[Tried] = field(default_factory=list)
+    candidates: list[TriedReport] = field(default_factory=list)
     neighbours: list[Mapping[str, Any]] = field(default_factory=list)
-    beside: list[Beside] = field(default_factory=list)
+    beside: list[Comparison] = field(default_factory=list)
     search: Mapping[str, Any] | None = None
     """Of `gnnperf tune`: `trials` measured now, `known` from before, `origins` and `statuses` with their
     counts, `best_s` after so many of all (`after`)."""
 
 
 @dataclass(frozen=True)
-class Retrieval:
+class RetrievalReport:
     """The whole answer. `speedup` is baseline median / tuned median, measured interleaved; with
     `kept_baseline` the tuned kernel is the baseline itself."""
 
@@ -112,7 +124,7 @@ class Retrieval:
     nests: list[NestReport]
     skipped: list[Mapping[str, str]]
     stages_s: Mapping[str, float] = field(default_factory=dict)
-    beside: list[Beside] = field(default_factory=list)
+    beside: list[Comparison] = field(default_factory=list)
     """Other libraries' implementations of a whole kernel of several tasks."""
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,108 +1,298 @@
-"""`gnnperf tune` of DaCe kernels: the search that collects corpora, started from what retrieval finds.
+"""`gnnperf tune`: a search with measurements, started from what retrieval finds.
 
-nests -> neighbours -> their recipes, ranked, beside the defaults -> measured -> random ones and mutations of
-the best, for as many trials as are wanted -> winners, put back and judged as `transfer` does it. What is
-measured goes to the user's store, a batch at a time; a later run knows it.
+Candidates of retrieval are measured first. From them, and from what the user's store knows of the very task,
+the search goes on: random recipes and mutations of the best for loop nests, MetaSchedule's evolutionary
+search for TVM functions. What is measured goes to the user's store a batch at a time: a later run knows it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
+import math
 import time
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from random import Random
+from typing import Any, Protocol
 
-from gnnperf.backends.cpp.trials import Bench, Trial
-from gnnperf.errors import InputError
+from gnnperf.backends.base import Bench, Tried
+from gnnperf.backends.cpp.executor import CppBench
+from gnnperf.backends.cpp.trials import Trial
+from gnnperf.backends.tvm.executor import TvmBench
+from gnnperf.errors import InputError, NotApplicable
+from gnnperf.frontends.tvm.spaces import Space, seed_of
+from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.measure import Measurement
-from gnnperf.retrieval.measured import fastest
+from gnnperf.measure.outcome import Outcome
+from gnnperf.retrieval.memory import Memory
+from gnnperf.retrieval.pipeline import Pipeline
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import Candidate
-from gnnperf.retrieval.records import add_tried
-from gnnperf.retrieval.transfer import Transfer
-from gnnperf.retrieval.trial_log import Searching, TrialLog
+from gnnperf.retrieval.traces.candidates import TraceCandidate, of_schedule
+from gnnperf.retrieval.traces.quiet import quiet
 from gnnperf.schedules.recipes import Recipe
+from gnnperf.schedules.traces import TraceDocument, program_key, replay
+from gnnperf.search.evolution import Tuner
 from gnnperf.search.mutation import BATCH, SearchBudget, default_starts, search
 from gnnperf.store import Record
 
-TRANSFERRED = 0.5
-"""Share of the trials that are retrieval's candidates: mutations take long to find what others know."""
-MOST = 64
-"""So many of them at the most."""
-RANDOM_SHARE = 0.2
-AGAIN = 3
-"""Of the schedules that the store knows, the fastest are measured again: beside the baseline of this run."""
-SEARCHED = "search"
-"""Stands for the neighbour of what the search itself found."""
+TOLD = 8
+"""Measured schedules of a task that are reported: the fastest."""
 
 
 @dataclass
-class Tuning(Searching, Transfer):
-    """One run of the search."""
+class Tuning(Pipeline):
+    """One run of the search. trials: per task in all, those among them that the store already knows. memory:
+    where measurements go, and where earlier ones are looked up; None: nowhere. advance: is told of new
+    trials, and what was found so far.
 
-    def _try(self, query: Query, bench: Bench, deadline: float) -> None:
-        known = self._remembered(query)
-        transferred = min(round(TRANSFERRED * self.trials), MOST)
-        candidates = {c.schedule: c for c in query.candidates[:transferred]}
-        best = [t.recipe for t in sorted(known, key=lambda t: t.runtime_s)[:AGAIN]]
+    Attributes:
+        measured: trials of this run.
+    """
+
+    trials: int = 64
+    memory: Memory | None = None
+    advance: Callable[[int, str], None] = lambda _count, _doing: None
+    measured: int = field(default=0, init=False)
+
+    def ask(self, numbers: Collection[int] | None = None) -> list[Query]:
+        """Without a neighbour it is a search like any other."""
+        queries = super().ask(numbers)
+        for query in queries:
+            query.reason = ""
+        return queries
+
+    def _try(self, query: Query, bench: Bench) -> None:
+        log = TrialLog(query, self)
+        searcher: Searcher = TraceSearch(log) if isinstance(bench, TvmBench) else RecipeSearch(log)
+        try:
+            exhausted = searcher.run(bench)
+        finally:
+            log.keep()
+        query.search = log.summary(exhausted)
+        query.tried = log.best()
+
+    def _decide(self, query: Query, bench: Bench) -> None:
+        known = {id(measurement) for _, measurement in query.tried}
+        super()._decide(query, bench)
+        again = [pair for pair in query.tried if id(pair[1]) not in known]
+        if self.memory is not None and again:
+            assert self.executor is not None
+            self.memory.add(query, again, self.executor.provenance, "tune: in turn")
+
+
+@dataclass
+class TrialLog:
+    """What was measured on one task. found: candidates with their measurements, in the order of the trials.
+    origins: how many came from where. known: how many trials are of an earlier run. kept: how many of the
+    found are in the store."""
+
+    query: Query
+    tuning: Tuning
+    found: list[Tried] = field(default_factory=list)
+    origins: Counter[str] = field(default_factory=Counter)
+    known: int = 0
+    kept: int = 0
+
+    def restore(self, tried: Sequence[Tried], count: int) -> None:
+        """Trials of an earlier run: their count, and those of them that are shown again."""
+        self.found += tried
+        self.origins["known"] += count
+        self.known += count
+        self.kept = len(self.found)
+        self.tuning.advance(count, self.query.task.name)
+
+    def add(self, origin: str, tried: Sequence[Tried]) -> None:
+        """Trials of this run."""
+        self.found += tried
+        self.origins[origin] += len(tried)
+        self.tuning.measured += len(tried)
+        if len(self.found) - self.kept >= BATCH:
+            self.keep(origin)
+        self.tuning.advance(len(tried), f"{self.query.task.name}{self.words}")
+
+    def keep(self, origin: str = "search") -> None:
+        """Put into the store what is not there yet."""
+        new, self.kept = self.found[self.kept :], len(self.found)
+        tuning = self.tuning
+        if tuning.memory is not None and new:
+            assert tuning.executor is not None
+            tuning.memory.add(self.query, new, tuning.executor.provenance, f"tune: {origin}")
+
+    def records(self, kind: str) -> list[Record]:
+        """What the store knows of the very task."""
+        memory = self.tuning.memory
+        return [*memory.known(self.query, kind)] if memory else []
+
+    def best(self) -> list[Tried]:
+        """The fastest `TOLD`, or else failures."""
+        return sorted(self.found, key=lambda pair: _runtime_s(pair[1]))[:TOLD]
+
+    def summary(self, exhausted: bool) -> dict[str, Any]:
+        """`NestReport.search`."""
+        times = [_runtime_s(m) for _, m in self.found]
+        doubling = [2**n for n in range(len(times).bit_length()) if 2**n < len(times)]
+        points = [*doubling, len(times)] if times else []
+        best = [min(times[:n]) for n in points]
+        return {
+            "trials": sum(count for origin, count in self.origins.items() if origin != "known"),
+            "known": self.known,
+            "exhausted": exhausted,
+            "origins": {origin: count for origin, count in self.origins.items() if count},
+            "statuses": dict(Counter(m.status for _, m in self.found)),
+            "after": points,
+            "best_s": [s if s < math.inf else None for s in best],
+        }
+
+    @property
+    def words(self) -> str:
+        """How fast the best is, for people."""
+        best_s = min((_runtime_s(m) for _, m in self.found), default=math.inf)
+        return f", best {best_s * 1e3:.4g} ms" if best_s < math.inf else ""
+
+
+class Searcher(Protocol):
+    """A search on one task."""
+
+    def run(self, bench: Any) -> bool:
+        """Search until the trials or the time are used up; whether there is nothing new to try."""
+
+
+@dataclass
+class RecipeSearch:
+    """Retrieval's candidates beside the defaults, then random recipes and mutations of the best."""
+
+    log: TrialLog
+
+    TRANSFERRED = 0.5
+    """Share of the trials that are retrieval's candidates: mutations take long to find what others know."""
+    MOST = 64
+    """So many of them at the most."""
+    RANDOM_SHARE = 0.2
+    AGAIN = 3
+    """Of the schedules that the store knows, the fastest are measured again: beside the baseline of this run.
+    """
+    SEARCHED = "search"
+    """Stands for the neighbour of what the search itself found."""
+
+    def run(self, bench: CppBench) -> bool:
+        """See `Searcher`."""
+        query, tuning = self.log.query, self.log.tuning
+        known = self._remembered()
+        transferred = min(round(self.TRANSFERRED * tuning.trials), self.MOST)
+        self._given = {c.schedule: c for c in query.candidates[:transferred]}
+        best = [t.recipe for t in sorted(known, key=lambda t: t.runtime_s)[: self.AGAIN]]
         known = [t for t in known if t.recipe not in best]
         starts = [(recipe, "known") for recipe in best]
-        starts += [(recipe, "given") for recipe in candidates] + default_starts()
-        trials = _Trials(self, query, candidates, TrialLog(known=len(known)))
-        trials.log.origins["known"] = len(known)
-        bench.remember(known)
-        self.advance(len(known), query.unit.nest.name)
+        starts += [(recipe, "given") for recipe in self._given] + default_starts()
+        self.log.restore([], len(known))
+        bench.bench.remember(known)
         seed = int(hashlib.sha256(query.graph.digest.encode()).hexdigest()[:8], 16)
-        budget = SearchBudget(self.trials, min(deadline - time.monotonic(), 1e9), RANDOM_SHARE)
-        try:
-            found = search(bench, starts, budget, Random(seed), trials.note, known)
-        finally:
-            trials.keep()
-        query.search = trials.log.summary(len(trials.log.found), found.ended == "exhausted")
-        query.tried = trials.log.best()
-        query.winner = fastest(query.tried)
-        if query.winner is None:
-            query.reason = "none of the schedules was faster than the baseline beyond noise"
+        left_s = min(tuning.deadline - time.monotonic(), 1e9)
+        budget = SearchBudget(tuning.trials, left_s, self.RANDOM_SHARE)
+        found = search(bench.bench, starts, budget, Random(seed), self._note, known)
+        return found.ended == "exhausted"
 
-    def _remembered(self, query: Query) -> list[Trial]:
-        """What the store knows of the very nest on such a machine, beside the same baseline."""
-        assert query.case is not None
+    def _note(self, trial: Trial) -> None:
+        own = Candidate(trial.recipe, 0.0, self.log.query.graph.digest, self.SEARCHED, 0.0)
+        self.log.add(trial.origin, [(self._given.get(trial.recipe, own), trial.measurement)])
+
+    def _remembered(self) -> list[Trial]:
         found: dict[Recipe, Trial] = {}
-        records = self.memory.known(query.graph.digest, query.case.baseline_name) if self.memory else ()
-        for record in records:
+        for record in self.log.records(Recipe.kind):
             try:
-                recipe = Recipe.from_dict(json.loads(record.schedule))
+                recipe = Recipe.from_json(record.schedule)
             except InputError:  # of another version
                 continue
             found.setdefault(recipe, Trial(recipe, _measurement(record), "known"))
-        return list(found.values())[: self.trials]
+        return list(found.values())[: self.log.tuning.trials]
 
 
 @dataclass
-class _Trials:
-    """What is measured on one nest."""
+class TraceSearch:
+    """MetaSchedule's own search, whose populations grow and whose cost model learns from what is measured:
+    retrieval's candidates, and what the store knows."""
 
-    tuning: Tuning
-    query: Query
-    candidates: dict[Recipe, Candidate]
-    log: TrialLog[Candidate]
-    kept: int = 0
+    log: TrialLog
 
-    def note(self, trial: Trial) -> None:
-        """One more."""
-        own = Candidate(trial.recipe, 0.0, self.query.graph.digest, SEARCHED, 0.0)
-        self.log.add(trial.origin, [(self.candidates.get(trial.recipe, own), trial.measurement)])
-        self.tuning.measured += 1
-        if len(self.log.found) - self.kept >= BATCH:
-            self.keep()
-        self.tuning.advance(1, f"{self.query.unit.nest.name}{self.log.words}")
+    ROUND = 16
+    """Schedules measured before the search thinks again; the least that are retrieval's."""
+    TRANSFERRED = 0.25
+    """Share of the trials that are retrieval's candidates."""
+    SEARCHED = "MetaSchedule"
+    """Stands for the neighbour of what the search itself found."""
 
-    def keep(self) -> None:
-        """Put into the store what is not there yet."""
-        new, self.kept = self.log.found[self.kept :], len(self.log.found)
-        if self.tuning.memory is not None and new:
-            add_tried(self.tuning.memory, self.query, new)
+    def run(self, bench: TvmBench) -> bool:
+        """See `Searcher`."""
+        query, tuning = self.log.query, self.log.tuning
+        self.bench, self.target = bench, bench.target
+        self._transferred = {c.key: c for c in query.candidates}
+        space = Space(None, bench.task.module, self.target)
+        tuner = Tuner(
+            space,
+            self.target,
+            lambda modules, best_s: bench.server.measure(bench.number, [*map(vector_math, modules)], best_s),
+            self._keep,
+            seed_of(query.graph.digest),
+        )
+        self._restore(tuner, space)
+        wanted = max(self.ROUND, round(self.TRANSFERRED * tuning.trials))
+        given = [_measurable(space, c.scheduled) for c in query.candidates[:wanted]]
+        tuner.run(tuning.trials, 0.0, self.ROUND, given, lambda: time.monotonic() < tuning.deadline)
+        return tuner.exhausted
+
+    def _restore(self, tuner: Tuner, space: Space) -> None:
+        """Hand on what was measured before, as far as it fits the task: another function may have the same
+        graph, but other blocks."""
+        candidates, outcomes = [], []
+        for record in self.log.records(TraceDocument.kind)[: self.log.tuning.trials]:
+            times = () if record.runtime_s is None else (record.runtime_s,)
+            try:
+                with quiet():
+                    schedule = replay(TraceDocument.from_json(record.schedule), space.context)
+            except (InputError, NotApplicable):
+                continue
+            candidates.append(_measurable(space, schedule))
+            outcomes.append(Outcome.from_dict({"status": record.status, "samples_s": times}))
+        self.log.restore(self._described(candidates, outcomes), len(candidates))
+        tuner.restore(["known"] * len(candidates), candidates, outcomes)
+
+    def _keep(self, origin: str, candidates: Sequence[Any], outcomes: Sequence[Outcome]) -> None:
+        """A round was measured."""
+        self.log.add(origin, self._described(candidates, outcomes))
+        self.log.keep(origin)
+
+    def _described(self, candidates: Sequence[Any], outcomes: Sequence[Outcome]) -> list[Tried]:
+        return [
+            (self._candidate(candidate.sch), outcome.measurement.over(self.bench.baseline))
+            for candidate, outcome in zip(candidates, outcomes, strict=True)
+        ]
+
+    def _candidate(self, schedule: Any) -> TraceCandidate:
+        """The transferred candidate that a schedule is, or one of its own."""
+        known = self._transferred.get(program_key(schedule.mod))
+        if known is not None:
+            return known
+        return of_schedule(
+            schedule,
+            self.bench.task.module,
+            self.target,
+            policy="searched",
+            neighbour=self.log.query.graph.digest,
+            neighbour_kernel=self.SEARCHED,
+            distance=0.0,
+        )
+
+
+def _measurable(space: Space, schedule: Any) -> Any:
+    from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
+
+    return MeasureCandidate(schedule, space.arguments)
+
+
+def _runtime_s(measurement: Measurement) -> float:
+    return measurement.runtime_s or math.inf
 
 
 def _measurement(record: Record) -> Measurement:

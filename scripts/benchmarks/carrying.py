@@ -13,8 +13,8 @@ from gnnperf.frontends.tvm import TvmTask, recipe_of_trace
 from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.retrieval.ranking import Candidate
-from gnnperf.retrieval.tensor.proposals import best_traces
-from gnnperf.retrieval.tensor.recipes import expressible
+from gnnperf.retrieval.traces.lent_recipes import expressible
+from gnnperf.retrieval.traces.proposals import best_traces
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.schedules.traces import TraceDocument
 from gnnperf.store import Neighbour

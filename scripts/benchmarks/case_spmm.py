@@ -11,19 +11,20 @@ from typing import Any
 
 import click
 
-from benchmarks.comparisons import BRIEF, KernelComparison, Released, compare, title
+from benchmarks.comparisons import BRIEF, ComparedRow, compare, title
 from benchmarks.machine import setup
 from benchmarks.mkl import code_path, find_mkl, mkl_source
 from benchmarks.plots import plot_products
 from benchmarks.sparse_products import Product, best_known, grid, scattered
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
-from gnnperf.cli.options import checkpoint_option
+from gnnperf.cli.options import nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.evaluation import BenchmarkResult
 from gnnperf.measure import Compiler, Runner
 from gnnperf.measure.competitors import Effort
 from gnnperf.schedules.recipes import Recipe
+from gnnperf.session import Session
 
 FASTEST, SHIPPED, ORACLE = "mkl_fastest", "mkl_shipped", "oracle"
 COMPETITORS = (FASTEST, SHIPPED, "scipy", "torch")
@@ -31,7 +32,7 @@ CAPTION = "Speedup over both code paths of MKL, product by product, with 95% int
 
 
 @click.command("case-spmm", cls=Verb, page=True)
-@checkpoint_option
+@nests_checkpoint_option
 @click.option(
     "-k", default=3, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per product."
 )
@@ -64,11 +65,11 @@ def case_spmm(
 
 
 @dataclass(frozen=True)
-class ProductComparison:
+class ComparedProduct:
     """One product of the grid. oracle: the best known schedule, which was timed with the others."""
 
     product: Product
-    comparison: KernelComparison
+    comparison: ComparedRow
     oracle: Recipe | None = None
 
     @property
@@ -100,8 +101,8 @@ class ProductComparison:
 
 
 def compare_product(
-    product: Product, released: Released, k: int, effort: Effort, oracle: bool, say: Say
-) -> ProductComparison:
+    product: Product, session: Session, k: int, effort: Effort, oracle: bool, say: Say
+) -> ComparedProduct:
     """Tune one product with at most k measured candidates, and time it beside everything else."""
     kernel, best = product.kernel(), None
     with Compiler() as compiler:
@@ -118,10 +119,10 @@ def compare_product(
                 with Runner() as runner:
                     best, library, _ = best_known(kernel, mkl[FASTEST], compiler, runner)
             except GnnperfError as error:
-                return ProductComparison(product, KernelComparison(kernel.name, None, {}, str(error)))
+                return ComparedProduct(product, ComparedRow(kernel.name, None, {}, str(error)))
             competitors[ORACLE] = library
-        found = compare(replace(kernel, competitors=competitors), released, k, effort, say)
-        return ProductComparison(product, found, best)
+        found = compare(replace(kernel, competitors=competitors), session, k, effort, say)
+        return ComparedProduct(product, found, best)
 
 
 def mkl_kernels() -> dict[str, str]:
@@ -156,10 +157,10 @@ class SpmmStudy(Study):
         }  # fmt: skip
 
     def work(self) -> Mapping[str, Callable[[Say], Row]]:
-        released = Released.load(self.checkpoint)
+        session = Session(self.checkpoint, store=False)
 
         def row(product: Product, say: Say) -> Row:
-            return compare_product(product, released, self.k, self.effort, self.oracle, say).row()
+            return compare_product(product, session, self.k, self.effort, self.oracle, say).row()
 
         return {product.name: partial(row, product) for product in scattered(self.products)}
 

@@ -19,22 +19,20 @@ from benchmarks.machine import setup
 from benchmarks.options import kernels_option
 from benchmarks.plots import plot_kernels
 from gnnperf.backends.cpp.cases import WholeKernel
+from gnnperf.backends.cpp.executor import CppExecutor
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
-from gnnperf.cli.options import checkpoint_option
-from gnnperf.cli.output import Report, to_json
-from gnnperf.devices import describe_host
+from gnnperf.cli.options import nests_checkpoint_option
+from gnnperf.cli.output import Report
+from gnnperf.documents import to_json
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.evaluation import BenchmarkResult
-from gnnperf.frontends.dace import DaceKernel, dace_source, load_kernel
+from gnnperf.frontends.dace import DaceKernel, load_kernel
 from gnnperf.frontends.dace.source import load_attribute
 from gnnperf.measure import Compiler, Measurement, Runner, speedup_interval
 from gnnperf.measure.competitors import Effort, PythonFunction, measure_side_by_side
 from gnnperf.measure.problem import Problem
-from gnnperf.nn import Bundle, load_checkpoint
-from gnnperf.retrieval import Retrieval
-from gnnperf.retrieval.neighbours import Calibration
-from gnnperf.retrieval.transfer import Options, Transfer
-from gnnperf.store import Store
+from gnnperf.retrieval import Options, RetrievalReport
+from gnnperf.session import Session
 
 KERNELS = Path(__file__).with_name("kernels")
 AUTO, OURS = "auto_optimize", "ours"
@@ -95,27 +93,12 @@ class Suite:
 
 
 @dataclass(frozen=True)
-class Released:
-    """What `gnnperf retrieve --no-store` works with."""
-
-    bundle: Bundle
-    store: Store
-    calibration: Calibration
-
-    @staticmethod
-    def load(checkpoint: Path) -> Released:
-        """Raises GnnperfError where the checkpoint cannot be read."""
-        bundle = load_checkpoint(checkpoint, Bundle)
-        return Released(bundle, Store.open(checkpoint / "store"), Calibration.of(bundle))
-
-
-@dataclass(frozen=True)
-class KernelComparison:
+class ComparedRow:
     """One kernel. `measurements`: of `ours`, `auto_optimize` and the competitors, by name; where the
     baseline was kept, `ours` is the baseline. Empty, with `failure`, where the kernel could not be tuned."""
 
     kernel: str
-    retrieval: Retrieval | None
+    retrieval: RetrievalReport | None
     measurements: Mapping[str, Measurement]
     failure: str = ""
 
@@ -175,32 +158,30 @@ def _measured(nest: Any) -> int:
     return sum(tried.status not in ("not_applicable", "not_measured") for tried in nest.candidates)
 
 
-def _kept(told: Retrieval) -> str:
+def _kept(told: RetrievalReport) -> str:
     if told.kept_baseline:
         return "baseline"
     words = [f"{nest.name}: {nest.accepted_words}" for nest in told.nests if nest.accepted is not None]
     return f"{len(words)} of {len(told.nests)} nests: " + "; ".join(words)
 
 
-def compare(kernel: ComparedKernel, released: Released, k: int, effort: Effort, say: Say) -> KernelComparison:
+def compare(kernel: ComparedKernel, session: Session, k: int, effort: Effort, say: Say) -> ComparedRow:
     """Tune one kernel as `gnnperf retrieve -k K --no-store` does, and time it beside everything else."""
-    retrieval: Retrieval | None = None
+    retrieval: RetrievalReport | None = None
     try:
         with Compiler() as compiler, Runner() as runner:
             loaded = load_kernel(kernel.program, kernel.symbols, kernel.inputs)
-            transfer = Transfer(
-                loaded, released.bundle, [released.store], describe_host(), released.calibration,
-                Options(k=k), say,
-            )  # fmt: skip
-            retrieval, tuned, _ = transfer.run(compiler, runner)
+            executor = CppExecutor(loaded, None, compiler, runner)
+            retrieval, _ = session.pipeline(loaded, executor, options=Options(k=k), notify=say).run()
             whole = WholeKernel.prepare(loaded, "auto", compiler, runner)
             contenders: dict[str, Any] = {AUTO: whole.library, **kernel.competitors}
-            if tuned is not None:
-                contenders = {OURS: compiler.build(dace_source(tuned, f"{loaded.name}_tuned")), **contenders}
+            if executor.tuned is not None:
+                tuned = compiler.build(executor.tuned.source(f"{loaded.name}_tuned"))
+                contenders = {OURS: tuned, **contenders}
             found = measure_side_by_side(contenders, _problem(loaded, whole), effort, notify=say)
     except GnnperfError as error:
-        return KernelComparison(kernel.name, retrieval, {}, str(error))
-    return KernelComparison(kernel.name, retrieval, {OURS: found.get(OURS, found[AUTO]), **found})
+        return ComparedRow(kernel.name, retrieval, {}, str(error))
+    return ComparedRow(kernel.name, retrieval, {OURS: found.get(OURS, found[AUTO]), **found})
 
 
 def _problem(kernel: DaceKernel, whole: WholeKernel) -> Problem:
@@ -214,7 +195,7 @@ def _problem(kernel: DaceKernel, whole: WholeKernel) -> Problem:
 def comparison_options(command: F) -> F:
     """`--kernels`, `--quick`, `-k`, `--output`, `--checkpoint`, for `ComparisonStudy.of`."""
     for option in (
-        checkpoint_option,
+        nests_checkpoint_option,
         output_option,
         click.option(
             "-k", default=5, show_default=True, type=click.IntRange(1, 100),
@@ -263,11 +244,11 @@ class ComparisonStudy(Study):
         }  # fmt: skip
 
     def work(self) -> Mapping[str, Callable[[Say], Row]]:
-        released = Released.load(self.checkpoint)
-        return {kernel.name: partial(self._row, kernel, released) for kernel in self.kernels}
+        session = Session(self.checkpoint, store=False)
+        return {kernel.name: partial(self._row, kernel, session) for kernel in self.kernels}
 
-    def _row(self, kernel: ComparedKernel, released: Released, say: Say) -> Row:
-        found = compare(kernel, released, self.k, self.effort, say)
+    def _row(self, kernel: ComparedKernel, session: Session, say: Say) -> Row:
+        found = compare(kernel, session, self.k, self.effort, say)
         if self.output is not None and found.retrieval is not None:
             said = to_json(found.retrieval.to_dict())
             (self.output / f"{kernel.name}.json").write_text(said + "\n", encoding="utf-8")

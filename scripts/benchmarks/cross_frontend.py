@@ -17,7 +17,7 @@ from benchmarks.options import kernels_option, ready_to_measure, tensor_checkpoi
 from benchmarks.tvm_in_turn import DEFAULT, timed_in_turn, tvm_setup
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
-from gnnperf.cli.options import checkpoint_option
+from gnnperf.cli.options import nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from gnnperf.frontends.dace import Unit
     from gnnperf.nn import Bundle
     from gnnperf.nn.traces import TensorBundle
+    from gnnperf.retrieval.query import Query
     from gnnperf.retrieval.ranking import Candidate
-    from gnnperf.retrieval.tensor import TaskQuery
     from gnnperf.store import Neighbour, Store
 
 PAIRS = Path(__file__).with_name("kernels") / "cross_frontend.py"
@@ -57,7 +57,7 @@ CARRIED, NATIVE = "carried", "native"
     "-k", default=5, show_default=True, type=click.IntRange(1, 100),
     help="Schedules measured for each kernel, frontend and origin.",
 )  # fmt: skip
-@checkpoint_option
+@nests_checkpoint_option
 @tensor_checkpoint_option("--tensor-checkpoint", "Cost model and schedule store of TVM programs.")
 @output_option
 def cross_frontend(
@@ -127,7 +127,6 @@ class CrossFrontendStudy(Study):
 
     def row(self, number: int, say: Say) -> Row:
         """Everything about kernel `number`."""
-        from gnnperf.backends.cpp.cases import unit_graph
         from gnnperf.frontends.dace import capture_inputs, load_kernel
 
         pair, task = self.pairs[number], self.tasks[number]
@@ -137,7 +136,7 @@ class CrossFrontendStudy(Study):
             units = [u for u in kernel.units if u.skipped is None and u.nest.has_loops]
             if len(units) != 1:
                 raise InputError(f"{pair.program}: expected one loop nest, got {len(units)}")
-            same = unit_graph(units[0]).digest == task.graph.digest
+            same = units[0].graph.digest == task.graph.digest
             say("TVM")
             in_tvm = self._in_tvm(number, task)
             say("DaCe")
@@ -147,12 +146,11 @@ class CrossFrontendStudy(Study):
     def _nearest(self, store: Store, graph: ProgramGraph) -> list[Neighbour]:
         """Neighbours in a store, without the kernel itself."""
         from gnnperf.retrieval.neighbours import nearest
-        from gnnperf.retrieval.transfer import Options
+        from gnnperf.retrieval.proposers import RecipeProposer
 
         (vector,) = self.bundle.embed([graph])
-        count, host = Options().neighbours, describe_host().fingerprint
-        found = nearest([store], vector, count + 1, self.bundle.encoder_id, host)
-        return [n for n in found if n.nest.digest != graph.digest][:count]
+        count, host = RecipeProposer.neighbours, describe_host().fingerprint
+        return nearest([store], vector, count, self.bundle.encoder_id, host, {graph.digest})
 
     def _ranked(self, graph: ProgramGraph) -> list[Candidate]:
         """Recipes of the nearest nests in the order in which retrieval tries them."""
@@ -166,7 +164,7 @@ class CrossFrontendStudy(Study):
         from benchmarks.carrying import to_tvm
 
         carried = to_tvm(task, self._ranked(task.graph), self.k)
-        query = self._native(number, task)
+        query = self._native(number)
         native = self._measure(number, [c.program for c in query.candidates[: self.k]])
         self.server.baseline(number)
         tried = self._measure(number, [module for _, module in carried.schedules])
@@ -189,15 +187,19 @@ class CrossFrontendStudy(Study):
             **_about("tvm", carried),
         }
 
-    def _native(self, number: int, task: TvmTask) -> TaskQuery:
-        from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
+    def _native(self, number: int) -> Query:
+        """The task as `retrieve` asks about it, without the kernel itself, and without lent recipes."""
+        from gnnperf.frontends.tvm.program import TvmProgram
+        from gnnperf.retrieval import Options
+        from gnnperf.session import Session
 
-        query = TaskQuery(task, number)
-        options = TensorOptions(k=self.k, exclude=frozenset({task.graph.digest}))
-        TensorTransfer(
-            kernel=task.name, tasks=[task], target=self.target, bundle=self.bundle, model=self.model,
-            stores=[self.traces], device=describe_host(), server=None, options=options,
-        ).ask([query])  # fmt: skip
+        session = Session(self.files["checkpoint"], store=False)
+        asking = {
+            "model": self.model, "stores": [self.traces], "recipe_stores": (),
+            "exclude": {self.tasks[number].graph.digest},
+        }  # fmt: skip
+        program = TvmProgram("pairs", self.tasks, self.target)
+        (query,) = session.pipeline(program, None, options=Options(k=self.k), proposer=asking).ask([number])
         return query
 
     def _measure(self, number: int, modules: Sequence[Any]) -> list[tuple[Any, Outcome]]:
@@ -207,10 +209,10 @@ class CrossFrontendStudy(Study):
 
     def _in_dace(self, unit: Unit, compiler: Compiler, runner: Runner) -> dict[str, Any]:
         from benchmarks.carrying import to_dace
-        from gnnperf.backends.cpp.cases import UnitCase, unit_graph
+        from gnnperf.backends.cpp.cases import UnitCase
         from gnnperf.backends.cpp.trials import Bench
 
-        graph = unit_graph(unit)
+        graph = unit.graph
         case = UnitCase.prepare(unit, "auto", compiler, runner)
         bench = Bench(case.case, compiler, runner, case.limits)
         carried = to_dace(self._nearest(self.traces, graph), POOL)

@@ -21,7 +21,7 @@ from benchmarks.options import REPO
 from benchmarks.retrieving import GNNPERF, Retrieved, retrieve
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.main import VERBS
-from gnnperf.cli.options import checkpoint_option
+from gnnperf.cli.options import nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.errors import MeasureError
 
@@ -78,7 +78,6 @@ def _help_s(*verb: str) -> float:
 
 def graph_figures(graphs: list[Any], say: Say) -> Iterator[Figure]:
     """Appends the graphs, for `search_figures`."""
-    from gnnperf.backends.cpp.cases import unit_graph
     from gnnperf.measure import Compiler, Runner
 
     times: dict[str, float] = {}
@@ -86,7 +85,7 @@ def graph_figures(graphs: list[Any], say: Say) -> Iterator[Figure]:
         for kernel in _one_kernel_per_family(compiler, runner, say):
             for unit in kernel.units:
                 started = time.perf_counter()
-                graph = unit_graph(unit)
+                graph = unit.graph
                 graph.digest  # noqa: B018  (computed when it is asked for; retrieval always asks)
                 times[f"{kernel.name}: {unit.name}"] = time.perf_counter() - started
                 graphs.append(graph)
@@ -97,7 +96,6 @@ def graph_figures(graphs: list[Any], say: Say) -> Iterator[Figure]:
 
 def _one_kernel_per_family(compiler: Any, runner: Any, say: Say) -> Iterator[Any]:
     """The first entry of each family, with the inputs of nests whose loops depend on data."""
-    from gnnperf.backends.cpp.cases import capture_for_graphs
     from gnnperf.corpus.config import NestConfig, load_config
     from gnnperf.frontends.dace import load_kernel
 
@@ -109,7 +107,7 @@ def _one_kernel_per_family(compiler: Any, runner: Any, say: Say) -> Iterator[Any
         say(f"reading {entry.kernel}")
         inputs = config.path(entry.inputs) if entry.inputs else None
         kernel = load_kernel(config.path(entry.kernel), entry.symbols, inputs)
-        capture_for_graphs(kernel, compiler, runner)
+        kernel.capture(compiler, runner, for_graphs=True)
         yield kernel
 
 
@@ -307,7 +305,7 @@ def _text(seconds: float | None) -> str:
 @click.option(
     "-k", default=3, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per nest."
 )
-@checkpoint_option
+@nests_checkpoint_option
 @output_option
 def pipeline_figures(
     only: tuple[str, ...], runs: int, k: int, checkpoint: Path, output: Path | None

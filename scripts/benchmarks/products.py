@@ -15,6 +15,7 @@ from benchmarks.machine import setup
 from benchmarks.metaschedule import best_of, metaschedule
 from benchmarks.options import ready_to_measure
 from benchmarks.retrieving import retrieve
+from benchmarks.tvm_in_turn import first_candidates
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.errors import InputError, MeasureError
@@ -106,25 +107,14 @@ class ProductsStudy(Study):
 
 
 def retrieved(server: Any, workload: Any, target: Any, k: int) -> list[Any]:
-    """(candidate, outcome) of the first k."""
-    from gnnperf.devices import describe_host
+    """(candidate, measurement) of the first k."""
     from gnnperf.frontends.tvm import TvmTask
-    from gnnperf.nn import Bundle, load_checkpoint
-    from gnnperf.nn.traces import TensorBundle
-    from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
-    from gnnperf.shipped import shipped_bundle, shipped_tensor_bundle
-    from gnnperf.store import Store
+    from gnnperf.frontends.tvm.program import TvmProgram
+    from gnnperf.session import Session
 
-    checkpoint, task = shipped_tensor_bundle(), TvmTask(workload.name, workload.build())
-    query = TaskQuery(task, 0)
-    transfer = TensorTransfer(
-        task.name, [task], target, load_checkpoint(shipped_bundle(), Bundle),
-        load_checkpoint(checkpoint, TensorBundle),
-        [Store.open(checkpoint / "store")], describe_host(), None,
-        TensorOptions(k=k, exclude=frozenset({task.graph.digest})),
-    )  # fmt: skip
-    transfer.ask([query])
-    return transfer.try_first(query, server)
+    program = TvmProgram(workload.name, [TvmTask(workload.name, workload.build())], target)
+    _, tried = first_candidates(Session(store=False), program, 0, server, k)
+    return tried
 
 
 def searched(server: Any, workload: Any, target: Any, trials: int) -> list[Any]:
@@ -138,7 +128,7 @@ def searched(server: Any, workload: Any, target: Any, trials: int) -> list[Any]:
 def compared_bytes(server: Any, tried: list[Any], plain: list[Any]) -> dict[str, Any]:
     """The best of both, in turn."""
     from gnnperf.measure.interleaved import Pace, in_turns
-    from gnnperf.schedules.traces.sketches import sketch_of
+    from gnnperf.schedules.traces.document import sketch_of
 
     right = [(outcome.runtime_s, n) for n, (_, outcome) in enumerate(tried) if outcome.runtime_s]
     without = best_of(plain)
@@ -150,7 +140,7 @@ def compared_bytes(server: Any, tried: list[Any], plain: list[Any]) -> dict[str,
     ours_s, plain_s = found["ours"].runtime_s, found["plain"].runtime_s
     assert ours_s is not None and plain_s is not None  # they ran right before
     operations = 2 * BYTES["m"] * BYTES["n"] * BYTES["k"]
-    instruction = sketch_of(first.document).instruction
+    instruction = sketch_of(first.schedule).instruction
     return {
         "first_pick": instruction or "no tensor instruction",
         "giga_operations_per_s": operations / ours_s / 1e9,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +20,24 @@ from benchmarks.options import (
     skip_option,
     tensor_checkpoint_option,
 )
-from benchmarks.tvm_in_turn import DEFAULT, Tried, about_workload, raced, ratio, timed_in_turn, tvm_setup
+from benchmarks.tvm_in_turn import (
+    DEFAULT,
+    Tried,
+    about_workload,
+    first_candidates,
+    raced,
+    ratio,
+    timed_in_turn,
+    tvm_setup,
+)
 from gnnperf.backends.tvm.competitors import TORCH
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.eval.trace_options import cache_option, corpus_option
 from gnnperf.cli.output import Report, Verb
-from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.tvm import TvmTask
+from gnnperf.frontends.tvm.program import TvmProgram
 from gnnperf.frontends.tvm.vector_math import needs_vector_math
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.measure import Measurement
@@ -36,10 +45,8 @@ from gnnperf.measure.interleaved import Pace
 
 if TYPE_CHECKING:
     from benchmarks.models_without_kinds import ModelsWithoutKinds
-    from gnnperf.nn import Bundle
-    from gnnperf.nn.traces import TensorBundle
-    from gnnperf.retrieval.tensor import TaskQuery
-    from gnnperf.store import Store
+    from gnnperf.retrieval.query import Query
+    from gnnperf.session import Session
 
 K = 8
 """Candidates of ours that are measured."""
@@ -113,9 +120,7 @@ class TensorTransferStudy(Study):
     workloads: Sequence[Workload]
     server: BenchServer
     target: Any
-    bundle: Bundle
-    model: TensorBundle
-    store: Store
+    session: Session
     checkpoint: Path
     trials: int = SHORT
     without_kinds: ModelsWithoutKinds | None = None
@@ -127,14 +132,10 @@ class TensorTransferStudy(Study):
         workloads: Sequence[Workload], server: BenchServer, target: Any, checkpoint: Path, **options: Any
     ) -> TensorTransferStudy:
         """Raises GnnperfError where the checkpoint cannot be read."""
-        from gnnperf.nn import Bundle, load_checkpoint
-        from gnnperf.nn.traces import TensorBundle
-        from gnnperf.shipped import shipped_bundle
-        from gnnperf.store import Store
+        from gnnperf.session import Session
 
-        model, store = load_checkpoint(checkpoint, TensorBundle), Store.open(checkpoint / "store")
-        bundle = load_checkpoint(shipped_bundle(), Bundle)
-        return TensorTransferStudy(workloads, server, target, bundle, model, store, checkpoint, **options)
+        session = Session(checkpoint, store=False)
+        return TensorTransferStudy(workloads, server, target, session, checkpoint, **options)
 
     def settings(self) -> Mapping[str, Any]:
         return {
@@ -151,10 +152,9 @@ class TensorTransferStudy(Study):
     def row(self, number: int, say: Say) -> Row:
         """Everything about workload `number`; times in seconds, those in turn with one another."""
         workload = self.workloads[number]
-        task = TvmTask(workload.name, workload.build())
-        self.server.baseline(number)
         say("transferring")
-        query, tried = self._transferred(task, number, self.model)
+        query, tried = self._transferred(number)
+        task = self.program.tasks[number]
         chosen = {
             OURS_8: raced(self.server, number, tried),
             OURS_1: raced(self.server, number, tried[:1]),
@@ -162,7 +162,7 @@ class TensorTransferStudy(Study):
         }
         if self.without_kinds is not None:
             model = self.without_kinds.without(workload.kind, say)
-            _, strangers = self._transferred(task, number, model, frozenset({workload.kind}))
+            _, strangers = self._transferred(number, model=model, exclude_families={workload.kind})
             chosen |= {
                 KIND_8: raced(self.server, number, strangers),
                 KIND_1: raced(self.server, number, strangers[:1]),
@@ -180,36 +180,25 @@ class TensorTransferStudy(Study):
         timed = timed_in_turn(self.server, number, workload, modules, self.target, self.pace, True)
         return self._told(workload, query, tried, trials, timed)
 
-    def _transferred(
-        self, task: TvmTask, number: int, model: TensorBundle, without: frozenset[str] = frozenset()
-    ) -> tuple[TaskQuery, Tried]:
-        """The first candidates, measured, from all but the workload itself, and from no workload of some
-        kinds."""
-        from gnnperf.retrieval.tensor import TaskQuery, TensorOptions, TensorTransfer
+    @cached_property
+    def program(self) -> TvmProgram:
+        """All workloads, as the tasks of one program: those that the server knows."""
+        tasks = [TvmTask(workload.name, workload.build()) for workload in self.workloads]
+        return TvmProgram("workloads", tasks, self.target)
 
-        query = TaskQuery(task, number)
-        transfer = TensorTransfer(
-            kernel=task.name,
-            tasks=[task],
-            target=self.target,
-            bundle=self.bundle,
-            model=model,
-            stores=[self.store],
-            device=describe_host(),
-            server=None,
-            options=TensorOptions(k=K, exclude=frozenset({task.graph.digest}), exclude_families=without),
-        )
-        transfer.ask([query])
-        tried = transfer.try_first(query, self.server)
-        return query, [(candidate.program, outcome) for candidate, outcome in tried]
+    def _transferred(self, number: int, **about: Any) -> tuple[Query, Tried]:
+        """The first candidates of a workload, measured, from all but the workload itself. about: other fields
+        of the proposer."""
+        query, tried = first_candidates(self.session, self.program, number, self.server, K, **about)
+        return query, [(candidate.program, measurement) for candidate, measurement in tried]
 
     def _measure(self, number: int, modules: Sequence[Any]) -> Tried:
         return list(zip(modules, self.server.measure(number, modules), strict=True)) if modules else []
 
-    def _re_decided(self, task: TvmTask, query: TaskQuery, kind: str) -> list[Any]:
+    def _re_decided(self, task: Any, query: Query, kind: str) -> list[Any]:
         """The floor: the best trace of the nearest workload of the kind, its tiles decided anew, no model."""
-        from gnnperf.retrieval.tensor.contexts import context_of
-        from gnnperf.retrieval.tensor.proposals import best_traces
+        from gnnperf.retrieval.traces.contexts import context_of
+        from gnnperf.retrieval.traces.proposals import best_traces
         from gnnperf.schedules.traces import TraceDocument, transfer
 
         for neighbour in query.neighbours:
@@ -228,7 +217,7 @@ class TensorTransferStudy(Study):
     def _told(
         self,
         workload: Workload,
-        query: TaskQuery,
+        query: Query,
         tried: Tried,
         trials: Sequence[SearchTrial],
         timed: Mapping[str, Measurement],
@@ -246,7 +235,7 @@ class TensorTransferStudy(Study):
         row["ms_long_s"] = seconds(MS_LONG) if MS_LONG in timed else None
         row["torch_s"] = torch.runtime_s if torch else None
         row["default_s"] = timed[DEFAULT].runtime_s
-        row["vector_math"] = needs_vector_math(query.task.module)
+        row["vector_math"] = needs_vector_math(workload.build())
         row["trials"] = len(trials)
         row["ms_best_after_s"] = {n: best_s(trials[:n]) for n in AFTER if n <= len(trials)}
         best = best_of(trials[:SHORT])

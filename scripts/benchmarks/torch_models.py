@@ -22,17 +22,13 @@ from gnnperf.backends.tvm.competitors import TORCH, torch_program
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.output import Report, Verb
-from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
-from gnnperf.frontends.tvm.eligibility import objection
 from gnnperf.measure import Measurement
 from gnnperf.measure.interleaved import Pace
 
 if TYPE_CHECKING:
     from gnnperf.frontends.tvm.whole_program import WholeProgram
-    from gnnperf.nn import Bundle
-    from gnnperf.nn.traces import TensorBundle
-    from gnnperf.store import Store
+    from gnnperf.session import Session
 
 RELAX, FUSED, OURS, MS = "relax", "fused", "ours", "ms"
 """TVM by itself, operator by operator; the same fused as it is tuned; tuned by transfer; by MetaSchedule."""
@@ -108,18 +104,14 @@ class Network:
 
 @dataclass(frozen=True)
 class TorchModelsStudy(Study):
-    """One run of the benchmark. servers: of the networks. store, nests: of TVM workloads and of DaCe nests,
-    as `gnnperf retrieve` knows them. trials: of MetaSchedule, per task."""
+    """One run of the benchmark. servers: of the networks. trials: of MetaSchedule, per task."""
 
     name = "torch-models"
     key = "network"
 
     networks: Sequence[Network]
     servers: Sequence[BenchServer]
-    bundle: Bundle
-    model: TensorBundle
-    store: Store
-    nests: Store
+    session: Session
     checkpoint: Path
     k: int = K
     trials: int = TRIALS
@@ -131,14 +123,10 @@ class TorchModelsStudy(Study):
         networks: Sequence[Network], servers: Sequence[BenchServer], checkpoint: Path, **options: Any
     ) -> TorchModelsStudy:
         """Raises GnnperfError where the checkpoint cannot be read."""
-        from gnnperf.nn import Bundle, load_checkpoint
-        from gnnperf.nn.traces import TensorBundle
-        from gnnperf.shipped import shipped_bundle
-        from gnnperf.store import Store
+        from gnnperf.session import Session
 
-        model, store = load_checkpoint(checkpoint, TensorBundle), Store.open(checkpoint / "store")
-        bundle, nests = load_checkpoint(shipped_bundle(), Bundle), Store.open(shipped_bundle() / "store")
-        return TorchModelsStudy(networks, servers, bundle, model, store, nests, checkpoint, **options)
+        session = Session(checkpoint, store=False)
+        return TorchModelsStudy(networks, servers, session, checkpoint, **options)
 
     def settings(self) -> Mapping[str, Any]:
         about = {"checkpoint": self.checkpoint, "k": self.k, "trials": self.trials, "seed": self.seed}
@@ -149,7 +137,7 @@ class TorchModelsStudy(Study):
 
     def row(self, number: int, say: Say) -> Row:
         """Everything about network `number`; latencies in seconds, in turn with one another."""
-        from gnnperf.retrieval.tensor.whole import exported_problem, timed_whole
+        from gnnperf.backends.tvm.whole_kernel import exported_problem, timed_whole
 
         network, server = self.networks[number], self.servers[number]
         tasks = network.program.tasks
@@ -169,22 +157,14 @@ class TorchModelsStudy(Study):
     def _transferred(self, network: Network, server: BenchServer) -> tuple[Scheduled, dict[str, Any]]:
         """Winners of `gnnperf retrieve`, and what is said of it. Timed from when the program, the models and
         the store are loaded until every task has its schedule."""
-        from gnnperf.retrieval.tensor import TensorOptions, TensorTransfer
+        from gnnperf.backends.tvm.executor import TvmExecutor
+        from gnnperf.frontends.tvm.program import TvmProgram
+        from gnnperf.retrieval import Options
 
         started = time.monotonic()
-        transfer = TensorTransfer(
-            kernel=network.name,
-            tasks=network.program.tasks,
-            target=network.program.target,
-            bundle=self.bundle,
-            model=self.model,
-            stores=[self.store],
-            lenders=[self.nests],
-            device=describe_host(),
-            server=server,
-            options=TensorOptions(k=self.k),
-        )
-        result, queries = transfer.run()
+        program = TvmProgram(network.name, network.program.tasks, network.program.target)
+        executor = TvmExecutor(program, server=server)
+        result, queries = self.session.pipeline(program, executor, options=Options(k=self.k)).run()
         about = {
             "ours_tuning_s": time.monotonic() - started,
             "ours_stages_s": result.stages_s,
@@ -203,7 +183,7 @@ class TorchModelsStudy(Study):
         found: dict[str, float | None] = {}
         trials = 0
         for number, task in enumerate(network.program.tasks):
-            if objection(task) is None:
+            if task.objection is None:
                 measure, tell = partial(server.measure, number), partial(_say, say, task.name)
                 tried = metaschedule(None, task.module, target, self.trials, measure, self.seed, tell)
                 trials += len(tried)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.machine import setup
 from gnnperf.backends.tvm.competitors import TORCH, torch_operator
@@ -19,11 +19,16 @@ from gnnperf.measure.outcome import Outcome
 from gnnperf.measure.supervisor import Failed
 from gnnperf.schedules.traces import program_key
 
+if TYPE_CHECKING:
+    from gnnperf.frontends.tvm.program import TvmProgram
+    from gnnperf.retrieval.query import Query
+    from gnnperf.session import Session
+
 DEFAULT = "tvm-default"
 BYTES = ("matmul_int8", "conv2d_int8")
 """Kinds that PyTorch has no plain call for."""
 
-Tried = Sequence[tuple[Any, Outcome]]
+Tried = Sequence[tuple[Any, Outcome | Measurement]]
 """Scheduled modules, and what came of measuring them."""
 
 
@@ -63,7 +68,7 @@ def timed_in_turn(
 def raced(server: BenchServer, number: int, tried: Tried) -> Any:
     """The module of the fastest; None where none was right. The first few are timed once more, in turn, as
     retrieval does: of many single measurements the lowest is the luckiest, too."""
-    from gnnperf.retrieval.tensor.transfer import FINALISTS
+    from gnnperf.backends.tvm.executor import FINALISTS
 
     right = [(outcome.runtime_s, n) for n, (_, outcome) in enumerate(tried) if outcome.runtime_s]
     modules = [tried[n][0] for _, n in sorted(right)[:FINALISTS]]
@@ -88,3 +93,21 @@ def about_workload(workloads: Sequence[Workload], name: str) -> dict[str, Any]:
 def tvm_setup(*packages: str) -> dict[str, Any]:
     """The machine, and versions of TVM, of its competitors and of other packages."""
     return {**setup("apache-tvm", "torch", "xgboost", *packages), "mcpu": host_mcpu()}
+
+
+def first_candidates(
+    session: Session, program: TvmProgram, number: int, server: BenchServer, k: int, **about: Any
+) -> tuple[Query, list[tuple[Any, Measurement]]]:
+    """Task `number` of a program, as `retrieve` asks about it, and its first k candidates, measured; the very
+    task is not among the neighbours. server: knows the tasks by the same numbers. about: other fields of the
+    proposer."""
+    from gnnperf.backends.tvm.executor import TvmExecutor
+    from gnnperf.retrieval import Options
+
+    task = program.tasks[number]
+    executor = TvmExecutor(program, server=server)
+    asking = {"exclude": {task.graph.digest}, **about}
+    pipeline = session.pipeline(program, executor, options=Options(k=k), proposer=asking)
+    (query,) = pipeline.ask([number])
+    with executor.opened(task, number) as bench:
+        return query, pipeline.try_first(query, bench)

@@ -24,7 +24,7 @@ from benchmarks.machine import setup
 from benchmarks.options import REPO, kernels_option
 from benchmarks.retrieving import retrieve
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
-from gnnperf.cli.options import checkpoint_option
+from gnnperf.cli.options import nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.errors import InputError
 
@@ -38,7 +38,7 @@ KERNELS = REPO / "tests" / "e2e" / "kernels" / "unseen.py"
     "-k", default=3, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per nest."
 )
 @click.option("--numpy/--no-numpy", default=True, help="Compare with the NumPy references.  [default: do]")
-@checkpoint_option
+@nests_checkpoint_option
 @output_option
 def unseen_kernels(
     kernels: tuple[str, ...], k: int, numpy: bool, checkpoint: Path, output: Path | None
@@ -205,7 +205,6 @@ def _in_a_process(name: str, symbols: Mapping[str, int], inputs: str | None, fol
 
 def against_numpy(name: str, symbols: dict[str, int], inputs: str | None, folder: str) -> str | None:
     """Call the library that `--output` wrote; one line on what differs from the kernel's reference."""
-    from gnnperf.backends.cpp.cases import reduction_length
     from gnnperf.frontends.dace import load_kernel
     from gnnperf.measure import verify
 
@@ -215,7 +214,7 @@ def against_numpy(name: str, symbols: dict[str, int], inputs: str | None, folder
     reference = getattr(_module(KERNELS), f"reference_{name}")
     reference(**{n: ({**symbols, **expected})[n] for n in inspect.signature(reference).parameters})
     outputs = kernel.outputs
-    return verify({n: expected[n] for n in outputs}, {n: got[n] for n in outputs}, reduction_length(kernel))
+    return verify({n: expected[n] for n in outputs}, {n: got[n] for n in outputs}, kernel.reduction_length)
 
 
 def _module(path: Path) -> ModuleType:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.case_spmm import ProductComparison, SpmmStudy
-from benchmarks.comparisons import KernelComparison
+from benchmarks.case_spmm import ComparedProduct, SpmmStudy
+from benchmarks.comparisons import ComparedRow
 from benchmarks.mkl import mkl_source
 from benchmarks.plots import plot_products
 from benchmarks.sparse_products import KNOWN, Product, best_known, grid
@@ -22,7 +22,7 @@ def timed(seconds: float) -> Measurement:
     return Measurement("ok", seconds, (0.9 * seconds, 1.1 * seconds), 18)
 
 
-def result(product: Product = PRODUCT, **measurements: Measurement) -> ProductComparison:
+def result(product: Product = PRODUCT, **measurements: Measurement) -> ComparedProduct:
     retrieval = Retrieval(
         kernel="spmm", device="cpu", baseline_name="dace-auto", baseline_note="", baseline=None, tuned=None,
         speedup=None, speedup_interval=None, verified=True, kept_baseline=False, note="",
@@ -30,7 +30,7 @@ def result(product: Product = PRODUCT, **measurements: Measurement) -> ProductCo
     )  # fmt: skip
     everything = {"auto_optimize": timed(9.0), "scipy": timed(8.0), "torch": timed(4.0), **measurements}
     oracle = Recipe(order="rowtile") if "oracle" in measurements else None
-    return ProductComparison(product, KernelComparison(product.name, retrieval, everything), oracle)
+    return ComparedProduct(product, ComparedRow(product.name, retrieval, everything), oracle)
 
 
 def test_figures_are_geometric_means() -> None:
@@ -68,7 +68,7 @@ def test_rows_say_what_was_multiplied() -> None:
 
 
 def test_a_product_that_failed_is_a_row_without_figures() -> None:
-    broken = ProductComparison(PRODUCT, KernelComparison(PRODUCT.name, None, {}, "MKL failed"))
+    broken = ComparedProduct(PRODUCT, ComparedRow(PRODUCT.name, None, {}, "MKL failed"))
     assert SpmmStudy.figures([broken.row()]) == {"candidates_measured_max": 0}
     assert broken.row().keys() == result(ours=timed(1.0)).row().keys()
     assert broken.comparison.wrong == [f"{PRODUCT.name}: MKL failed"]
@@ -80,7 +80,7 @@ def test_the_picture_shows_every_product(tmp_path: Path, suffix: str) -> None:
         result(p, ours=timed(1.0), mkl_fastest=timed(2.0), mkl_shipped=timed(4.0), oracle=timed(0.9)).row()
         for p in grid(quick=True)
     ]
-    rows.append(ProductComparison(PRODUCT, KernelComparison(PRODUCT.name, None, {}, "MKL failed")).row())
+    rows.append(ComparedProduct(PRODUCT, ComparedRow(PRODUCT.name, None, {}, "MKL failed")).row())
     path = tmp_path / f"plot{suffix}"
     plot_products(rows, "title", path)
     if suffix == ".svg":

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.case_dnn import SUITE as DNN
 from benchmarks.case_linalg import SUITE as LINALG
 from benchmarks.case_stencils import SUITE as STENCILS
-from benchmarks.comparisons import ComparisonStudy, KernelComparison, Suite
+from benchmarks.comparisons import ComparedRow, ComparisonStudy, Suite
 from benchmarks.plots import plot_kernels
 
 from gnnperf.errors import InputError
@@ -32,8 +32,8 @@ def told(kept_baseline: bool = False, note: str = "") -> Retrieval:
     )  # fmt: skip
 
 
-def result(name: str = "k", **measurements: Measurement) -> KernelComparison:
-    return KernelComparison(name, told(), measurements)
+def result(name: str = "k", **measurements: Measurement) -> ComparedRow:
+    return ComparedRow(name, told(), measurements)
 
 
 def test_speedups_and_their_intervals() -> None:
@@ -46,13 +46,13 @@ def test_speedups_and_their_intervals() -> None:
 
 def test_a_kept_baseline_is_exactly_as_fast_as_itself() -> None:
     auto = timed(3.0)
-    row = KernelComparison("k", told(kept_baseline=True), {"ours": auto, "auto_optimize": auto}).row(())
+    row = ComparedRow("k", told(kept_baseline=True), {"ours": auto, "auto_optimize": auto}).row(())
     assert (row["vs_auto_optimize"], row["vs_auto_optimize_interval"]) == (1.0, (1.0, 1.0))
     assert row["kept"] == "baseline"
 
 
 def test_a_fallback_of_the_baseline_is_said() -> None:
-    found = KernelComparison(
+    found = ComparedRow(
         "k", told(note="auto_optimize failed: no BLAS"), {"ours": timed(1), "auto_optimize": timed(2)}
     )
     row = found.row(())
@@ -80,7 +80,7 @@ def test_a_wrong_competitor_is_reported() -> None:
 
 
 def test_a_kernel_that_cannot_be_tuned_is_a_row_and_a_failure() -> None:
-    found = KernelComparison("k", None, {}, "DaCe cannot parse 'k'")
+    found = ComparedRow("k", None, {}, "DaCe cannot parse 'k'")
     assert found.wrong == ["k: DaCe cannot parse 'k'"]
     row = found.row(("numpy",))
     assert row["note"] == "DaCe cannot parse 'k'" and row["ours_s"] is None
@@ -91,7 +91,7 @@ def test_geometric_means_are_over_what_was_compared() -> None:
     results = [
         result("a", ours=timed(1), auto_optimize=timed(2), numpy=timed(9)),
         result("b", ours=timed(1), auto_optimize=timed(8), numpy=Measurement("timeout", detail="slow")),
-        KernelComparison("c", None, {}, "broken"),
+        ComparedRow("c", None, {}, "broken"),
     ]
     figures = ComparisonStudy.figures([found.row(("numpy",)) for found in results])
     assert figures["geomean_vs_auto_optimize"] == pytest.approx(4.0)
@@ -104,7 +104,7 @@ def test_geometric_means_are_over_what_was_compared() -> None:
 def test_plot_shows_every_kernel(tmp_path: Path, suffix: str) -> None:
     rows = [
         result("first", ours=timed(1), auto_optimize=timed(2), numpy=timed(0.5)).row(("numpy",)),
-        KernelComparison("second", None, {}, "broken").row(("numpy",)),
+        ComparedRow("second", None, {}, "broken").row(("numpy",)),
     ]
     path = tmp_path / f"plot{suffix}"
     plot_kernels(rows, ("auto_optimize", "numpy"), "title", path)

@@ -15,7 +15,6 @@ from benchmarks.kernel_pairs import read_pairs
 from benchmarks.run import benchmarks
 from helpers.tensor_world import write_checkpoint
 
-from gnnperf.backends.cpp.cases import unit_graph
 from gnnperf.cli.main import run
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
@@ -25,7 +24,7 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import set_runtime_threads
 from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.nn import Bundle, load_checkpoint
-from gnnperf.retrieval.measured import add_to_store
+from gnnperf.retrieval.memory import add_to_store
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Nest, Record, Store
@@ -119,7 +118,7 @@ def test_the_command_carries_schedules_over_and_measures_a_row_once(
 def test_both_forms_of_a_kernel_have_one_graph(name: str) -> None:
     pair = read_pairs(PAIRS, [name])[-1]
     (unit,) = (u for u in load_kernel(pair.program, pair.symbols).units if u.nest.has_loops)
-    assert unit_graph(unit).digest == pair.task().graph.digest
+    assert unit.graph.digest == pair.task().graph.digest
 
 
 def test_bad_cases_are_one_clear_line(tmp_path: Path) -> None:

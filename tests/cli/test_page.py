@@ -19,7 +19,7 @@ from gnnperf.cli.pages import page_of_retrieval
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import GnnperfError, InputError, MeasureError
 
-WITH_PAGES = ("retrieve", "predict", "explore")
+WITH_PAGES = ("retrieve", "tune", "propose", "predict", "explore")
 
 
 def command(page: Any, failure: GnnperfError | None = None) -> click.Command:
@@ -113,7 +113,7 @@ def test_predictions_and_configurations_have_pages(
     for arguments in (
         ["predict", "linear:M=512,N=512,K=512", "--gpu", "l4"],
         ["predict", "gemm:MWG=64,NWG=64,M=1024", "--gpu", "l4"],
-        ["retrieve", "gemm", "--gpu", "l4", "-k", "2"],
+        ["propose", "gemm", "--gpu", "l4", "-k", "2"],
     ):
         assert run([*arguments, "--report", str(path)]) == 0, capfd.readouterr().err
         html = path.read_text(encoding="utf-8")

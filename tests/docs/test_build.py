@@ -42,7 +42,7 @@ def test_every_public_name_is_in_the_reference(built: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", ["retrieve", "store-merge", "eval-transfer", "devices-probe"])
+@pytest.mark.parametrize("verb", ["retrieve", "propose", "store-merge", "eval-transfer", "devices-probe"])
 def test_verbs_are_in_the_reference(built: Path, verb: str) -> None:
     page = (built / "reference" / "commands.html").read_text(encoding="utf-8")
     assert f'id="gnnperf-{verb}"' in page

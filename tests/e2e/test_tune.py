@@ -96,7 +96,7 @@ def test_nests_of_dace_programs(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["{dace}:scores", "--beside", "torch"], "--beside: a DaCe kernel takes none"),
+        (["{dace}:scores", *SIZES, "--beside", "torch"], "--beside: a DaCe kernel takes none"),
         (["{file}:product", "--seed", "3"], "--seed: a TVM kernel takes none"),
         (["{file}:product", "--trials", "0"], "--trials"),
         (["{file}:product", "--beside", "cublas"], "--beside"),

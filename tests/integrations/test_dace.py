@@ -9,12 +9,13 @@ from pathlib import Path
 import dace
 import numpy as np
 import pytest
+from report.made_up import retrieval
 
 import gnnperf
+from gnnperf.backends.folder import same_float_mode
 from gnnperf.errors import InputError
-from gnnperf.integrations.dace import TransferTune, TunedProgram, tuning
-from gnnperf.integrations.dace.program import same_float_mode
-from gnnperf.integrations.dace.tuning import Tuned
+from gnnperf.integrations.dace import TransferTune, TunedProgram
+from gnnperf.session import Retrieval, Session
 
 N, M = dace.symbol("N"), dace.symbol("M")
 
@@ -60,7 +61,7 @@ def test_the_pass_tunes_in_place_within_a_pipeline() -> None:
 
 
 def test_the_pass_leaves_a_program_alone_where_nothing_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tuning.Tuning, "run", lambda *_: Tuned(None, None, None))  # type: ignore[arg-type]
+    monkeypatch.setattr(Session, "retrieve", lambda *_, **__: retrieval(kept_baseline=True))
     sdfg = row_sums.to_sdfg()
     before = sdfg.hash_sdfg()
     assert TransferTune(symbols={"N": 8, "M": 8}).apply_pass(sdfg, {}) is None
@@ -84,7 +85,7 @@ def test_a_tuned_program_is_right_remembered_and_used_again(
     (folder,) = tmp_path.iterdir()
     assert (folder / "libkernel.so").is_file()
     # A new process finds it: nothing is tuned again.
-    monkeypatch.setattr(tuning.Tuning, "run", lambda *_: pytest.fail("tuned again"))
+    monkeypatch.setattr(Session, "retrieve", lambda *_, **__: pytest.fail("tuned again"))
     again = gnnperf.tuned(k=1, remember=False, cache=tmp_path)(product)
     np.testing.assert_allclose(again(b=one, a=2 * other), 2 * other)
     assert isinstance(again, TunedProgram) and again.__name__ == "product"
@@ -101,10 +102,10 @@ def test_loading_a_tuned_program_leaves_subnormals_alone(tmp_path: Path) -> None
 def test_on_any_trouble_the_plain_program_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(*_: object) -> Tuned:
+    def broken(*_: object, **__: object) -> Retrieval:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr(tuning.Tuning, "run", broken)
+    monkeypatch.setattr(Session, "retrieve", broken)
     program, given = gnnperf.tuned(cache=tmp_path)(row_sums), arguments(20, 30)
     with caplog.at_level(logging.WARNING, "gnnperf"):
         program(**given)

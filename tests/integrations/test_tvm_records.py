@@ -20,7 +20,7 @@ from gnnperf.frontends.tvm.workloads import Workload
 from gnnperf.integrations.tvm import Imported, import_database
 from gnnperf.integrations.tvm.records import target_fingerprint
 from gnnperf.nn import Bundle, load_checkpoint
-from gnnperf.retrieval.tensor import propose
+from gnnperf.retrieval.traces.proposals import propose
 from gnnperf.schedules.traces import TraceDocument
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store

@@ -8,8 +8,9 @@ from nests.examples import EXAMPLES
 
 from gnnperf.devices import DeviceSpec
 from gnnperf.graph import ProgramGraph
+from gnnperf.measure import Timing
 from gnnperf.nests import nest_graph
-from gnnperf.retrieval.report import NestReport, Retrieval, Timing, Tried
+from gnnperf.retrieval.report import NestReport, RetrievalReport, TriedReport
 
 CPU = DeviceSpec(
     kind="cpu", name="A CPU of eight cores", arch="x86_64", isa="avx512", cores=8, threads=16,
@@ -22,9 +23,9 @@ def graph(name: str = "gemm") -> ProgramGraph:
     return nest_graph(EXAMPLES[name]())
 
 
-def tried(rank: int, speedup: float | None, status: str = "ok", **changes: object) -> Tried:
+def tried(rank: int, speedup: float | None, status: str = "ok", **changes: object) -> TriedReport:
     """A candidate of the nest below, whose baseline takes 10 ms."""
-    made = Tried(
+    made = TriedReport(
         rank=rank, neighbour="0" * 32, neighbour_kernel=f"kernel_{rank}", distance=0.03 * rank, score=1.0,
         schedule={"number": rank}, words=WORDS, status=status, speedup=speedup,
         speedup_interval=None if speedup is None else (0.9 * speedup, 1.2 * speedup),
@@ -52,8 +53,8 @@ def nest(name: str = "gemm", kept: int | None = 1, **changes: object) -> NestRep
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
-def retrieval(*nests: NestReport, **changes: object) -> Retrieval:
-    made = Retrieval(
+def retrieval(*nests: NestReport, **changes: object) -> RetrievalReport:
+    made = RetrievalReport(
         kernel="attention", device="cpu/x86_64/avx512", baseline_name="dace-auto", baseline_note="",
         baseline=Timing(0.02553, (0.02521, 0.02628)), tuned=Timing(0.001205, (0.00104, 0.002027)),
         speedup=21.2, speedup_interval=(12.44, 25.27), verified=True, kept_baseline=False, note="",

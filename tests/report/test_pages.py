@@ -11,8 +11,9 @@ from report.made_up import CPU, graph, nest, retrieval
 
 from gnnperf.devices import DeviceSpec, find_device
 from gnnperf.evaluation import BenchmarkResult
+from gnnperf.measure import Timing
 from gnnperf.report import Forecast, benchmark_page, prediction_page, retrieval_page
-from gnnperf.retrieval.report import Beside, Timing
+from gnnperf.retrieval.report import Comparison
 
 HOSTILE = '</style><script>alert(1)</script><b id="hostile">&amp;'
 
@@ -71,8 +72,8 @@ def test_the_verdict_and_the_nests() -> None:
 
 def test_confidence_and_other_libraries() -> None:
     others = [
-        Beside("torch", "ok", Timing(2.5e-3, (2.4e-3, 2.7e-3)), 2.0, (1.9, 2.2)),
-        Beside("blas", "not_applicable", detail="it has no such operation"),
+        Comparison("torch", "ok", Timing(2.5e-3, (2.4e-3, 2.7e-3)), 2.0, (1.9, 2.2)),
+        Comparison("blas", "not_applicable", detail="it has no such operation"),
     ]
     sure = replace(nest("gemm"), confidence=0.79, confident=False, beside=others)
     text = Text(page_of(sure)).text

@@ -44,9 +44,9 @@ def gpu_operators(data: Path, fit_on: str, seeds: int, workers: int, output: Pat
     per family, and boosted trees on flat features. Nothing is measured. mape is of the mean of the seeds'
     models, seeds_mape the mean of theirs. Linear rows of P4 are left out: they are inconsistent.
     """
+    from gnnperf.backends.folder import check_output
     from gnnperf.evaluation.gpu.operators import OperatorSettings, evaluate_operators
     from gnnperf.evaluation.gpu.plot import plot_operators
-    from gnnperf.retrieval.folder import check_output
 
     if output is not None:
         check_output(output)

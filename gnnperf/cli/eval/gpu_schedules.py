@@ -34,11 +34,11 @@ def gpu_schedules(data: Path | None, seeds: int, quick: bool, output: Path | Non
     over its own, 0 where it fails. Beside: random, the best of the most similar GPU, geometric-mean rank
     over the other GPUs, a greedy portfolio, boosted trees on flat features.
     """
+    from gnnperf.backends.folder import check_output
     from gnnperf.evaluation.gpu_schedules import StudySettings, evaluate_gpu_schedules, summarise
-    from gnnperf.evaluation.gpu_schedules.held_out import GPU, NOMINAL, tasks
     from gnnperf.evaluation.gpu_schedules.plot import plot_distance, plot_efficiency, plot_errors
+    from gnnperf.evaluation.gpu_schedules.study import GPU, NOMINAL, tasks
     from gnnperf.frontends.gpu_kernels.tables import data_path, load_tables
-    from gnnperf.retrieval.folder import check_output
     from gnnperf.training.demand import DemandFitSettings
 
     if output is not None:

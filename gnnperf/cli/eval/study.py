@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import click
 
 from gnnperf.cli.eval.table import benchmark_report, write_document
-from gnnperf.cli.output import Report, progress, to_json
+from gnnperf.cli.output import Report, progress
+from gnnperf.documents import to_json
 from gnnperf.errors import GnnperfError, Interrupted
 from gnnperf.evaluation import BenchmarkResult
 from gnnperf.evaluation.row_log import RowLog
@@ -23,7 +24,7 @@ Rows = Sequence[Row]
 
 
 def _writable(ctx: click.Context, param: click.Parameter, folder: Path | None) -> Path | None:
-    from gnnperf.retrieval.folder import check_output
+    from gnnperf.backends.folder import check_output
 
     if folder is not None:
         check_output(folder)

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnnperf.cli.output import Report, to_json
+from gnnperf.cli.output import Report
+from gnnperf.documents import to_json
 
 if TYPE_CHECKING:
     from rich.table import Table

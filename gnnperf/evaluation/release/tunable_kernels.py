@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gnnperf.evaluation.gpu_schedules import StudySettings, evaluate_gpu_schedules, summarise
-from gnnperf.evaluation.gpu_schedules.held_out import GPU, KERNEL, tasks
+from gnnperf.evaluation.gpu_schedules.study import GPU, KERNEL, tasks
 from gnnperf.evaluation.release import Progress, Trained, read_evaluation
 from gnnperf.frontends.gpu_kernels.tables import load_tables
 from gnnperf.nn import ModelProvenance

@@ -1,6 +1,6 @@
 """Ranking of measured TVM schedules by cost models that have never seen the workload, or its kind."""
 
-from gnnperf.evaluation.trace_ranking.held_out import (
+from gnnperf.evaluation.trace_ranking.study import (
     RankingSettings,
     RankingTask,
     describe,

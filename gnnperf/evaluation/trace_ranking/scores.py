@@ -17,7 +17,7 @@ PEAK = 8
 
 
 @dataclass(frozen=True)
-class PoolRanking:
+class Ranking:
     """Of one workload. best_s: its fastest schedule. top1_s, top5_s: the fastest of the 1 or 5 ranked first.
     pairwise: accuracy, None where all schedules tie. average_peak: score, as a share of the best
     throughput."""
@@ -29,14 +29,14 @@ class PoolRanking:
     average_peak: float
 
 
-def rank_pool(pool: Pool, scores: Float64[np.ndarray, " n"]) -> PoolRanking:
+def rank_pool(pool: Pool, scores: Float64[np.ndarray, " n"]) -> Ranking:
     """What scores, higher is faster, are worth. Who picks a schedule that fails is left with the baseline;
     in pairs it is slower than all that ran."""
     reached, (runtimes, intervals) = _reached(pool), _measured(pool)
     order = np.argsort(-scores, kind="stable")
     best = float(np.nanmin(pool.runtime_s))
     pairwise = pairwise_accuracy(list(-scores), list(runtimes), intervals)
-    return PoolRanking(
+    return Ranking(
         best,
         float(reached[order[0]]),
         float(reached[order[:5]].min()),
@@ -45,12 +45,12 @@ def rank_pool(pool: Pool, scores: Float64[np.ndarray, " n"]) -> PoolRanking:
     )
 
 
-def rank_randomly(pool: Pool) -> PoolRanking:
+def rank_randomly(pool: Pool) -> Ranking:
     """The mean over all orders of the schedules, exactly."""
     reached = _reached(pool)
     best = float(np.nanmin(pool.runtime_s))
     peaks = [-expected_best(-best / reached, k) for k in range(1, min(PEAK, len(reached)) + 1)]
-    return PoolRanking(best, expected_best(reached, 1), expected_best(reached, 5), 0.5, float(np.mean(peaks)))
+    return Ranking(best, expected_best(reached, 1), expected_best(reached, 5), 0.5, float(np.mean(peaks)))
 
 
 def expected_best(values: Float64[np.ndarray, " n"], k: int) -> float:
@@ -62,7 +62,7 @@ def expected_best(values: Float64[np.ndarray, " n"], k: int) -> float:
     return float(np.dot(chance, ordered))
 
 
-def summary(rankings: Sequence[PoolRanking]) -> dict[str, float]:
+def summary(rankings: Sequence[Ranking]) -> dict[str, float]:
     """top1, top5: `top_k_score` with every workload weighted by 1 / its best runtime, so that all count
     alike; one first pick that is forty times too slow halves the score of forty others. The mean, the median
     and the least over the workloads of best runtime / that of the first pick do not. pairwise, average_peak:

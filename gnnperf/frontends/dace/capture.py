@@ -8,7 +8,7 @@ middle execution of each unit. Units that only see what the caller passed need n
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dace
 import numpy as np
@@ -18,9 +18,11 @@ from gnnperf.frontends.dace.codegen import compiled
 from gnnperf.frontends.dace.conditioning import settle_inputs
 from gnnperf.frontends.dace.dtypes import dtype_name
 from gnnperf.frontends.dace.inputs import aligned
-from gnnperf.frontends.dace.loader import DaceKernel
 from gnnperf.frontends.dace.units import Unit
 from gnnperf.measure import Compiler, Library, Limits, Runner
+
+if TYPE_CHECKING:
+    from gnnperf.frontends.dace.loader import DaceKernel
 
 CAPTURED_BYTES = 2 << 30
 """What one run copies at most (or one unit's arrays, if they are larger)."""

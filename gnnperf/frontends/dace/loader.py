@@ -2,28 +2,59 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import dace
 import numpy as np
+from dace.frontend.python.parser import DaceProgram as DaceProgramObject
 
-from gnnperf.errors import GnnperfError, InputError, first_line
+from gnnperf.errors import BuildError, GnnperfError, InputError, first_line
+from gnnperf.frontends.base import Skipped
+from gnnperf.frontends.dace.capture import capture_inputs
+from gnnperf.frontends.dace.codegen import dace_source
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.inputs import make_inputs, resolve_symbols, user_inputs
 from gnnperf.frontends.dace.liveness import Liveness
 from gnnperf.frontends.dace.normal_form import bind, linearise, simplify
-from gnnperf.frontends.dace.parts import Chain, Skipped, parts
+from gnnperf.frontends.dace.optimise import BASELINES, auto_optimised
+from gnnperf.frontends.dace.parts import Chain, parts
 from gnnperf.frontends.dace.pieces import bounding_arrays, build
 from gnnperf.frontends.dace.source import load_program, load_sdfg, parse_program
+from gnnperf.frontends.dace.splice import splice
 from gnnperf.frontends.dace.translate import Translator
 from gnnperf.frontends.dace.units import Unit, make_units
+from gnnperf.measure import Compiler, Runner, Source
+from gnnperf.nests.analysis import is_data_dependent
+
+if TYPE_CHECKING:
+    from gnnperf.schedules.recipes import CppFunction
+
+SDFG = "kernel.sdfgz"
+"""Name of the file that a tuned kernel is saved to."""
+
+
+@dataclass(frozen=True)
+class DaceProgram:
+    """A whole kernel as an SDFG that DaCe alone can compile."""
+
+    sdfg: Any
+
+    def source(self, name: str) -> Source:
+        """Its code under a name. Raises BuildError."""
+        return dace_source(self.sdfg, name)
+
+    def save(self, folder: Path) -> Sequence[str]:
+        """Write the SDFG; the name of the file."""
+        self.sdfg.save(str(folder / SDFG), compress=True)
+        return (SDFG,)
 
 
 @dataclass
@@ -46,9 +77,60 @@ class DaceKernel:
     units: list[Unit] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 
+    frontend: ClassVar[str] = "dace"
+    schedule_kind: ClassVar[str] = "recipe"
+    baselines: ClassVar[Mapping[str, str]] = BASELINES
+
     @property
     def inouts(self) -> list[str]:
         return self.outputs
+
+    @property
+    def tasks(self) -> list[Unit]:
+        """The units that have a loop."""
+        return [unit for unit in self.units if unit.nest.has_loops]
+
+    @property
+    def whole(self) -> DaceKernel:
+        """The kernel itself, as what is measured."""
+        return self
+
+    @property
+    def reduction_length(self) -> int:
+        """Terms of the longest chain of roundings behind an output: units feed one another."""
+        return max(1, sum(unit.reduction_length for unit in self.units))
+
+    def plain_source(self) -> Source:
+        """What DaCe makes of the kernel by default. Raises BuildError."""
+        return dace_source(self.simplified, f"{self.name}_simplify")
+
+    def optimised_source(self) -> Source:
+        """What DaCe's `auto_optimize` makes of the kernel. Raises BuildError."""
+        return dace_source(auto_optimised(self.simplified), f"{self.name}_auto")
+
+    def capture(self, compiler: Compiler, runner: Runner, for_graphs: bool = False) -> None:
+        """Fill the inputs of all units by running the kernel; with `for_graphs` only where graphs need them,
+        for loops that depend on data. Raises BuildError, MeasureError."""
+        if not for_graphs or any(is_data_dependent(loop) for u in self.units for loop in u.nest.loops()):
+            capture_inputs(self, compiler, runner)
+
+    def tuned(self, functions: Mapping[int, CppFunction]) -> Iterator[DaceProgram]:
+        """The kernel with functions in place of units: first with DaCe's optimisation of the rest, then as it
+        is. Raises GnnperfError where the SDFG is not valid."""
+        spliced = splice(self, functions)
+        with contextlib.suppress(BuildError):
+            yield DaceProgram(auto_optimised(spliced))
+        yield DaceProgram(spliced)
+
+    def is_all(self, task: Any) -> bool:
+        """Is there nothing in the kernel besides the unit, run once?"""
+        alone = len(self.units) == 1 and not self.skipped and task.calls == 1 and not task.in_loop
+        return alone and sorted(task.outputs) == sorted(self.outputs)
+
+    def kept(self, baseline: str) -> DaceProgram:
+        """The program behind a baseline."""
+        optimised = baseline == BASELINES["auto"]
+        return DaceProgram(auto_optimised(self.simplified) if optimised else self.simplified)
 
     @cached_property
     def simplified(self) -> Any:
@@ -60,27 +142,33 @@ class DaceKernel:
 
 
 def load_kernel(
-    spec: str,
+    kernel: Any,
     symbols: Mapping[str, float] | None = None,
-    inputs: str | None = None,
+    inputs: Mapping[str, Any] | str | None = None,
     seed: int = 0,
 ) -> DaceKernel:
-    """Load `file.py:name` (a `@dace.program`) or an `.sdfg`/`.sdfgz` file.
+    """Load `file.py:name` (a `@dace.program`), an `.sdfg`/`.sdfgz` file, or either as an object.
 
-    symbols: values of symbols, scalar arguments and parameters of the inputs function (`--set`).
-    inputs: `file.py:function` returning a dict of arrays and scalars; what it leaves out is generated.
-    Raises InputError. The units have no data yet: see `capture_inputs`.
+    symbols: values of symbols, scalar arguments and parameters of the inputs function (`--set`). inputs:
+    arrays and scalars by argument, or `file.py:function` that returns such a dict; what is left out is
+    generated. Raises InputError. The units have no data yet: see `capture_inputs`.
     """
     symbols = dict(symbols or {})
-    given, settled = user_inputs(inputs, symbols, seed) if inputs else ({}, set())
+    given, settled = (
+        user_inputs(inputs, symbols, seed) if isinstance(inputs, str) else (dict(inputs or {}), set())
+    )
     closure: dict[str, Any] = {}
-    if Path(spec).suffix in (".sdfg", ".sdfgz"):
-        sdfg = load_sdfg(Path(spec))
+    if isinstance(kernel, dace.SDFG):
+        sdfg, name = kernel, kernel.name
+    elif isinstance(kernel, DaceProgramObject):
+        (sdfg, closure), name = parse_program(kernel, given), kernel.f.__name__
+    elif Path(spec := str(kernel)).suffix in (".sdfg", ".sdfgz"):
+        sdfg, name = load_sdfg(Path(spec)), _kernel_name(spec)
     else:
-        sdfg, closure = parse_program(load_program(spec), given)
+        (sdfg, closure), name = parse_program(load_program(spec), given), _kernel_name(spec)
     own = {*map(str, sdfg.free_symbols), *_scalars(sdfg)}
     symbols = {k: v for k, v in symbols.items() if k in own or k not in settled}
-    return kernel_of(sdfg, symbols, {**closure, **given}, seed, _kernel_name(spec))
+    return kernel_of(sdfg, symbols, {**closure, **given}, seed, name)
 
 
 def _scalars(sdfg: Any) -> set[str]:

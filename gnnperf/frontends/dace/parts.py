@@ -9,6 +9,7 @@ from typing import Any
 from dace.sdfg import nodes as dn
 
 from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.base import Skipped
 from gnnperf.frontends.dace.control_flow import Assign, Block, Element, For, Opaque, While, states_of
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.pieces import Nodes, Piece, iterators
@@ -26,14 +27,6 @@ class Chain:
     """Loops of the kernel around the chain (and control flow that may be one), outermost first."""
     assigned: dict[str, str] = field(default_factory=dict)
     """Symbols set before the chain, with the expressions they were set to last."""
-
-
-@dataclass
-class Skipped:
-    """A part of the kernel that stays as DaCe compiles it."""
-
-    label: str
-    reason: str
 
 
 def parts(

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import dace
 
 from gnnperf.errors import GnnperfError, first_line
-from gnnperf.frontends.dace.loader import DaceKernel
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.state_graph import names_used
 from gnnperf.frontends.dace.units import Unit
 from gnnperf.schedules.recipes.expressions import CTYPES
 
 if TYPE_CHECKING:
+    from gnnperf.frontends.dace.loader import DaceKernel
     from gnnperf.schedules.recipes import CppFunction
 
 

@@ -6,16 +6,21 @@ import copy
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import dace
 
+from gnnperf.frontends.dace.codegen import dace_source
 from gnnperf.frontends.dace.control_flow import For, states_of
 from gnnperf.frontends.dace.finish import Finisher
+from gnnperf.frontends.dace.optimise import BASELINES, auto_optimised
 from gnnperf.frontends.dace.parts import Chain
 from gnnperf.frontends.dace.pieces import Nodes, Piece, parameter_names
 from gnnperf.frontends.dace.state_graph import names_used, python_expression, subscript_names
 from gnnperf.frontends.dace.tidy import tidy
+from gnnperf.frontends.nest_program import task_graph
+from gnnperf.graph import ProgramGraph
+from gnnperf.measure import Source
 from gnnperf.nests import LoopNest, normalise, partition
 from gnnperf.nests.analysis import accesses, varies
 from gnnperf.nests.coverage import flow
@@ -58,6 +63,31 @@ class Unit:
     @property
     def name(self) -> str:
         return self.nest.name
+
+    baselines: ClassVar[Mapping[str, str]] = BASELINES
+
+    @property
+    def calls(self) -> int | None:
+        """How often the unit runs in one run of the kernel."""
+        return self.executions
+
+    @property
+    def objection(self) -> str | None:
+        """Why the unit cannot be measured, if so."""
+        return self.skipped
+
+    @property
+    def graph(self) -> ProgramGraph:
+        """The program graph; loops whose bounds depend on data take their measured mean extent."""
+        return task_graph(self.nest, self.data)
+
+    def plain_source(self) -> Source:
+        """What DaCe makes of the unit by default. Raises BuildError."""
+        return dace_source(self.cutout(), f"{self.name}_simplify")
+
+    def optimised_source(self) -> Source:
+        """What DaCe's `auto_optimize` makes of the unit. Raises BuildError."""
+        return dace_source(auto_optimised(self.cutout()), f"{self.name}_auto")
 
     def cutout(self) -> Any:
         """A standalone SDFG of the unit: the unscheduled code that results are verified against."""

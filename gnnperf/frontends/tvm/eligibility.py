@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from gnnperf.frontends.tvm import TvmTask
+from typing import TYPE_CHECKING
+
 from gnnperf.frontends.tvm.translate import translate
 from gnnperf.nests.analysis import written
 
+if TYPE_CHECKING:
+    from gnnperf.frontends.tvm.tasks import TvmTask
 
-def objection(task: TvmTask) -> str | None:
+
+def objection_to(task: TvmTask) -> str | None:
     """Why a task is left as it is; None where it can be tuned."""
     if task.unsupported is not None:
         return task.unsupported

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.tvm.eligibility import objection_to
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.translate import Program, translate
 from gnnperf.graph import ProgramGraph
@@ -46,6 +47,11 @@ class TvmTask:
     def graph(self) -> ProgramGraph:
         """The program graph of `nest`."""
         return nest_graph(self.nest)
+
+    @property
+    def objection(self) -> str | None:
+        """Why the task is left as it is; None where it can be tuned."""
+        return objection_to(self)
 
     @property
     def unsupported(self) -> str | None:

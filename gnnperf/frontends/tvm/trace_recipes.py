@@ -17,9 +17,8 @@ from gnnperf.nests import Buffer
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.schedules.recipes.roles import Roles, assign_roles
 from gnnperf.schedules.recipes.vectors import lanes
-from gnnperf.schedules.traces.document import TraceDocument, places
+from gnnperf.schedules.traces.document import Tile, TraceDocument, anchor_tiles, places, sketch_of
 from gnnperf.schedules.traces.roles import roles_of
-from gnnperf.schedules.traces.sketches import Tile, anchor_tiles, sketch_of
 
 STRUCTURE = "SSRSRS"
 PARALLEL = "meta_schedule.parallel"

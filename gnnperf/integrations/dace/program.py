@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import ctypes.util
 import functools
 import hashlib
-import importlib.util
 import json
+import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, overload
 
@@ -20,12 +17,13 @@ import numpy as np
 from dace.frontend.python.parser import DaceProgram
 
 import gnnperf
+from gnnperf.backends.folder import REPORT, load_script
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
 from gnnperf.frontends.dace.source import parse_program
-from gnnperf.integrations.dace.tuning import LOG, Tuning
-from gnnperf.retrieval.folder import REPORT, SCRIPT
+from gnnperf.session import Session
 
+LOG = logging.getLogger("gnnperf")
 Call = Callable[..., Any]
 RETURN = "__return"
 """Name that DaCe gives to what a program returns; several are numbered."""
@@ -40,9 +38,9 @@ class TunedProgram:
     not what the compiled program expects, the plain program runs; the logger "gnnperf" says why.
     """
 
-    def __init__(self, program: DaceProgram, tuning: Tuning, cache: Path | None = None) -> None:
+    def __init__(self, program: DaceProgram, k: int, session: Session, cache: Path | None = None) -> None:
         functools.update_wrapper(self, program.f)
-        self.program, self.tuning = program, tuning
+        self.program, self.k, self.session = program, k, session
         self.cache = cache or user_cache()
         self._calls: dict[str, Call | None] = {}
 
@@ -80,7 +78,7 @@ class TunedProgram:
         arrays = {name: value for name, value in given.items() if name in self.program.argnames}
         symbols = {name: value for name, value in given.items() if name not in arrays}
         sdfg, closure = parse_program(self.program, arrays)
-        about = [sdfg.hash_sdfg(), key, describe_host().fingerprint, gnnperf.__version__, self.tuning.k]
+        about = [sdfg.hash_sdfg(), key, describe_host().fingerprint, gnnperf.__version__, self.k]
         name = self.program.f.__name__
         folder = self.cache / f"{name}-{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]}"
         if not (folder / REPORT).is_file():
@@ -89,10 +87,11 @@ class TunedProgram:
             with tempfile.TemporaryDirectory(dir=self.cache, prefix=".tuning-") as scratch:
                 new = Path(scratch) / "program"
                 new.mkdir()
-                self.tuning.run(sdfg, symbols, {**closure, **arrays}, name, new)
+                sdfg.name = name
+                self.session.retrieve(sdfg, k=self.k, sizes=symbols, inputs={**closure, **arrays}).save(new)
                 if not folder.exists():  # another process may have been faster
                     new.rename(folder)
-        return _load(folder, closure)
+        return _loaded(folder, closure)
 
 
 def _kind(value: Any) -> Any:
@@ -102,26 +101,9 @@ def _kind(value: Any) -> Any:
     return value if isinstance(value, int) else type(value).__name__
 
 
-@contextlib.contextmanager
-def same_float_mode() -> Iterator[None]:
-    """Restore the floating-point environment afterwards: loading a library that was linked with -ffast-math
-    flushes subnormals to zero in all of the process."""
-    libm = ctypes.CDLL(ctypes.util.find_library("m"))
-    before = ctypes.create_string_buffer(256)  # larger than any fenv_t
-    libm.fegetenv(before)
-    try:
-        yield
-    finally:
-        libm.fesetenv(before)
-
-
-def _load(folder: Path, closure: Mapping[str, Any]) -> Call:
+def _loaded(folder: Path, closure: Mapping[str, Any]) -> Call:
     """Call what `gnnperf retrieve --output` wrote with arguments by name."""
-    spec = importlib.util.spec_from_file_location(f"gnnperf_tuned_{folder.name[-16:]}", folder / SCRIPT)
-    assert spec is not None and spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    with same_float_mode():
-        spec.loader.exec_module(script)
+    script = load_script(folder)
     returned = [argument for argument in script.ARGUMENTS if argument[0].startswith(RETURN)]
 
     def call(given: Mapping[str, Any]) -> Any:
@@ -171,6 +153,7 @@ def tuned(
 
     def decorate(function: Callable[..., Any]) -> TunedProgram:
         whole = function if isinstance(function, DaceProgram) else dace.program(function)
-        return TunedProgram(whole, Tuning(k, checkpoint, store, remember), cache)
+        session = Session(checkpoint, store if remember else False, LOG.info)
+        return TunedProgram(whole, k, session, cache)
 
     return decorate if program is None else decorate(program)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from dace.sdfg import SDFG
 from dace.transformation import pass_pipeline
 
 from gnnperf.errors import InputError
-from gnnperf.integrations.dace.tuning import Tuning
-from gnnperf.retrieval import Retrieval
+from gnnperf.frontends.dace.loader import SDFG as SAVED
+from gnnperf.session import Retrieval, Session
 
 
 class TransferTune(pass_pipeline.Pass):  # type: ignore[misc]
@@ -50,7 +51,7 @@ class TransferTune(pass_pipeline.Pass):  # type: ignore[misc]
         if k < 1:
             raise InputError(f"TransferTune: expected k of at least 1, got {k}")
         self.symbols, self.inputs = dict(symbols or {}), dict(inputs or {})
-        self.tuning = Tuning(k, checkpoint, store, remember)
+        self.k, self.session = k, Session(checkpoint, store if remember else False)
 
     def modifies(self) -> pass_pipeline.Modifies:
         return pass_pipeline.Modifies.Everything
@@ -69,11 +70,12 @@ class TransferTune(pass_pipeline.Pass):  # type: ignore[misc]
         if missing := sorted({str(symbol) for symbol in sdfg.free_symbols} - known):
             what = f"no value for the symbol {missing[0]}"
             raise InputError(f"TransferTune: {what}; give symbols={{...}} or inputs")
-        found = self.tuning.run(sdfg, self.symbols, self.inputs)
-        if found.sdfg is None:
+        found = self.session.retrieve(sdfg, k=self.k, sizes=self.symbols, inputs=self.inputs)
+        if found.kept_baseline:
             return None
-        _become(sdfg, found.sdfg)
-        return found.report
+        with tempfile.TemporaryDirectory(prefix="gnnperf-tuned-") as scratch:
+            _become(sdfg, SDFG.from_file(str(found.save(scratch) / SAVED)))
+        return found
 
     def report(self, pass_retval: Retrieval) -> str:
         return f"{pass_retval.kernel}: {pass_retval.speedup:.2f}x over {pass_retval.baseline_name}"

@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gnnperf.devices import describe_host
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.nn import Bundle, load_checkpoint
-from gnnperf.nn.traces import TensorBundle
-from gnnperf.retrieval.tensor import TensorTransfer
+from gnnperf.frontends.tvm.program import TvmProgram
 from gnnperf.schedules.traces import program_key
-from gnnperf.shipped import shipped_bundle, shipped_tensor_bundle
-from gnnperf.store import Store
+from gnnperf.session import Session
 
 import_tvm()
 
@@ -39,11 +35,8 @@ class TransferDatabase(ms.database.PyDatabase):  # type: ignore[misc]
 
     def __init__(self, folder: Path | None = None, store: str | None = None) -> None:
         super().__init__()
-        folder = folder or shipped_tensor_bundle()
         self.memory = ms.database.MemoryDatabase()
-        self.model = load_checkpoint(folder, TensorBundle)
-        self.bundle = load_checkpoint(shipped_bundle(), Bundle)
-        self.stores = [Store.open(folder / "store"), *([Store.open(store)] if store else [])]
+        self.session = Session(folder, store or False)
         self._answers: dict[int, Any] = {}
 
     def has_workload(self, mod: Any) -> bool:
@@ -92,11 +85,9 @@ class TransferDatabase(ms.database.PyDatabase):  # type: ignore[misc]
         return self._answers[key]
 
     def _ask(self, mod: Any, target: Any, name: str) -> Any:
-        transfer = TensorTransfer(
-            name, [TvmTask(name, mod)], target, self.bundle, self.model, self.stores, describe_host(), None
-        )
+        program = TvmProgram(name, [TvmTask(name, mod)], target)
         try:
-            _, queries = transfer.run()
+            queries = self.session.pipeline(program, None).ask()
         except GnnperfError:  # what has no graph has no neighbours
             return None
-        return queries[0].candidates[0].schedule if queries and queries[0].candidates else None
+        return queries[0].candidates[0].scheduled if queries and queries[0].candidates else None

@@ -19,13 +19,13 @@ from typing import Any
 from gnnperf.errors import InputError, UnsupportedConstruct, first_line
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.program import TvmProgram
 from gnnperf.frontends.tvm.tasks import single
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Measurement
 from gnnperf.nn import Bundle
-from gnnperf.retrieval.measured import add_to_store, record_of
-from gnnperf.retrieval.tensor.candidates import KIND
-from gnnperf.schedules.traces import document_of_json, roles_of
+from gnnperf.retrieval.memory import add_to_store, record_of
+from gnnperf.schedules.traces import TraceDocument, document_of_json, roles_of
 from gnnperf.store import Nest, Record, Store
 
 WORKLOADS, RECORDS = "database_workload.json", "database_tuning_record.json"
@@ -105,7 +105,7 @@ def _add(
         for (digest, fingerprint), workload in found.items()
         for record in _records(workload, names[digest], fingerprint, best, created)
     ]
-    nests = [Nest(digest, names[digest], FAMILY, "tvm") for digest in by_digest]
+    nests = [Nest(digest, names[digest], FAMILY, TvmProgram.frontend) for digest in by_digest]
     add_to_store(store, bundle, nests, [w.graph for w in by_digest.values()], records)
     done.nests, done.records = len(by_digest), len(records)
 
@@ -186,12 +186,12 @@ def _records(workload: _Workload, name: str, fingerprint: str, best: int, create
                 nest_digest=workload.graph.digest,
                 kernel=name,
                 family=FAMILY,
-                frontend="tvm",
+                frontend=TvmProgram.frontend,
                 device_fingerprint=fingerprint,
                 device_name=str(tuned.target.attrs.get("mcpu", "unknown processor")),
                 baseline=BASELINE,
                 schedule=document.to_json(),
-                schedule_kind=KIND,
+                schedule_kind=TraceDocument.kind,
                 created=created,
                 provenance=json.dumps({"database": "metaschedule", "target": str(tuned.target)}),
             ),

@@ -19,9 +19,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, ClassVar, Literal, get_args, get_type_hints
 
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 
 ROLES = ("P", "q", "p", "R", "r")
 VERSION = 1
@@ -65,6 +65,8 @@ class Recipe:
     library become calls of it; the other fields say what happens to the rest.
     """
 
+    kind: ClassVar[str] = "recipe"
+
     order: str = "blocked"
     tile_P: int = 0
     tile_q: int = 0
@@ -103,6 +105,26 @@ class Recipe:
         """Short stable hash: equal recipes have equal ids."""
         text = json.dumps(self.to_dict(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def key(self) -> str:
+        """Equal recipes have equal keys."""
+        return self.id
+
+    def to_json(self) -> str:
+        """One line, as records keep it; `from_json` restores an equal recipe."""
+        return json.dumps(self.to_dict())
+
+    @staticmethod
+    def from_json(text: str) -> Recipe:
+        """Raises InputError where the text is no recipe of this version."""
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise InputError(f"expected a recipe as JSON, got {text[:60]!r} ({first_line(error)})") from None
+        if not isinstance(data, dict):
+            raise InputError(f"expected a recipe as a JSON object, got {text[:60]!r}")
+        return Recipe.from_dict(data)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: only what differs from the defaults, plus kind and version."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from gnnperf.errors import InputError, NotApplicable, first_line
 from gnnperf.schedules.traces.roles import roles_of
 
 TENSORIZE = "meta_schedule.auto_tensorize"
+STRUCTURE = "meta_schedule.tiling_structure"
 POSTPROCESSING = "EnterPostproc"
 """The instruction after which a trace records what post-processing did."""
 
@@ -23,6 +24,8 @@ class TraceDocument:
     that sample, by position. blocks: role by name of the blocks that the trace may name. loops: kinds of
     the loops around the anchor (see `Roles`). cores: that the trace was made for; 0 where that is not known.
     """
+
+    kind: ClassVar[str] = "trace"
 
     instructions: tuple[tuple[Any, ...], ...]
     decisions: Mapping[int, Any]
@@ -58,6 +61,28 @@ class TraceDocument:
                 f"expected a trace as JSON (trace, blocks, loops, cores), got {text[:60]!r} "
                 f"({type(error).__name__}: {first_line(error)})"
             ) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it stands in reports: what `to_json` writes, with its kind."""
+        return {"kind": self.kind, **json.loads(self.to_json())}
+
+    @property
+    def key(self) -> str:
+        """Equal documents have equal keys."""
+        return self.to_json()
+
+    def describe(self) -> str:
+        """Tiles of the loops around the anchor and how far is unrolled, in a few words."""
+        sketch = sketch_of(self)
+        tiles = " ".join("x".join(map(str, t.factors)) for t in anchor_tiles(self))
+        words = [sketch.structure or ("tiles" if tiles else "loops fused"), tiles]
+        if sketch.factored:
+            words.append("reduction split")
+        if sketch.write_level is not None:
+            words.append(f"written at level {sketch.write_level}")
+        if steps := unrolled(self):
+            words.append(f"unrolled up to {steps}")
+        return " ".join(filter(None, words))
 
     def as_tvm(self) -> list[Any]:
         """What `tvm.s_tir.schedule.Trace.apply_json_to_schedule` takes."""
@@ -158,3 +183,102 @@ def program_key(program: Any) -> int:
     import tvm_ffi
 
     return int(tvm_ffi.structural_hash(program))
+
+
+# --------------------------------------------------------------------------------------------------
+# the shape of a trace: how its anchor is tiled and where its results are written
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """structure: levels of tiles, such as SSRSRS; None where the anchor is not tiled. write_level: tile
+    level (0 outermost) at which results are written out; None where they are written in place. factored:
+    the reduction is split into independent ones. instruction: that the innermost tiles become, if any."""
+
+    structure: str | None
+    write_level: int | None
+    factored: bool
+    instruction: str | None = None
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The tiles of one loop around the anchor. position: of the sampling instruction. kind: S or R.
+    covered: iterations inside of the tiles that one tensor instruction covers."""
+
+    position: int
+    kind: str
+    factors: tuple[int, ...]
+    covered: int = 1
+
+    @property
+    def extent(self) -> int:
+        """Iterations that the tiles divide."""
+        total = 1
+        for factor in self.factors:
+            total *= factor
+        return total
+
+
+def sketch_of(document: TraceDocument) -> Sketch:
+    """The sketch that a trace follows."""
+    structure: str | None = None
+    written: int | None = None
+    factored = False
+    instruction: str | None = None
+    levels: dict[str, int] = {}
+    for kind, inputs, attributes, outputs in document.instructions:
+        if kind == "Annotate" and attributes == [STRUCTURE]:
+            structure = str(inputs[1]).strip('"')
+        elif kind == "Annotate" and attributes == [TENSORIZE]:
+            instruction = str(inputs[1]).strip('"')
+        elif kind == "Split":
+            levels |= {name: level for level, name in enumerate(outputs)}
+        elif kind == "ReverseComputeAt":
+            written = levels.get(inputs[1], written)
+        elif kind == "RFactor":
+            factored = True
+    return Sketch(structure, written, factored, instruction)
+
+
+def anchor_tiles(document: TraceDocument) -> list[Tile]:
+    """Tiles of the loops around the anchor, outermost loop first."""
+    anchor = next(name for name, role in document.blocks.items() if role == "anchor")
+    blocks: set[Any] = set()
+    loops: dict[Any, int] = {}
+    covered = [1] * len(document.loops)
+    found: list[Tile] = []
+    for position, (kind, inputs, attributes, outputs) in enumerate(document.instructions):
+        if (kind == "GetSBlock" and attributes[0] == anchor) or (kind == "Blockize" and inputs[0] in loops):
+            blocks.add(outputs[0])
+        elif kind == "GetLoops" and inputs[0] in blocks and len(outputs) == len(document.loops):
+            loops |= {name: index for index, name in enumerate(outputs)}
+        elif kind == "Split" and inputs[0] in loops and isinstance(inputs[-1], int):
+            covered[loops[inputs[0]]] *= inputs[-1]
+            loops |= dict.fromkeys(outputs, loops[inputs[0]])
+        elif kind == "SamplePerfectTile" and inputs[0] in loops:
+            index = loops[inputs[0]]
+            factors = tuple(int(f) for f in document.decisions[position])
+            found.append(Tile(position, document.loops[index], factors, covered[index]))
+    return found
+
+
+def converted(tile: Tile, covered: int) -> tuple[int, ...]:
+    """Factors of a tile where an instruction covers `covered` of the innermost iterations instead."""
+    factors = [*tile.factors[:-1], tile.factors[-1] * tile.covered]
+    for level in reversed(range(len(factors))):
+        taken = min(factors[level], covered)
+        factors[level] = max(1, factors[level] // taken)
+        covered = max(1, covered // taken)
+    return tuple(factors)
+
+
+def unrolled(document: TraceDocument) -> int:
+    """How far loops are unrolled, in steps."""
+    values: dict[str, int] = {}
+    for position, (kind, inputs, attributes, outputs) in enumerate(document.instructions):
+        if kind == "SampleCategorical" and position in document.decisions:
+            values[outputs[0]] = int(attributes[0][document.decisions[position]])
+        elif kind == "Annotate" and attributes[0].startswith("meta_schedule.unroll"):
+            return values.get(inputs[1], 0) if isinstance(inputs[1], str) else int(inputs[1])
+    return 0

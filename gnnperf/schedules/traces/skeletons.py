@@ -9,9 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 from gnnperf.errors import NotApplicable
-from gnnperf.schedules.traces.document import TraceDocument, places, trace_document
+from gnnperf.schedules.traces.document import (
+    Sketch,
+    TraceDocument,
+    anchor_tiles,
+    converted,
+    places,
+    sketch_of,
+    trace_document,
+)
 from gnnperf.schedules.traces.roles import Roles
-from gnnperf.schedules.traces.sketches import Sketch, anchor_tiles, converted, sketch_of
 
 CHOICE = "SampleCategorical"
 POINTWISE = "pointwise"

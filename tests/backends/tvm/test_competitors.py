@@ -13,10 +13,10 @@ from gnnperf.backends.tvm.competitors import Torch, torch_program
 from gnnperf.frontends.tvm import TvmTask, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
-from gnnperf.measure import Measurement
+from gnnperf.measure import Measurement, Timing
 from gnnperf.measure.competitors import joined
 from gnnperf.measure.supervisor import Failed
-from gnnperf.retrieval.report import Timing, comparison
+from gnnperf.retrieval.report import comparison
 
 import_tvm()
 from tvm import te, topi  # noqa: E402

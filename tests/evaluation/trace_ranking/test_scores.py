@@ -21,7 +21,7 @@ from gnnperf.evaluation.trace_ranking import (
     table,
 )
 from gnnperf.evaluation.trace_ranking.scores import (
-    PoolRanking,
+    Ranking,
     expected_best,
     rank_pool,
     rank_randomly,
@@ -81,8 +81,8 @@ def test_random_order_is_the_mean_over_all_orders() -> None:
 
 def test_workloads_count_alike() -> None:
     """Half and all of the best: 2 / (2 + 1), however long they take."""
-    slow = PoolRanking(10.0, 20.0, 10.0, 0.5, 0.7)
-    fast = PoolRanking(1e-6, 1e-6, 1e-6, None, 0.9)
+    slow = Ranking(10.0, 20.0, 10.0, 0.5, 0.7)
+    fast = Ranking(1e-6, 1e-6, 1e-6, None, 0.9)
     assert summary([slow, fast]) == pytest.approx(
         {
             "top1": 2 / 3, "top5": 1.0, "pairwise": 0.5, "average_peak": 0.8, "top1_mean": 0.75,

@@ -18,8 +18,8 @@ tvm = import_tvm()
 from frontends.tvm import functions  # noqa: E402
 
 from gnnperf.frontends.tvm.target import host_target  # noqa: E402
-from gnnperf.retrieval.tensor.contexts import context_of  # noqa: E402
-from gnnperf.schedules.traces.sketches import anchor_tiles, sketch_of  # noqa: E402
+from gnnperf.retrieval.traces.contexts import context_of  # noqa: E402
+from gnnperf.schedules.traces.document import anchor_tiles, sketch_of  # noqa: E402
 
 
 def traced(thing: Any, tiles: list[list[int]], write_level: int | None = 1) -> tuple[TvmTask, TraceDocument]:

@@ -1,0 +1,103 @@
+"""Put winners back into the program and let the whole decide.
+
+A nest's winner was found alone. In the whole, what was left untuned matters as well: a kernel whose
+other parts lose the fusion or the allocations that the baseline gave them may be slower in spite of
+its winners. So several assemblies are built, all are verified, and the fastest counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gnnperf.backends.base import Trials
+from gnnperf.backends.cpp.cases import WholeKernel
+from gnnperf.errors import BuildError, GnnperfError
+from gnnperf.frontends.nest_program import TunableProgram, Tuned
+from gnnperf.measure import Compiler, Measurement, Runner
+from gnnperf.schedules.recipes import Recipe, apply, emit
+
+SECOND_LOOK_S = 3.0
+"""Timing budget when the whole looks faster but its interval still holds 1."""
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """The tuned program that won, its measurement, and the schedule of each replaced task by number."""
+
+    program: Tuned
+    measurement: Measurement
+    schedules: Mapping[int, Recipe]
+
+
+def assemble(
+    program: TunableProgram, trials: Sequence[Trials], whole: WholeKernel, compiler: Compiler, runner: Runner
+) -> tuple[Assembly | None, str]:
+    """The fastest verified assembly, or None and the reason why the baseline is kept."""
+    reasons: list[str] = []
+    best: Assembly | None = None
+    for schedules, forms in _variants(program, trials, reasons):
+        for tuned in forms:
+            try:
+                measurement = whole.measure(tuned, compiler, runner)
+                if _undecided(measurement):
+                    measurement = whole.measure(tuned, compiler, runner, SECOND_LOOK_S)
+            except BuildError as error:
+                reasons.append(f"the tuned kernel could not be built ({error})")
+                continue
+            reason = _refusal(measurement)
+            if reason:
+                reasons.append(reason)
+            elif best is None or (measurement.runtime_s or 0.0) < (best.measurement.runtime_s or 0.0):
+                best = Assembly(tuned, measurement, schedules)
+            if measurement.status == "ok":
+                break  # else the frontend's optimisation of the rest broke it: try without
+    if best is not None:
+        return best, ""
+    return None, f"{'; '.join(dict.fromkeys(reasons))}; the baseline is kept"
+
+
+def _variants(
+    program: TunableProgram, trials: Sequence[Trials], reasons: list[str]
+) -> Iterator[tuple[dict[int, Recipe], Iterator[Tuned]]]:
+    """Winners with the best that was measured elsewhere, and winners alone."""
+    winners: dict[int, Recipe] = {t.number: t.winner[0].schedule for t in trials if t.winner is not None}
+    others = {t.number: r for t in trials if t.winner is None and (r := _best_tried(t)) is not None}
+    tasks = {t.number: t.task for t in trials}
+    for schedules in [{**winners, **others}, winners] if others else [winners]:
+        functions = {
+            tasks[n].index: emit(apply(recipe, tasks[n].nest), f"gnnperf_unit_{tasks[n].index}")
+            for n, recipe in schedules.items()
+        }
+        try:
+            forms = program.tuned(functions)
+            first = next(forms)
+        except GnnperfError as error:
+            reasons.append(f"the tuned kernel could not be put together ({error})")
+            continue
+        yield schedules, _chained(first, forms)
+
+
+def _chained(first: Tuned, rest: Iterator[Tuned]) -> Iterator[Tuned]:
+    yield first
+    yield from rest
+
+
+def _refusal(measurement: Measurement) -> str:
+    """Why a tuned kernel is not kept; empty where it is."""
+    if measurement.status != "ok":
+        return f"the tuned kernel failed as a whole ({measurement.status}: {measurement.detail})"
+    if not measurement.faster_beyond_noise:
+        return f"the tuned kernel is not faster as a whole beyond noise ({measurement.speedup:.2f}x)"
+    return ""
+
+
+def _best_tried(trials: Trials) -> Recipe | None:
+    """The fastest verified candidate, though it did not beat the nest's baseline."""
+    good = [(m.runtime_s, c.schedule) for c, m in trials.tried if m.status == "ok" and m.runtime_s]
+    return min(good, key=lambda pair: pair[0], default=(None, None))[1]
+
+
+def _undecided(measurement: Measurement) -> bool:
+    """It looks faster, but noise may be all there is to it."""
+    return (measurement.speedup or 0.0) > 1.0 and not measurement.faster_beyond_noise

@@ -1,0 +1,80 @@
+"""What the user would have got anyway, compiled, with the results that are right."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from gnnperf.errors import BuildError, MeasureError
+from gnnperf.frontends.nest_program import Measurable
+from gnnperf.measure import Compiler, Library, Limits, Runner, equivalent_length, perturbed, verify
+
+LONGEST_SECOND_RUN_S = 2.0
+"""What takes longer is not run again to see how it amplifies rounding errors."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """`name` is what was built, `reason` why it is not what was asked for, `reference` what the plain
+    program computes: the outputs that are right, up to the roundings of `reduction_length` terms."""
+
+    library: Library
+    name: str
+    reason: str | None
+    reference: Mapping[str, NDArray[Any]]
+    reduction_length: int
+
+
+def build_baseline(
+    code: Measurable,
+    wanted: str,
+    compiler: Compiler,
+    runner: Runner,
+    limits: Limits = Limits(timeout_s=60.0),  # noqa: B008  (immutable)
+) -> Baseline:
+    """The baseline of a program or of a nest, with the name that reports give it.
+
+    wanted: one of the code's `baselines`. The optimised one becomes the plain one, with the reason, where it
+    cannot be made or compiled, or computes something else. Raises BuildError or MeasureError where the plain
+    program does not compile or run.
+    """
+    baselines = code.baselines
+    plain_name = [*baselines][-1]
+    sources, reason = [code.plain_source()], None
+    if wanted != plain_name:
+        try:
+            optimised_source = code.optimised_source()
+            if optimised_source is not None:
+                sources.append(optimised_source)
+        except BuildError as error:
+            reason = str(error)
+    plain, *optimised = compiler.build_all(sources)
+    if isinstance(plain, BuildError):
+        raise plain
+    inouts = tuple(code.inouts)
+
+    def run(library: Library, inputs: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        return runner.reference(library, inputs, code.outputs, inouts, limits)
+
+    started, length = time.monotonic(), code.reduction_length
+    reference = run(plain, code.data)
+    if time.monotonic() - started < LONGEST_SECOND_RUN_S:
+        with contextlib.suppress(MeasureError):
+            length = equivalent_length(reference, run(plain, perturbed(code.data)), length)
+    for library in optimised:
+        try:
+            if isinstance(library, BuildError):
+                raise library
+            wrong = verify(reference, run(library, code.data), length)
+        except (BuildError, MeasureError) as error:
+            reason = str(error)
+        else:
+            if wrong is None:
+                return Baseline(library, baselines[wanted], None, reference, length)
+            reason = f"{baselines[wanted]} changes the results: {wrong}"
+    return Baseline(plain, baselines[plain_name], reason, reference, length)

@@ -1,0 +1,136 @@
+"""Recipes of a program of loop nests: candidates compiled, verified and timed beside the nest's baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from gnnperf.backends.base import Candidate, Trials, Tried, Whole
+from gnnperf.backends.cpp.assemble import assemble
+from gnnperf.backends.cpp.cases import UnitCase, WholeKernel
+from gnnperf.backends.cpp.output import write_output
+from gnnperf.backends.cpp.trials import Bench
+from gnnperf.errors import InputError
+from gnnperf.frontends.nest_program import NestTask, TunableProgram, Tuned
+from gnnperf.measure import Compiler, Measurement, Runner, Source, Timing
+from gnnperf.measure.competitors import Competitor
+
+
+class CppExecutor:
+    """See `Executor`. wanted: one of the program's `baselines`; None for the first."""
+
+    def __init__(
+        self,
+        program: TunableProgram,
+        wanted: str | None = None,
+        compiler: Compiler | None = None,
+        runner: Runner | None = None,
+    ) -> None:
+        """compiler, runner: of the caller's, who closes them; None: of its own."""
+        self.program = program
+        self.wanted = wanted or next(iter(program.baselines))
+        if self.wanted not in program.baselines:
+            known = ", ".join(program.baselines)
+            raise InputError(f"--baseline: expected one of {known}, got {self.wanted!r}")
+        self.baseline_name, self.baseline_note = program.baselines[self.wanted], ""
+        self.compiler, self.runner = compiler or Compiler(), runner or Runner()
+        self._owned: list[Compiler | Runner] = [] if compiler else [self.compiler]
+        self._owned += [] if runner else [self.runner]
+        self._whole: WholeKernel | None = None
+        self._tuned: Tuned | None = None
+
+    def prepare(self, measuring: bool) -> None:
+        self.program.capture(self.compiler, self.runner, for_graphs=not measuring)
+
+    def whole(self) -> Timing:
+        whole = WholeKernel.prepare(self.program.whole, self.wanted, self.compiler, self.runner)
+        self._whole, self.baseline_name, self.baseline_note = whole, whole.baseline_name, whole.baseline_note
+        return whole.baseline
+
+    @contextmanager
+    def opened(self, task: NestTask, number: int) -> Iterator[CppBench]:
+        if self._whole is not None and self.program.is_all(task):
+            case = UnitCase.of_whole(task, self._whole)  # compiled, verified and timed once
+        else:
+            case = UnitCase.prepare(task, self.wanted, self.compiler, self.runner)
+        yield CppBench(case, self)
+
+    def assemble(self, trials: Sequence[Trials]) -> Whole | None:
+        assert self._whole is not None
+        baseline = self._whole.baseline
+        if not any(one.winner for one in trials):
+            return Whole(baseline, baseline)
+        found, note = assemble(self.program, trials, self._whole, self.compiler, self.runner)
+        if found is None:
+            return Whole(baseline, baseline, note=note)
+        self._tuned, measured = found.program, found.measurement
+        assert measured.baseline_s is not None and measured.baseline_interval_s is not None
+        return Whole(
+            Timing(measured.baseline_s, measured.baseline_interval_s),
+            measured.timing,
+            measured.speedup or 1.0,
+            measured.speedup_interval,
+            False,
+            found.schedules,
+            note=note,
+        )
+
+    def provenance(self, measurement: Measurement) -> Mapping[str, Any]:
+        found = {
+            "compiler": measurement.compiler, "flags": measurement.flags, "threads": measurement.threads
+        }  # fmt: skip
+        return {**found, "dace": version("dace")} if self.program.frontend == "dace" else found
+
+    @property
+    def tuned(self) -> Tuned | None:
+        """The program that won; None where the baseline is kept."""
+        return self._tuned
+
+    def write(self, folder: Path, trials: Sequence[Trials], report: str) -> None:
+        best = self._tuned or self.program.kept(self.baseline_name)
+        with Compiler() as compiler:
+            write_output(folder, self.program, best, report, compiler)
+
+    def close(self) -> None:
+        for owned in reversed(self._owned):
+            owned.close()
+
+
+class CppBench:
+    """See `Bench`."""
+
+    def __init__(self, case: UnitCase, executor: CppExecutor) -> None:
+        self.case = case
+        self.baseline, self.baseline_name = case.baseline, case.baseline_name
+        self.bench = Bench(case.case, executor.compiler, executor.runner, case.limits)
+
+    def measure(self, candidates: Sequence[Candidate], count: int) -> Iterator[Tried]:
+        chosen = self._first_distinct(candidates, count)
+        return zip([c for c, _ in chosen], self.bench.measure([p for _, p in chosen]), strict=True)
+
+    def finals(
+        self, tried: Sequence[Tried], competitors: Sequence[Competitor]
+    ) -> tuple[list[Tried], Mapping[str, Measurement]]:
+        """All were timed in turn with the baseline."""
+        return [*tried], {}
+
+    def _first_distinct(
+        self, candidates: Sequence[Candidate], count: int
+    ) -> list[tuple[Candidate, Source | Measurement]]:
+        """The first candidates that apply and lower to code of their own; before and between them, those that
+        do not apply."""
+        chosen: list[tuple[Candidate, Source | Measurement]] = []
+        codes: set[str] = set()
+        for candidate in candidates:
+            if len(codes) == count:
+                break
+            prepared = self.bench.prepare(candidate.schedule)  # type: ignore[arg-type]  # a Recipe
+            if isinstance(prepared, Source):
+                if prepared.text in codes:
+                    continue
+                codes.add(prepared.text)
+            chosen.append((candidate, prepared))
+        return chosen

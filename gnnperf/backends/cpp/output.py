@@ -1,0 +1,153 @@
+"""`retrieve --output DIR`: the tuned program in forms that outlive gnnperf.
+
+DIR/kernel.sdfgz     the tuned SDFG, or the baseline's where that was kept (kernel.cpp, where there is no
+SDFG) DIR/libkernel.so     the same, compiled for this machine DIR/run.py           loads the library;
+`call(**arrays)` for other programs, `python run.py` to try it DIR/report.json      the document of `--json`
+DIR/libscipy_openblas.so   where a nest became calls of BLAS: the library that they open
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnnperf.backends.folder import LIBRARY, REPORT, SCRIPT, cannot_write
+from gnnperf.frontends.nest_program import Measurable, TunableProgram, Tuned
+from gnnperf.measure import Compiler, Library
+from gnnperf.measure.library import CTYPES
+from gnnperf.schedules.recipes.library_calls import libraries
+
+
+def write_output(
+    folder: Path, program: TunableProgram, tuned: Tuned, report: str, compiler: Compiler
+) -> None:
+    """Write all files, each under a temporary name first: a full disk leaves no half file behind.
+
+    tuned: the program as it is to run. report: text of report.json. Raises GnnperfError.
+    """
+    code = program.whole
+    source = tuned.source(f"{code.name}_out")
+    library, opened = compiler.build(source), libraries(source.text)
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".gnnperf-") as scratch:
+            new = Path(scratch)
+            saved = tuned.save(new)
+            shutil.copyfile(library.path, new / LIBRARY)
+            for path in opened:
+                shutil.copyfile(path, new / path.name)
+            (new / SCRIPT).write_text(_script(code, library))
+            (new / REPORT).write_text(report + "\n")
+            for name in (*saved, LIBRARY, SCRIPT, REPORT, *(path.name for path in opened)):
+                (new / name).replace(folder / name)
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+
+
+_TEMPLATE = '''"""{name}: compiled by gnnperf. Needs only NumPy.
+
+call(**arguments) runs the kernel in place. `python {script}` runs it once on made-up inputs.
+"""
+
+import ctypes
+import pathlib
+import time
+
+import numpy as np
+
+ARGUMENTS = {arguments}
+"""(name, C type or "*" for an array, dtype, shape, strides in elements), in the order of the C function."""
+INIT = {init}
+SYMBOL = "{symbol}"
+
+library = ctypes.CDLL(str(pathlib.Path(__file__).resolve().parent / "{library}"))
+{functions}
+
+
+def call(**arguments):
+    """Run once, writing arrays in place; their dtypes, shapes and memory order are those of ARGUMENTS."""
+    values = []
+    for name, ctype, dtype, shape, strides in ARGUMENTS:
+        value = arguments[name]
+        if ctype != "*":
+            values.append(getattr(ctypes, ctype)(value))
+            continue
+        expected = tuple(s * np.dtype(dtype).itemsize for s in strides)
+        if value.dtype != dtype or value.shape != tuple(shape) or (value.size and value.strides != expected):
+            got = f"{{value.dtype}}{{list(value.shape)}} with strides {{list(value.strides)}} bytes"
+            wanted = f"{{dtype}}{{list(shape)}} with strides {{list(expected)}} bytes"
+            raise TypeError(f"{{name}}: expected {{wanted}}, got {{got}}")
+        values.append(ctypes.c_void_p(value.ctypes.data))
+    {run}
+
+
+def example():
+    """Arrays and scalars of the right kinds: the kernel runs, the values mean nothing."""
+    rng = np.random.default_rng(0)
+    made = dict({scalars})
+    for name, ctype, dtype, shape, strides in ARGUMENTS:
+        if ctype != "*":
+            continue
+        size = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if all(shape) else 0
+        flat = rng.random(size).astype(dtype) if np.dtype(dtype).kind == "f" else np.zeros(size, dtype)
+        item = np.dtype(dtype).itemsize
+        made[name] = np.lib.stride_tricks.as_strided(flat, shape, [s * item for s in strides])
+    return made
+
+
+if __name__ == "__main__":
+    arguments = example()
+    call(**arguments)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        call(**arguments)
+        times.append(time.perf_counter() - start)
+    print(f"{name}: {{min(times) * 1e3:.3f}} ms")
+'''
+
+
+_FUNCTIONS = {
+    "plain": """_program = getattr(library, SYMBOL)
+_program.restype = None""",
+    "dace": """_initialise = getattr(library, f"__dace_init_{SYMBOL}")
+_initialise.restype = ctypes.c_void_p
+_program = getattr(library, f"__program_{SYMBOL}")
+_finalise = getattr(library, f"__dace_exit_{SYMBOL}")""",
+}
+_RUN = {
+    "plain": "_program(*values)",
+    "dace": """handle = ctypes.c_void_p(_initialise(*(getattr(ctypes, t)(arguments[n]) for n, t in INIT)))
+    _program(handle, *values)
+    _finalise(handle)""",
+}
+"""By the library's protocol."""
+
+
+def _script(code: Measurable, library: Library) -> str:
+    arguments, scalars = [], []
+    for argument in library.arguments:
+        value = np.asarray(code.data[argument.name])
+        if argument.ctype == "*":
+            strides = tuple(s // value.itemsize for s in value.strides)
+            arguments.append((argument.name, "*", str(value.dtype), value.shape, strides))
+        else:
+            arguments.append((argument.name, CTYPES[argument.ctype], str(value.dtype), (), ()))
+            scalars.append((argument.name, value.item()))
+    init = []
+    for argument in library.init:
+        init.append((argument.name, CTYPES[argument.ctype]))
+        if argument.name not in dict(scalars):
+            scalars.append((argument.name, np.asarray(code.data[argument.name]).item()))
+    return _TEMPLATE.format(
+        name=code.name, script=SCRIPT, symbol=library.symbol, library=LIBRARY, arguments=_lines(arguments),
+        init=repr(init), scalars=repr(scalars), functions=_FUNCTIONS[library.protocol],
+        run=_RUN[library.protocol],
+    )  # fmt: skip
+
+
+def _lines(items: list[Any]) -> str:
+    return "[\n" + "".join(f"    {item!r},\n" for item in items) + "]"

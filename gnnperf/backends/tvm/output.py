@@ -1,0 +1,147 @@
+"""`retrieve --output DIR` of a TVM kernel: the tuned tasks in forms that outlive gnnperf.
+
+DIR/libkernel.so     all tasks, scheduled or, where the baseline was kept, as they were; for this machine
+DIR/schedules.json   the trace of every task that has one, and what it does in words
+DIR/kernel.py        the scheduled functions as TVMScript
+DIR/run.py           loads the library; `call(TASK, *arrays)` for other programs, `python run.py` to try it
+DIR/report.json      the document of `--json`
+
+Of an exported program there is also what runs it as a whole, see `program_output`.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gnnperf.backends.base import Trials
+from gnnperf.backends.folder import LIBRARY, REPORT, SCRIPT, cannot_write
+from gnnperf.backends.tvm.program_output import write_program
+from gnnperf.errors import GnnperfError
+from gnnperf.frontends.tvm import TvmTask
+from gnnperf.frontends.tvm.program import TvmProgram
+
+SCHEDULES, TVMSCRIPT = "schedules.json", "kernel.py"
+
+
+def write_output(folder: Path, program: TvmProgram, trials: Sequence[Trials], report: str) -> None:
+    """Write all files, each under a temporary name first: a full disk leaves no half file behind.
+
+    report: text of report.json. Raises GnnperfError.
+    """
+    winners = {t.task.name: t.winner[0] for t in trials if t.winner}
+    modules = {t.name: winners[t.name].program if t.name in winners else t.module for t in program.tasks}
+    schedules = {
+        task: {
+            "words": candidate.words,
+            "neighbour": candidate.neighbour_kernel,
+            **candidate.schedule.to_dict(),
+        }
+        for task, candidate in winners.items()
+    }
+    try:
+        combined = _combined(modules)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".gnnperf-") as scratch:
+            new = Path(scratch)
+            _compile(combined, program.target, new / LIBRARY)
+            (new / TVMSCRIPT).write_text(_readable(combined), encoding="utf-8")
+            (new / SCHEDULES).write_text(json.dumps(schedules, indent=1) + "\n", encoding="utf-8")
+            (new / SCRIPT).write_text(_script(program.name, program.tasks), encoding="utf-8")
+            (new / REPORT).write_text(report + "\n", encoding="utf-8")
+            whole: tuple[str, ...] = ()
+            if program.whole is not None and program.exported is not None:
+                scheduled = {task: candidate.program for task, candidate in winners.items()}
+                whole = write_program(new, program.name, program.whole, scheduled)
+            for file in (LIBRARY, TVMSCRIPT, SCHEDULES, SCRIPT, *whole, REPORT):
+                (new / file).replace(folder / file)
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+
+
+def _combined(modules: dict[str, Any]) -> Any:
+    """One module with a function per task, named after it."""
+    import tvm
+
+    return tvm.IRModule(
+        {name: module["main"].with_attr("global_symbol", name) for name, module in modules.items()}
+    )
+
+
+def _readable(module: Any) -> str:
+    """TVMScript that Python can import: TVM comments its imports out."""
+    lines = module.script(show_meta=True).splitlines()
+    return "\n".join(line.removeprefix("# ") if line.startswith("# from ") else line for line in lines) + "\n"
+
+
+def _compile(module: Any, target: Any, path: Path) -> None:
+    import tvm
+    from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
+
+    module = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
+    try:
+        tvm.tirx.build(module, target).export_library(str(path))
+    except OSError:
+        raise
+    except Exception as error:  # the linker, or what it could not find
+        last = str(error).strip().splitlines()[-1]
+        raise GnnperfError(f"cannot link {path.name}: {last}; --output needs a C++ compiler") from error
+
+
+_TEMPLATE = '''"""{name}: compiled by gnnperf. Needs apache-tvm and NumPy.
+
+call(TASK, *arrays) runs a task in place, results last. `python {script}` runs each once on made-up inputs.
+"""
+
+import os
+import pathlib
+import time
+
+os.environ.setdefault("TVM_NUM_THREADS", str(len(os.sched_getaffinity(0))))  # by itself it takes half of them
+
+import numpy as np
+import tvm
+
+ARGUMENTS = {arguments}
+"""(dtype, shape) of every argument, by task."""
+
+library = tvm.runtime.load_module(str(pathlib.Path(__file__).resolve().parent / "{library}"))
+
+
+def call(task, *arrays):
+    """Run a task once on NumPy arrays; what it computes is written into the last."""
+    expected = ARGUMENTS[task]
+    got = [(str(array.dtype), array.shape) for array in arrays]
+    if got != expected:
+        raise TypeError(f"{{task}}: expected {{expected}}, got {{got}}")
+    tensors = [tvm.runtime.tensor(array) for array in arrays]
+    library[task](*tensors)
+    arrays[-1][...] = tensors[-1].numpy()
+
+
+def example(task):
+    """Arrays of the right kinds: the task runs, the values mean nothing."""
+    rng = np.random.default_rng(0)
+    return [rng.random(shape).astype(dtype) for dtype, shape in ARGUMENTS[task]]
+
+
+if __name__ == "__main__":
+    for task in ARGUMENTS:
+        tensors = [tvm.runtime.tensor(array) for array in example(task)]
+        times = []
+        for _ in range(6):
+            start = time.perf_counter()
+            library[task](*tensors)
+            times.append(time.perf_counter() - start)
+        print(f"{{task}}: {{min(times) * 1e3:.3f}} ms")
+'''
+
+
+def _script(name: str, tasks: Sequence[TvmTask]) -> str:
+    lines = ""
+    for task in tasks:
+        arguments = [(str(b.dtype), tuple(int(n) for n in b.shape)) for b in task.function.params]
+        lines += f"    {task.name!r}: {arguments!r},\n"
+    return _TEMPLATE.format(name=name, script=SCRIPT, library=LIBRARY, arguments="{\n" + lines + "}")

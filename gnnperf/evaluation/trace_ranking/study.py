@@ -1,0 +1,161 @@
+"""Hold out workloads of known kinds, hold out kinds: nothing of what is held out is learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gnnperf.errors import InputError
+from gnnperf.evaluation.trace_ranking.baselines import CONTENDERS, OURS, RANDOM
+from gnnperf.evaluation.trace_ranking.scores import Ranking, rank_pool, rank_randomly, summary
+from gnnperf.training.traces.corpus import HELD_OUT, TensorCorpus
+from gnnperf.training.traces.data import Pool
+from gnnperf.training.traces.fit import JudgeFitSettings
+
+WORKLOAD, KIND = "workload", "kind"
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class RankingSettings:
+    """folds: that the kinds are dealt into, each held out once. fit: of our training and the perceptron's.
+    seed: of all training."""
+
+    folds: int = 6
+    fit: JudgeFitSettings = field(default_factory=JudgeFitSettings)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class RankingTask:
+    """Learn from `known`, rank the schedules of `asked`. held_out: WORKLOAD or KIND."""
+
+    held_out: str
+    known: tuple[Pool, ...]
+    asked: tuple[Pool, ...]
+
+
+def ranking_tasks(pools: Sequence[Pool], settings: RankingSettings) -> Iterator[RankingTask]:
+    """What is trained and judged. Workloads marked as held out are never learned from; those of a held-out
+    kind are judged too. Raises InputError where there is nothing to hold out, or nothing left to learn from.
+    """
+    learned = [p for p in pools if p.workload.split != HELD_OUT]
+    held_out = [p for p in pools if p.workload.split == HELD_OUT]
+    kinds = sorted({p.workload.kind for p in pools})
+    known = sorted({p.workload.kind for p in learned})
+    if not learned or not held_out or len(known) < 2:
+        raise InputError(
+            "expected measured workloads of at least two kinds, some marked as held out, got "
+            f"{len(learned)} others and {len(held_out)} held out of {len(kinds)} kinds; collect more"
+        )
+    asked = tuple(p for p in held_out if p.workload.kind in known)
+    if asked:
+        yield RankingTask(WORKLOAD, tuple(learned), asked)
+    for fold in folds_of(kinds, settings):
+        rest = tuple(p for p in learned if p.workload.kind not in fold)
+        if rest:
+            yield RankingTask(KIND, rest, tuple(p for p in pools if p.workload.kind in fold))
+
+
+def folds_of(kinds: Iterable[str], settings: RankingSettings) -> list[frozenset[str]]:
+    """The kinds, dealt at random into folds."""
+    dealt = np.random.default_rng(settings.seed).permutation(sorted(set(kinds)))
+    return [frozenset(dealt[n :: settings.folds].tolist()) for n in range(min(settings.folds, len(dealt)))]
+
+
+Judged = dict[tuple[str, str], dict[str, Ranking]]
+"""(held out, model) -> workload -> its ranking."""
+Say = Callable[[str], None]
+
+
+def ranking_steps(
+    tasks: Sequence[RankingTask], settings: RankingSettings
+) -> dict[str, Callable[[Say], dict[str, Any]]]:
+    """What is to be done, by name and in order: each step trains one contender on one task, ranks what was
+    held out, and gives a row of JSON values for `judged_of`."""
+
+    def step(task: RankingTask, name: str, _: Say) -> dict[str, Any]:
+        names = [pool.workload.name for pool in task.asked]
+        if name == RANDOM:
+            ranked = {RANDOM: [rank_randomly(pool) for pool in task.asked]}
+        else:
+            found = CONTENDERS[name](task.known, task.asked, settings.fit, settings.seed)
+            ranked = {model: [*map(rank_pool, task.asked, scores)] for model, scores in found.items()}
+        rankings = {
+            model: {name: asdict(ranking) for name, ranking in zip(names, of_model, strict=True)}
+            for model, of_model in ranked.items()
+        }
+        return {"held_out": task.held_out, "rankings": rankings, "failures": []}
+
+    return {
+        f"{task.held_out} held out, {number} of {len(tasks)}: {name}": partial(step, task, name)
+        for number, task in enumerate(tasks, start=1)
+        for name in (*CONTENDERS, RANDOM)
+    }
+
+
+def judged_of(rows: Sequence[Mapping[str, Any]]) -> Judged:
+    """The rows of all steps, or of some, together."""
+    judged: Judged = {}
+    for row in rows:
+        for model, rankings in row["rankings"].items():
+            found = {name: Ranking(**ranking) for name, ranking in rankings.items()}
+            judged.setdefault((row["held_out"], model), {}).update(found)
+    return judged
+
+
+def table(judged: Judged, pools: Sequence[Pool], each_workload: bool = False) -> list[dict[str, Any]]:
+    """A row for each model and all kinds or one of them; with each_workload one per workload too."""
+    return [row for key in judged for row in _rows(key, judged[key], pools, each_workload)]
+
+
+def headline(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The figures of a table: of all kinds together, by what is held out, model and metric."""
+    figures: dict[str, float] = {}
+    for row in rows:
+        if row["kind"] == ALL:
+            prefix = "" if row["held_out"] == WORKLOAD else "heldout_kind_"
+            prefix += "" if row["model"] == OURS else f"{row['model']}_"
+            figures |= {f"{prefix}{name}": value for name, value in row.items() if name not in _ABOUT}
+    return figures
+
+
+def describe(pools: Sequence[Pool], settings: RankingSettings, corpus: TensorCorpus) -> dict[str, Any]:
+    """What models are judged with and on."""
+    learned = [p for p in pools if p.workload.split != HELD_OUT]
+    return {
+        "corpus_digest": corpus.digest,
+        "device": corpus.device,
+        "workloads": len(pools),
+        "kinds": len({p.workload.kind for p in pools}),
+        "schedules": sum(len(p.graphs) for p in pools),
+        "schedules_learned_from": sum(len(p.graphs) for p in learned),
+        **asdict(settings),
+    }
+
+
+_ABOUT = ("held_out", "kind", "workload", "model", "workloads", "schedules")
+"""Fields of a row that say what it is of; the others are metrics."""
+
+
+def _rows(
+    key: tuple[str, str], rankings: Mapping[str, Ranking], pools: Sequence[Pool], each_workload: bool
+) -> Iterator[dict[str, Any]]:
+    held_out, name = key
+    mine = [p for p in pools if p.workload.name in rankings]
+    groups = [(ALL, ALL, mine)]
+    for kind in sorted({p.workload.kind for p in mine}):
+        of_kind = [p for p in mine if p.workload.kind == kind]
+        groups.append((kind, ALL, of_kind))
+        if each_workload:
+            groups += [(kind, p.workload.name, [p]) for p in of_kind]
+    for kind, workload, members in groups:
+        yield {
+            "held_out": held_out, "kind": kind, "workload": workload, "model": name,
+            "workloads": len(members), "schedules": sum(len(p.graphs) for p in members),
+            **summary([rankings[p.workload.name] for p in members]),
+        }  # fmt: skip

@@ -1,0 +1,232 @@
+"""Programs of loop nests: what recipes schedule, and what the C++ backend builds, verifies and measures.
+
+`NestProgram` is one that a frontend has translated as a whole: it needs no more than its nests and their
+inputs. Frontends that keep code of their own around the nests, as DaCe's does, offer the same members.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from gnnperf.frontends.base import Skipped, Task
+from gnnperf.graph import ProgramGraph
+from gnnperf.measure import Compiler, Runner, Source
+from gnnperf.nests import Loop, LoopNest, Statement, nest_graph, normalise
+from gnnperf.nests.analysis import extent, varies
+from gnnperf.nests.coverage import flow
+from gnnperf.nests.ir import Node, walk
+from gnnperf.nests.trip_counts import measured_trip_counts
+from gnnperf.schedules.recipes import Recipe, apply, emit
+
+if TYPE_CHECKING:
+    from gnnperf.schedules.recipes import CppFunction
+
+PLAIN_BASELINE: Mapping[str, str] = {"plain": "plain-c++"}
+PLAIN = Recipe(vector="none", parallel="none", accumulate=False)
+"""Loops as they stand, on one thread, vectorised by the compiler where it can."""
+
+
+class Measurable(Protocol):
+    """Code with its inputs: a nest or a whole program, unscheduled.
+
+    data: a value for every argument. outputs: arrays that are written; inouts: those of them that are read
+    before, or not wholly written. reduction_length: terms of the longest sum behind an output. baselines:
+    what a user may ask to beat, the optimised program first and the plain one last, and how reports call it.
+    """
+
+    @property
+    def baselines(self) -> Mapping[str, str]: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def data(self) -> Mapping[str, Any]: ...
+    @property
+    def outputs(self) -> Sequence[str]: ...
+    @property
+    def inouts(self) -> Sequence[str]: ...
+    @property
+    def reduction_length(self) -> int: ...
+
+    def plain_source(self) -> Source:
+        """The program as it stands: what results are verified against. Raises BuildError."""
+
+    def optimised_source(self) -> Source | None:
+        """What the frontend's own optimiser makes of it; None where it has none. Raises BuildError."""
+
+
+class NestTask(Task, Measurable, Protocol):
+    """A loop nest in normal form, a task of a program. index: its place in the program."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def nest(self) -> LoopNest: ...
+
+
+class Tuned(Protocol):
+    """A whole program with schedules of its tasks."""
+
+    def source(self, name: str) -> Source:
+        """Its code, ready for `measure.Compiler`. Raises BuildError."""
+
+    def save(self, folder: Path) -> Sequence[str]:
+        """Write it in the frontend's own form; the names of the files."""
+
+
+class TunableProgram(Protocol):
+    """A program of nests that recipes can be put into. baselines: as of a `Measurable`. whole: all of it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def frontend(self) -> str: ...
+    @property
+    def schedule_kind(self) -> str: ...
+    @property
+    def tasks(self) -> Sequence[NestTask]: ...
+    @property
+    def skipped(self) -> Sequence[Skipped]: ...
+    @property
+    def baselines(self) -> Mapping[str, str]: ...
+    @property
+    def whole(self) -> Measurable: ...
+
+    def capture(self, compiler: Compiler, runner: Runner, for_graphs: bool = False) -> None:
+        """Fill the inputs of all tasks, or only of those whose graphs need them. Raises GnnperfError."""
+
+    def tuned(self, functions: Mapping[int, CppFunction]) -> Iterator[Tuned]:
+        """The program with functions in place of some tasks, by their index, the best form first; the next
+        is for where one does not work. Raises GnnperfError."""
+
+    def kept(self, baseline: str) -> Tuned:
+        """The program behind a baseline."""
+
+    def is_all(self, task: NestTask) -> bool:
+        """Is there nothing in the program besides the task, run once? Then what is known of the whole is
+        known of the task."""
+
+
+def task_graph(nest: LoopNest, data: Mapping[str, Any]) -> ProgramGraph:
+    """The program graph of a nest; loops whose bounds depend on data take their measured mean extent."""
+    return nest_graph(nest, measured_trip_counts(nest, data))
+
+
+@dataclass(frozen=True)
+class PlainNest:
+    """A nest that is compiled as it stands, with its inputs: the task of a `NestProgram`."""
+
+    nest: LoopNest
+    data: Mapping[str, Any]
+    index: ClassVar[int] = 0
+    calls: ClassVar[int] = 1
+    baselines: ClassVar[Mapping[str, str]] = PLAIN_BASELINE
+
+    @property
+    def name(self) -> str:
+        return self.nest.name
+
+    @property
+    def objection(self) -> str | None:
+        return None if self.nest.has_loops else "it has no loop"
+
+    @cached_property
+    def graph(self) -> ProgramGraph:
+        return task_graph(self.nest, self.data)
+
+    @cached_property
+    def outputs(self) -> Sequence[str]:
+        stored = {s.target.buffer for s in walk(self.nest.body) if isinstance(s, Statement)}
+        return sorted(name for name in stored if not self.nest.buffers[name].transient)
+
+    @cached_property
+    def inouts(self) -> Sequence[str]:
+        whole = flow(self.nest.body)
+        buffers = self.nest.buffers
+        return [n for n in self.outputs if n in whole.exposed or not whole.defines(buffers[n])]
+
+    @cached_property
+    def reduction_length(self) -> int:
+        return _reduction_length(self.nest.body, (), self.nest.parameters)
+
+    def plain_source(self) -> Source:
+        return Source.of(emit(apply(PLAIN, self.nest), f"{self.name}_plain"))
+
+    def optimised_source(self) -> Source | None:
+        return None
+
+
+@dataclass
+class NestProgram:
+    """A program that is nothing but a loop nest, of one or several statements, with its inputs.
+
+    data: an array for every buffer that is not transient, a number for every parameter.
+
+    Example:
+        NestProgram("contraction", "einsum", nest, {"a": a, "b": b, "out": out})
+    """
+
+    name: str
+    frontend: str
+    nest: LoopNest
+    data: Mapping[str, Any]
+    skipped: Sequence[Skipped] = ()
+    schedule_kind: ClassVar[str] = "recipe"
+    baselines: ClassVar[Mapping[str, str]] = PLAIN_BASELINE
+
+    @cached_property
+    def whole(self) -> PlainNest:
+        """The nest in normal form, the only task."""
+        return PlainNest(replace(normalise(self.nest), name=self.name), self.data)
+
+    @property
+    def tasks(self) -> Sequence[PlainNest]:
+        return [self.whole]
+
+    def capture(self, compiler: Compiler, runner: Runner, for_graphs: bool = False) -> None:
+        """It has its inputs."""
+
+    def tuned(self, functions: Mapping[int, CppFunction]) -> Iterator[Tuned]:
+        (function,) = functions.values()
+        yield _Function(function)
+
+    def is_all(self, task: NestTask) -> bool:
+        return True
+
+    def kept(self, baseline: str) -> Tuned:
+        return _Function(emit(apply(PLAIN, self.whole.nest), f"{self.name}_plain"))
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A program that is one C++ function."""
+
+    function: CppFunction
+
+    def source(self, name: str) -> Source:
+        text = self.function.source.replace(f" {self.function.symbol}(", f" {name}(")
+        return Source.of(replace(self.function, symbol=name, source=text))
+
+    def save(self, folder: Path) -> Sequence[str]:
+        (folder / "kernel.cpp").write_text(self.function.source, encoding="utf-8")
+        return ("kernel.cpp",)
+
+
+def _reduction_length(body: Collection[Node], around: tuple[Loop, ...], parameters: Mapping[str, int]) -> int:
+    """Length of the longest chain of dependent roundings: reduction and sequential loops."""
+    longest = 1
+    for node in body:
+        if isinstance(node, Loop):
+            longest = max(longest, _reduction_length(node.body, (*around, node), parameters))
+            continue
+        chain = [
+            extent(loop, parameters) or 1
+            for loop in around
+            if (node.reduce is not None and not varies(node.target, loop.iterator)) or not loop.independent
+        ]
+        longest = max(longest, math.prod(chain))
+    return longest

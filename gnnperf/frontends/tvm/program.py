@@ -1,0 +1,121 @@
+"""Kernels of TVM and of torch as programs: what was named or given, split into tasks."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from gnnperf.errors import InputError, first_line
+from gnnperf.frontends.base import Given, Skipped, is_of, kernel_type
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.load import load_tasks, tasks_of
+from gnnperf.frontends.tvm.relax_programs import exported_program
+from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
+from gnnperf.frontends.tvm.tasks import TvmTask
+from gnnperf.frontends.tvm.whole_program import WholeProgram
+
+BASELINE = "tvm-default"
+"""The unscheduled function: relax's default pipeline for CPUs legalises and fuses, but schedules nothing."""
+
+
+@dataclass
+class TvmProgram:
+    """A kernel as tasks for one target.
+
+    whole: the program that the tasks are of, where it can be run as one. exported: the file that PyTorch
+    saved it to.
+    """
+
+    name: str
+    tasks: Sequence[TvmTask]
+    target: Any
+    whole: WholeProgram | None = None
+    exported: Path | None = None
+    skipped: Sequence[Skipped] = ()
+    frontend: ClassVar[str] = "tvm"
+    schedule_kind: ClassVar[str] = "trace"
+
+
+def tvm_program(kernel: Any, given: Given) -> TvmProgram:
+    """The program of a TVM or torch kernel, for this machine's CPU.
+
+    kernel: `file.py:name`, a saved module (`.json`), an exported program (`.pt2`), a PrimFunc, an IRModule, a
+    list of TE tensors, a `torch.nn.Module` with example inputs, or an ExportedProgram. Raises InputError.
+    """
+    given.refuse("a TVM kernel", "seed")
+    set_runtime_threads()
+    if is_of(kernel, "torch"):
+        return _of_torch(kernel, given)
+    given.refuse("a TVM kernel", "inputs")
+    if isinstance(kernel, str | Path):
+        path = Path(kernel)
+        if path.suffix == ".pt2":
+            _takes_no_sizes(given, path.name)
+            return _exported(path, path.stem)
+        import_tvm(without_torch=True)
+        target = host_target()
+        name = str(kernel).rpartition(":")[2] if ":" in str(kernel) else path.stem
+        return TvmProgram(name, load_tasks(str(kernel), given.sizes, target), target)
+    import_tvm()
+    target = host_target()
+    name = _name_of(kernel)
+    _takes_no_sizes(given, name)
+    return TvmProgram(name, tasks_of(kernel, name, target), target)
+
+
+def _takes_no_sizes(given: Given, name: str) -> None:
+    if given.sizes:
+        raise InputError(f"--set: {name!r} takes no arguments, got {', '.join(sorted(given.sizes))}")
+
+
+def _name_of(kernel: Any) -> str:
+    """Of an object: its symbol, or a word."""
+    attributes = getattr(kernel, "attrs", None) or {}
+    return str(attributes.get("global_symbol", "") or "kernel")
+
+
+def _of_torch(kernel: Any, given: Given) -> TvmProgram:
+    """A module is exported with its example inputs and saved: other processes run it beside what is tuned."""
+    import torch
+
+    _takes_no_sizes(given, type(kernel).__name__)
+    if isinstance(kernel, torch.nn.Module):
+        if given.inputs is None or isinstance(given.inputs, str | Mapping):
+            raise InputError(
+                f"kernel: expected example inputs beside the torch module {type(kernel).__name__}: "
+                "give them as a tuple, inputs=(x,)"
+            )
+        name = type(kernel).__name__
+        try:
+            kernel = torch.export.export(kernel.eval(), tuple(given.inputs))
+        except Exception as error:  # torch raises anything
+            raise InputError(f"kernel: torch cannot export {name!r}: {first_line(error)}") from None
+    elif isinstance(kernel, torch.export.ExportedProgram):
+        given.refuse("an exported program", "inputs")
+        name = "program"
+    else:
+        raise InputError(
+            f"kernel: expected a torch.nn.Module or an ExportedProgram, got {kernel_type(kernel)}"
+        )
+    folder = tempfile.mkdtemp(prefix="gnnperf-torch-")
+    path = Path(folder) / f"{name}.pt2"
+    try:
+        torch.export.save(kernel, path)
+        program = _exported(path, name)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    weakref.finalize(program, shutil.rmtree, folder, ignore_errors=True)  # other processes load it from there
+    return program
+
+
+def _exported(path: Path, name: str) -> TvmProgram:
+    import_tvm()
+    target = host_target()
+    whole = exported_program(path, target)
+    return TvmProgram(name, whole.tasks, target, whole, path)

@@ -1,0 +1,170 @@
+"""Predictions and proposals for GPUs that are not here, as the `Session` offers them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gnnperf.devices import DeviceSpec, load_device
+from gnnperf.errors import GnnperfError, InputError
+from gnnperf.frontends.base import is_of, kernel_type
+from gnnperf.shipped import shipped
+
+if TYPE_CHECKING:
+    from gnnperf.frontends.gpu_kernels import Description
+    from gnnperf.frontends.operators import Operator
+    from gnnperf.graph.workload import Workload
+    from gnnperf.retrieval.prediction import KernelPrediction
+    from gnnperf.retrieval.tunable import Prediction, Proposal
+
+TUNABLE, RUNTIME = "checkpoints/tunable-kernels", "checkpoints/gpu-runtime"
+"""The released bundles, among what is shipped: for tunable kernels, and for operators."""
+
+
+@dataclass(frozen=True)
+class OperatorForecast:
+    """What is expected of operators that run one after another. predictions: by GPU, as it was named; see
+    `KernelPrediction`. left_out: operators of PyTorch that are not known, counted."""
+
+    kernel: str
+    operators: Sequence[Operator]
+    workloads: Sequence[Workload]
+    left_out: Mapping[str, int]
+    predictions: Mapping[str, KernelPrediction]
+
+    @property
+    def runtime_s(self) -> Mapping[str, float | None]:
+        """By GPU; None where nothing is said."""
+        return {gpu: found.runtime_s for gpu, found in self.predictions.items()}
+
+
+@dataclass(frozen=True)
+class ConfigurationForecast:
+    """What is expected of one configuration of a tunable kernel. predictions: by GPU, as it was named.
+    measured: whether the kernel was, on some GPU."""
+
+    kernel: str
+    description: Description
+    configuration: Mapping[str, int]
+    devices: Mapping[str, DeviceSpec]
+    predictions: Mapping[str, Prediction]
+    measured: bool
+
+    @property
+    def runtime_s(self) -> Mapping[str, float | None]:
+        """By GPU; None where a block needs more than it can have."""
+        return {
+            gpu: float(found.runtime_ms[0]) * 1e-3 if found.fits[0] else None
+            for gpu, found in self.predictions.items()
+        }
+
+
+def predict(
+    kernel: Any, gpus: Sequence[str], fused: bool, calibrate: Path | None, checkpoint: Path | None
+) -> OperatorForecast | ConfigurationForecast:
+    """See `Session.predict`."""
+    from gnnperf.frontends.gpu_kernels import is_tunable
+
+    if not gpus:
+        raise InputError("expected at least one --gpu; `gnnperf devices list` shows those that are known")
+    if isinstance(kernel, str) and is_tunable(kernel):
+        if fused:
+            raise InputError("--fused is for models; a tunable kernel is one launch")
+        return _configuration(kernel, gpus, calibrate, checkpoint)
+    return _operators(kernel, gpus, fused, calibrate, checkpoint)
+
+
+def _operators(
+    kernel: Any, gpus: Sequence[str], fused: bool, calibrate: Path | None, checkpoint: Path | None
+) -> OperatorForecast:
+    from gnnperf.nn import load_checkpoint
+    from gnnperf.nn.runtime import RuntimeHead
+    from gnnperf.retrieval.prediction import calibrate_from, predict_kernel
+
+    head = load_checkpoint(checkpoint or shipped(RUNTIME), RuntimeHead)
+    devices = {name: load_device(name) for name in gpus}
+    name, operators, left_out = _captured(kernel, fused)
+    workloads = [operator.workload() for operator in operators]
+    found = {}
+    for gpu, device in devices.items():
+        adapted = calibrate_from(head, calibrate, device, devices) if calibrate else head
+        found[gpu] = predict_kernel(adapted, workloads, device)
+    if all(prediction.objection for prediction in found.values()):
+        raise GnnperfError(f"no prediction: {next(iter(found.values())).objection}")
+    return OperatorForecast(name, operators, workloads, left_out, found)
+
+
+def _captured(kernel: Any, fused: bool) -> tuple[str, list[Operator], dict[str, int]]:
+    """The operators that a kernel launches, and what of it is not known."""
+    from gnnperf.frontends.operators import is_operator, load_model, parse_operator
+    from gnnperf.frontends.operators.torch_models import capture
+
+    if isinstance(kernel, str | Path):
+        if is_operator(str(kernel)):
+            return str(kernel), [parse_operator(str(kernel))], {}
+        model = load_model(str(kernel))
+    elif is_of(kernel, "torch") and hasattr(kernel, "graph"):
+        model = capture(kernel, "program")
+    else:
+        raise InputError(f"kernel: expected a text or a torch ExportedProgram, got {kernel_type(kernel)}")
+    model = model.fused() if fused else model
+    if not model.operators:
+        raise GnnperfError(f"{model.name}: it launches nothing that is known")
+    return model.name, list(model.operators), dict(model.left_out)
+
+
+def _configuration(
+    kernel: str, gpus: Sequence[str], calibrate: Path | None, checkpoint: Path | None
+) -> ConfigurationForecast:
+    from gnnperf.frontends.gpu_kernels import check_gpu, parse_configuration
+    from gnnperf.nn import load_checkpoint
+    from gnnperf.nn.demand import DemandBundle
+    from gnnperf.retrieval.tunable import predict_configurations, predict_from_runs, read_runs
+
+    description, given = parse_configuration(kernel)
+    devices = {name: load_device(name) for name in gpus}
+    bundle = load_checkpoint(checkpoint or shipped(TUNABLE), DemandBundle)
+    found = {}
+    for name, device in devices.items():
+        check_gpu(device)
+        if calibrate is None:
+            found[name] = predict_configurations(description, [given], device, bundle)
+        else:
+            runs = read_runs(calibrate, device, devices)
+            found[name] = predict_from_runs(description, [given], device, bundle, runs)
+    if not any(prediction.fits[0] for prediction in found.values()):
+        raise GnnperfError(f"no prediction: {too_large(devices[gpus[0]])}")
+    measured = bundle.demands(description)[0].parameters is not None
+    return ConfigurationForecast(kernel, description, given, devices, found, measured)
+
+
+def propose_configurations(
+    kernel: str,
+    gpu: str,
+    k: int,
+    sizes: Mapping[str, float],
+    data: str | Path | None,
+    checkpoint: Path | None,
+) -> Proposal:
+    """See `Session.propose`."""
+    from gnnperf.frontends.gpu_kernels import check_gpu, find_description
+    from gnnperf.frontends.gpu_kernels.tables import data_or_none, load_tables
+    from gnnperf.nn import load_checkpoint
+    from gnnperf.nn.demand import DemandBundle
+    from gnnperf.retrieval.tunable import propose
+
+    description, device = find_description(kernel), load_device(gpu)
+    check_gpu(device)
+    path = data_or_none(None if data is None else Path(data))
+    bundle = load_checkpoint(checkpoint or shipped(TUNABLE), DemandBundle)
+    measured = (
+        bundle.tables(description) if path is None else load_tables(path, {description.name: description})
+    )
+    return propose(description, device, bundle, k, measured, sizes)
+
+
+def too_large(device: DeviceSpec) -> str:
+    """Why nothing is said of a configuration on a GPU."""
+    return f"a block needs more shared memory or threads than one can have on {device.name}"

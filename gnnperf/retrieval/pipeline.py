@@ -1,0 +1,269 @@
+"""The main job: retrieve schedules for every task of a program, measure them, keep what wins.
+
+tasks -> graphs -> embed -> nearest records -> candidates, ranked -> built, verified and measured beside the
+baseline, in rounds -> accepted beyond noise -> put back -> the whole verified and measured (design, section
+6).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from gnnperf.backends.base import Bench, Executor, Tried, Whole
+from gnnperf.devices import DeviceSpec
+from gnnperf.errors import GnnperfError
+from gnnperf.frontends.base import Program
+from gnnperf.measure import Timing, speedup_interval
+from gnnperf.measure.competitors import Competitor
+from gnnperf.nn import Bundle
+from gnnperf.retrieval.confidence import Confidence
+from gnnperf.retrieval.proposers import Proposer, Stages
+from gnnperf.retrieval.query import Query
+from gnnperf.retrieval.report import RetrievalReport, comparison
+
+WORTHLESS_SHARE = 0.005
+"""A task below this share of the program is not worth measuring."""
+FIRST = 3
+"""Candidates, at least, of the first of several rounds: of two, too often neither is of the right kind."""
+
+OUT_OF_TIME = "the time budget ended before this task was tried"
+NOTHING_TO_TUNE = "the kernel has nothing that can be tuned"
+NOT_FASTER = "none of the candidates was faster than the baseline beyond noise"
+
+
+@dataclass(frozen=True)
+class Options:
+    """k: measured candidates per task. budget_s: wall time for measuring candidates, or None. model_only:
+    rank, measure nothing."""
+
+    k: int = 5
+    budget_s: float | None = None
+    model_only: bool = False
+
+
+@dataclass
+class Pipeline:
+    """One run of the main job.
+
+    bundle: embeds the tasks' graphs. proposer: finds candidates; executor: measures them, None where only
+    `ask` is called. confidence: how sure to be of what was measured. competitors: that every task is timed
+    beside. notify: is told what is being done. started: `time.monotonic()` when the whole work began, for
+    what came before.
+    """
+
+    program: Program
+    bundle: Bundle
+    proposer: Proposer
+    executor: Executor | None
+    device: DeviceSpec
+    options: Options = Options()
+    confidence: Confidence | None = None
+    competitors: Sequence[Competitor] = ()
+    notify: Callable[[str], None] = lambda _: None
+    started: float = field(default_factory=time.monotonic)
+    deadline: float = field(default=math.inf, init=False)
+
+    @property
+    def stages(self) -> Stages:
+        """Where the time went."""
+        return self.proposer.stages
+
+    def run(self) -> tuple[RetrievalReport, list[Query]]:
+        """(report, the queries with their measurements)."""
+        executor, options = self.executor, self.options
+        assert executor is not None
+        self.stages.seconds["loading"] = time.monotonic() - self.started
+        self.notify("reading the kernel's inputs")
+        self.stages.timed("inputs", partial(executor.prepare, not options.model_only))
+        queries = self.ask()
+        if options.model_only:
+            note = "nothing was measured (--model-only)" if queries else NOTHING_TO_TUNE
+            return self._report(queries, None, [note]), queries
+        before = self.stages.timed("baseline", executor.whole)
+        self.stages.timed("candidates", partial(self.measure, queries, before))
+        if any(query.winner for query in queries):
+            self.notify("measuring the whole kernel")
+        notes: list[str] = []
+        try:
+            whole = self.stages.timed("whole", partial(executor.assemble, queries))
+        except GnnperfError as error:
+            whole, notes = None, [str(error)]
+        return self._report(queries, whole, notes), queries
+
+    # ------------------------------------------------------------------ asking
+
+    def ask(self, numbers: Collection[int] | None = None) -> list[Query]:
+        """Graphs, embeddings, neighbours and ranked candidates of all tasks that can be tuned.
+
+        numbers: places of the tasks that are asked about; None: all.
+        """
+        asked = range(len(self.program.tasks)) if numbers is None else numbers
+        tasks = [(n, self.program.tasks[n]) for n in asked if self.program.tasks[n].objection is None]
+        queries = self.stages.timed("graphs", lambda: [Query(task, task.graph, n) for n, task in tasks])
+        if queries:
+            graphs = [query.graph for query in queries]
+            vectors = self.stages.timed("embedding", lambda: self.bundle.embed(graphs))
+            for query, vector in zip(queries, vectors, strict=True):
+                self.proposer.ask(query, np.asarray(vector), self.options.k)
+        return queries
+
+    # ------------------------------------------------------------------ measuring
+
+    def measure(self, queries: Sequence[Query], whole: Timing | None) -> None:
+        """Verify and time the first k candidates of every task; pick winners. whole: of the program."""
+        if self.options.budget_s is not None:
+            self.deadline = time.monotonic() + self.options.budget_s
+        for position, query in enumerate(queries, start=1):
+            if query.reason and whole is not None:
+                continue  # nothing of it is measured where the whole tells what it takes
+            self.notify(f"{position} of {len(queries)}: {query.task.name}")
+            self._measure(query, whole)
+        if whole is None:
+            _share(queries)
+
+    def _measure(self, query: Query, whole: Timing | None) -> None:
+        executor = self.executor
+        assert executor is not None
+        if self._late(query) and whole is not None:
+            return
+        try:
+            with executor.opened(query.task, query.number) as bench:
+                query.baseline, query.baseline_name = bench.baseline, bench.baseline_name
+                if whole is not None:
+                    spent_s = bench.baseline.runtime_s * (query.task.calls or 1)
+                    query.share = min(1.0, spent_s / whole.runtime_s)
+                    if query.share < WORTHLESS_SHARE:
+                        query.reason = f"{query.share:.2%} of the kernel's runtime: not worth a trial"
+                if not query.reason and not self._late(query):
+                    self._try(query, bench)
+                    self._decide(query, bench)
+                elif self.competitors:
+                    self._decide(query, bench)
+        except GnnperfError as error:
+            query.reason = f"it cannot be measured alone: {error}"
+
+    def _late(self, query: Query) -> bool:
+        if time.monotonic() > self.deadline and not query.reason:
+            query.reason = OUT_OF_TIME
+        return time.monotonic() > self.deadline
+
+    def _try(self, query: Query, bench: Bench) -> None:
+        """Measure candidates of a task."""
+        query.tried = self.try_first(query, bench)
+
+    def try_first(self, query: Query, bench: Bench) -> list[Tried]:
+        """Measure k candidates in rounds, the first as they are ranked; these say more about the others."""
+        k, proposer = self.options.k, self.proposer
+        several = len(proposer.rounds) > 1
+        ends = [max(math.ceil(share * k), min(FIRST, k) if several else 1) for share in proposer.rounds]
+        tried: list[Tried] = []
+        order = proposer.first(query.candidates, ends[0])
+        for end in ends:
+            measured: list[Tried] = []
+            count = end - sum(m.status != "not_applicable" for _, m in tried)
+            for candidate, measurement in bench.measure(order, count):
+                measured.append((candidate, measurement))
+                # All of a round are compiled together, so the first is measured however long that took.
+                if measurement.status != "not_applicable" and time.monotonic() > self.deadline:
+                    return [*tried, *measured]
+            tried += measured
+            if end < k:
+                known = {id(candidate) for candidate, _ in measured}
+                left = [candidate for candidate in order if id(candidate) not in known]
+                order = proposer.again(query, left, tried)
+        return tried
+
+    def _decide(self, query: Query, bench: Bench) -> None:
+        """Time the best of the tried once more where that is called for; pick the winner."""
+        query.tried, query.competitors = bench.finals(query.tried, self.competitors)
+        query.baseline = bench.baseline
+        query.winner = fastest(query.tried)
+        if query.winner is None and not query.reason:
+            query.reason = NOT_FASTER
+
+    # ------------------------------------------------------------------ reporting
+
+    def _report(self, queries: Sequence[Query], whole: Whole | None, notes: Sequence[str]) -> RetrievalReport:
+        executor = self.executor
+        assert executor is not None
+        measured = [query for query in queries if query.baseline is not None]
+        alone = whole is None and bool(measured)
+        if alone:
+            whole = _added_up(measured)
+        given = whole.schedules if whole else {}
+        said = [*notes, *([whole.note] if whole else [])]
+        if not self.options.model_only and not given and not (whole and whole.note):
+            said.insert(0, why_kept(queries))
+        if alone and len(queries) > 1:
+            said.append("times are those of each task alone, times its calls, added up")
+        return RetrievalReport(
+            kernel=self.program.name,
+            device=self.device.fingerprint,
+            baseline_name=executor.baseline_name,
+            baseline_note=executor.baseline_note,
+            baseline=whole.baseline if whole else None,
+            tuned=whole.tuned if whole else None,
+            speedup=whole.speedup if whole else None,
+            speedup_interval=whole.speedup_interval if whole else None,
+            verified=whole is not None,
+            kept_baseline=whole is None or whole.kept_baseline,
+            note="; ".join(filter(None, said)),
+            candidates_measured=sum(query.measured for query in queries),
+            wall_s=time.monotonic() - self.started,
+            nests=[q.report(self.options.k, given.get(q.number), self.confidence) for q in queries],
+            skipped=[
+                *({"part": skipped.part, "reason": skipped.reason} for skipped in self.program.skipped),
+                *({"part": t.name, "reason": t.objection} for t in self.program.tasks if t.objection),
+            ],
+            stages_s=dict(self.stages.seconds),
+            beside=[comparison(name, m, whole.tuned) for name, m in whole.competitors.items()]
+            if whole
+            else [],
+        )
+
+
+def fastest(tried: Sequence[Tried]) -> Tried | None:
+    """The fastest candidate that beats the baseline; None where none does."""
+    good = [pair for pair in tried if pair[1].faster_beyond_noise]
+    return min(good, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
+
+
+def why_kept(queries: Sequence[Query]) -> str:
+    """Why there is no winner at all. Where all candidates failed for one cause, it is that cause."""
+    if not queries:
+        return f"{NOTHING_TO_TUNE}; the baseline is kept"
+    tried = [measurement for query in queries for _, measurement in query.tried]
+    if not tried:
+        return "nothing was tried; the baseline is kept"
+    causes = {(m.status, m.detail) for m in tried}
+    if len(causes) == 1 and tried[0].status != "ok":
+        ((status, detail),) = causes
+        return f"all {len(tried)} candidates failed alike: {status}: {detail}; the baseline is kept"
+    return "no schedule was faster than the baseline beyond noise; the baseline is kept"
+
+
+def _share(queries: Sequence[Query]) -> None:
+    """Of what all tasks take together."""
+    spent_s = [q.baseline.runtime_s * (q.task.calls or 1) if q.baseline else 0.0 for q in queries]
+    for query, one_s in zip(queries, spent_s, strict=True):
+        query.share = one_s / sum(spent_s) if one_s else None
+
+
+def _added_up(queries: Sequence[Query]) -> Whole:
+    """Of all tasks, each as often as it is called; the ends of the intervals added up hold the sum."""
+
+    def total(timings: Sequence[Timing | None]) -> Timing:
+        parts = [(t, q.task.calls or 1) for t, q in zip(timings, queries, strict=True) if t is not None]
+        low, high = (sum(t.interval_s[end] * calls for t, calls in parts) for end in (0, 1))
+        return Timing(sum(t.runtime_s * calls for t, calls in parts), (low, high))
+
+    baseline, tuned = total([q.baseline for q in queries]), total([q.best for q in queries])
+    won = {q.number: q.winner[0].schedule for q in queries if q.winner}
+    interval = speedup_interval(baseline.interval_s, tuned.interval_s) if won else None
+    return Whole(baseline, tuned, baseline.runtime_s / tuned.runtime_s, interval, not won, won)

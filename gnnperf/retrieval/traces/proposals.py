@@ -1,0 +1,217 @@
+"""From neighbours to candidates: their traces, transferred to a task, and schedules drawn from MetaSchedule's
+rules.
+
+The traces of other kinds of operators seldom fit, or do little, but what the cost model has learned from all
+of them tells good from bad: drawn schedules are ranked with those that were transferred. Both are made by
+processes of their own, on all processors that there are: what TVM does to one of them costs no more than it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from gnnperf.errors import UnsupportedConstruct, first_line
+from gnnperf.frontends.tvm import TvmTask, scheduled_graph
+from gnnperf.frontends.tvm.spaces import Space, seed_of
+from gnnperf.graph import EncodedGraph, encode
+from gnnperf.measure.confine import available_threads
+from gnnperf.measure.workers import spread
+from gnnperf.retrieval.traces.candidates import TraceCandidate
+from gnnperf.retrieval.traces.contexts import context_of
+from gnnperf.schedules.traces import TraceDocument, other_tiles, program_key, replay, trace_document, transfer
+from gnnperf.store import Neighbour, Record
+
+TRACES, PROPOSALS = 6, 4
+"""Traces taken from a neighbour, its fastest first; proposals for each."""
+POOL = 160
+"""Transferred candidates that are enough to choose from."""
+LOTS, LOT = 4, 24
+"""Schedules are drawn in so many lots of so many."""
+VARIANTS = 24
+"""Candidates made of one that was measured."""
+ATTEMPTS = 2
+"""For each: few of most tasks' samples fail in post-processing."""
+DRAWN, VARIANT = "drawn", "variant"
+"""How the tiles of candidates were decided that are not transferred."""
+RULES = "MetaSchedule's rules"
+"""Stands for the neighbour of a drawn candidate."""
+
+
+@dataclass
+class Pool:
+    """candidates: all different. refused: why a neighbour's traces do not fit, by the neighbour's kernel."""
+
+    candidates: list[TraceCandidate]
+    refused: dict[str, str]
+
+
+class _Made(NamedTuple):
+    """A schedule without TVM, as it goes from process to process."""
+
+    document: TraceDocument
+    key: int
+    policy: str
+    turn: int
+    encoded: EncodedGraph
+
+
+@dataclass
+class _Lot:
+    """What one process makes, by key. refused: why something is missing."""
+
+    made: dict[int, _Made] = field(default_factory=dict)
+    refused: str = ""
+
+    def add(self, schedule: Any, module: Any, target: Any, policy: str, turn: int) -> None:
+        """Describe a schedule of a module, if no other of the lot is the same."""
+        key = program_key(schedule.mod)
+        if key in self.made:
+            return
+        try:
+            graph = encode(scheduled_graph(schedule.mod))
+        except UnsupportedConstruct as reason:  # the IR lacks what the schedule does
+            self.refuse(reason)
+            return
+        self.made[key] = _Made(trace_document(schedule, module, target), key, policy, turn, graph)
+
+    def refuse(self, reason: Exception) -> None:
+        """Something is missing; the first reason is kept."""
+        self.refused = self.refused or first_line(reason)
+
+
+KILLED = _Lot(refused="the process that tried its traces was killed")
+
+
+def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: int = POOL) -> Pool:
+    """The neighbours' traces, nearest first, transferred to a task until there are `pool` candidates; then
+    as many as are drawn for any task that has neighbours. The same ones every time."""
+    found = Pool([], {})
+    if not neighbours:
+        return found
+    context, known = context_of(task.module, target), set[int]()
+    drawing = _drawing(task, target)
+    transferring = [
+        partial(_transferred, neighbour, task.module, target, near, len(neighbours))
+        for near, neighbour in enumerate(neighbours)
+    ]
+    wave = 1 + pool // (TRACES * PROPOSALS)  # neighbours that most often are enough
+    drawn: list[_Lot] = []
+    for at in range(0, len(neighbours), wave):
+        near = neighbours[at : at + wave]
+        jobs: list[Callable[[], _Lot]] = [*transferring[at : at + wave], *drawing]
+        made = spread(jobs, available_threads())
+        lots = [made.get(place, KILLED) for place in range(len(jobs))]
+        drawn, drawing = [*drawn, *lots[len(near) :]], []  # beside the first wave, which may be the only one
+        for neighbour, lot in zip(near, lots, strict=False):
+            nest = neighbour.nest
+            if len(found.candidates) < pool:
+                found.candidates += _new(lot, context, known, nest.digest, nest.kernel, neighbour.distance)
+                if lot.refused:
+                    found.refused.setdefault(nest.kernel, lot.refused)
+        if len(found.candidates) >= pool:
+            break
+    turns = itertools.count(max((candidate.turn for candidate in found.candidates), default=-1) + 1)
+    for lot in drawn:
+        for candidate in _new(lot, context, known, task.graph.digest, RULES, 0.0):
+            found.candidates.append(replace(candidate, turn=next(turns)))
+    return found
+
+
+def variants(task: TvmTask, origin: TraceCandidate, target: Any) -> list[TraceCandidate]:
+    """A task's candidate with the tiles of one loop changed to the next best: at most `VARIANTS`."""
+    context = context_of(task.module, target)
+    try:
+        documents = other_tiles(origin.schedule, context, VARIANTS)
+    except Exception:  # NotApplicable, or what TVM raises: anything
+        return []
+
+    def made(document: TraceDocument, turn: int) -> _Lot:
+        lot = _Lot()
+        try:
+            lot.add(replay(document, context), task.module, target, VARIANT, turn)
+        except Exception as reason:  # the same
+            lot.refuse(reason)
+        return lot
+
+    jobs = [partial(made, document, origin.turn + n) for n, document in enumerate(documents, start=1)]
+    found, known = spread(jobs, available_threads()), {origin.key}
+    return [
+        candidate
+        for _, lot in sorted(found.items())
+        for candidate in _new(lot, context, known, origin.neighbour, origin.neighbour_kernel, origin.distance)
+    ]
+
+
+def best_traces(records: Sequence[Record], count: int = TRACES) -> Iterator[Record]:
+    """The fastest traces that were measured right, each once."""
+    good = [
+        r
+        for r in records
+        if r.schedule_kind == TraceDocument.kind and r.status == "ok" and r.runtime_s is not None
+    ]
+    seen: set[str] = set()
+    for record in sorted(good, key=lambda r: r.runtime_s or 0.0):
+        if len(seen) == count:
+            return
+        if record.schedule not in seen:
+            seen.add(record.schedule)
+            yield record
+
+
+def _transferred(neighbour: Neighbour, module: Any, target: Any, near: int, neighbours: int) -> _Lot:
+    """The neighbour's traces, on another module."""
+    context, lot = context_of(module, target), _Lot()
+    for rank, record in enumerate(best_traces(neighbour.records)):
+        try:
+            proposals = transfer(TraceDocument.from_json(record.schedule), context, PROPOSALS)
+        except Exception as reason:  # NotApplicable, or what TVM raises: anything
+            lot.refuse(reason)
+            continue
+        for variant, proposal in enumerate(proposals):
+            turn = near + rank + neighbours * variant
+            lot.add(proposal.schedule, module, target, proposal.policy, turn)
+    return lot
+
+
+def _drawing(task: TvmTask, target: Any) -> list[Callable[[], _Lot]]:
+    """Lots to draw: none where MetaSchedule's rules fail on the task."""
+    try:
+        space = Space(None, task.module, target)
+    except Exception:  # whatever TVM raises
+        return []
+    return [partial(_drawn, space, target, seed_of(f"{task.graph.digest} {lot}")) for lot in range(LOTS)]
+
+
+def _drawn(space: Space, target: Any, seed: int) -> _Lot:
+    """Schedules drawn at random from a design space."""
+    lot = _Lot()
+    try:
+        for sample in space.sample(LOT, seed, ATTEMPTS):
+            lot.add(sample.sch, space.module, target, DRAWN, 0)
+    except Exception as reason:  # whatever TVM raises
+        lot.refuse(reason)
+    return lot
+
+
+def _new(
+    lot: _Lot, context: Any, known: set[int], neighbour: str, kernel: str, distance: float
+) -> Iterator[TraceCandidate]:
+    """What is not known yet of a lot, as candidates; it then is."""
+    for made in lot.made.values():
+        if made.key not in known:
+            known.add(made.key)
+            yield TraceCandidate(
+                partial(replay, made.document, context),
+                made.document,
+                made.key,
+                made.policy,
+                neighbour,
+                kernel,
+                distance,
+                made.turn,
+                made.encoded,
+            )

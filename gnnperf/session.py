@@ -1,0 +1,493 @@
+"""`gnnperf.load()`: the only place that puts models, stores, this machine and backends together."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
+
+import numpy as np
+
+from gnnperf.backends.base import Executor
+from gnnperf.backends.folder import SCRIPT, check_output, folder_of, load_script
+from gnnperf.devices import DeviceSpec, describe_host
+from gnnperf.documents import to_json
+from gnnperf.errors import GnnperfError, InputError, Interrupted, StoreError
+from gnnperf.frontends.base import Given, Program, load_program
+from gnnperf.graph import ProgramGraph
+from gnnperf.nn import Bundle, load_checkpoint
+from gnnperf.nn.checkpoint import STORE, read_metadata
+from gnnperf.retrieval import Calibration, RetrievalReport
+from gnnperf.retrieval.memory import Memory
+from gnnperf.retrieval.pipeline import Options, Pipeline
+from gnnperf.retrieval.proposers import Proposer, RecipeProposer, TraceProposer
+from gnnperf.retrieval.query import Query
+from gnnperf.retrieval.stores import open_own
+from gnnperf.retrieval.tuning import Tuning
+from gnnperf.shipped import shipped
+from gnnperf.store import Store
+
+if TYPE_CHECKING:
+    from gnnperf.frontends.nest_program import TunableProgram
+    from gnnperf.measure.competitors import Competitor
+    from gnnperf.nn.traces import TensorBundle
+    from gnnperf.retrieval.gpu import ConfigurationForecast, OperatorForecast
+    from gnnperf.retrieval.tunable import Proposal
+
+Notify = Callable[[str], None]
+Advance = Callable[[int, str], None]
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """A task as retrieval sees it. kernel, name: of the program, and of the task in it. digest: of its
+    program graph, equal for equal programs. vector: f32[d] of norm 1; the distance of two is 1 - their
+    product."""
+
+    kernel: str
+    name: str
+    digest: str
+    vector: np.ndarray
+
+
+@dataclass(frozen=True)
+class Retrieval(RetrievalReport):
+    """What `retrieve` or `tune` found: all of the report, and the tuned kernel itself.
+
+    Example:
+        found = gnnperf.retrieve(gemm, N=512)
+        found.speedup, found.schedules
+        found.call(A=a, B=b, C=c)  # in place
+        found.save("tuned")
+    """
+
+    graphs: Mapping[str, ProgramGraph] = field(default_factory=dict, repr=False)
+    """Of the tasks, by digest."""
+    writer: Callable[[Path, str], None] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def schedules(self) -> Mapping[str, Mapping[str, Any]]:
+        """The schedule of every task that was given one, by the task's name."""
+        return {nest.name: nest.accepted for nest in self.nests if nest.accepted is not None}
+
+    def to_json(self) -> str:
+        """The document of `gnnperf retrieve --json`."""
+        return to_json(self.to_dict())
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the tuned kernel, or the baseline where that was kept, as `gnnperf retrieve --output` does: a
+        compiled library, a script that loads it, schedules or SDFG, and the report. Raises InputError where
+        the folder cannot be written, GnnperfError where nothing was measured."""
+        if self.writer is None or self.baseline is None:
+            raise GnnperfError("nothing was measured, so there is nothing to save; leave out model_only")
+        path = Path(folder)
+        check_output(path)
+        self.writer(path, self.to_json())
+        return path
+
+    @cached_property
+    def _script(self) -> Any:
+        return load_script(self.save(folder_of(self, "gnnperf-tuned-")))
+
+    def call(self, *arrays: Any, **arguments: Any) -> None:
+        """Run the tuned kernel once, in place: a DaCe kernel on arrays and scalars by name, a TVM function on
+        its arrays in order, results last. Raises TypeError where an array is not of the kernel's dtype and
+        shape, GnnperfError of a kernel of several functions."""
+        takes = self._script.ARGUMENTS
+        if not isinstance(takes, dict):  # of one program, by name
+            self._script.call(**arguments)
+        elif len(takes) == 1:
+            self._script.call(*takes, *arrays)
+        else:
+            raise GnnperfError(
+                f"expected a kernel of one function, got {len(takes)}; save it, and use {SCRIPT}"
+            )
+
+    def _repr_html_(self) -> str:
+        from gnnperf.report import retrieval_page
+
+        return retrieval_page(self, self.graphs, describe_host())
+
+
+class Session:
+    """Models, stores and this machine, put together once for any number of kernels.
+
+    A kernel is a text as on the command line (`path.py:name`, `.sdfg`, `.json`, `.pt2`) or the object itself:
+    a `@dace.program`, an SDFG, a PrimFunc, an IRModule, a list of TE tensors, a `torch.nn.Module` with
+    example inputs, an ExportedProgram. Everything is loaded when it is first needed.
+
+    Example:
+        session = gnnperf.load()
+        found = session.retrieve("kernel.py:gemm", N=512)
+        print(f"{found.speedup:.1f}x")
+    """
+
+    def __init__(
+        self,
+        checkpoint: str | Path | None = None,
+        store: str | Path | Literal[False] | None = None,
+        notify: Notify = lambda _: None,
+    ) -> None:
+        """Args:
+        checkpoint: a bundle with a store of its own; None: the released ones. store: your schedule store,
+        a folder or URI: searched beside the released one, and what is measured
+            is added to it; None: $GNNPERF_STORE, else in the user's data folder; False: none.
+        notify: is told what is being done.
+        """
+        if checkpoint is not None and not Path(checkpoint).is_dir():
+            raise InputError(f"checkpoint: expected the folder of a bundle, got {str(checkpoint)!r}")
+        self.checkpoint = None if checkpoint is None else Path(checkpoint)
+        self.store, self.notify = store, notify
+        self._released: dict[str, Store] = {}
+
+    @cached_property
+    def device(self) -> DeviceSpec:
+        """This machine."""
+        return describe_host()
+
+    # ------------------------------------------------------------------ the main job
+
+    def retrieve(
+        self, kernel: Any, *, k: int = 5, sizes: Mapping[str, float] | None = None, inputs: Any = None,
+        seed: int | None = None, baseline: str | None = None, budget_s: float | None = None,
+        model_only: bool = False, competitors: Sequence[str] = (), **named: Any,
+    ) -> Retrieval:  # fmt: skip
+        """Make a kernel faster with the schedules of kernels like it.
+
+        Args:
+            kernel: see `Session`. k: candidates measured per nest or function. sizes: values of symbols and
+            scalar arguments, by name. inputs: arrays and scalars by name; or `file.py:function` that returns
+            them; or, of a torch module,
+                its example inputs. What is missing is generated.
+            seed: of what is generated.
+            baseline: what to beat, of a DaCe kernel: "auto" (`auto_optimize`, the default) or "simplify".
+            budget_s: wall time for measuring candidates.
+            model_only: rank schedules and measure nothing.
+            competitors: libraries to time in turn with the result: "torch", for TVM functions.
+            named: sizes and inputs, too: numbers and arrays by name.
+
+        Raises:
+            InputError: the kernel, or something given with it, is not what was expected.
+            GnnperfError: the kernel cannot be compiled, run or measured.
+        """
+        started = time.monotonic()
+        given = _given(sizes, inputs, seed, named)
+        options = Options(k, budget_s, model_only)
+        with self._opened(kernel, given, baseline, competitors, not model_only) as (
+            program,
+            executor,
+            beside,
+        ):
+            pipeline = self._pipeline(Pipeline, program, executor, options, beside, started)
+            report, queries = pipeline.run()
+            if not model_only:
+                self._remember(program, queries, executor)
+        return self._found(report, queries, executor)
+
+    def tune(
+        self, kernel: Any, *, trials: int = 64, sizes: Mapping[str, float] | None = None, inputs: Any = None,
+        seed: int | None = None, baseline: str | None = None, budget_s: float | None = None,
+        competitors: Sequence[str] = (), advance: Callable[[int], contextlib.AbstractContextManager[Advance]]
+        = lambda _: contextlib.nullcontext(lambda _steps, _doing: None), **named: Any,
+    ) -> Retrieval:  # fmt: skip
+        """Search for faster schedules than `retrieve` finds, starting from those.
+
+        Args:
+            trials: schedules measured per nest or function, those among them that your store knows from
+            before. advance: given all trials, opens what is told of (trials done, what comes next).
+
+        The other arguments, and what is raised, are as of `retrieve`. What is measured goes to your store a
+        round at a time: interrupted, the same call goes on.
+        """
+        started = time.monotonic()
+        given = _given(sizes, inputs, seed, named)
+        options = Options(trials, budget_s)
+        with self._opened(kernel, given, baseline, competitors, True) as (program, executor, beside):
+            memory, tasks = self._memory(program), sum(t.objection is None for t in program.tasks)
+            with advance(trials * tasks) as tell:
+                about = {"trials": trials, "memory": memory, "advance": tell}
+                pipeline = self._pipeline(Tuning, program, executor, options, beside, started, **about)
+                # How sure one may be was learned from few trials.
+                pipeline.confidence = None
+                try:
+                    report, queries = pipeline.run()
+                except KeyboardInterrupt:
+                    raise _interrupted(pipeline.measured, memory) from None
+        return self._found(report, queries, executor)
+
+    def embed(
+        self, *kernels: Any, sizes: Mapping[str, float] | None = None, inputs: Any = None,
+        seed: int | None = None, advance: Callable[[], None] = lambda: None, **named: Any,
+    ) -> list[Embedding]:  # fmt: skip
+        """The vector and the digest of every task of kernels. advance: is called after each. Raises as
+        `retrieve`, and GnnperfError where a kernel has no task."""
+        given = _given(sizes, inputs, seed, named)
+        names: list[tuple[str, str]] = []
+        graphs: list[ProgramGraph] = []
+        for kernel in kernels:
+            with self._readable(kernel, given) as program:
+                left_out = [f"{part.part}: {part.reason}" for part in program.skipped]
+                found = [task for task in program.tasks if task.objection is None]
+                left_out += [f"{task.name}: {task.objection}" for task in program.tasks if task.objection]
+                if not found:
+                    why = "; ".join(left_out) or "it has none"
+                    raise GnnperfError(f"{program.name}: no loop nest to embed; {why}")
+                for part in left_out:
+                    self.notify(f"{program.name}: left out {part}")
+                names += [
+                    (str(kernel) if isinstance(kernel, str | Path) else program.name, t.name) for t in found
+                ]
+                graphs += [task.graph for task in found]
+            advance()
+        vectors = self.encoder.embed(graphs)
+        return [
+            Embedding(kernel, name, graph.digest, vector)
+            for (kernel, name), graph, vector in zip(names, graphs, vectors, strict=True)
+        ]
+
+    def pipeline(self, program: Program, executor: Executor | None, **about: Any) -> Pipeline:
+        """The pipeline that `retrieve` runs, for a program and an executor of the caller's own: for compilers
+        that measure by themselves, and for what judges the pipeline.
+
+        about: other fields of `Pipeline`, and `proposer`: fields of its proposer, as a dict.
+        """
+        proposer = self._proposer(program, **about.pop("proposer", {}))
+        return Pipeline(program, self.encoder, proposer, executor, self.device, **about)
+
+    # ------------------------------------------------------------------ GPUs
+
+    def propose(
+        self, kernel: str, gpu: str, *, k: int = 5, sizes: Mapping[str, float] | None = None,
+        data: str | Path | None = None, **named: float,
+    ) -> Proposal:  # fmt: skip
+        """The k configurations of a tunable GPU kernel to try first on a GPU, which need not be here.
+
+        Args:
+            kernel: name of a description, or a YAML file with one.
+            gpu: a name of the catalog, or a YAML file.
+            sizes: of the problem, where they are not the description's; `named`, too.
+            data: measurements on other GPUs (tunable_kernels.parquet, or its folder); None: $GNNPERF_DATA, or
+                those that were released with the model.
+
+        Raises:
+            InputError: no such kernel, GPU, size or data.
+        """
+        from gnnperf.retrieval.gpu import propose_configurations
+
+        return propose_configurations(kernel, gpu, k, {**(sizes or {}), **named}, data, self.checkpoint)
+
+    def predict(
+        self, kernel: Any, gpus: Sequence[str], *, fused: bool = False, calibrate: str | Path | None = None
+    ) -> OperatorForecast | ConfigurationForecast:
+        """The runtime of an operator, a torch model or a configuration of a tunable kernel on GPUs that
+        nobody measured.
+
+        Args:
+            kernel: "linear:M=512,N=1024,K=768", `model.pt2`, `file.py:function`, "gemm:MWG=64", or a torch
+                exported program.
+            gpus: names of the catalog, or YAML files.
+            fused: pointwise operators of a model join what runs right before them.
+            calibrate: a CSV file with runs on these GPUs.
+
+        Returns:
+            `runtime_s` by GPU, and `predictions` with intervals and what was assumed.
+
+        Raises:
+            InputError: no such kernel or GPU.
+        """
+        from gnnperf.retrieval.gpu import predict
+
+        path = None if calibrate is None else Path(calibrate)
+        return predict(kernel, gpus, fused, path, self.checkpoint)
+
+    # ------------------------------------------------------------------ what it is made of
+
+    @cached_property
+    def encoder(self) -> Bundle:
+        """The encoder of graphs, with its retrieval head."""
+        return load_checkpoint(self._folder_of(Bundle), Bundle)
+
+    def _folder_of(self, model: type[Any]) -> Path:
+        """The folder of a checkpoint of such a model: the session's own, where it is one, or the released."""
+        if self.checkpoint is not None and read_metadata(self.checkpoint)["model"] == model.MODEL:
+            return self.checkpoint
+        return shipped(f"checkpoints/{model.MODEL}")
+
+    @cached_property
+    def _own(self) -> Store | None:
+        if self.store is False:
+            return None
+        location = None if self.store is None else str(self.store)
+        try:
+            return open_own(location, self.encoder, self.notify)
+        except StoreError as error:
+            raise StoreError(f"{error}; or name another with --store, or give --no-store") from error
+
+    @cached_property
+    def cost_model(self) -> TensorBundle:
+        """What ranks scheduled TVM functions."""
+        from gnnperf.nn.traces import TensorBundle
+
+        return load_checkpoint(self._folder_of(TensorBundle), TensorBundle)
+
+    def _stores(self, model: type[Any]) -> list[Store]:
+        """The store of a checkpoint, and the user's own."""
+        if model.MODEL not in self._released:
+            self._released[model.MODEL] = Store.open(self._folder_of(model) / STORE)
+        released = self._released[model.MODEL]
+        return [released] if self._own is None else [released, self._own]
+
+    def _proposer(self, program: Program, **about: Any) -> Proposer:
+        if program.schedule_kind == "trace":
+            from gnnperf.frontends.tvm.program import TvmProgram
+            from gnnperf.nn.traces import TensorBundle
+
+            assert isinstance(program, TvmProgram)
+            found = {
+                "stores": self._stores(TensorBundle),
+                "recipe_stores": self._stores(Bundle),
+                "target": program.target,
+            }
+            if "model" not in about:
+                found["model"] = self.cost_model
+            return TraceProposer(bundle=self.encoder, device=self.device, **{**found, **about})
+        found = {"stores": self._stores(Bundle), "calibration": Calibration.of(self.encoder)}
+        return RecipeProposer(bundle=self.encoder, device=self.device, **{**found, **about})
+
+    def _pipeline(
+        self, kind: type[Any], program: Program, executor: Executor, options: Options,
+        competitors: Sequence[Competitor], started: float, **about: Any,
+    ) -> Any:  # fmt: skip
+        proposer = self._proposer(program)
+        confidence = proposer.calibration.confidence if isinstance(proposer, RecipeProposer) else None
+        return kind(
+            program, self.encoder, proposer, executor, self.device, options, confidence, competitors,
+            self.notify, started, **about,
+        )  # fmt: skip
+
+    @contextlib.contextmanager
+    def _readable(self, kernel: Any, given: Given) -> Iterator[Program]:
+        """A kernel's program, whose tasks have what their graphs need."""
+        program = load_program(kernel, given)
+        if program.schedule_kind != "recipe":
+            yield program
+            return
+        from gnnperf.backends.cpp.executor import CppExecutor
+
+        executor = CppExecutor(cast("TunableProgram", program))
+        try:
+            executor.prepare(False)
+            yield program
+        finally:
+            executor.close()
+
+    @contextlib.contextmanager
+    def _opened(
+        self, kernel: Any, given: Given, baseline: str | None, competitors: Sequence[str], measuring: bool
+    ) -> Iterator[tuple[Program, Executor, Sequence[Competitor]]]:
+        """A kernel's program, what measures it, and the competitors that are named. The executor comes before
+        models and stores are loaded: it may fork."""
+        program = load_program(kernel, given)
+        beside: list[Competitor] = []
+        executor: Executor
+        if program.schedule_kind == "trace":
+            from gnnperf.backends.tvm.executor import TvmExecutor
+            from gnnperf.frontends.tvm.program import TvmProgram
+
+            assert isinstance(program, TvmProgram)
+            if baseline is not None:
+                raise InputError("--baseline: a TVM kernel takes none: expected no such option; leave it out")
+            beside = [_competitor(name, program.target) for name in competitors]
+            executor = TvmExecutor(program, measuring)
+        elif program.schedule_kind == "recipe":
+            from gnnperf.backends.cpp.executor import CppExecutor
+
+            if competitors:
+                raise InputError("--beside: a DaCe kernel takes none: expected no such option; leave it out")
+            executor = CppExecutor(cast("TunableProgram", program), baseline)
+        else:
+            raise InputError(
+                f"{program.name}: expected a kernel that this machine runs, got one for GPUs; see `gnnperf "
+                "propose` and `gnnperf predict`"
+            )
+        try:
+            yield program, executor, beside
+        finally:
+            executor.close()
+
+    def _memory(self, program: Program) -> Memory | None:
+        if self._own is None:
+            return None
+        return Memory(self._own, program.name, program.frontend, self.encoder, self.device)
+
+    def _remember(self, program: Program, queries: Sequence[Query], executor: Executor) -> None:
+        """The answer is worth more than what is kept of it: what goes wrong here is told beside it."""
+        memory = self._memory(program)
+        if memory is not None:
+            try:
+                memory.remember(queries, executor.provenance)
+            except GnnperfError as error:
+                self.notify(f"nothing was remembered: {error}")
+
+    def _found(self, report: RetrievalReport, queries: Sequence[Query], executor: Executor) -> Retrieval:
+        graphs = {query.graph.digest: query.graph for query in queries}
+        writer = partial(_write, executor, queries)
+        return Retrieval(**vars(report), graphs=graphs, writer=writer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is left open between calls."""
+
+
+def load(checkpoint: str | Path | None = None, store: str | Path | Literal[False] | None = None) -> Session:
+    """A `Session`, which does the work for any number of kernels.
+
+    Args:
+        checkpoint: a bundle; None: the released ones.
+        store: your schedule store; None: the default one; False: none.
+    """
+    return Session(checkpoint, store)
+
+
+def _write(executor: Executor, queries: Sequence[Query], folder: Path, report: str) -> None:
+    executor.write(folder, queries, report)
+
+
+def _given(
+    sizes: Mapping[str, float] | None, inputs: Any, seed: int | None, named: Mapping[str, Any]
+) -> Given:
+    """What was given, with numbers among the sizes and arrays among the inputs."""
+    numbers = {n: v for n, v in named.items() if isinstance(v, int | float | np.integer | np.floating)}
+    arrays = {n: v for n, v in named.items() if n not in numbers}
+    for name, value in arrays.items():
+        if not hasattr(value, "__array__"):
+            raise InputError(f"{name}: expected a number or an array, got {type(value).__name__}")
+    if arrays and inputs is not None and not isinstance(inputs, Mapping):
+        raise InputError("inputs: expected a dict where arrays are given by name, too")
+    both = {**(inputs or {}), **{n: np.asarray(v) for n, v in arrays.items()}} if arrays else inputs
+    return Given({**(sizes or {}), **numbers}, both, seed)  # type: ignore[dict-item]  # NumPy's numbers, too
+
+
+def _competitor(name: str, target: Any) -> Competitor:
+    from gnnperf.backends.tvm.competitors import TORCH, Torch
+
+    if name != TORCH:
+        raise InputError(f"--beside: expected {TORCH}, got {name!r}")
+    return Torch(target)
+
+
+def _interrupted(trials: int, memory: Memory | None) -> Interrupted:
+    """Of a search after that many trials. memory: the store that has them."""
+    kept = "nothing was kept (--no-store)"
+    if memory is not None:
+        kept = f"what was measured is kept in {memory.store.location}; run the same command to go on"
+    return Interrupted(f"interrupted after {trials} trials; {kept}")

@@ -1,0 +1,125 @@
+"""`gnnperf propose KERNEL --gpu NAME` and `gnnperf eval gpu-schedules`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from helpers import gpu_world
+
+from gnnperf.cli.main import run
+from gnnperf.frontends.gpu_kernels.tables import load_tables
+from gnnperf.nn import save_checkpoint
+from gnnperf.nn.demand import ANY, DemandBundle
+from gnnperf.training.demand import DemandFitSettings, fit_demand
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with measurements, and with networks for them in `bundle`."""
+    folder = tmp_path_factory.mktemp("world")
+    path = gpu_world.write(
+        folder / "tunable_kernels.parquet", gpu_world.rows(("pnpoly",), gpu_world.GPUS[:3], 40)
+    )
+    tables = load_tables(path)
+    networks = {
+        name: [fit_demand(tables, own=name != ANY, settings=DemandFitSettings(steps=60))]
+        for name in ("pnpoly", ANY)
+    }
+    widths = {name: {"50": 0.1, "80": 0.3, "95": 0.6} for name in networks}
+    save_checkpoint(folder / "bundle", DemandBundle(networks, widths))
+    return folder
+
+
+def propose(world: Path, *arguments: str) -> int:
+    return run(["propose", *arguments, "--checkpoint", str(world / "bundle")])
+
+
+def test_configurations_for_kernel_tuner(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "start.json"
+    arguments = ["pnpoly", "--gpu", "L4", "-k", "3", "--data", str(world), "-o", str(output), "--json"]
+    assert propose(world, *arguments, "--set", "points=1000000") == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["device"] == "NVIDIA L4"
+    assert document["spaces"] == ["pnpoly_made_up"]
+    written = json.loads(output.read_text())
+    assert written["problem_size"] == [1000000, 600]
+    assert written["start"] == [list(c.values()) for c in document["configurations"]]
+    assert written["predicted_ms"] == document["prediction"]["runtime_ms"]
+
+
+def test_a_described_kernel_that_nobody_measured(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GNNPERF_DATA", raising=False)
+    (tmp_path / "scale.yaml").write_text(
+        "name: scale\nsizes: {N: 1048576}\nparameters: {threads: [128, 256], items: [1, 2, 4]}\n"
+        "buffers: {x: {dtype: float32, shape: [N]}, y: {dtype: float32, shape: [N]}}\n"
+        "loops:\n"
+        '- {axis: i, extent: "cdiv(N, threads * items)", bind: block.x}\n'
+        "- {axis: i, extent: threads, bind: thread.x, step: 1}\n"
+        "- {axis: i, extent: items, unroll: true, step: threads}\n"
+        "compute: ['y[i] = 2 * x[i]']\n"
+    )
+    assert propose(world, str(tmp_path / "scale.yaml"), "--gpu", "h200") == 0
+    said = capfd.readouterr()
+    assert "scale on NVIDIA H200" in said.out
+    assert "not measured anywhere" in said.out
+    assert "no measurements of other GPUs" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fft", "--gpu", "l4"], "expected one of convolution2d"),
+        (["gemm", "--gpu", "voodoo"], "no device 'voodoo'"),
+        (["gemm", "--gpu", "host"], "expected a GPU, got a cpu"),
+        (["gemm", "--gpu", "l4", "--set", "Q=3"], "unknown size 'Q'; known: M, N, K"),
+        (
+            ["gemm", "--gpu", "l4", "-o", "{folder}/none/start.json"],
+            "expected a file to write, in a folder that exists",
+        ),
+        (
+            ["gemm", "--gpu", "l4", "--data", "/nowhere"],
+            "expected tunable_kernels.parquet or a folder with it",
+        ),
+    ],
+)
+def test_mistakes_are_one_line(
+    world: Path, arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert propose(world, *(a.format(folder=world) for a in arguments)) == 2
+    said = capfd.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert message in said[0]
+
+
+def test_the_benchmark(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = ["eval", "gpu-schedules", "--quick", "--seeds", "1", "--data", str(world), "--json"]
+    page = tmp_path / "page.html"
+    assert run([*arguments, "-o", str(tmp_path / "out"), "--report", str(page)]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["benchmark"] == "gpu-schedules"
+    assert 0 < document["figures"]["heldout_gpu_top5"] <= 1
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    assert files == {"gpu-schedules.json"} | {
+        f"gpu-schedules{r}{s}" for r in ("", "-runtime", "-distance") for s in (".png", ".svg")
+    }
+    html = page.read_text(encoding="utf-8")
+    assert html.count('class="plot"') == 3 and "heldout gpu top5" in html
+
+
+def test_the_released_networks_serve_without_measurements(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("GNNPERF_DATA", raising=False)
+    assert run(["propose", "pnpoly", "--gpu", "l4", "-k", "2", "--json"]) == 0
+    said = capfd.readouterr()
+    document = json.loads(said.out)
+    assert len(document["configurations"]) == 2
+    assert document["spaces"] == ["pnpoly_bat", "pnpoly_ktt"]  # measurements are released with them
+    assert all(0.1 < ms < 1000 for ms in document["prediction"]["runtime_ms"])
+    assert said.err == ""

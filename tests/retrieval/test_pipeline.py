@@ -1,0 +1,344 @@
+"""The transfer loop on a real kernel, with candidates that do everything a candidate must not do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from retrieval.records import DEVICE, make_nest, make_record, recipe
+
+from gnnperf.backends.cpp import executor as cpp
+from gnnperf.backends.cpp import trials
+from gnnperf.backends.cpp.trials import Bench, source_of
+from gnnperf.devices import describe_host
+from gnnperf.errors import BuildError, NotApplicable
+from gnnperf.frontends.dace import DaceKernel, load_kernel, loader
+from gnnperf.measure import Compiler, Measurement, Runner, Source
+from gnnperf.nests import LoopNest
+from gnnperf.nn import Bundle
+from gnnperf.retrieval import (
+    Calibration,
+    Candidate,
+    Options,
+    Pipeline,
+    RetrievalReport,
+    pipeline,
+    proposers,
+    rank,
+)
+from gnnperf.retrieval.confidence import FEATURES, Confidence, Rates
+from gnnperf.retrieval.memory import Memory
+from gnnperf.retrieval.query import Query
+from gnnperf.retrieval.ranking import Predict
+from gnnperf.schedules.recipes import Recipe
+from gnnperf.store import Neighbour, Store
+
+KERNEL = """
+import dace
+
+N = dace.symbol("N")
+
+@dace.program
+def product(A: dace.float64[N, N], B: dace.float64[N, N], C: dace.float64[N, N]):
+    for i, j, k in dace.map[0:N, 0:N, 0:N]:
+        C[i, j] += A[i, k] * B[k, j]
+"""
+
+FAULTS = {
+    "segfault": "*(volatile int*)16 = 1;",
+    "endless": "for (volatile int go = 1; go;) {}",
+    "wrong": "return;",
+    "hungry": "for (;;) *(volatile char*)new char[1 << 24] = 1;",
+    "no code": "this is no C++;",
+    "exits": "__builtin_exit(0);",
+}
+"""What is put at the start of a candidate's function."""
+
+STATUS = {
+    "segfault": ("run_error", "SIGSEGV"),
+    "endless": ("timeout", "took longer than"),
+    "wrong": ("wrong_result", "elements differ"),
+    "hungry": ("run_error", "bad_alloc"),
+    "no code": ("build_error", "error:"),
+    "exits": ("run_error", "exit code 0"),
+}
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> DaceKernel:
+    path = tmp_path_factory.mktemp("kernel") / "kernel.py"
+    path.write_text(KERNEL)
+    return load_kernel(f"{path}:product", {"N": 100})
+
+
+FAST = Recipe(order="row", register_p=4)
+"""Ten times faster than what DaCe makes of the sum, an atomic addition for each term."""
+
+
+@dataclass
+class Transfer:
+    """One run of the pipeline, given what compiles and runs."""
+
+    kernel: DaceKernel
+    proposer: proposers.RecipeProposer
+    options: Options
+    memory: Memory
+    confidence: Confidence | None
+
+    def run(self, compiler: Compiler, runner: Runner) -> tuple[RetrievalReport, Any, list[Query]]:
+        """(report, the tuned program or None, the queries); what was measured is remembered."""
+        executor = cpp.CppExecutor(self.kernel, None, compiler, runner)
+        made = Pipeline(
+            self.kernel, self.proposer.bundle, self.proposer, executor, self.proposer.device, self.options,
+            self.confidence,
+        )  # fmt: skip
+        report, queries = made.run()
+        self.memory.remember(queries, executor.provenance)
+        return report, executor.tuned, queries
+
+
+@pytest.fixture
+def make_transfer(
+    kernel: DaceKernel, bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Transfer]:
+    """`make_transfer(schedules, ...)`: of a kernel whose one nest is known to like them; they are tried in
+    that order."""
+
+    def make(
+        schedules: list[Recipe],
+        max_distance: float = 2.0,
+        confidence: Confidence | None = None,
+        **options: Any,
+    ) -> Transfer:
+        graph = kernel.units[0].graph
+        device = replace(describe_host(), kind="cpu", arch="x86_64", isa="avx512")
+        assert device.fingerprint == DEVICE
+        store = Store.open(tmp_path / "store", create=True)
+        if schedules:
+            nest = replace(make_nest("known"), digest=graph.digest)
+            store.add_nest(nest, graph.to_json(), bundle.embed([graph])[0], bundle.encoder_id)
+            speedups = range(len(schedules) + 1, 1, -1)
+            records = [make_record("known", s, float(x)) for s, x in zip(schedules, speedups, strict=True)]
+            store.add_records([replace(record, nest_digest=graph.digest) for record in records])
+
+        def in_that_order(neighbours: list[Neighbour], limit: int, predict: Predict) -> list[Candidate]:
+            ranked = rank(neighbours, limit, predict)
+            return sorted(ranked, key=lambda candidate: schedules.index(candidate.schedule))
+
+        monkeypatch.setattr(proposers, "rank", in_that_order)
+        chosen = Options(**{"k": len(schedules) or 3, **options})
+        found = proposers.RecipeProposer(bundle, [store], device, Calibration(max_distance))
+        own = Store.open(tmp_path / "own", create=True)
+        return Transfer(kernel, found, chosen, Memory(own, kernel.name, "dace", bundle, device), confidence)
+
+    return make
+
+
+@pytest.fixture
+def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[Recipe, str]], None]:
+    """`spoil({recipe: code})`: the functions of these recipes begin with that code."""
+
+    def patch(faults: dict[Recipe, str]) -> None:
+        def spoiled(schedule: Recipe, nest: LoopNest) -> Source:
+            source = source_of(schedule, nest)
+            if schedule not in faults:
+                return source
+            start = re.compile(rf" {source.symbol}\([^)]*\)\s*{{")
+            text, count = start.subn(lambda m: f"{m.group()} {faults[schedule]}", source.text)
+            assert count == 1
+            # A symbol of its own, as code of its own would have.
+            name = f"{source.symbol}_{list(faults).index(schedule)}"
+            return replace(source, text=text.replace(f" {source.symbol}(", f" {name}("), symbol=name)
+
+        monkeypatch.setattr(trials, "source_of", spoiled)
+
+    return patch
+
+
+def only_nest(answer: RetrievalReport) -> Any:
+    (nest,) = answer.nests
+    return nest
+
+
+def statuses(queries: list[Query]) -> list[str]:
+    (query,) = queries
+    return [measurement.status for _, measurement in query.tried]
+
+
+def test_candidates_that_fail_cost_themselves_and_the_rest_go_on(
+    make_transfer: Callable[..., Transfer],
+    spoil: Callable[[dict[Recipe, str]], None],
+    compiler: Compiler,
+    runner: Runner,
+    bundle: Bundle,
+    tmp_path: Path,
+) -> None:
+    faults = {recipe(i): name for i, name in enumerate(FAULTS, start=1)}
+    spoil({schedule: FAULTS[name] for schedule, name in faults.items()})
+    one = make_transfer([*faults, FAST])
+    answer, tuned, _ = one.run(compiler, runner)
+    nest = only_nest(answer)
+    found = {faults.get(Recipe.from_dict(c.schedule), "fast"): c for c in nest.candidates}
+    assert len(found) == len(faults) + 1
+    for name, (status, detail) in STATUS.items():
+        assert (found[name].status, found[name].speedup) == (status, None), found[name].detail
+        assert detail in found[name].detail
+        assert "\n" not in found[name].detail
+    assert found["fast"].status == "ok"
+    assert nest.accepted == FAST.to_dict()
+    assert not answer.kept_baseline and tuned is not None
+    assert answer.verified
+    assert answer.speedup_interval is not None and answer.speedup_interval[0] > 1
+
+    assert one.memory.count == len(found)
+    records = one.memory.store.records(nest.digest)
+    assert sorted(r.status for r in records) == sorted([*(s for s, _ in STATUS.values()), "ok"])
+    assert {r.family for r in records} == {"user"}
+
+
+def test_confidence_is_in_what_was_measured(
+    make_transfer: Callable[..., Transfer],
+    spoil: Callable[[dict[Recipe, str]], None],
+    compiler: Compiler,
+    runner: Runner,
+) -> None:
+    """One that is sure where much was gained: with the fast schedule it is, where all failed it is not."""
+    weights = tuple(100.0 * (name == "gain") for name in FEATURES)
+    by_gain = Confidence(weights, -50.0, 0.9, Rates(1e9, 1e9))
+    sure = only_nest(make_transfer([FAST], confidence=by_gain).run(compiler, runner)[0])
+    assert (sure.confidence, sure.confident) == (pytest.approx(1.0), True)
+    spoil({FAST: FAULTS["wrong"]})
+    unsure = only_nest(make_transfer([FAST], confidence=by_gain).run(compiler, runner)[0])
+    assert (unsure.confidence, unsure.confident) == (pytest.approx(0.0), False)
+    unmeasured = make_transfer([FAST], confidence=by_gain, model_only=True).run(compiler, runner)[0]
+    assert only_nest(unmeasured).confident is None
+
+
+def test_when_all_fail_the_baseline_is_kept(
+    make_transfer: Callable[..., Transfer],
+    spoil: Callable[[dict[Recipe, str]], None],
+    compiler: Compiler,
+    runner: Runner,
+) -> None:
+    faults = {recipe(1): FAULTS["wrong"], recipe(2): FAULTS["segfault"]}
+    spoil(faults)
+    answer, tuned, queries = make_transfer(list(faults)).run(compiler, runner)
+    assert statuses(queries) == ["wrong_result", "run_error"]
+    assert (answer.kept_baseline, answer.speedup, tuned) == (True, 1.0, None)
+    assert "no schedule was faster" in answer.note
+    nest = only_nest(answer)
+    assert (nest.accepted, nest.abstained, nest.best_s) == (None, False, nest.baseline_s)
+
+
+def test_what_does_not_apply_gives_way_to_the_next(
+    make_transfer: Callable[..., Transfer],
+    monkeypatch: pytest.MonkeyPatch,
+    compiler: Compiler,
+    runner: Runner,
+) -> None:
+    def source(schedule: Recipe, nest: LoopNest) -> Source:
+        if schedule == recipe(1):
+            raise NotApplicable("no such loop")
+        return source_of(schedule, nest)
+
+    monkeypatch.setattr(trials, "source_of", source)
+    same_code = replace(FAST, prefetch=8)  # there is nothing to prefetch
+    schedules = [recipe(1), FAST, same_code, recipe(2), recipe(3)]
+    answer, _, queries = make_transfer(schedules, k=2).run(compiler, runner)
+    assert statuses(queries) == ["not_applicable", "ok", "ok"]
+    assert [c.schedule for c, _ in queries[0].tried] == [recipe(1), FAST, recipe(2)]
+    assert answer.candidates_measured == 2
+
+
+def test_candidates_are_compiled_together(make_transfer: Callable[..., Transfer], runner: Runner) -> None:
+    batches: list[list[Source]] = []
+
+    class Watched(Compiler):
+        def build_all(self, sources: Iterable[Source]) -> list[Any]:
+            batches.append(list(sources))
+            return super().build_all(batches[-1])
+
+    with Watched() as compiler:
+        make_transfer([FAST, recipe(1), recipe(2), recipe(3)], k=3).run(compiler, runner)
+    assert [len(batch) for batch in batches if batch[0].protocol == "plain"] == [3]
+
+
+def test_the_time_budget_ends_the_trials_of_a_nest(
+    make_transfer: Callable[..., Transfer],
+    monkeypatch: pytest.MonkeyPatch,
+    compiler: Compiler,
+    runner: Runner,
+) -> None:
+    """However long compiling took, the first of what was compiled is measured."""
+    now_s = 0.0
+
+    class SlowToBuild(Bench):
+        def measure(self, prepared: Sequence[Source | Measurement]) -> Iterator[Measurement]:
+            nonlocal now_s
+            now_s = 100.0
+            return super().measure(prepared)
+
+    monkeypatch.setattr(cpp, "Bench", SlowToBuild)
+    monkeypatch.setattr(pipeline, "time", SimpleNamespace(monotonic=lambda: now_s))
+    answer, _, queries = make_transfer([FAST, recipe(1), recipe(2)], budget_s=50.0).run(compiler, runner)
+    assert statuses(queries) == ["ok"]
+    assert only_nest(answer).accepted == FAST.to_dict()
+
+
+def test_nothing_near_is_left_alone_and_says_so(
+    make_transfer: Callable[..., Transfer], compiler: Compiler, runner: Runner
+) -> None:
+    answer, tuned, queries = make_transfer([FAST], max_distance=-1.0).run(compiler, runner)
+    nest = only_nest(answer)
+    assert nest.abstained
+    assert "nothing near: the nearest nest is at distance" in nest.reason
+    assert [c.status for c in nest.candidates] == ["not_measured"]
+    assert (tuned, statuses(queries), answer.candidates_measured) == (None, [], 0)
+    assert answer.note == "nothing was tried; the baseline is kept"
+
+
+def test_an_empty_store(make_transfer: Callable[..., Transfer], compiler: Compiler, runner: Runner) -> None:
+    answer, _, _ = make_transfer([], model_only=True).run(compiler, runner)
+    nest = only_nest(answer)
+    assert nest.abstained
+    assert "nothing was measured on a cpu/" in nest.reason
+    assert (answer.baseline, answer.speedup, answer.verified) == (None, None, False)
+
+
+def refuse(*_: Any) -> Any:
+    raise BuildError("this cannot be put together")
+
+
+def test_winners_that_do_not_fit_the_whole_are_not_kept(
+    make_transfer: Callable[..., Transfer],
+    monkeypatch: pytest.MonkeyPatch,
+    compiler: Compiler,
+    runner: Runner,
+) -> None:
+    monkeypatch.setattr(loader, "splice", refuse)
+    answer, tuned, queries = make_transfer([FAST]).run(compiler, runner)
+    assert statuses(queries) == ["ok"]
+    assert (answer.kept_baseline, answer.speedup, tuned) == (True, 1.0, None)
+    assert "this cannot be put together" in answer.note
+    assert only_nest(answer).accepted is None
+
+
+def test_a_nest_that_cannot_be_measured_alone(
+    make_transfer: Callable[..., Transfer],
+    monkeypatch: pytest.MonkeyPatch,
+    compiler: Compiler,
+    runner: Runner,
+) -> None:
+    class Unpreparable:
+        prepare = staticmethod(refuse)
+
+    monkeypatch.setattr(cpp, "UnitCase", Unpreparable)
+    answer, _, _ = make_transfer([FAST]).run(compiler, runner)
+    nest = only_nest(answer)
+    assert nest.abstained
+    assert nest.reason == "it cannot be measured alone: this cannot be put together"
