@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gnnperf.measure.competitors import Competitor
     from gnnperf.nn.traces import TensorBundle
     from gnnperf.retrieval.gpu import ConfigurationForecast, OperatorForecast
-    from gnnperf.retrieval.tunable import Proposal
+    from gnnperf.retrieval.tunable import ConfigurationProposal
 
 Notify = Callable[[str], None]
 Advance = Callable[[int, str], None]
@@ -133,11 +133,13 @@ class Session:
         store: str | Path | Literal[False] | None = None,
         notify: Notify = lambda _: None,
     ) -> None:
-        """Args:
-        checkpoint: a bundle with a store of its own; None: the released ones. store: your schedule store,
-        a folder or URI: searched beside the released one, and what is measured
-            is added to it; None: $GNNPERF_STORE, else in the user's data folder; False: none.
-        notify: is told what is being done.
+        """Put together, and load nothing yet. Raises InputError where `checkpoint` is no folder.
+
+        Args:
+            checkpoint: a bundle with a store of its own; None: the released ones.
+            store: your schedule store, a folder or URI: searched beside the released one, and what is
+                measured is added to it; None: $GNNPERF_STORE, else in the user's data folder; False: none.
+            notify: is told what is being done.
         """
         if checkpoint is not None and not Path(checkpoint).is_dir():
             raise InputError(f"checkpoint: expected the folder of a bundle, got {str(checkpoint)!r}")
@@ -160,10 +162,11 @@ class Session:
         """Make a kernel faster with the schedules of kernels like it.
 
         Args:
-            kernel: see `Session`. k: candidates measured per nest or function. sizes: values of symbols and
-            scalar arguments, by name. inputs: arrays and scalars by name; or `file.py:function` that returns
-            them; or, of a torch module,
-                its example inputs. What is missing is generated.
+            kernel: see `Session`.
+            k: candidates measured per nest or function.
+            sizes: values of symbols and scalar arguments, by name.
+            inputs: arrays and scalars by name; or `file.py:function` that returns them; or, of a torch
+                module, its example inputs. What is missing is generated.
             seed: of what is generated.
             baseline: what to beat, of a DaCe kernel: "auto" (`auto_optimize`, the default) or "simplify".
             budget_s: wall time for measuring candidates.
@@ -198,8 +201,8 @@ class Session:
         """Search for faster schedules than `retrieve` finds, starting from those.
 
         Args:
-            trials: schedules measured per nest or function, those among them that your store knows from
-            before. advance: given all trials, opens what is told of (trials done, what comes next).
+            trials: schedules measured per nest or function, with those that your store knows from before.
+            advance: given all trials, opens what is told of (trials done, what comes next).
 
         The other arguments, and what is raised, are as of `retrieve`. What is measured goes to your store a
         round at a time: interrupted, the same call goes on.
@@ -264,7 +267,7 @@ class Session:
     def propose(
         self, kernel: str, gpu: str, *, k: int = 5, sizes: Mapping[str, float] | None = None,
         data: str | Path | None = None, **named: float,
-    ) -> Proposal:  # fmt: skip
+    ) -> ConfigurationProposal:  # fmt: skip
         """The k configurations of a tunable GPU kernel to try first on a GPU, which need not be here.
 
         Args:

@@ -12,7 +12,7 @@ from gnnperf.cli.output import Report, Verb
 from gnnperf.documents import to_json
 
 if TYPE_CHECKING:
-    from gnnperf.retrieval.tunable import Proposal
+    from gnnperf.retrieval.tunable import ConfigurationProposal
 
 
 @click.command(cls=Verb, page=True)
@@ -72,7 +72,7 @@ def propose(
     return Report(about, _view(proposal), page=page)
 
 
-def _view(proposal: Proposal) -> Any:
+def _view(proposal: ConfigurationProposal) -> Any:
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

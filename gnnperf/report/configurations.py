@@ -14,11 +14,11 @@ from gnnperf.report.page import render
 from gnnperf.report.roofline import Roofline, Run, roof_of
 from gnnperf.report.spans import Span, SpanAxis
 from gnnperf.report.words import duration_label
-from gnnperf.retrieval.tunable import Proposal
+from gnnperf.retrieval.tunable import ConfigurationProposal
 
 
 def configurations_page(
-    proposal: Proposal, description: Description, sizes: Mapping[str, float] | None = None
+    proposal: ConfigurationProposal, description: Description, sizes: Mapping[str, float] | None = None
 ) -> str:
     """HTML of a proposal. sizes: problem size, where it is not the description's."""
     configurations = proposal.configurations
@@ -44,7 +44,7 @@ def configurations_page(
     )
 
 
-def _intervals_s(proposal: Proposal) -> list[dict[str, tuple[float, float]]]:
+def _intervals_s(proposal: ConfigurationProposal) -> list[dict[str, tuple[float, float]]]:
     """Of every configuration, by level such as "80%"."""
     levels = proposal.prediction.interval_ms
     return [
@@ -53,7 +53,7 @@ def _intervals_s(proposal: Proposal) -> list[dict[str, tuple[float, float]]]:
     ]
 
 
-def _rows(proposal: Proposal, varying: list[str], spans: list[Span]) -> list[dict[str, Any]]:
+def _rows(proposal: ConfigurationProposal, varying: list[str], spans: list[Span]) -> list[dict[str, Any]]:
     intervals = _intervals_s(proposal)
     return [
         {
@@ -67,7 +67,7 @@ def _rows(proposal: Proposal, varying: list[str], spans: list[Span]) -> list[dic
 
 
 def _roofline(
-    proposal: Proposal, description: Description, sizes: Mapping[str, float] | None
+    proposal: ConfigurationProposal, description: Description, sizes: Mapping[str, float] | None
 ) -> Roofline | None:
     """Of the first configuration, with the others as marks; all do the same arithmetic."""
     given: list[Mapping[str, Any]] = [{**c, **(sizes or {})} for c in proposal.configurations]

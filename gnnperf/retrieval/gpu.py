@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gnnperf.frontends.operators import Operator
     from gnnperf.graph.workload import Workload
     from gnnperf.retrieval.prediction import KernelPrediction
-    from gnnperf.retrieval.tunable import Prediction, Proposal
+    from gnnperf.retrieval.tunable import ConfigurationProposal, Prediction
 
 TUNABLE, RUNTIME = "checkpoints/tunable-kernels", "checkpoints/gpu-runtime"
 """The released bundles, among what is shipped: for tunable kernels, and for operators."""
@@ -147,7 +147,7 @@ def propose_configurations(
     sizes: Mapping[str, float],
     data: str | Path | None,
     checkpoint: Path | None,
-) -> Proposal:
+) -> ConfigurationProposal:
     """See `Session.propose`."""
     from gnnperf.frontends.gpu_kernels import check_gpu, find_description
     from gnnperf.frontends.gpu_kernels.tables import data_or_none, load_tables

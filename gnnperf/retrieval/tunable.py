@@ -34,7 +34,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ConfigurationProposal:
     """Configurations to try first, in this order, with what is expected of them. spaces: names of the
     measured spaces they rest on; none: the kernel was not measured, or no measurements were given."""
 
@@ -120,7 +120,7 @@ def propose(
     k: int,
     measured: Sequence[GpuTable] = (),
     sizes: Mapping[str, float] | None = None,
-) -> Proposal:
+) -> ConfigurationProposal:
     """The k configurations to try first.
 
     Args:
@@ -152,11 +152,11 @@ def propose(
     chosen = [found[i] for i in ranking.first(k)]
     prediction = _prediction(_candidates(description, chosen, device, sizes), bundle)
     spaces = sorted({table.space for table in mine})
-    return Proposal(description.name, device, chosen, prediction, len(found), spaces)
+    return ConfigurationProposal(description.name, device, chosen, prediction, len(found), spaces)
 
 
 def kernel_tuner_cache(
-    proposal: Proposal, description: Description, sizes: Mapping[str, float] | None = None
+    proposal: ConfigurationProposal, description: Description, sizes: Mapping[str, float] | None = None
 ) -> dict[str, Any]:
     """The proposal as a document that Kernel Tuner reads as a cache file (its schema 1.0.0) in which nothing
     is measured yet: predictions are no measurements. `start` lists the configurations in the order of

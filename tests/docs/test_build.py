@@ -79,3 +79,10 @@ def test_words_of_closed_lists_are_explained() -> None:
 
 def test_the_front_page_is_short() -> None:
     assert len((DOCS.parent / "README.md").read_bytes()) <= 7_000
+
+
+def test_links_of_the_front_page_lead_somewhere() -> None:
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#]+)(#[^)]*)?\)", text)
+    assert targets
+    assert [target for target, _ in targets if not (DOCS.parent / target).exists()] == []

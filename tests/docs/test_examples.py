@@ -14,6 +14,7 @@ import pytest
 from docs.examples import DOCS, PAGES, Command, File, Session, agrees, examples
 from helpers.synthetic import measurement, nest, nest_like, write_corpus
 
+import gnnperf
 from gnnperf.cli.main import run
 from gnnperf.corpus.config import NestConfig, load_config
 
@@ -45,6 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "argv", ["gnnperf"])
+    monkeypatch.setattr(gnnperf, "_DEFAULT", [])  # a session knows the store of the home where it began
     for name in ("GNNPERF_STORE", "GNNPERF_DATA", "XDG_DATA_HOME", "WANDB_MODE", "WANDB_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {

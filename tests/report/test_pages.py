@@ -171,14 +171,14 @@ def test_configurations_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from gnnperf.frontends.gpu_kernels import find_description
     from gnnperf.report import configurations_page
-    from gnnperf.retrieval.tunable import Prediction, Proposal
+    from gnnperf.retrieval.tunable import ConfigurationProposal, Prediction
 
     description = find_description("gemm")
     first = {name: values[0] for name, values in description.parameters.items()}
     second = {**first, "VWM": description.parameters["VWM"][1]}
     ms = np.array([1.5, 1.6])
     predicted = Prediction(ms, {"50": (ms * 0.9, ms * 1.1), "80": (ms * 0.7, ms * 1.4)}, np.ones(2))
-    proposal = Proposal("gemm", gpu(), [first, second], predicted, 20_000, [])
+    proposal = ConfigurationProposal("gemm", gpu(), [first, second], predicted, 20_000, [])
     html = configurations_page(proposal, description, {"M": 2048})
     self_contained(html)
     text = Text(html).text
