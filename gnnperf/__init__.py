@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gnnperf.integrations.dace import tuned
-    from gnnperf.session import Embedding, Retrieval, Session, load
+    from gnnperf.session import Retrieval, Session, TaskEmbedding, load
 
 __version__ = "0.1.0"
 __all__ = [
-    "Embedding",
     "Retrieval",
     "Session",
+    "TaskEmbedding",
     "embed",
     "load",
     "predict",
@@ -45,7 +45,7 @@ def tune(kernel: Any, **options: Any) -> Retrieval:
     return _default().tune(kernel, **options)
 
 
-def embed(*kernels: Any, **options: Any) -> list[Embedding]:
+def embed(*kernels: Any, **options: Any) -> list[TaskEmbedding]:
     """`Session.embed` with the released encoder."""
     return _default().embed(*kernels, **options)
 
@@ -75,7 +75,7 @@ def __getattr__(name: str) -> Any:
         from gnnperf.integrations.dace import tuned
 
         return tuned
-    if name in ("Embedding", "Retrieval", "Session", "load"):
+    if name in ("TaskEmbedding", "Retrieval", "Session", "load"):
         from gnnperf import session
 
         return getattr(session, name)

@@ -44,7 +44,7 @@ Advance = Callable[[int, str], None]
 
 
 @dataclass(frozen=True)
-class Embedding:
+class TaskEmbedding:
     """A task as retrieval sees it. kernel, name: of the program, and of the task in it. digest: of its
     program graph, equal for equal programs. vector: f32[d] of norm 1; the distance of two is 1 - their
     product."""
@@ -226,7 +226,7 @@ class Session:
     def embed(
         self, *kernels: Any, sizes: Mapping[str, float] | None = None, inputs: Any = None,
         seed: int | None = None, advance: Callable[[], None] = lambda: None, **named: Any,
-    ) -> list[Embedding]:  # fmt: skip
+    ) -> list[TaskEmbedding]:  # fmt: skip
         """The vector and the digest of every task of kernels. advance: is called after each. Raises as
         `retrieve`, and GnnperfError where a kernel has no task."""
         given = _given(sizes, inputs, seed, named)
@@ -249,7 +249,7 @@ class Session:
             advance()
         vectors = self.encoder.embed(graphs)
         return [
-            Embedding(kernel, name, graph.digest, vector)
+            TaskEmbedding(kernel, name, graph.digest, vector)
             for (kernel, name), graph, vector in zip(names, graphs, vectors, strict=True)
         ]
 

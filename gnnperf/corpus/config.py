@@ -17,7 +17,7 @@ import yaml
 
 from gnnperf.corpus.random_nests import generate
 from gnnperf.errors import InputError
-from gnnperf.frontends.tvm.workloads import Workload, read_workloads
+from gnnperf.frontends.tvm.workloads import TvmWorkload, read_workloads
 
 Bounds: TypeAlias = Mapping[str, tuple[type, float, float]]
 """Type, least and largest value of each numeric setting."""
@@ -28,7 +28,7 @@ CUDA = Path(__file__).with_name("cuda")
 
 
 @dataclass(frozen=True)
-class Entry:
+class NestEntry:
     """One kernel at one size. `kernel` and `inputs` are file:name, relative to the configuration; where
     `random` is the number of a random nest, `kernel` is its name."""
 
@@ -66,7 +66,7 @@ class NestConfig:
 
     name: str
     folder: Path
-    entries: tuple[Entry, ...]
+    entries: tuple[NestEntry, ...]
     recipes_per_nest: int = 40
     patience: int = 12
     budget_s_per_nest: float = 20.0
@@ -90,7 +90,7 @@ class NestConfig:
         settings = _settings(path, raw, NestConfig.BOUNDS, "name", "entries", "beside")
         entries = [_entry(path, number, item) for number, item in enumerate(raw["entries"], start=1)]
         nests = map(generate, range(settings.get("random_nests", 0)))
-        entries += [Entry(n.name, n.family, n.symbols, random=n.number) for n in nests]
+        entries += [NestEntry(n.name, n.family, n.symbols, random=n.number) for n in nests]
         beside = path.parent / str(raw["beside"]) if "beside" in raw else None
         return NestConfig(str(raw["name"]), path.parent, tuple(entries), beside=beside, **settings)
 
@@ -110,7 +110,7 @@ class WorkloadConfig:
     of the search."""
 
     name: str
-    workloads: tuple[Workload, ...]
+    workloads: tuple[TvmWorkload, ...]
     passes: tuple[int, ...] = (32, 128)
     random_share: float = 0.25
     batch: int = 16
@@ -142,7 +142,7 @@ class PackConfig:
     spaces. together: built into one library, which saves most of what the CUDA compiler takes."""
 
     name: str
-    workloads: tuple[Workload, ...]
+    workloads: tuple[TvmWorkload, ...]
     schedules: int = 64
     together: int = 16
     seed: int = 0
@@ -249,11 +249,11 @@ def _chosen(
 WORKLOAD = "workload or kind"
 
 
-def _words(workload: Workload) -> set[str]:
+def _words(workload: TvmWorkload) -> set[str]:
     return {workload.kind, workload.name}
 
 
-def _entry(path: Path, number: int, item: Any) -> Entry:
+def _entry(path: Path, number: int, item: Any) -> NestEntry:
     where = f"{path}: entry {number}"
     if not isinstance(item, dict) or not _REQUIRED <= set(item) <= _REQUIRED | {"symbols", "inputs"}:
         raise InputError(
@@ -275,7 +275,7 @@ def _entry(path: Path, number: int, item: Any) -> Entry:
             raise InputError(
                 f"{where}: expected {key} to be file.py:name of a file that exists, got {_shortly(spec)}"
             )
-    return Entry(kernel, str(item["family"]), dict(symbols), inputs)
+    return NestEntry(kernel, str(item["family"]), dict(symbols), inputs)
 
 
 _REQUIRED = {"kernel", "family"}

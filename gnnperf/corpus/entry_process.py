@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from gnnperf.corpus.config import Entry, NestConfig
+from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.corpus.nests import NestCollector
 from gnnperf.measure import Compiler, Runner
 from gnnperf.measure.confine import die_with_parent
@@ -34,7 +34,7 @@ class EntryJob:
     """
 
     config: NestConfig
-    entry: Entry
+    entry: NestEntry
     work: str
     known: Any
     portfolio: Any

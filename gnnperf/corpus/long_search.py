@@ -11,7 +11,7 @@ from functools import cached_property
 from random import Random
 
 from gnnperf.backends.cpp.cases import UnitCase
-from gnnperf.corpus.config import Entry
+from gnnperf.corpus.config import NestEntry
 from gnnperf.corpus.nests import NestCollector
 from gnnperf.corpus.reader import read_corpus
 from gnnperf.graph import ProgramGraph
@@ -43,10 +43,10 @@ class LongSearches(NestCollector):
         self._pass("long search", lambda entry: f"random search {entry.key}")
 
     @property
-    def works(self) -> Mapping[str, Callable[[Entry, UnitCase, ProgramGraph], None]]:
+    def works(self) -> Mapping[str, Callable[[NestEntry, UnitCase, ProgramGraph], None]]:
         return {"long search": self._long_search}
 
-    def _long_search(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
+    def _long_search(self, entry: NestEntry, case: UnitCase, graph: ProgramGraph) -> None:
         """Measure what is not yet in the log."""
         digest = graph.digest
         if digest not in self.measured:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gnnperf.backends.cpp.cases import UnitCase
 from gnnperf.backends.cpp.trials import Trial
-from gnnperf.corpus.config import Entry
+from gnnperf.corpus.config import NestEntry
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import MeasureError
 from gnnperf.graph import ProgramGraph
@@ -19,7 +19,7 @@ from gnnperf.schedules.recipes import Recipe
 
 
 def task_line(
-    entry: Entry, case: UnitCase, graph: ProgramGraph, device: DeviceSpec, runner: Runner, compiler: str
+    entry: NestEntry, case: UnitCase, graph: ProgramGraph, device: DeviceSpec, runner: Runner, compiler: str
 ) -> dict[str, Any]:
     """A nest with its dynamic profile, which is measured now."""
     return {

@@ -20,9 +20,9 @@ from random import Random
 from typing import Any
 
 from gnnperf.backends.cpp.cases import UnitCase
-from gnnperf.backends.cpp.trials import Bench, Trial
+from gnnperf.backends.cpp.trials import NestBench, Trial
 from gnnperf.corpus import random_nests
-from gnnperf.corpus.config import Entry, NestConfig
+from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.corpus.foreign import of_like_nests, portfolio
 from gnnperf.corpus.nest_records import record_line, task_line, trial_of
 from gnnperf.devices import DeviceSpec, probe
@@ -43,8 +43,8 @@ PORTFOLIO_SHARE = 2 / 3
 """of the foreign recipes are the same for all nests; the rest suited nests like the one they are for."""
 
 Spread = Callable[
-    ["NestCollector", Sequence[Entry], str, Callable[[tuple[str, Any]], None]],
-    Generator[tuple[Entry, int], None, None],
+    ["NestCollector", Sequence[NestEntry], str, Callable[[tuple[str, Any]], None]],
+    Generator[tuple[NestEntry, int], None, None],
 ]
 """Does a kind of work (see `NestCollector.do`) on entries somewhere, and yields each with its exit code, as
 `workers.each` does; what is sent meanwhile is received here."""
@@ -82,7 +82,7 @@ class NestCollector:
         budget = (settings.recipes_per_nest, settings.patience, settings.budget_s_per_nest)
         self._pass("converge", lambda e: _key("converge", e, *budget))
 
-    def _pass(self, name: str, key: Callable[[Entry], str]) -> None:
+    def _pass(self, name: str, key: Callable[[NestEntry], str]) -> None:
         """The work of that name on the entries whose `key` is not done."""
         entries = _spread(self.config.entries)
         todo = [entry for entry in entries if key(entry) not in self.log.done]
@@ -107,14 +107,14 @@ class NestCollector:
                     self.warn(f"{entry}: its process ended with {code}")
                 self.advance(1, f"{name} {entry}")
 
-    def _task(self, entry: Entry, name: str, send: Send) -> None:
+    def _task(self, entry: NestEntry, name: str, send: Send) -> None:
         """In a process of its own."""
         folder = self.compiler.folder / hashlib.sha256(entry.key.encode()).hexdigest()[:16]
         with Compiler(folder) as compiler, Runner(self.runner.threads) as runner:
             log = RecordLog.elsewhere(self.log.known, send)
             replace(self, log=log, compiler=compiler, runner=runner).do(entry, name, send)
 
-    def do(self, entry: Entry, name: str, send: Send) -> None:
+    def do(self, entry: NestEntry, name: str, send: Send) -> None:
         """The work of that name (see `works`) on an entry, in this process. What fails is not done: it may be
         the machine, so the next start tries again. Raises SystemExit then."""
         self.warn = lambda text: send(("warning", text))
@@ -127,11 +127,11 @@ class NestCollector:
             raise SystemExit(1) from None
 
     @property
-    def works(self) -> Mapping[str, Callable[[Entry, UnitCase, ProgramGraph], None]]:
+    def works(self) -> Mapping[str, Callable[[NestEntry, UnitCase, ProgramGraph], None]]:
         """What a pass of that name does with a nest."""
         return {"search": self._first_look, "cross": self._cross, "converge": self._converge}
 
-    def _cases(self, entry: Entry) -> Iterator[tuple[UnitCase, ProgramGraph]]:
+    def _cases(self, entry: NestEntry) -> Iterator[tuple[UnitCase, ProgramGraph]]:
         kernel = load_kernel(*self._sources(entry), self.config.seed)
         capture_inputs(kernel, self.compiler, self.runner)
         failed = []
@@ -156,7 +156,7 @@ class NestCollector:
         if failed:
             raise MeasureError("; ".join(failed))
 
-    def _sources(self, entry: Entry) -> tuple[str, Mapping[str, float], str | None]:
+    def _sources(self, entry: NestEntry) -> tuple[str, Mapping[str, float], str | None]:
         """What `load_kernel` needs."""
         if entry.random is not None:
             file = random_nests.write(entry.random, Path(self.compiler.folder))
@@ -164,17 +164,17 @@ class NestCollector:
         inputs = self.config.path(entry.inputs) if entry.inputs else None
         return self.config.path(entry.kernel), entry.symbols, inputs
 
-    def _first_look(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
+    def _first_look(self, entry: NestEntry, case: UnitCase, graph: ProgramGraph) -> None:
         trials = min(self.config.recipes_per_nest, len(DEFAULTS) + FIRST_LOOK)
         self._search(
             entry, case, graph, SearchBudget(trials, self.config.budget_s_per_nest, random_share=1.0)
         )
 
-    def _converge(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
+    def _converge(self, entry: NestEntry, case: UnitCase, graph: ProgramGraph) -> None:
         trials, seconds = self.config.recipes_per_nest, self.config.budget_s_per_nest
         self._search(entry, case, graph, SearchBudget(trials, seconds, patience=self.config.patience))
 
-    def _search(self, entry: Entry, case: UnitCase, graph: ProgramGraph, budget: SearchBudget) -> None:
+    def _search(self, entry: NestEntry, case: UnitCase, graph: ProgramGraph, budget: SearchBudget) -> None:
         """Search within a budget of trials to which foreign recipes do not count."""
         digest = graph.digest
         self._add_nest(entry, case, graph)
@@ -192,7 +192,7 @@ class NestCollector:
             budget={"trials": budget.trials, "patience": budget.patience, "seconds": budget.seconds},
         )  # fmt: skip
 
-    def _cross(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
+    def _cross(self, entry: NestEntry, case: UnitCase, graph: ProgramGraph) -> None:
         digest = graph.digest
         self._add_nest(entry, case, graph)
         if len(self._known(digest)) <= len(DEFAULTS):  # new since the portfolio was chosen
@@ -230,12 +230,12 @@ class NestCollector:
     def _known(self, digest: str) -> list[Trial]:
         return [trial_of(line) for line in self.log.records.get(digest, {}).values()]
 
-    def _bench(self, case: UnitCase, known: Sequence[Trial]) -> Bench:
-        bench = Bench(case.case, self.compiler, self.runner, case.limits, GIVE_UP)
+    def _bench(self, case: UnitCase, known: Sequence[Trial]) -> NestBench:
+        bench = NestBench(case.case, self.compiler, self.runner, case.limits, GIVE_UP)
         bench.remember(known)
         return bench
 
-    def _add_nest(self, entry: Entry, case: UnitCase, graph: ProgramGraph) -> None:
+    def _add_nest(self, entry: NestEntry, case: UnitCase, graph: ProgramGraph) -> None:
         if graph.digest not in self.log.tasks:
             line = task_line(entry, case, graph, self.device, self.runner, self.compiler.version)
             self.log.add("tasks", line)
@@ -244,15 +244,15 @@ class NestCollector:
         self.log.add("records", record_line(digest, trial, self.device.fingerprint))
 
 
-def _key(work: str, entry: Entry, *settings: Any) -> str:
+def _key(work: str, entry: NestEntry, *settings: Any) -> str:
     """Names work on an entry with these settings: with others it is other work."""
     digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     return f"{work} {entry.key} {digest}"
 
 
-def _spread(entries: Sequence[Entry]) -> list[Entry]:
+def _spread(entries: Sequence[NestEntry]) -> list[NestEntry]:
     """Round robin over families: an interrupted collection has seen all of them."""
-    by_family: dict[str, list[Entry]] = {}
+    by_family: dict[str, list[NestEntry]] = {}
     for entry in entries:
         by_family.setdefault(entry.family, []).append(entry)
     longest = max(map(len, by_family.values()), default=0)

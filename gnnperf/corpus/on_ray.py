@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from gnnperf import __version__
-from gnnperf.corpus.config import Entry, NestConfig
+from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.corpus.entry_process import THREADS, EntryJob, run_entry
 from gnnperf.corpus.nests import NestCollector
 from gnnperf.devices import describe_host
@@ -56,7 +56,7 @@ class Machine:
     actor: Any
     host: str
     kind: Kind
-    doing: tuple[Entry, Any] | None = None
+    doing: tuple[NestEntry, Any] | None = None
 
 
 @dataclass
@@ -127,8 +127,12 @@ class RayCluster:
         return Machine(actor, about["host"], (about["fingerprint"], about["name"]))
 
     def spread(
-        self, collector: NestCollector, entries: Sequence[Entry], work: str, receive: Callable[[Any], None]
-    ) -> Generator[tuple[Entry, int], None, None]:
+        self,
+        collector: NestCollector,
+        entries: Sequence[NestEntry],
+        work: str,
+        receive: Callable[[Any], None],
+    ) -> Generator[tuple[NestEntry, int], None, None]:
         """Do `work` on every entry, one at a time on each machine; as `workers.each`, yields (entry, exit
         code) whenever one has ended. A nest stays on machines of the kind that measured it first."""
         ray = _ray()
@@ -160,7 +164,7 @@ class RayCluster:
                 else:
                     receive((what, content))
 
-    def _start(self, collector: NestCollector, waiting: list[Entry], work: str) -> None:
+    def _start(self, collector: NestCollector, waiting: list[NestEntry], work: str) -> None:
         """Give every idle machine the first of the waiting entries that may run there."""
         ray = _ray()
         for machine in self.machines:
@@ -178,8 +182,8 @@ class RayCluster:
             machine.doing = entry, stream
 
     def _unwanted(
-        self, collector: NestCollector, waiting: Sequence[Entry]
-    ) -> Generator[tuple[Entry, int], None, None]:
+        self, collector: NestCollector, waiting: Sequence[NestEntry]
+    ) -> Generator[tuple[NestEntry, int], None, None]:
         if not self.machines:
             raise MeasureError("all machines of the cluster were lost; run the same command to go on")
         for entry in waiting:
@@ -188,7 +192,7 @@ class RayCluster:
             yield entry, 1
 
 
-def _kinds(collector: NestCollector, entry: Entry) -> set[Kind]:
+def _kinds(collector: NestCollector, entry: NestEntry) -> set[Kind]:
     """Kinds of machines that measured nests of an entry before."""
     return {
         (line["device"]["fingerprint"], line["device"]["name"])

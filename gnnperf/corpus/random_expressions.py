@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 
-class Expressions:
+class RandomExpressions:
     """Draws expressions of one element type ("float32", ..., "int64")."""
 
     def __init__(self, rng: Random, dtype: str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from gnnperf.corpus.random_expressions import Expressions
+from gnnperf.corpus.random_expressions import RandomExpressions
 
 SMALL_POINTS, LARGE_POINTS = (2e4, 3e5), (1e6, 4e6)
 """Points of the iteration space, log-uniform: what stays in the caches and what does not."""
@@ -60,7 +60,7 @@ class _Kernel:
         self.arguments: list[str] = []
         self.body: list[str] = []
         self.indices: list[tuple[str, str, str]] = []  # name, shape, extent of what it points into
-        self.expressions = Expressions(rng, self.dtype)
+        self.expressions = RandomExpressions(rng, self.dtype)
 
     def loops(self, rank: int, points: float = 1.0, least: int = 4) -> list[str]:
         """Sizes N0, N1, ... whose product is about `points` times one of the usual numbers of points."""

@@ -19,9 +19,9 @@ from gnnperf.corpus.config import WorkloadConfig
 from gnnperf.devices import describe_host
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.spaces import Space, seed_of
+from gnnperf.frontends.tvm.spaces import DesignSpace, seed_of
 from gnnperf.frontends.tvm.target import host_mcpu, host_target, set_runtime_threads
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.outcome import Outcome
 from gnnperf.measure.record_log import Line, RecordLog
 from gnnperf.measure.workers import Send, each
@@ -64,13 +64,13 @@ class TraceCollector:
                     self.warn(f"{workload.name}: its process ended with {code}")
                 self.advance(1, f"to {total} schedules: {workload.name}")
 
-    def _missing(self, workload: Workload, total: int) -> bool:
+    def _missing(self, workload: TvmWorkload, total: int) -> bool:
         exhausted = any(
             line.get("exhausted") for line in self.log.done.values() if line["task"] == workload.name
         )
         return len(self._known(workload)) < total and not exhausted
 
-    def _known(self, workload: Workload) -> list[Line]:
+    def _known(self, workload: TvmWorkload) -> list[Line]:
         """What the log has of a workload, in the order of measuring."""
         return list(self.log.records.get(workload.name, {}).values())
 
@@ -81,10 +81,10 @@ class TraceCollector:
         else:
             self.log.add(name, *lines)
 
-    def _work(self, total: int) -> Callable[[Workload, Send], None]:
+    def _work(self, total: int) -> Callable[[TvmWorkload, Send], None]:
         return lambda workload, send: self._tune(workload, total, send)
 
-    def _tune(self, workload: Workload, total: int, send: Send) -> None:
+    def _tune(self, workload: TvmWorkload, total: int, send: Send) -> None:
         """In a process of its own: bring one workload to `total` schedules."""
         started = time.monotonic()
         module, target = workload.build(), host_target()
@@ -94,7 +94,7 @@ class TraceCollector:
             bench = TraceBench(module, target, self.limits, self.build, self.config.seed, time_baseline=new)
             if new:
                 send(("tasks", [self._description(workload, module, bench)]))
-            tuner = self._tuner(workload, Space(workload, module, target), target, bench, known, send)
+            tuner = self._tuner(workload, DesignSpace(workload, module, target), target, bench, known, send)
             tuner.run(total, self.config.random_share, self.config.batch)
         except MeasureError as error:
             send(("warning", [{"text": f"{workload.name}: {error}"}]))
@@ -107,8 +107,8 @@ class TraceCollector:
 
     def _tuner(
         self,
-        workload: Workload,
-        space: Space,
+        workload: TvmWorkload,
+        space: DesignSpace,
         target: Any,
         bench: TraceBench,
         known: Sequence[Mapping[str, Any]],
@@ -135,7 +135,7 @@ class TraceCollector:
         )
         return tuner
 
-    def _description(self, workload: Workload, module: Any, bench: TraceBench) -> dict[str, Any]:
+    def _description(self, workload: TvmWorkload, module: Any, bench: TraceBench) -> dict[str, Any]:
         import tvm
 
         host, threads = describe_host(), int(os.environ["TVM_NUM_THREADS"])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gnnperf.evaluation.metrics import transfer_efficiency
 from gnnperf.evaluation.outcomes import Outcomes
 from gnnperf.evaluation.replay import Answer
-from gnnperf.retrieval.confidence import WITHIN, Confidence, Outcome, fit_confidence
+from gnnperf.retrieval.confidence import WITHIN, Confidence, TrialOutcome, fit_confidence
 from gnnperf.training import Corpus
 
 TRIALS = (1, 2, 3, 5, 7, 10)
@@ -66,7 +66,7 @@ class _Judged:
 
     answer: Answer
     family: str
-    outcome: Outcome
+    outcome: TrialOutcome
     good: Mapping[int, bool]
 
 
@@ -78,7 +78,7 @@ def _judge(corpus: Corpus, answers: Sequence[Answer], ks: Sequence[int]) -> list
         nest, tried = nests[answer.nest], answer.tried
         shares = [None if found is None else found.share for found in tried]
         good = {k: transfer_efficiency(tried, best[answer.nest], k) >= 1.0 - WITHIN for k in ks}
-        judged.append(_Judged(answer, nest.family, Outcome(nest.graph, shares, nest.baseline_s), good))
+        judged.append(_Judged(answer, nest.family, TrialOutcome(nest.graph, shares, nest.baseline_s), good))
     return judged
 
 

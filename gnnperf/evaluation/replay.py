@@ -46,7 +46,7 @@ class Folders:
 
 
 @dataclass(frozen=True)
-class Task:
+class ReplayTask:
     """One policy on one fold: `number` of the fold, and the seed of what is learned."""
 
     policy: str
@@ -76,7 +76,7 @@ class Answer:
     ordered: bool
 
 
-def replay(corpus: Corpus, trials: Measurements, task: Task) -> list[Answer]:
+def replay(corpus: Corpus, trials: Measurements, task: ReplayTask) -> list[Answer]:
     """Fit a policy on the reference nests of a fold and let it answer the queries that `trials` are of."""
     from gnnperf.evaluation.outcomes import Outcomes
     from gnnperf.evaluation.rankers import make_policy
@@ -99,7 +99,7 @@ def replay(corpus: Corpus, trials: Measurements, task: Task) -> list[Answer]:
 
 
 def replay_all(
-    folders: Folders, tasks: Sequence[Task], workers: int, advance: Callable[[int, str], None]
+    folders: Folders, tasks: Sequence[ReplayTask], workers: int, advance: Callable[[int, str], None]
 ) -> list[Answer]:
     """The answers of all tasks, in the order of the tasks, from processes of one thread each.
 
@@ -154,5 +154,5 @@ def _start(folders: Folders, parent: int) -> None:
     _trials = folders.load_trials(_corpus)
 
 
-def _work(task: Task) -> list[Answer]:
+def _work(task: ReplayTask) -> list[Answer]:
     return replay(_corpus, _trials, task)

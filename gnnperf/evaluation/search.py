@@ -53,7 +53,7 @@ PREFIX = {"random": "", "evolutionary": "evolutionary_"}
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SearchComparison:
     """One search against the first k candidates of ours on one nest.
 
     Attributes:
@@ -104,7 +104,9 @@ def evaluate_search(
     )
 
 
-def compare(corpus: Corpus, trials: Mapping[str, Recorded], answers: Sequence[Answer]) -> list[Comparison]:
+def compare(
+    corpus: Corpus, trials: Mapping[str, Recorded], answers: Sequence[Answer]
+) -> list[SearchComparison]:
     """What each search that was recorded for a nest needs to match each answer, for each k.
 
     Args:
@@ -123,14 +125,14 @@ def compare(corpus: Corpus, trials: Mapping[str, Recorded], answers: Sequence[An
     return sorted(compared, key=lambda c: (list(SEARCHES).index(c.search), c.k, c.family, c.kernel))
 
 
-def _compare(corpus: Corpus, outcomes: Outcomes, answer: Answer) -> Iterator[Comparison]:
+def _compare(corpus: Corpus, outcomes: Outcomes, answer: Answer) -> Iterator[SearchComparison]:
     nest = corpus.nests[answer.nest]
     for search, (own, needed) in SEARCHES.items():
         tried = outcomes.tried(own(outcomes.recorded))
         for k in KS if tried else ():
             reached = [KEPT, *(achieved for achieved in answer.tried[:k] if achieved is not None)]
             count = needed(tried, min(reached, key=lambda achieved: achieved.share))
-            yield Comparison(
+            yield SearchComparison(
                 nest.kernel,
                 nest.family,
                 k,
@@ -141,7 +143,7 @@ def _compare(corpus: Corpus, outcomes: Outcomes, answer: Answer) -> Iterator[Com
             )
 
 
-def figures_of(compared: Sequence[Comparison]) -> Iterator[tuple[str, float]]:
+def figures_of(compared: Sequence[SearchComparison]) -> Iterator[tuple[str, float]]:
     """Per search: the median and the maximum of the trials needed, at least; the share of nests on which it
     never got there; the median of the trials that were recorded."""
     for search, prefix in PREFIX.items():

@@ -14,7 +14,7 @@ import gnnperf
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.confidence import Trust
 from gnnperf.evaluation.rankers import LEARNING, POLICIES
-from gnnperf.evaluation.replay import Answer, Folders, Task, replay_all
+from gnnperf.evaluation.replay import Answer, Folders, ReplayTask, replay_all
 from gnnperf.evaluation.scores import ALL, Scores, table_row
 from gnnperf.evaluation.splits import SplitName, make_folds
 from gnnperf.training import Corpus, CorpusNest
@@ -62,14 +62,14 @@ class ReplaySettings:
     seeds: int = 1
     workers: int = 2
 
-    def tasks(self, corpus: Corpus) -> list[Task]:
+    def tasks(self, corpus: Corpus) -> list[ReplayTask]:
         """What has to be done, the longest tasks first: the workers then end together. InputError where
         the corpus cannot be split."""
         folds = make_folds(corpus.nests, self.split, self.folds, self.seed)
         tasks = []
         for policy in sorted(self.policies, key=list(POLICIES).index, reverse=True):
             for seed in self._seeds if policy in LEARNING else self._seeds[:1]:
-                tasks += [Task(policy, fold, number, seed) for number, fold in enumerate(folds)]
+                tasks += [ReplayTask(policy, fold, number, seed) for number, fold in enumerate(folds)]
         return tasks
 
     @property

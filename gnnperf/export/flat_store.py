@@ -29,7 +29,7 @@ from jaxtyping import Bool, Float32
 
 from gnnperf.errors import InputError
 from gnnperf.export.writing import write_whole
-from gnnperf.store import Entry, Record, Store
+from gnnperf.store import Record, Store, StoredNest
 from gnnperf.store.clusters import WORTH_IT, Clusters, cluster
 
 MAGIC, VERSION = b"GNNPSTOR", 1
@@ -124,7 +124,7 @@ def _has_ok(records: Sequence[Record], fingerprint: str) -> bool:
     return any(r.status == "ok" and r.device_fingerprint == fingerprint for r in records)
 
 
-def _line(entry: Entry) -> bytes:
+def _line(entry: StoredNest) -> bytes:
     nest = {name: getattr(entry.nest, name) for name in ("digest", "kernel", "family", "frontend")}
     records = [
         {"schedule": json.loads(r.schedule)} | {name: getattr(r, name) for name in _FIELDS}

@@ -1,10 +1,9 @@
-"""Compile, run in isolation, verify, time, profile, replay. Light: numpy and the standard library."""
+"""Compile, run in isolation, verify, time, profile. Light: numpy and the standard library."""
 
 from gnnperf.measure.compiler import FLAGS, Compiler
 from gnnperf.measure.library import Argument, Library, Source
 from gnnperf.measure.measurement import STATUSES, Limits, Measurement, Status, Timing
 from gnnperf.measure.profile import Case, Profile, profile
-from gnnperf.measure.replay import Replay
 from gnnperf.measure.runner import Runner
 from gnnperf.measure.statistics import is_tie, median_interval, speedup_interval
 from gnnperf.measure.verification import equivalent_length, perturbed, relative_tolerance, verify
@@ -19,7 +18,6 @@ __all__ = [
     "Limits",
     "Measurement",
     "Profile",
-    "Replay",
     "Runner",
     "Source",
     "Status",

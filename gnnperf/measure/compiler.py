@@ -133,7 +133,7 @@ class Compiler:
                 return [error]
             return [r for source in batch for r in self._build_batch([source])]
         return [
-            Library(path, s.symbol, s.arguments, s.protocol, s.init, self.version, " ".join(flags), s.key)
+            Library(path, s.symbol, s.arguments, s.protocol, s.init, self.version, " ".join(flags))
             for s in batch
         ]
 

@@ -23,7 +23,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class ValueFlow:
     """From the writing to the using graph node; carried: into a later iteration of a sequential loop."""
 
     source: int
@@ -44,7 +44,9 @@ def home_depths(sites: Sequence[Site], buffers: Mapping[str, Buffer]) -> dict[st
     return {name: _common(stacks) if buffers[name].scope == "local" else 0 for name, stacks in around.items()}
 
 
-def flows(sites: Sequence[Site], buffers: Mapping[str, Buffer], homes: Mapping[str, int]) -> Iterator[Flow]:
+def flows(
+    sites: Sequence[Site], buffers: Mapping[str, Buffer], homes: Mapping[str, int]
+) -> Iterator[ValueFlow]:
     """Read-after-write dependences, in program order or carried by sequential loops.
 
     Reductions of one operation into the same buffer commute, hence depend on nothing of one another.
@@ -60,12 +62,12 @@ def flows(sites: Sequence[Site], buffers: Mapping[str, Buffer], homes: Mapping[s
         killed = False
         for writer in reversed(found):
             if writer.position < reader.position and not killed and not _commute(writer, reader):
-                yield Flow(writer.node, reader.node, reader.buffer, False)
+                yield ValueFlow(writer.node, reader.node, reader.buffer, False)
                 killed = not buffers[reader.buffer].shape and _overwrites(writer, reader)
         if not killed:
             for writer in found:
                 if writer.position > reader.position and _carries(writer, reader, homes[reader.buffer]):
-                    yield Flow(writer.node, reader.node, reader.buffer, True)
+                    yield ValueFlow(writer.node, reader.node, reader.buffer, True)
 
 
 def _reads_target(site: Site) -> bool:

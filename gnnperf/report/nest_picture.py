@@ -37,7 +37,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Symbol:
+class PictureSymbol:
     x: float
     y: float
     kind: str
@@ -60,7 +60,7 @@ class NestPicture:
     width: float = WIDTH
     height: float = 0.0
     bars: list[Bar] = field(default_factory=list)
-    symbols: list[Symbol] = field(default_factory=list)
+    symbols: list[PictureSymbol] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
     words: str = ""
     sizes: str = ""
@@ -118,7 +118,9 @@ class _Drawing:
         _, depth, text, kind, moves, footprint = row
         for loop, move in enumerate(str(moves)):
             _, style, path = MOVES[move]
-            self.drawn.symbols.append(Symbol(_left(loop), self.y + ROW / 2, self.open[loop][0], style, path))
+            self.drawn.symbols.append(
+                PictureSymbol(_left(loop), self.y + ROW / 2, self.open[loop][0], style, path)
+            )
         size = _bytes(float(str(footprint)))
         self._text(WIDTH, "note right", size)
         x = _left(int(str(depth))) + 10

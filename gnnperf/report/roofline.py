@@ -94,7 +94,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Picture:
+class RooflinePicture:
     """Coordinates of a roofline plot, in a box of WIDTH by HEIGHT."""
 
     across: LogAxis
@@ -142,14 +142,14 @@ class Roofline:
         ]  # fmt: skip
 
     @property
-    def picture(self) -> Picture | None:
+    def picture(self) -> RooflinePicture | None:
         """None where there is no arithmetic, hence no place on the axes."""
         if not self.flops:
             return None
         return _picture(self)
 
 
-def _picture(line: Roofline) -> Picture:
+def _picture(line: Roofline) -> RooflinePicture:
     roof, intensity = line.roof, line.intensity
     rates = [line.flops / s for run in line.runs for s in (run.runtime_s, *(run.interval_s or ()))]
     low, high = min(intensity, roof.ridge) / 4, max(intensity, roof.ridge) * 4
@@ -161,7 +161,9 @@ def _picture(line: Roofline) -> Picture:
     outline = tuple((across.at(x), up.at(y)) for x, y in points)
     (x0, y0), (x1, y1), _ = outline
     angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
-    return Picture(across, up, outline, _marks(line, across, up), ((x0 + x1) / 2, (y0 + y1) / 2 - 6, angle))
+    return RooflinePicture(
+        across, up, outline, _marks(line, across, up), ((x0 + x1) / 2, (y0 + y1) / 2 - 6, angle)
+    )
 
 
 def _marks(line: Roofline, across: LogAxis, up: LogAxis) -> tuple[Mark, ...]:

@@ -2,15 +2,15 @@
 
 from gnnperf.retrieval.neighbours import Calibration, nearest
 from gnnperf.retrieval.pipeline import Options, Pipeline
-from gnnperf.retrieval.ranking import Candidate, rank
+from gnnperf.retrieval.ranking import RecipeCandidate, rank
 from gnnperf.retrieval.report import NestReport, RetrievalReport, TriedReport
 
 __all__ = [
     "Calibration",
-    "Candidate",
     "NestReport",
     "Options",
     "Pipeline",
+    "RecipeCandidate",
     "RetrievalReport",
     "TriedReport",
     "nearest",

@@ -38,7 +38,7 @@ FEATURES = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """What measuring k candidates on a nest gave.
 
     shares: runtimes as shares of the baseline's, in the order of the trials; None failed.
@@ -54,9 +54,9 @@ class Outcome:
         """Runtime of the best, the baseline included, in seconds."""
         return self.baseline_s * min(1.0, *(s for s in self.shares if s is not None), math.inf)
 
-    def first(self, k: int) -> Outcome:
+    def first(self, k: int) -> TrialOutcome:
         """Had only k candidates been tried."""
-        return Outcome(self.graph, self.shares[:k], self.baseline_s)
+        return TrialOutcome(self.graph, self.shares[:k], self.baseline_s)
 
 
 @dataclass(frozen=True)
@@ -67,18 +67,18 @@ class Rates:
     bytes_per_s: float
 
     @staticmethod
-    def of(outcomes: Sequence[Outcome]) -> Rates:
+    def of(outcomes: Sequence[TrialOutcome]) -> Rates:
         """99th percentiles: a single lucky measurement is no limit of the machine."""
         flops = [_flops(outcome) / outcome.best_s for outcome in outcomes]
         moved = [_bytes(outcome) / outcome.best_s for outcome in outcomes]
         return Rates(float(np.quantile(flops, 0.99)), float(np.quantile(moved, 0.99)))
 
-    def least_s(self, outcome: Outcome) -> float:
+    def least_s(self, outcome: TrialOutcome) -> float:
         """The roofline: the runtime of the nest at these rates, in seconds."""
         return max(_flops(outcome) / self.flops_per_s, _bytes(outcome) / self.bytes_per_s)
 
 
-def describe(outcome: Outcome, rates: Rates) -> Float[NDArray, " f"]:
+def describe(outcome: TrialOutcome, rates: Rates) -> Float[NDArray, " f"]:
     """`FEATURES` of an outcome; magnitudes as natural logarithms."""
     values = outcome.graph.values
     worked = sorted([1.0, *(share for share in outcome.shares if share is not None)])
@@ -103,11 +103,11 @@ def _number(values: Mapping[str, Any], name: str) -> float:
     return float(values.get(name) or 0.0)
 
 
-def _flops(outcome: Outcome) -> float:
+def _flops(outcome: TrialOutcome) -> float:
     return 1.0 + _number(outcome.graph.values, "total_flops")
 
 
-def _bytes(outcome: Outcome) -> float:
+def _bytes(outcome: TrialOutcome) -> float:
     return 1.0 + _number(outcome.graph.values, "distinct_bytes")
 
 
@@ -123,7 +123,7 @@ class Confidence:
     limit: float
     rates: Rates
 
-    def probability(self, outcome: Outcome) -> float:
+    def probability(self, outcome: TrialOutcome) -> float:
         """That the best measured candidate comes within `WITHIN` of the best known schedule, in (0, 1)."""
         score = float(np.dot(self.weights, describe(outcome, self.rates))) + self.bias
         return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, score))))
@@ -141,7 +141,7 @@ class Confidence:
 
 
 def fit_confidence(
-    outcomes: Sequence[Outcome], good: Bool[NDArray, "n k"], ks: Sequence[int], families: Sequence[str]
+    outcomes: Sequence[TrialOutcome], good: Bool[NDArray, "n k"], ks: Sequence[int], families: Sequence[str]
 ) -> Confidence:
     """Fit on nests that were transferred to by models which had not seen their families.
 

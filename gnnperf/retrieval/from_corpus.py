@@ -14,7 +14,7 @@ from gnnperf.corpus.record import CorpusRecord, CorpusTask
 from gnnperf.errors import InputError, UnsupportedConstruct
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.graph import ProgramGraph
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.memory import add_to_store, record_of
@@ -129,7 +129,7 @@ def recipe_words(schedule: Mapping[str, Any]) -> str:
 def _of_workload(task: CorpusTask) -> tuple[ProgramGraph, Words]:
     """The unscheduled graph of a TVM workload, and how its traces are stored. Raises UnsupportedConstruct."""
     tvm = import_tvm()
-    program = TvmTask(task.name, Workload(task.family, task.parameters, task.split).build())
+    program = TvmTask(task.name, TvmWorkload(task.family, task.parameters, task.split).build())
     target = tvm.target.Target(task.about["target"])
     graph = program.graph
     return graph, lambda schedule: document_of_json(schedule["trace"], program.module, target).to_json()

@@ -23,7 +23,7 @@ from gnnperf.retrieval.ranking import rank
 from gnnperf.retrieval.traces.lent_recipes import lent
 from gnnperf.retrieval.traces.proposals import propose
 from gnnperf.retrieval.traces.quiet import quiet
-from gnnperf.retrieval.traces.ranking import CostModel, hedged, ranked, ranked_again
+from gnnperf.retrieval.traces.ranking import GraphScorer, hedged, ranked, ranked_again
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.schedules.traces import TraceDocument
 from gnnperf.store import Neighbour, Store
@@ -130,7 +130,7 @@ class TraceProposer:
     """
 
     bundle: Bundle
-    model: CostModel
+    model: GraphScorer
     stores: Sequence[Store]
     device: DeviceSpec
     target: Any

@@ -10,7 +10,7 @@ from gnnperf.backends.base import Candidate, Tried
 from gnnperf.frontends.base import Task
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Measurement, Timing
-from gnnperf.retrieval.confidence import Confidence, Outcome
+from gnnperf.retrieval.confidence import Confidence, TrialOutcome
 from gnnperf.retrieval.report import NestReport, TriedReport, comparison
 from gnnperf.schedules import Schedule
 from gnnperf.store import Neighbour
@@ -55,14 +55,14 @@ class Query:
         """Of one call of what is kept; None where nothing was measured."""
         return self.winner[1].timing if self.winner else self.baseline
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> TrialOutcome | None:
         """What measuring gave; None where nothing was measured."""
         shares = [
             1.0 / m.speedup if m.status == "ok" and m.speedup else None
             for _, m in self.tried
             if m.status != "not_applicable"
         ]
-        return Outcome(self.graph, shares, self.baseline.runtime_s) if self.baseline and shares else None
+        return TrialOutcome(self.graph, shares, self.baseline.runtime_s) if self.baseline and shares else None
 
     def report(self, k: int, schedule: Schedule | None, confidence: Confidence | None = None) -> NestReport:
         """What is said of the task. k: candidates shown where nothing was measured. schedule: what it was

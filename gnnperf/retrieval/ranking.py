@@ -37,7 +37,7 @@ Predict = Callable[[Sequence[Recipe]], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RecipeCandidate:
     """A schedule to try. `neighbour` is the nearest nest that vouches for it."""
 
     schedule: Recipe
@@ -65,7 +65,7 @@ def rank(
     limit: int,
     predict: Predict | None = None,
     possible: Callable[[Recipe], bool] = lambda _: True,
-) -> list[Candidate]:
+) -> list[RecipeCandidate]:
     """The `limit` schedules to try, in the order to try them. `neighbours` nearest first.
 
     predict: the retrieval head on the query; None: the neighbours alone decide.
@@ -87,7 +87,7 @@ def rank(
     return [*(shortlist[i] for i in order), *rest][:limit]
 
 
-def _evidence(neighbours: Sequence[Neighbour]) -> list[Candidate]:
+def _evidence(neighbours: Sequence[Neighbour]) -> list[RecipeCandidate]:
     """Every schedule that worked on a neighbour, scored by what the neighbours measured."""
     nearest = min((n.distance for n in neighbours), default=0.0)
     weights = [math.exp(-(n.distance - nearest) / BANDWIDTH) for n in neighbours]
@@ -101,7 +101,7 @@ def _evidence(neighbours: Sequence[Neighbour]) -> list[Candidate]:
             if found.nearest is None and speedup is not None:
                 found.nearest = neighbour
     return [
-        Candidate(
+        RecipeCandidate(
             Recipe.from_json(schedule),
             (found.weighted + (total - found.weight) * UNKNOWN) / total,
             found.nearest.nest.digest,

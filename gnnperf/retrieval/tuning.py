@@ -21,14 +21,14 @@ from gnnperf.backends.cpp.executor import CppBench
 from gnnperf.backends.cpp.trials import Trial
 from gnnperf.backends.tvm.executor import TvmBench
 from gnnperf.errors import InputError, NotApplicable
-from gnnperf.frontends.tvm.spaces import Space, seed_of
+from gnnperf.frontends.tvm.spaces import DesignSpace, seed_of
 from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.measure import Measurement
 from gnnperf.measure.outcome import Outcome
 from gnnperf.retrieval.memory import Memory
 from gnnperf.retrieval.pipeline import Pipeline
 from gnnperf.retrieval.query import Query
-from gnnperf.retrieval.ranking import Candidate
+from gnnperf.retrieval.ranking import RecipeCandidate
 from gnnperf.retrieval.traces.candidates import TraceCandidate, of_schedule
 from gnnperf.retrieval.traces.quiet import quiet
 from gnnperf.schedules.recipes import Recipe
@@ -195,7 +195,7 @@ class RecipeSearch:
         return found.ended == "exhausted"
 
     def _note(self, trial: Trial) -> None:
-        own = Candidate(trial.recipe, 0.0, self.log.query.graph.digest, self.SEARCHED, 0.0)
+        own = RecipeCandidate(trial.recipe, 0.0, self.log.query.graph.digest, self.SEARCHED, 0.0)
         self.log.add(trial.origin, [(self._given.get(trial.recipe, own), trial.measurement)])
 
     def _remembered(self) -> list[Trial]:
@@ -228,7 +228,7 @@ class TraceSearch:
         query, tuning = self.log.query, self.log.tuning
         self.bench, self.target = bench, bench.target
         self._transferred = {c.key: c for c in query.candidates}
-        space = Space(None, bench.task.module, self.target)
+        space = DesignSpace(None, bench.task.module, self.target)
         tuner = Tuner(
             space,
             self.target,
@@ -242,7 +242,7 @@ class TraceSearch:
         tuner.run(tuning.trials, 0.0, self.ROUND, given, lambda: time.monotonic() < tuning.deadline)
         return tuner.exhausted
 
-    def _restore(self, tuner: Tuner, space: Space) -> None:
+    def _restore(self, tuner: Tuner, space: DesignSpace) -> None:
         """Hand on what was measured before, as far as it fits the task: another function may have the same
         graph, but other blocks."""
         candidates, outcomes = [], []
@@ -285,7 +285,7 @@ class TraceSearch:
         )
 
 
-def _measurable(space: Space, schedule: Any) -> Any:
+def _measurable(space: DesignSpace, schedule: Any) -> Any:
     from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
 
     return MeasureCandidate(schedule, space.arguments)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from gnnperf.frontends.tvm.spaces import Space
+from gnnperf.frontends.tvm.spaces import DesignSpace
 from gnnperf.measure.outcome import Outcome
 from gnnperf.schedules.traces import program_key
 from gnnperf.search.interrupts import uninterrupted
@@ -40,7 +40,7 @@ class Tuner:
             by where they came from.
     """
 
-    def __init__(self, space: Space, target: Any, measure: Measure, keep: Keep, seed: int = 0) -> None:
+    def __init__(self, space: DesignSpace, target: Any, measure: Measure, keep: Keep, seed: int = 0) -> None:
         from tvm.s_tir import meta_schedule as ms
 
         self.space, self.measure, self.keep = space, measure, keep

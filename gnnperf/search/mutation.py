@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 from typing import Literal
 
-from gnnperf.backends.cpp.trials import Bench, Trial
+from gnnperf.backends.cpp.trials import NestBench, Trial
 from gnnperf.nests import LoopNest
 from gnnperf.schedules.recipes import DEFAULTS, Recipe, mutate, random_recipe
 
@@ -46,7 +46,7 @@ class SearchResult:
 
 
 def search(
-    bench: Bench,
+    bench: NestBench,
     starts: Sequence[tuple[Recipe, str]],
     budget: SearchBudget,
     rng: Random,

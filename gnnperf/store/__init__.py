@@ -1,7 +1,7 @@
 """The schedule store: nests, their embeddings, and what was measured on them; shared, searched, kept."""
 
-from gnnperf.store.results import Changed, Entry, Neighbour, StoreInfo
+from gnnperf.store.results import Changed, Neighbour, StoredNest, StoreInfo
 from gnnperf.store.schema import SCHEMA_VERSION, Nest, Record
 from gnnperf.store.store import Store
 
-__all__ = ["SCHEMA_VERSION", "Changed", "Entry", "Neighbour", "Nest", "Record", "Store", "StoreInfo"]
+__all__ = ["SCHEMA_VERSION", "Changed", "Neighbour", "Nest", "Record", "Store", "StoreInfo", "StoredNest"]

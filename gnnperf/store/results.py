@@ -25,7 +25,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class StoredNest:
     """All that a store knows of one nest.
 
     graph_json: the program graph.

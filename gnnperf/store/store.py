@@ -17,7 +17,7 @@ from gnnperf.errors import InputError
 from gnnperf.store.exchange import Batch, read_export, write_export
 from gnnperf.store.index_files import IndexFiles
 from gnnperf.store.pruning import prunable_embeddings, prunable_records
-from gnnperf.store.results import Changed, Entry, Neighbour, StoreInfo
+from gnnperf.store.results import Changed, Neighbour, StoredNest, StoreInfo
 from gnnperf.store.rows import Unseen, without
 from gnnperf.store.schema import (
     NESTS,
@@ -118,7 +118,7 @@ class Store:
         """The program graph of a nest. Raises InputError if the store does not know the nest."""
         return self._graphs([digest])[digest]
 
-    def entries(self, encoder_id: str) -> Iterator[Entry]:
+    def entries(self, encoder_id: str) -> Iterator[StoredNest]:
         """Every nest with its graph, its records and its embedding by one encoder, in no order."""
         snapshot = self._snapshot()
         digests = snapshot.nests.digests()
@@ -128,7 +128,7 @@ class Store:
             batch = digests[start : start + _BATCH]
             graphs = self._graphs(batch)
             for nest, records in zip(snapshot.nests.nests(batch), snapshot.records.of(batch), strict=True):
-                yield Entry(nest, graphs[nest.digest], vectors.get(nest.digest), records)
+                yield StoredNest(nest, graphs[nest.digest], vectors.get(nest.digest), records)
 
     def stale(self, encoder_id: str) -> list[str]:
         """Digests of the nests this encoder has not embedded: `nearest` cannot find them."""

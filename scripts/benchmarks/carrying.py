@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.trace_recipes import recipe_of_trace
 from gnnperf.errors import NotApplicable
-from gnnperf.frontends.tvm import TvmTask, recipe_of_trace
+from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.vector_math import vector_math
-from gnnperf.frontends.tvm.workloads import Workload
-from gnnperf.retrieval.ranking import Candidate
+from gnnperf.frontends.tvm.workloads import TvmWorkload
+from gnnperf.retrieval.ranking import RecipeCandidate
 from gnnperf.retrieval.traces.lent_recipes import expressible
 from gnnperf.retrieval.traces.proposals import best_traces
 from gnnperf.schedules.recipes import Recipe
@@ -37,7 +38,7 @@ class Carried:
     dropped: Counter[str] = field(default_factory=Counter)
 
 
-def to_tvm(task: TvmTask, recipes: Sequence[Candidate], k: int) -> Carried:
+def to_tvm(task: TvmTask, recipes: Sequence[RecipeCandidate], k: int) -> Carried:
     """The first k recipes that TVM can express, each as another module."""
     result = expressible(task, recipes, k)
     carried = Carried(lenders=[one.candidate.neighbour_kernel for one in result.found])
@@ -75,7 +76,7 @@ def _traces(neighbour: Neighbour) -> Iterator[tuple[str, TvmTask]]:
         about = json.loads(record.provenance).get("workload")
         if about is None:
             continue
-        workload = Workload(about["kind"], about["params"])
+        workload = TvmWorkload(about["kind"], about["params"])
         if workload.name not in tasks:
             tasks[workload.name] = TvmTask(workload.name, workload.build())
         yield record.schedule, tasks[workload.name]

@@ -25,7 +25,7 @@ from benchmarks.tvm_in_turn import DEFAULT, about_workload, timed_in_turn, tvm_s
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.output import Report, Verb
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.interleaved import Pace
 
 OURS, XGB = "ours", "xgb"
@@ -73,7 +73,7 @@ class CostModelStudy(Study):
     name = "cost-model"
     key = "workload"
 
-    workloads: Sequence[Workload]
+    workloads: Sequence[TvmWorkload]
     server: BenchServer
     target: Any
     checkpoint: Path

@@ -23,7 +23,7 @@ from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Measurement, Runner, Source
 from gnnperf.measure.interleaved import Pace
@@ -32,12 +32,12 @@ from gnnperf.schedules.recipes import Recipe
 
 if TYPE_CHECKING:
     from benchmarks.carrying import Carried
-    from gnnperf.backends.cpp.trials import Bench
+    from gnnperf.backends.cpp.trials import NestBench
     from gnnperf.frontends.dace import Unit
     from gnnperf.nn import Bundle
     from gnnperf.nn.traces import TensorBundle
     from gnnperf.retrieval.query import Query
-    from gnnperf.retrieval.ranking import Candidate
+    from gnnperf.retrieval.ranking import RecipeCandidate
     from gnnperf.store import Neighbour, Store
 
 PAIRS = Path(__file__).with_name("kernels") / "cross_frontend.py"
@@ -152,7 +152,7 @@ class CrossFrontendStudy(Study):
         count, host = RecipeProposer.neighbours, describe_host().fingerprint
         return nearest([store], vector, count, self.bundle.encoder_id, host, {graph.digest})
 
-    def _ranked(self, graph: ProgramGraph) -> list[Candidate]:
+    def _ranked(self, graph: ProgramGraph) -> list[RecipeCandidate]:
         """Recipes of the nearest nests in the order in which retrieval tries them."""
         from gnnperf.retrieval.ranking import rank
 
@@ -170,7 +170,7 @@ class CrossFrontendStudy(Study):
         tried = self._measure(number, [module for _, module in carried.schedules])
         chosen = {CARRIED: _fastest(tried), NATIVE: _fastest(native)}
         modules = {name: found[0] for name, found in chosen.items() if found is not None}
-        about = Workload(self.pairs[number].name, self.pairs[number].symbols)
+        about = TvmWorkload(self.pairs[number].name, self.pairs[number].symbols)
         timed = timed_in_turn(self.server, number, about, modules, self.target, self.pace, False)
         best = next((n for n, (m, _) in enumerate(tried) if m is modules.get(CARRIED)), None)
         return {
@@ -210,11 +210,11 @@ class CrossFrontendStudy(Study):
     def _in_dace(self, unit: Unit, compiler: Compiler, runner: Runner) -> dict[str, Any]:
         from benchmarks.carrying import to_dace
         from gnnperf.backends.cpp.cases import UnitCase
-        from gnnperf.backends.cpp.trials import Bench
+        from gnnperf.backends.cpp.trials import NestBench
 
         graph = unit.graph
         case = UnitCase.prepare(unit, "auto", compiler, runner)
-        bench = Bench(case.case, compiler, runner, case.limits)
+        bench = NestBench(case.case, compiler, runner, case.limits)
         carried = to_dace(self._nearest(self.traces, graph), POOL)
         recipes = [recipe for recipe, _ in carried.schedules]
         if recipes:  # all that is known of them here is what the retrieval head expects
@@ -283,7 +283,7 @@ class CrossFrontendStudy(Study):
         }
 
 
-def _tried(bench: Bench, recipes: Iterable[Recipe], k: int) -> list[tuple[Recipe, Measurement]]:
+def _tried(bench: NestBench, recipes: Iterable[Recipe], k: int) -> list[tuple[Recipe, Measurement]]:
     """The first k recipes that apply and lower to code of their own, measured; also those between that do not
     apply."""
     chosen: dict[Recipe, Source | Measurement] = {}

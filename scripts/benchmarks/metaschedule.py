@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gnnperf.frontends.tvm.spaces import Space
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.spaces import DesignSpace
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.outcome import Outcome
 
@@ -28,7 +28,7 @@ class SearchTrial:
 
 
 def metaschedule(
-    workload: Workload | None,
+    workload: TvmWorkload | None,
     module: Any,
     target: Any,
     trials: int,
@@ -39,13 +39,13 @@ def metaschedule(
     generator: Any = None,
 ) -> list[SearchTrial]:
     """So many trials (fewer where the space is exhausted) of the evolutionary search with MetaSchedule's own
-    settings but for `ROUND`. workload: that the module is of, and generator: rules in its place, see `Space`.
+    settings but for `ROUND`. workload: of the module; generator: rules in its place, see `DesignSpace`.
     model: the cost model; None for `xgboost_model`."""
     from tvm.s_tir import meta_schedule as ms
     from tvm.s_tir.meta_schedule.database import TuningRecord
     from tvm.s_tir.meta_schedule.runner import RunnerResult
 
-    space = Space(workload, module, target, generator)
+    space = DesignSpace(workload, module, target, generator)
     model = xgboost_model() if model is None else model
     database = ms.database.MemoryDatabase()
     entry = database.commit_workload(module)

@@ -12,7 +12,7 @@ from gnnperf.nn import load_checkpoint, save_checkpoint
 from gnnperf.nn.traces import TensorBundle
 from gnnperf.training.traces.bundle import fit_bundle
 from gnnperf.training.traces.corpus import HELD_OUT, TensorCorpus, load_tensor_corpus
-from gnnperf.training.traces.data import Pool, pools_of
+from gnnperf.training.traces.data import SchedulePool, pools_of
 from gnnperf.training.traces.features import corpus_features, default_cache
 
 
@@ -29,7 +29,7 @@ class ModelsWithoutKinds:
     folder: Path | None = None
     settings: RankingSettings = field(default_factory=RankingSettings)
     _models: dict[int, TensorBundle] = field(default_factory=dict)
-    _pools: Sequence[Pool] | None = None
+    _pools: Sequence[SchedulePool] | None = None
 
     @staticmethod
     def of(corpus: Path, cache: Path | None, output: Path | None) -> ModelsWithoutKinds:

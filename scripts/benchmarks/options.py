@@ -14,7 +14,7 @@ from gnnperf.errors import InputError
 from gnnperf.shipped import shipped_tensor_bundle
 
 if TYPE_CHECKING:
-    from gnnperf.frontends.tvm.workloads import Workload
+    from gnnperf.frontends.tvm.workloads import TvmWorkload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,7 +64,7 @@ def ready_to_measure() -> Any:
     return host_target()
 
 
-def held_out_workloads(config: Path, only: str | None, skip: Sequence[str]) -> list[Workload]:
+def held_out_workloads(config: Path, only: str | None, skip: Sequence[str]) -> list[TvmWorkload]:
     """Those marked `split: held_out` whose names contain `only` and nothing of `skip`, in turn of all kinds.
     InputError: none."""
     from gnnperf.frontends.tvm.workloads import read_workloads
@@ -78,7 +78,7 @@ def held_out_workloads(config: Path, only: str | None, skip: Sequence[str]) -> l
     return scattered(held_out)
 
 
-def scattered(workloads: list[Workload]) -> list[Workload]:
+def scattered(workloads: list[TvmWorkload]) -> list[TvmWorkload]:
     """One of every kind, then the next of every kind: the beginning of the list stands for the whole."""
     seen: dict[str, int] = {}
     turns = []

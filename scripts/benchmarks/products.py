@@ -82,10 +82,10 @@ class ProductsStudy(Study):
     def of_bytes(self, say: Say) -> Row:
         """A product of bytes with packed weights, which the instruction takes."""
         from gnnperf.backends.tvm.server import BenchServer
-        from gnnperf.frontends.tvm.workloads import Workload
+        from gnnperf.frontends.tvm.workloads import TvmWorkload
 
         target = ready_to_measure()
-        workload = Workload("matmul_int8", BYTES)
+        workload = TvmWorkload("matmul_int8", BYTES)
         with BenchServer([workload.build()], target) as server:
             tried = retrieved(server, workload, target, self.k)
             say(f"searching without the instruction, {self.trials} trials")

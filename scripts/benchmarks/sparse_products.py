@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.comparisons import KERNELS, ComparedKernel
-from gnnperf.backends.cpp.trials import Bench, NestCase
+from gnnperf.backends.cpp.trials import NestBench, NestCase
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.dace import load_kernel
 from gnnperf.measure import Compiler, Library, Limits, Measurement, Runner
@@ -117,7 +117,7 @@ def best_known(
     reference = runner.reference(baseline, kernel.data, kernel.outputs)
     length = unit.reduction_length
     nest = NestCase(unit.nest, kernel.data, kernel.outputs, (), length, reference, baseline)
-    bench = Bench(nest, compiler, runner, LIMITS)
+    bench = NestBench(nest, compiler, runner, LIMITS)
     trial = min(bench.run(KNOWN, "known"), key=lambda t: t.runtime_s)
     prepared = bench.prepare(trial.recipe)
     if trial.measurement.status != "ok" or isinstance(prepared, Measurement):

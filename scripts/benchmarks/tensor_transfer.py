@@ -39,7 +39,7 @@ from gnnperf.errors import GnnperfError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.program import TvmProgram
 from gnnperf.frontends.tvm.vector_math import needs_vector_math
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure import Measurement
 from gnnperf.measure.interleaved import Pace
 
@@ -117,7 +117,7 @@ class TensorTransferStudy(Study):
     name = "tensor-transfer"
     key = "workload"
 
-    workloads: Sequence[Workload]
+    workloads: Sequence[TvmWorkload]
     server: BenchServer
     target: Any
     session: Session
@@ -129,7 +129,7 @@ class TensorTransferStudy(Study):
 
     @staticmethod
     def load(
-        workloads: Sequence[Workload], server: BenchServer, target: Any, checkpoint: Path, **options: Any
+        workloads: Sequence[TvmWorkload], server: BenchServer, target: Any, checkpoint: Path, **options: Any
     ) -> TensorTransferStudy:
         """Raises GnnperfError where the checkpoint cannot be read."""
         from gnnperf.session import Session
@@ -216,7 +216,7 @@ class TensorTransferStudy(Study):
 
     def _told(
         self,
-        workload: Workload,
+        workload: TvmWorkload,
         query: Query,
         tried: Tried,
         trials: Sequence[SearchTrial],

@@ -12,7 +12,7 @@ from benchmarks.machine import setup
 from gnnperf.backends.tvm.competitors import TORCH, torch_operator
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.frontends.tvm.target import host_mcpu
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure import Measurement
 from gnnperf.measure.interleaved import Pace, in_turns
 from gnnperf.measure.outcome import Outcome
@@ -35,7 +35,7 @@ Tried = Sequence[tuple[Any, Outcome | Measurement]]
 def timed_in_turn(
     server: BenchServer,
     number: int,
-    workload: Workload,
+    workload: TvmWorkload,
     modules: Mapping[str, Any],
     target: Any,
     pace: Pace,
@@ -85,7 +85,7 @@ def ratio(row: Mapping[str, Any], above: str, below: str) -> float | None:
     return row[above] / row[below] if row.get(above) and row.get(below) else None
 
 
-def about_workload(workloads: Sequence[Workload], name: str) -> dict[str, Any]:
+def about_workload(workloads: Sequence[TvmWorkload], name: str) -> dict[str, Any]:
     """The fields of a row that say which workload it is of."""
     return next({"workload": w.name, "kind": w.kind} for w in workloads if w.name == name)
 

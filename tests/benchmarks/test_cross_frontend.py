@@ -22,7 +22,7 @@ from gnnperf.frontends.dace import load_kernel
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import set_runtime_threads
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval.memory import add_to_store
 from gnnperf.schedules.recipes import Recipe
@@ -63,7 +63,7 @@ def write_nest_checkpoint(folder: Path) -> None:
     folder.mkdir()
     for name in ("weights.pt", "metadata.json"):
         shutil.copy(shipped_bundle() / name, folder)
-    task = TvmTask("neighbour", Workload("matmul", {"m": 64, "n": 64, "k": 64}).build())
+    task = TvmTask("neighbour", TvmWorkload("matmul", {"m": 64, "n": 64, "k": 64}).build())
     host, digest = describe_host(), task.graph.digest
     recipes = [Recipe(library="blas"), Recipe(tile_q=8, register_q=4, register_p=1), Recipe(order="row")]
     records = [

@@ -26,12 +26,12 @@ from gnnperf.cli.main import run
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.outcome import Outcome
 from gnnperf.nn.traces import TensorBundle
 from gnnperf.training.traces import TensorCorpus
 from gnnperf.training.traces.bundle import fit_bundle
-from gnnperf.training.traces.data import Pool
+from gnnperf.training.traces.data import SchedulePool
 from gnnperf.training.traces.fit import QUICK_FIT
 
 WORKLOADS = [
@@ -80,7 +80,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("kind", "params"), WORKLOADS, ids=str)
 def test_pytorch_computes_what_the_workload_does(kind: str, params: dict[str, Any]) -> None:
-    module = Workload(kind, params).build()
+    module = TvmWorkload(kind, params).build()
     problem = solved(module, build_kernel(module, host_target(1)))
     found = OPERATORS[kind](*map(torch.from_numpy, problem.inputs.values()), **params)()
     assert problem.verify({"out": np.ascontiguousarray(found.numpy())}) is None
@@ -93,7 +93,7 @@ workloads:
 """
 
 
-def _fit_briefly(corpus: TensorCorpus, known: Sequence[Pool], *_: Any) -> TensorBundle:
+def _fit_briefly(corpus: TensorCorpus, known: Sequence[SchedulePool], *_: Any) -> TensorBundle:
     return fit_bundle(corpus, known, QUICK_FIT)
 
 
@@ -131,7 +131,7 @@ def test_a_model_without_a_kind_is_trained_once(tmp_path: Path, monkeypatch: pyt
     write_corpus(tmp_path / "corpus")
     trained: list[list[str]] = []
 
-    def fit(corpus: TensorCorpus, known: Sequence[Pool], *_: Any) -> TensorBundle:
+    def fit(corpus: TensorCorpus, known: Sequence[SchedulePool], *_: Any) -> TensorBundle:
         trained.append([pool.workload.kind for pool in known])
         return _fit_briefly(corpus, known)
 
@@ -183,7 +183,7 @@ def test_trials_to_reach() -> None:
 
 def test_the_first_workloads_stand_for_all_kinds() -> None:
     kinds = ["a", "a", "a", "b", "c", "c"]
-    found = scattered([Workload(kind, {"n": n}) for n, kind in enumerate(kinds)])
+    found = scattered([TvmWorkload(kind, {"n": n}) for n, kind in enumerate(kinds)])
     assert "".join(w.kind for w in found) == "abcaca"
 
 

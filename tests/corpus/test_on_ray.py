@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gnnperf.corpus.config import Entry, NestConfig
+from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.corpus.entry_process import EntryJob, run_entry
 from gnnperf.corpus.on_ray import LOST, Kind, Machine, RayCluster
 from gnnperf.errors import InputError, MeasureError
@@ -66,12 +66,12 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gnnperf.corpus.on_ray._ray", lambda: made_up)
 
 
-def config(folder: Path, *entries: Entry) -> NestConfig:
+def config(folder: Path, *entries: NestEntry) -> NestConfig:
     return NestConfig("tiny", folder, entries)
 
 
-def entry(name: str) -> Entry:
-    return Entry(f"kernels.py:{name}", "family", {"N": 3})
+def entry(name: str) -> NestEntry:
+    return NestEntry(f"kernels.py:{name}", "family", {"N": 3})
 
 
 def collector(**nests: Kind) -> Any:
@@ -153,7 +153,7 @@ def test_all_machines_are_lost(ray: None, tmp_path: Path) -> None:
 )
 def test_what_is_refused(address: str, kernel: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^--ray: ") as error:
-        RayCluster(address, config(tmp_path, Entry(kernel, "family", {})))
+        RayCluster(address, config(tmp_path, NestEntry(kernel, "family", {})))
     assert said in str(error.value)
 
 

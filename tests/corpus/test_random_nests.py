@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gnnperf.backends.cpp.cases import UnitCase
-from gnnperf.backends.cpp.trials import Bench
+from gnnperf.backends.cpp.trials import NestBench
 from gnnperf.corpus import random_nests
 from gnnperf.corpus.random_nests import KINDS, generate
 from gnnperf.frontends.dace import DaceKernel, capture_inputs, load_kernel
@@ -77,7 +77,7 @@ def test_recipes_keep_its_results_and_they_are_not_constant(
     for name, result in case.case.reference.items():
         assert np.all(np.isfinite(result)), name
         assert result.size == 1 or np.ptp(result) > 0, name
-    bench = Bench(case.case, compiler, runner, Limits(budget_s=0.0))
+    bench = NestBench(case.case, compiler, runner, Limits(budget_s=0.0))
     rng = Random(number)
     statuses = {
         t.measurement.status for t in bench.run([random_recipe(unit.nest, rng) for _ in range(3)], "")

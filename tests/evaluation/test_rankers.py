@@ -12,7 +12,7 @@ import pytest
 from evaluation.worlds import OWN, line, two_tastes
 from helpers.synthetic import measurement, nest, nest_like, write_corpus
 
-from gnnperf.evaluation.rankers import Proposal, make_policy
+from gnnperf.evaluation.rankers import PolicyProposal, make_policy
 from gnnperf.evaluation.rankers.constant import fixed_order, portfolio
 from gnnperf.evaluation.rankers.flat import flat_features
 from gnnperf.evaluation.reference import Reference
@@ -80,7 +80,7 @@ def test_nothing_of_a_query_but_the_nest_decides(name: str, corpus: Corpus, tmp_
     }
     changed = Corpus(corpus.nests, swapped, corpus.device, corpus.digest)
 
-    def proposals(of: Corpus) -> list[tuple[str, Proposal]]:
+    def proposals(of: Corpus) -> list[tuple[str, PolicyProposal]]:
         rankers = make_policy(name, of).fit(Reference.of(of, fold), 0)
         return [(row, rank(of.nests[i], POOL)) for row, rank in rankers.items() for i in fold.queries]
 
@@ -110,7 +110,7 @@ def test_oracle_knows_what_the_query_likes(corpus: Corpus) -> None:
 def test_random_leaves_the_order_open(fold_zero: Any) -> None:
     reference, queries = fold_zero
     (rank,) = make_policy("random", reference.corpus).fit(reference, 0).values()
-    assert rank(queries[0], POOL) == Proposal(POOL, ordered=False)
+    assert rank(queries[0], POOL) == PolicyProposal(POOL, ordered=False)
 
 
 def test_constants_choose_from_the_pool(fold_zero: Any) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from gnnperf.frontends.dace.control_flow import (
     Assign,
-    Block,
     Branch,
     Element,
     For,
     Opaque,
+    StateBlock,
     While,
     control_flow,
 )
@@ -62,7 +62,7 @@ def test_counted_loops(start: str, condition: str, step: str, expected: tuple[st
     loop = only(control_flow(counted(start, condition, step)), For)
     assert loop.iterator == "i"
     assert (ast.unparse(loop.start), ast.unparse(loop.stop), loop.closed, loop.step) == expected
-    assert [type(e) for e in loop.body] == [Block]
+    assert [type(e) for e in loop.body] == [StateBlock]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_other_loops_are_while_loops(start: str, condition: str, step: str) -> N
     assert ast.unparse(loop.test) == condition
     stepped = only(loop.body, Assign)
     assert stepped.values == {"i": step}
-    assert only(loop.body, Block).state.label == "body"
+    assert only(loop.body, StateBlock).state.label == "body"
 
 
 def test_a_loop_has_an_entry_and_an_exit_of_its_own() -> None:
@@ -109,7 +109,7 @@ def test_branches_with_and_without_else() -> None:
     branch = only(control_flow(sdfg), Branch)
     (yes, first), (no, second) = branch.arms
     assert (ast.unparse(yes), ast.unparse(no)) == ("k > 1", "not k > 1")
-    assert [type(e) for e in first] == [Block]
+    assert [type(e) for e in first] == [StateBlock]
     assert [e.values for e in second if isinstance(e, Assign)] == [{"j": "2"}]
 
 
@@ -146,5 +146,5 @@ def test_symbols_set_beside_the_counter_come_first() -> None:
     edge = next(e for e in sdfg.edges() if e.dst.label == "guard" and e.src.label == "a")
     edge.data.assignments["j"] = "k - 1"
     sequence = control_flow(sdfg)
-    kinds = [type(e) for e in sequence if not isinstance(e, Block)]
+    kinds = [type(e) for e in sequence if not isinstance(e, StateBlock)]
     assert kinds == [Assign, For]

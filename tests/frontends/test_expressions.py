@@ -10,10 +10,10 @@ from frontends.interpret import Interpreter
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.dtypes import expression_dtype
-from gnnperf.frontends.dace.expressions import Names, parse_expression
+from gnnperf.frontends.dace.expressions import SymbolNames, parse_expression
 from gnnperf.nests import Buffer, Const, Expr, Load, LoopNest, Op, Symbol
 
-NAMES = Names(Symbol, Load)
+NAMES = SymbolNames(Symbol, Load)
 
 
 def evaluate(text: str, **symbols: float) -> float:

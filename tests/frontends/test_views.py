@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.dace.views import Layout, Subset, View, narrow, split, whole
+from gnnperf.frontends.dace.views import Subset, View, ViewLayout, narrow, split, whole
 from gnnperf.nests import Const, LoopNest, Op, Symbol
 
 
-def packed(*shape: int) -> Layout:
+def packed(*shape: int) -> ViewLayout:
     strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
     return layout(shape, strides)
 
 
-def layout(shape: tuple[int, ...] | list[int], strides: tuple[int, ...] | list[int]) -> Layout:
-    return Layout(tuple(map(Const, shape)), tuple(map(Const, strides)))
+def layout(shape: tuple[int, ...] | list[int], strides: tuple[int, ...] | list[int]) -> ViewLayout:
+    return ViewLayout(tuple(map(Const, shape)), tuple(map(Const, strides)))
 
 
 def subset(*ranges: tuple[int, int, int]) -> Subset:
@@ -39,7 +39,7 @@ def at(view: View, *indices: int) -> tuple[int, ...]:
     return tuple(int(interpreter.value(i)) for i in load.indices)
 
 
-def check(outer: Layout, part: Subset, inner: Layout) -> None:
+def check(outer: ViewLayout, part: Subset, inner: ViewLayout) -> None:
     """Every element of the inner array lies where address arithmetic says."""
     view = narrow(whole("A", outer), part, inner, {})
     shape = [s.value for s in outer.shape if isinstance(s, Const)]

@@ -7,7 +7,7 @@ import numpy as np
 from gnnperf.graph import EncodedGraph, ProgramGraph, encode
 from gnnperf.nests import Annotation, Buffer, Const, Load, Loop, LoopNest, Op, Statement, Symbol, nest_graph
 from gnnperf.training.traces.corpus import MeasuredSchedule, MeasuredWorkload
-from gnnperf.training.traces.data import Pool
+from gnnperf.training.traces.data import SchedulePool
 
 PARALLEL, VECTORIZED, UNROLLED = (Annotation(kind) for kind in ("parallel", "vectorized", "unrolled"))
 
@@ -38,7 +38,9 @@ def product(
     return nest_graph(LoopNest("product", buffers, body))
 
 
-def made_up_pool(name: str, seed: int, split: str = "training", kind: str = "product", n: int = 10) -> Pool:
+def made_up_pool(
+    name: str, seed: int, split: str = "training", kind: str = "product", n: int = 10
+) -> SchedulePool:
     """n schedules of one product. Vectors, two or more tasks and few rows at a time are fast."""
     rng = np.random.default_rng(seed)
     size, depth = 2 ** int(rng.integers(6, 8)), 2 ** int(rng.integers(4, 8))
@@ -55,4 +57,4 @@ def made_up_pool(name: str, seed: int, split: str = "training", kind: str = "pro
     schedules = tuple(MeasuredSchedule([], "ok", r, (0.99 * r, 1.01 * r)) for r in runtimes)
     workload = MeasuredWorkload(name, kind, {}, split, 2, 20 * size * depth * 1e-9, schedules)
     stores = tuple(np.resize(g.node_features.sum(0), (1, 164)).astype(np.float32) for g in graphs)
-    return Pool(workload, tuple(graphs), stores, measured, intervals)
+    return SchedulePool(workload, tuple(graphs), stores, measured, intervals)

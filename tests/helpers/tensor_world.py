@@ -9,17 +9,17 @@ from typing import Any
 
 from gnnperf.devices import describe_host
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.spaces import Space
+from gnnperf.frontends.tvm.spaces import DesignSpace
 from gnnperf.frontends.tvm.target import host_mcpu, host_target
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.schedules.traces.document import plain
 
-MATMUL = Workload("matmul", {"m": 64, "n": 64, "k": 64})
-SOFTMAX = Workload("softmax", {"m": 32, "n": 64})
-HELD_OUT = Workload("matmul", {"m": 48, "n": 96, "k": 32}, "held_out")
+MATMUL = TvmWorkload("matmul", {"m": 64, "n": 64, "k": 64})
+SOFTMAX = TvmWorkload("softmax", {"m": 32, "n": 64})
+HELD_OUT = TvmWorkload("matmul", {"m": 48, "n": 96, "k": 32}, "held_out")
 
 
-def write_corpus(folder: Path, workloads: Sequence[Workload] = (MATMUL, SOFTMAX), count: int = 4) -> None:
+def write_corpus(folder: Path, workloads: Sequence[TvmWorkload] = (MATMUL, SOFTMAX), count: int = 4) -> None:
     """Schedules sampled at random; the later one is said to be faster. The last of them has failed."""
     import_tvm()
     folder.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def write_corpus(folder: Path, workloads: Sequence[Workload] = (MATMUL, SOFTMAX)
         for workload in workloads:
             module = workload.build()
             tasks.write(json.dumps(_about(workload)) + "\n")
-            candidates = Space(workload, module, host_target()).sample(count + 1, seed=1)
+            candidates = DesignSpace(workload, module, host_target()).sample(count + 1, seed=1)
             for n, candidate in enumerate(candidates):
                 line: dict[str, Any] = {"task": workload.name, "schedule_id": str(n), "origin": "random"}
                 line["schedule"] = {"kind": "trace", "trace": plain(candidate.sch.trace.as_json())}
@@ -37,7 +37,7 @@ def write_corpus(folder: Path, workloads: Sequence[Workload] = (MATMUL, SOFTMAX)
                 )
 
 
-def write_checkpoint(folder: Path, workloads: Sequence[Workload] = (MATMUL, SOFTMAX)) -> None:
+def write_checkpoint(folder: Path, workloads: Sequence[TvmWorkload] = (MATMUL, SOFTMAX)) -> None:
     """A bundle for tensor programs: a cost model that has learned nothing, and a store."""
     import torch
 
@@ -60,7 +60,7 @@ def write_checkpoint(folder: Path, workloads: Sequence[Workload] = (MATMUL, SOFT
     corpus.rename(folder / "corpus")
 
 
-def _about(workload: Workload) -> dict[str, Any]:
+def _about(workload: TvmWorkload) -> dict[str, Any]:
     host = describe_host()
     return {
         "task": workload.name,

@@ -12,7 +12,7 @@ import pytest
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm import scheduled_graph
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.graph import EncodedGraph, encode
 from gnnperf.integrations.tvm import encoded
 from gnnperf.integrations.tvm.encoded import SHARE, encoded_graphs
@@ -23,7 +23,7 @@ PROCESSES = 2
 @pytest.fixture(scope="module")
 def modules() -> dict[int, Any]:
     """As many as two processes share; every eighth cannot be described."""
-    built = [Workload("matmul", {"m": 16 * (1 + n), "n": 32, "k": 8}).build() for n in range(7)]
+    built = [TvmWorkload("matmul", {"m": 16 * (1 + n), "n": 32, "k": 8}).build() for n in range(7)]
     return {n: built[n % 8] if n % 8 < 7 else None for n in range(PROCESSES * SHARE)}
 
 

@@ -14,9 +14,9 @@ from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.spaces import Space
+from gnnperf.frontends.tvm.spaces import DesignSpace
 from gnnperf.frontends.tvm.target import host_target
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.integrations.tvm import Imported, import_database
 from gnnperf.integrations.tvm.records import target_fingerprint
 from gnnperf.nn import Bundle, load_checkpoint
@@ -25,7 +25,7 @@ from gnnperf.schedules.traces import TraceDocument
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
 
-SMALL, LARGE = (Workload("matmul", {"m": m, "n": 48, "k": 32}) for m in (32, 64))
+SMALL, LARGE = (TvmWorkload("matmul", {"m": m, "n": 48, "k": 32}) for m in (32, 64))
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def bundle() -> Bundle:
     return load_checkpoint(shipped_bundle(), Bundle)
 
 
-def write_database(folder: Path, entries: Sequence[tuple[Workload, Any, Sequence[float]]]) -> None:
+def write_database(folder: Path, entries: Sequence[tuple[TvmWorkload, Any, Sequence[float]]]) -> None:
     """Of random schedules, so many seconds each, for a target each."""
     from tvm.s_tir.meta_schedule.database import JSONDatabase, TuningRecord
 
@@ -42,7 +42,7 @@ def write_database(folder: Path, entries: Sequence[tuple[Workload, Any, Sequence
     database = JSONDatabase(work_dir=str(folder))
     for seed, (workload, target, seconds) in enumerate(entries):
         module = workload.build()
-        space = Space(workload, module, host_target())
+        space = DesignSpace(workload, module, host_target())
         entry = database.commit_workload(module)
         for candidate, time_s in zip(space.sample(len(seconds), 100 * seed), seconds, strict=True):
             record = TuningRecord(candidate.sch.trace, entry, [time_s] * 2, target, space.arguments)

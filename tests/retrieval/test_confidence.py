@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from gnnperf.retrieval.confidence import (
     FEATURES,
     Confidence,
-    Outcome,
     Rates,
+    TrialOutcome,
     describe,
     fit_confidence,
     safe_limit,
@@ -24,8 +24,8 @@ from gnnperf.retrieval.confidence import (
 RATES = Rates(1e11, 1e10)
 
 
-def outcome(size: int, shares: list[float | None], baseline_s: float = 1e-3) -> Outcome:
-    return Outcome(nest_like([size, size], True, "add"), shares, baseline_s)
+def outcome(size: int, shares: list[float | None], baseline_s: float = 1e-3) -> TrialOutcome:
+    return TrialOutcome(nest_like([size, size], True, "add"), shares, baseline_s)
 
 
 def test_features_of_a_nest_worked_by_hand() -> None:
@@ -57,7 +57,7 @@ def test_a_limit_is_the_lowest_that_is_safe(pairs: list[tuple[float, bool]]) -> 
     assert limit == min([c for c in safe if c in p], default=2.0)
 
 
-def world(seed: int) -> tuple[list[Outcome], np.ndarray, list[str]]:
+def world(seed: int) -> tuple[list[TrialOutcome], np.ndarray, list[str]]:
     """Small nests are always transferred to well; large ones, by chance, half of the time."""
     rng = np.random.default_rng(seed)
     sizes = [int(s) for s in rng.choice([8, 512], 200)]

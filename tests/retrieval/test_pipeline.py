@@ -14,7 +14,7 @@ from retrieval.records import DEVICE, make_nest, make_record, recipe
 
 from gnnperf.backends.cpp import executor as cpp
 from gnnperf.backends.cpp import trials
-from gnnperf.backends.cpp.trials import Bench, source_of
+from gnnperf.backends.cpp.trials import NestBench, source_of
 from gnnperf.devices import describe_host
 from gnnperf.errors import BuildError, NotApplicable
 from gnnperf.frontends.dace import DaceKernel, load_kernel, loader
@@ -23,9 +23,9 @@ from gnnperf.nests import LoopNest
 from gnnperf.nn import Bundle
 from gnnperf.retrieval import (
     Calibration,
-    Candidate,
     Options,
     Pipeline,
+    RecipeCandidate,
     RetrievalReport,
     pipeline,
     proposers,
@@ -126,7 +126,7 @@ def make_transfer(
             records = [make_record("known", s, float(x)) for s, x in zip(schedules, speedups, strict=True)]
             store.add_records([replace(record, nest_digest=graph.digest) for record in records])
 
-        def in_that_order(neighbours: list[Neighbour], limit: int, predict: Predict) -> list[Candidate]:
+        def in_that_order(neighbours: list[Neighbour], limit: int, predict: Predict) -> list[RecipeCandidate]:
             ranked = rank(neighbours, limit, predict)
             return sorted(ranked, key=lambda candidate: schedules.index(candidate.schedule))
 
@@ -277,13 +277,13 @@ def test_the_time_budget_ends_the_trials_of_a_nest(
     """However long compiling took, the first of what was compiled is measured."""
     now_s = 0.0
 
-    class SlowToBuild(Bench):
+    class SlowToBuild(NestBench):
         def measure(self, prepared: Sequence[Source | Measurement]) -> Iterator[Measurement]:
             nonlocal now_s
             now_s = 100.0
             return super().measure(prepared)
 
-    monkeypatch.setattr(cpp, "Bench", SlowToBuild)
+    monkeypatch.setattr(cpp, "NestBench", SlowToBuild)
     monkeypatch.setattr(pipeline, "time", SimpleNamespace(monotonic=lambda: now_s))
     answer, _, queries = make_transfer([FAST, recipe(1), recipe(2)], budget_s=50.0).run(compiler, runner)
     assert statuses(queries) == ["ok"]

@@ -12,7 +12,7 @@ from gnnperf.backends.base import Candidate, Trials, Tried, Whole
 from gnnperf.backends.cpp.assemble import assemble
 from gnnperf.backends.cpp.cases import UnitCase, WholeKernel
 from gnnperf.backends.cpp.output import write_output
-from gnnperf.backends.cpp.trials import Bench
+from gnnperf.backends.cpp.trials import NestBench
 from gnnperf.errors import InputError
 from gnnperf.frontends.nest_program import NestTask, TunableProgram, Tuned
 from gnnperf.measure import Compiler, Measurement, Runner, Source, Timing
@@ -100,12 +100,12 @@ class CppExecutor:
 
 
 class CppBench:
-    """See `Bench`."""
+    """See `NestBench`."""
 
     def __init__(self, case: UnitCase, executor: CppExecutor) -> None:
         self.case = case
         self.baseline, self.baseline_name = case.baseline, case.baseline_name
-        self.bench = Bench(case.case, executor.compiler, executor.runner, case.limits)
+        self.bench = NestBench(case.case, executor.compiler, executor.runner, case.limits)
 
     def measure(self, candidates: Sequence[Candidate], count: int) -> Iterator[Tried]:
         chosen = self._first_distinct(candidates, count)

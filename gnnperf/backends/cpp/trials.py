@@ -6,12 +6,12 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from numpy.typing import NDArray
 
 from gnnperf.errors import BuildError, NotApplicable
-from gnnperf.measure import Library, Limits, Measurement, Source
+from gnnperf.measure import Compiler, Library, Limits, Measurement, Runner, Source
 from gnnperf.nests import LoopNest
 from gnnperf.schedules.recipes import Recipe, apply, emit
 
@@ -45,28 +45,19 @@ class NestCase:
     baseline: Library
 
 
-class Builder(Protocol):
-    """`gnnperf.measure.Compiler`, or the replay of one."""
-
-    def build_all(self, sources: Iterable[Source]) -> list[Any]: ...
-
-
-class Timer(Protocol):
-    """`gnnperf.measure.Runner`, or the replay of one."""
-
-    def measure(
-        self, baseline: Library | None, candidate: Library, *args: Any, **options: Any
-    ) -> Measurement: ...
-
-
-class Bench:
+class NestBench:
     """Measures recipes on one nest. Recipes that lower to the same code share one measurement.
 
     give_up: a candidate this many times slower than the best so far is not timed any further.
     """
 
     def __init__(
-        self, case: NestCase, compiler: Builder, runner: Timer, limits: Limits, give_up: float = math.inf
+        self,
+        case: NestCase,
+        compiler: Compiler,
+        runner: Runner,
+        limits: Limits,
+        give_up: float = math.inf,
     ) -> None:
         self.case, self.compiler, self.runner, self.limits = case, compiler, runner, limits
         self._give_up = give_up

@@ -11,7 +11,7 @@ from typing import Any
 from gnnperf.backends.tvm.kernel import build_kernel
 from gnnperf.backends.tvm.problem import poisoned, solved
 from gnnperf.frontends.tvm import TvmTask
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.frontends.tvm.workloads.recognise import recognised
 from gnnperf.measure.competitors import Effort, PythonFunction, Starter
 from gnnperf.measure.confine import available_threads
@@ -39,7 +39,7 @@ class Torch:
         return torch_operator(workload, task.module, self.target, stack)
 
 
-def torch_operator(workload: Workload, module: Any, target: Any, stack: ExitStack) -> Turn:
+def torch_operator(workload: TvmWorkload, module: Any, target: Any, stack: ExitStack) -> Turn:
     """Start the process that runs PyTorch's operator of a workload, until the stack closes. Raises Failed.
 
     module: the workload's function, or one that should compute the same: what PyTorch is verified against.

@@ -16,7 +16,7 @@ from gnnperf.cli.output import Report, Verb, progress
 if TYPE_CHECKING:
     from gnnperf.evaluation.trace_ranking import RankingSettings
     from gnnperf.training.traces.corpus import TensorCorpus
-    from gnnperf.training.traces.data import Pool
+    from gnnperf.training.traces.data import SchedulePool
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class RankingStudy(Study):
     name = "tensor-ranking"
 
     corpus: TensorCorpus
-    pools: Sequence[Pool]
+    pools: Sequence[SchedulePool]
     ranking: RankingSettings
     each_workload: bool
 

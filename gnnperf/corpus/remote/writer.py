@@ -19,7 +19,7 @@ from gnnperf.corpus.remote.build import HOST, build_library, has_nvcc
 from gnnperf.errors import BuildError, InputError
 from gnnperf.frontends.tvm.cuda_spaces import ATTEMPTS, TENSOR_CORES, cuda_spaces
 from gnnperf.frontends.tvm.spaces import seed_of
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.record_log import RecordLog
 from gnnperf.measure.remote.pack import FORMAT, HEADER, read_header
 from gnnperf.measure.remote.runtime import CUDA, CUDART, LIBRARIES
@@ -95,7 +95,7 @@ class PackWriter:
         else:
             self._log.add(name, *lines)
 
-    def _pack(self, workload: Workload, send: Send) -> None:
+    def _pack(self, workload: TvmWorkload, send: Send) -> None:
         """In a process of its own."""
         module = workload.build()
         try:
@@ -105,7 +105,7 @@ class PackWriter:
         except BuildError as error:
             send(("report", [{"text": f"{workload.name}: {error}"}]))
 
-    def _workload_line(self, workload: Workload, module: Any) -> dict[str, Any]:
+    def _workload_line(self, workload: TvmWorkload, module: Any) -> dict[str, Any]:
         """What the log says of a workload, with its reference and its baseline built."""
         import tvm
 
@@ -125,7 +125,7 @@ class PackWriter:
             "reference": reference, "baseline": {"name": BASELINE}, "baseline_library": baseline,
         }  # fmt: skip
 
-    def _schedules(self, workload: Workload, module: Any) -> list[dict[str, Any]]:
+    def _schedules(self, workload: TvmWorkload, module: Any) -> list[dict[str, Any]]:
         """Sampled and built, the same code once."""
         lines, functions = self._sampled(workload, module)
         for origin in dict.fromkeys(line["origin"] for line in lines):
@@ -134,7 +134,7 @@ class PackWriter:
                 self._build(workload, numbers[begin : begin + self.config.together], functions, lines)
         return lines
 
-    def _sampled(self, workload: Workload, module: Any) -> tuple[list[dict[str, Any]], dict[int, Any]]:
+    def _sampled(self, workload: TvmWorkload, module: Any) -> tuple[list[dict[str, Any]], dict[int, Any]]:
         """Lines, and by number the functions."""
         spaces = cuda_spaces(module, self.target)
         seed = seed_of(f"{self.config.seed} {workload.name}")
@@ -155,7 +155,7 @@ class PackWriter:
 
     def _build(
         self,
-        workload: Workload,
+        workload: TvmWorkload,
         numbers: Sequence[int],
         functions: Mapping[int, Any],
         lines: Sequence[dict[str, Any]],

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 
-from gnnperf.evaluation.rankers.policy import Policy, Proposal, Ranker
+from gnnperf.evaluation.rankers.policy import Policy, PolicyProposal, Ranker
 from gnnperf.training import Corpus
 
-__all__ = ["LEARNING", "POLICIES", "Policy", "Proposal", "Ranker", "make_policy"]
+__all__ = ["LEARNING", "POLICIES", "Policy", "PolicyProposal", "Ranker", "make_policy"]
 
 POLICIES: Mapping[str, str] = {
     "random": "chance.Chance",

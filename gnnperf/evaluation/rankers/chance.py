@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gnnperf.evaluation.rankers.policy import Proposal, Ranker
+from gnnperf.evaluation.rankers.policy import PolicyProposal, Ranker
 from gnnperf.evaluation.reference import Reference
 from gnnperf.training import CorpusNest
 
@@ -13,7 +13,7 @@ class Chance:
     """Every order of the pool is equally likely; replay gives the expectation over them."""
 
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
-        def rank(query: CorpusNest, pool: Sequence[str]) -> Proposal:
-            return Proposal(pool, ordered=False)
+        def rank(query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
+            return PolicyProposal(pool, ordered=False)
 
         return {"random": rank}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.evaluation.rankers.kernel_regression import UNKNOWN
-from gnnperf.evaluation.rankers.policy import Proposal, Ranker
+from gnnperf.evaluation.rankers.policy import PolicyProposal, Ranker
 from gnnperf.evaluation.reference import Reference
 
 
@@ -23,10 +23,10 @@ class Constant:
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
         column = {schedule: at for at, schedule in enumerate(reference.schedules)}
 
-        def choose(pool: Sequence[str], kind: Choice) -> Proposal:
+        def choose(pool: Sequence[str], kind: Choice) -> PolicyProposal:
             columns = [column[schedule] for schedule in pool]
             order = kind(reference.log_efficiency[:, columns], reference.log_baseline)
-            return Proposal([pool[at] for at in order])
+            return PolicyProposal([pool[at] for at in order])
 
         return {
             "best single": lambda query, pool: choose(pool, lambda *tables: fixed_order(*tables)[:1]),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gnnperf.evaluation.rankers.policy import Proposal
+from gnnperf.evaluation.rankers.policy import PolicyProposal
 from gnnperf.evaluation.reference import Reference
 from gnnperf.training import CorpusNest
 
@@ -41,10 +41,10 @@ class KernelRegression:
         self.schedules = reference.schedules
         self.log_efficiency = np.nan_to_num(reference.log_efficiency, nan=UNKNOWN)
 
-    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> Proposal:
+    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
         distances = np.linalg.norm(self.points - self.locate([query])[0], axis=1)
         order = _order(distances, self.log_efficiency, self.bandwidth)
-        return Proposal([self.schedules[s] for s in order])
+        return PolicyProposal([self.schedules[s] for s in order])
 
 
 def choose_bandwidth(reference: Reference, points: NDArray[np.float32]) -> float:

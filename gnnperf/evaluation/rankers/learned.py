@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from gnnperf.evaluation.rankers.policy import Proposal, Ranker
+from gnnperf.evaluation.rankers.policy import PolicyProposal, Ranker
 from gnnperf.evaluation.reference import Reference
 from gnnperf.nn import Bundle
 from gnnperf.retrieval.from_corpus import recipe_words, records_of
@@ -44,7 +44,7 @@ class _Retrieval:
             )  # fmt: skip
             self.known.append((nest, tuple(records)))
 
-    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> Proposal:
+    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
         (point,) = self.bundle.embed([query.graph], with_profiles=self.with_profiles)
         distances = 1.0 - self.points @ point
         nearest = np.argsort(distances, kind="stable")[:NEIGHBOURS]
@@ -52,7 +52,7 @@ class _Retrieval:
         possible = {self.recipes[schedule] for schedule in pool}
         score = partial(self.bundle.score, [query.graph], with_profiles=self.with_profiles)
         candidates = rank(neighbours, len(pool), lambda recipes: score(recipes)[0], possible.__contains__)
-        return Proposal([self.schedules[c.schedule] for c in candidates])
+        return PolicyProposal([self.schedules[c.schedule] for c in candidates])
 
 
 def _train(reference: Reference, seed: int) -> Bundle:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gnnperf.evaluation.rankers.policy import Proposal, Ranker
+from gnnperf.evaluation.rankers.policy import PolicyProposal, Ranker
 from gnnperf.evaluation.reference import Reference
 from gnnperf.graph import signed_log2
 from gnnperf.training import CorpusNest
@@ -27,12 +27,12 @@ class _Table:
         }
         self.nests = reference.nests
 
-    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> Proposal:
+    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
         if query.digest in self.orders:
-            return Proposal(self.orders[query.digest])
+            return PolicyProposal(self.orders[query.digest])
         same = [n for n in self.nests if n.kernel == query.kernel and _shape(n) == _shape(query)]
         nearest = min(same, key=lambda n: abs(_log_bytes(n) - _log_bytes(query)), default=None)
-        return Proposal(self.orders[nearest.digest] if nearest else [])
+        return PolicyProposal(self.orders[nearest.digest] if nearest else [])
 
 
 def _shape(nest: CorpusNest) -> tuple[int, int]:

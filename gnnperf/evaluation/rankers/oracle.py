@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gnnperf.evaluation.outcomes import Outcomes
-from gnnperf.evaluation.rankers.policy import Proposal, Ranker
+from gnnperf.evaluation.rankers.policy import PolicyProposal, Ranker
 from gnnperf.evaluation.reference import Reference
 from gnnperf.training import Corpus, CorpusNest
 
@@ -18,7 +18,7 @@ class Oracle:
         self.corpus = corpus
 
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
-        def rank(query: CorpusNest, pool: Sequence[str]) -> Proposal:
-            return Proposal(Outcomes(self.corpus.measurements[query.digest]).fastest_first(pool))
+        def rank(query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
+            return PolicyProposal(Outcomes(self.corpus.measurements[query.digest]).fastest_first(pool))
 
         return {"oracle": rank}

@@ -11,7 +11,7 @@ from gnnperf.training import CorpusNest
 
 
 @dataclass(frozen=True)
-class Proposal:
+class PolicyProposal:
     """What to try on a nest.
 
     schedules: ids, in the order to try them. ordered: False says that all orders are equally likely.
@@ -25,7 +25,7 @@ class Ranker(Protocol):
     """Answers queries. All that it sees of one is the nest (its graph, kernel and sizes) and the pool: the
     known schedules that were measured on it, among which it has to choose."""
 
-    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> Proposal: ...
+    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> PolicyProposal: ...
 
 
 class Policy(Protocol):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from gnnperf.evaluation.rankers.flat import Standardised
-from gnnperf.evaluation.rankers.policy import Proposal, Ranker
+from gnnperf.evaluation.rankers.policy import PolicyProposal, Ranker
 from gnnperf.evaluation.reference import Reference
 from gnnperf.schedules.recipes import recipe_features
 from gnnperf.training import CorpusNest
@@ -62,7 +62,7 @@ class _Predictor:
     ) -> None:
         self.schedules, self.model, self.locate, self.recipes = reference.schedules, model, locate, recipes
 
-    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> Proposal:
+    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
         nest = np.repeat(self.locate([query]), len(self.recipes), axis=0)
         predicted = self.model.predict(np.hstack([nest, self.recipes]))
-        return Proposal([self.schedules[s] for s in np.argsort(-predicted, kind="stable")])
+        return PolicyProposal([self.schedules[s] for s in np.argsort(-predicted, kind="stable")])

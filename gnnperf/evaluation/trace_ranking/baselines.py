@@ -14,17 +14,19 @@ from jaxtyping import Float64
 from torch import nn
 
 from gnnperf.nn.scaling import Standardise
-from gnnperf.training.traces.data import Pool, RankingData
+from gnnperf.training.traces.data import RankingData, SchedulePool
 from gnnperf.training.traces.features import STORE_FEATURES
 from gnnperf.training.traces.fit import JudgeFitSettings, fit_judges, train_judge
 
 Scores = list[Float64[np.ndarray, " n"]]
-Contender = Callable[[Sequence[Pool], Sequence[Pool], JudgeFitSettings, int], dict[str, Scores]]
+Contender = Callable[
+    [Sequence[SchedulePool], Sequence[SchedulePool], JudgeFitSettings, int], dict[str, Scores]
+]
 OURS, XGB, MLP, RANDOM = "gnnperf", "xgb", "mlp", "random"
 
 
 def ours(
-    known: Sequence[Pool], asked: Sequence[Pool], settings: JudgeFitSettings, seed: int
+    known: Sequence[SchedulePool], asked: Sequence[SchedulePool], settings: JudgeFitSettings, seed: int
 ) -> dict[str, Scores]:
     """The cost model that is released, and each of its judges alone."""
     from gnnperf.nn.traces import TensorBundle
@@ -39,7 +41,7 @@ def ours(
 
 
 def xgboost_model(
-    known: Sequence[Pool], asked: Sequence[Pool], settings: JudgeFitSettings, seed: int
+    known: Sequence[SchedulePool], asked: Sequence[SchedulePool], settings: JudgeFitSettings, seed: int
 ) -> dict[str, Scores]:
     """MetaSchedule's XGBModel on its PerStoreFeature: TVM's own class, its parameters, its pack-sum loss and
     its early stopping (tvm/s_tir/meta_schedule/cost_model/xgb_model.py), given all records at once."""
@@ -53,14 +55,14 @@ def xgboost_model(
     return {XGB: [np.asarray(model._predict(list(pool.stores)), np.float64) for pool in asked]}
 
 
-def _share(pool: Pool) -> np.ndarray:
+def _share(pool: SchedulePool) -> np.ndarray:
     """Normalised throughput as TVM's model learns it: best runtime / runtime, 0 where it failed."""
     share: np.ndarray = np.nan_to_num(np.nanmin(pool.runtime_s) / pool.runtime_s).astype(np.float32)
     return share
 
 
 def perceptron(
-    known: Sequence[Pool], asked: Sequence[Pool], settings: JudgeFitSettings, seed: int
+    known: Sequence[SchedulePool], asked: Sequence[SchedulePool], settings: JudgeFitSettings, seed: int
 ) -> dict[str, Scores]:
     """A multi-layer perceptron on the rows of PerStoreFeature summed up, with our ranking loss (after
     TenSet's MLP, Zheng et al., NeurIPS'21)."""
@@ -86,7 +88,7 @@ def perceptron(
         return {MLP: [net(rows).squeeze(1).numpy().astype(np.float64) for rows in rows_of]}
 
 
-def _summed(pool: Pool) -> np.ndarray:
+def _summed(pool: SchedulePool) -> np.ndarray:
     return np.stack([rows.sum(0) for rows in pool.stores]).astype(np.float32)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from gnnperf.evaluation.metrics import average_peak_score, pairwise_accuracy, top_k_score
-from gnnperf.training.traces.data import FAILED, Pool
+from gnnperf.training.traces.data import FAILED, SchedulePool
 
 PEAK = 8
 """Schedules whose running maximum counts for the average peak score."""
@@ -29,7 +29,7 @@ class Ranking:
     average_peak: float
 
 
-def rank_pool(pool: Pool, scores: Float64[np.ndarray, " n"]) -> Ranking:
+def rank_pool(pool: SchedulePool, scores: Float64[np.ndarray, " n"]) -> Ranking:
     """What scores, higher is faster, are worth. Who picks a schedule that fails is left with the baseline;
     in pairs it is slower than all that ran."""
     reached, (runtimes, intervals) = _reached(pool), _measured(pool)
@@ -45,7 +45,7 @@ def rank_pool(pool: Pool, scores: Float64[np.ndarray, " n"]) -> Ranking:
     )
 
 
-def rank_randomly(pool: Pool) -> Ranking:
+def rank_randomly(pool: SchedulePool) -> Ranking:
     """The mean over all orders of the schedules, exactly."""
     reached = _reached(pool)
     best = float(np.nanmin(pool.runtime_s))
@@ -86,7 +86,7 @@ def summary(rankings: Sequence[Ranking]) -> dict[str, float]:
     }
 
 
-def _reached(pool: Pool) -> Float64[np.ndarray, " n"]:
+def _reached(pool: SchedulePool) -> Float64[np.ndarray, " n"]:
     """Runtimes, that of the baseline where a schedule failed."""
     reached: Float64[np.ndarray, " n"] = np.where(
         np.isnan(pool.runtime_s), pool.workload.baseline_s, pool.runtime_s
@@ -94,7 +94,7 @@ def _reached(pool: Pool) -> Float64[np.ndarray, " n"]:
     return reached
 
 
-def _measured(pool: Pool) -> tuple[Float64[np.ndarray, " n"], list[tuple[float, float]]]:
+def _measured(pool: SchedulePool) -> tuple[Float64[np.ndarray, " n"], list[tuple[float, float]]]:
     """Runtimes and intervals; a failed schedule is slower than all that ran."""
     slowest = float(np.nanmax(pool.runtime_s)) * math.exp(FAILED)
     runtimes = np.where(np.isnan(pool.runtime_s), slowest, pool.runtime_s)

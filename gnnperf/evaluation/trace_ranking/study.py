@@ -13,7 +13,7 @@ from gnnperf.errors import InputError
 from gnnperf.evaluation.trace_ranking.baselines import CONTENDERS, OURS, RANDOM
 from gnnperf.evaluation.trace_ranking.scores import Ranking, rank_pool, rank_randomly, summary
 from gnnperf.training.traces.corpus import HELD_OUT, TensorCorpus
-from gnnperf.training.traces.data import Pool
+from gnnperf.training.traces.data import SchedulePool
 from gnnperf.training.traces.fit import JudgeFitSettings
 
 WORKLOAD, KIND = "workload", "kind"
@@ -35,11 +35,11 @@ class RankingTask:
     """Learn from `known`, rank the schedules of `asked`. held_out: WORKLOAD or KIND."""
 
     held_out: str
-    known: tuple[Pool, ...]
-    asked: tuple[Pool, ...]
+    known: tuple[SchedulePool, ...]
+    asked: tuple[SchedulePool, ...]
 
 
-def ranking_tasks(pools: Sequence[Pool], settings: RankingSettings) -> Iterator[RankingTask]:
+def ranking_tasks(pools: Sequence[SchedulePool], settings: RankingSettings) -> Iterator[RankingTask]:
     """What is trained and judged. Workloads marked as held out are never learned from; those of a held-out
     kind are judged too. Raises InputError where there is nothing to hold out, or nothing left to learn from.
     """
@@ -108,7 +108,7 @@ def judged_of(rows: Sequence[Mapping[str, Any]]) -> Judged:
     return judged
 
 
-def table(judged: Judged, pools: Sequence[Pool], each_workload: bool = False) -> list[dict[str, Any]]:
+def table(judged: Judged, pools: Sequence[SchedulePool], each_workload: bool = False) -> list[dict[str, Any]]:
     """A row for each model and all kinds or one of them; with each_workload one per workload too."""
     return [row for key in judged for row in _rows(key, judged[key], pools, each_workload)]
 
@@ -124,7 +124,9 @@ def headline(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return figures
 
 
-def describe(pools: Sequence[Pool], settings: RankingSettings, corpus: TensorCorpus) -> dict[str, Any]:
+def describe(
+    pools: Sequence[SchedulePool], settings: RankingSettings, corpus: TensorCorpus
+) -> dict[str, Any]:
     """What models are judged with and on."""
     learned = [p for p in pools if p.workload.split != HELD_OUT]
     return {
@@ -143,7 +145,7 @@ _ABOUT = ("held_out", "kind", "workload", "model", "workloads", "schedules")
 
 
 def _rows(
-    key: tuple[str, str], rankings: Mapping[str, Ranking], pools: Sequence[Pool], each_workload: bool
+    key: tuple[str, str], rankings: Mapping[str, Ranking], pools: Sequence[SchedulePool], each_workload: bool
 ) -> Iterator[dict[str, Any]]:
     held_out, name = key
     mine = [p for p in pools if p.workload.name in rankings]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gnnperf.frontends.dace.dtypes import expression_dtype
-from gnnperf.frontends.dace.views import Layout, View, interval, whole
+from gnnperf.frontends.dace.views import View, ViewLayout, interval, whole
 from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Node, Op, Reduction, Statement, Symbol, loads
 
@@ -65,7 +65,7 @@ class Builder:
         self.buffers[name] = Buffer(name, dtype, (), (), transient=True, scope="local")
         return name
 
-    def private(self, name: str, dtype: str, layout: Layout) -> View:
+    def private(self, name: str, dtype: str, layout: ViewLayout) -> View:
         """Declare storage that belongs to the open block."""
         if layout.is_single:
             return whole(self.scalar(name, dtype), layout)
@@ -145,7 +145,7 @@ class Builder:
 
 
 def array_buffer(
-    name: str, dtype: str, layout: Layout, transient: bool, scope: Literal["global", "local"] = "global"
+    name: str, dtype: str, layout: ViewLayout, transient: bool, scope: Literal["global", "local"] = "global"
 ) -> Buffer:
     """A buffer with constant extents as integers."""
 

@@ -15,7 +15,7 @@ from gnnperf.measure import Argument, Compiler, Library, Source
 _INIT = re.compile(r"__dace_init_(\w+)\((.*?)\)")
 
 
-def dace_source(sdfg: Any, name: str, key: str = "") -> Source:
+def dace_source(sdfg: Any, name: str) -> Source:
     """Generated code of an SDFG, ready for `measure.Compiler`.
 
     `name` becomes the symbol: `__program_<name>` takes the arrays by pointer and the scalars by
@@ -40,7 +40,7 @@ def dace_source(sdfg: Any, name: str, key: str = "") -> Source:
     if len(linkable) != 1:
         raise BuildError(f"DaCe generated {len(linkable)} C++ files instead of one")
     text = linkable[0].clean_code
-    return Source(text, name, arguments, "dace", _init_arguments(text, name), key=key)
+    return Source(text, name, arguments, "dace", _init_arguments(text, name))
 
 
 def compiled(sdfg: Any, name: str, compiler: Compiler) -> Library:

@@ -12,7 +12,7 @@ from gnnperf.frontends.dace.state_graph import State, StateGraph, is_marked, iso
 
 
 @dataclass
-class Block:
+class StateBlock:
     """One state's dataflow."""
 
     state: State
@@ -64,7 +64,7 @@ class Opaque:
     states: list[State]
 
 
-Element: TypeAlias = Block | Assign | For | While | Branch | Opaque
+Element: TypeAlias = StateBlock | Assign | For | While | Branch | Opaque
 Sequence: TypeAlias = list[Element]
 
 
@@ -84,7 +84,7 @@ def control_flow(sdfg: Any) -> Sequence:
 
 
 def states_of(element: Element) -> list[State]:
-    if isinstance(element, Block):
+    if isinstance(element, StateBlock):
         return [element.state]
     return [] if isinstance(element, Assign) else element.states
 
@@ -118,7 +118,7 @@ def _sequence(graph: StateGraph, state: State | None, end: State | None) -> Sequ
             element, following = _branch(graph, state)
             result.append(element)
         else:
-            result.append(Block(state))
+            result.append(StateBlock(state))
             following = state if edges else None
         # `following` is the last state of the element: its only edge leads on.
         if following is None:
@@ -240,7 +240,7 @@ def _opaque(graph: StateGraph, state: State, reason: str) -> tuple[Opaque, State
     members = graph.before(state, join)
     parts = _straight_lines(graph, members)
     if join is not None and len(graph.sdfg.out_edges(join)) <= 1 and join not in graph.loops:
-        parts.append([Block(join)])
+        parts.append([StateBlock(join)])
         members.add(join)
         return Opaque(reason, parts, list(members)), join
     if join is not None:
@@ -266,7 +266,7 @@ def _straight_lines(graph: StateGraph, members: set[State]) -> list[Sequence]:
             run: Sequence = []
             current: State | None = first
             while current is not None:
-                run.append(Block(current))
+                run.append(StateBlock(current))
                 current = follower(current)
             runs.append(run)
     return runs

@@ -12,7 +12,7 @@ from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.builder import Builder
 from gnnperf.frontends.dace.scope import Scope
 from gnnperf.frontends.dace.tasklets import combination
-from gnnperf.frontends.dace.views import Indices, Layout, Subset, everything, linear, split
+from gnnperf.frontends.dace.views import Indices, Subset, ViewLayout, everything, linear, split
 from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.ir import Const, Expr, Op
 
@@ -98,7 +98,7 @@ def _count(shape: Indices) -> Expr:
     return total
 
 
-def _like(layout: Layout, other: Subset) -> Subset:
+def _like(layout: ViewLayout, other: Subset) -> Subset:
     """The subset a copy means on the side that its memlet leaves out: as many elements, from 0 on."""
     rank = len(layout.shape)
     if rank == len(other.sizes):

@@ -54,7 +54,7 @@ _LN2, _LN10 = 0.6931471805599453, 2.302585092994046
 
 
 @dataclass(frozen=True)
-class Names:
+class SymbolNames:
     """How an expression's names are looked up. truncates: does C++ round the quotient of two expressions
     towards zero?"""
 
@@ -63,7 +63,7 @@ class Names:
     truncates: Callable[[Expr, Expr], bool] = lambda left, right: False
 
 
-def parse_expression(text: str, names: Names) -> Expr:
+def parse_expression(text: str, names: SymbolNames) -> Expr:
     """The IR of a Python expression given as text (a symbolic subset, an interstate assignment)."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -72,14 +72,14 @@ def parse_expression(text: str, names: Names) -> Expr:
     return from_ast(tree, names)
 
 
-def integer_expression(value: object, names: Names) -> Expr:
+def integer_expression(value: object, names: SymbolNames) -> Expr:
     """A symbolic integer (DaCe/SymPy expression or int) as a canonical IR expression."""
     if isinstance(value, int):
         return Const(value)
     return simplify(parse_expression(str(value), names))
 
 
-def from_ast(tree: ast.expr, names: Names) -> Expr:
+def from_ast(tree: ast.expr, names: SymbolNames) -> Expr:
     match tree:
         case ast.Constant(value=bool() | int() | float() | complex() as value):
             return Const(value)
@@ -107,7 +107,7 @@ def from_ast(tree: ast.expr, names: Names) -> Expr:
     raise UnsupportedConstruct(f"the expression `{ast.unparse(tree)}`")
 
 
-def _attribute(tree: ast.Attribute, names: Names) -> Expr:
+def _attribute(tree: ast.Attribute, names: SymbolNames) -> Expr:
     constants = {"pi": 3.141592653589793, "e": 2.718281828459045, "inf": float("inf")}
     if (
         isinstance(tree.value, ast.Name)
@@ -118,7 +118,7 @@ def _attribute(tree: ast.Attribute, names: Names) -> Expr:
     return names.name(ast.unparse(tree))
 
 
-def _binary(name: str, left: Expr, right: Expr, names: Names) -> Expr:
+def _binary(name: str, left: Expr, right: Expr, names: SymbolNames) -> Expr:
     """Where DaCe's C++ divides integers, the quotient is rounded towards zero, and the remainder has the
     sign of the dividend, unlike in Python."""
     if name in ("floordiv", "mod") and names.truncates(left, right):
@@ -139,7 +139,7 @@ def _unary(op: ast.unaryop, operand: Expr) -> Expr:
     return Op("bitxor", (operand, Const(-1)))
 
 
-def _compare(left: ast.expr, ops: list[ast.cmpop], comparators: list[ast.expr], names: Names) -> Expr:
+def _compare(left: ast.expr, ops: list[ast.cmpop], comparators: list[ast.expr], names: SymbolNames) -> Expr:
     terms: list[Expr] = []
     operands = [from_ast(e, names) for e in (left, *comparators)]
     for op, a, b in zip(ops, operands, operands[1:], strict=False):
@@ -170,7 +170,7 @@ def _power(base: Expr, exponent: Expr) -> Expr:
     return Op("pow", (base, exponent))
 
 
-def _call(tree: ast.Call, names: Names) -> Expr:
+def _call(tree: ast.Call, names: SymbolNames) -> Expr:
     if tree.keywords:
         raise UnsupportedConstruct(f"the call `{ast.unparse(tree)}`")
     path = ast.unparse(tree.func).split(".")

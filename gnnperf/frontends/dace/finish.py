@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.control_flow import For
-from gnnperf.frontends.dace.expressions import Names, from_ast
+from gnnperf.frontends.dace.expressions import SymbolNames, from_ast
 from gnnperf.frontends.dace.independence import mark_independent, place_private
 from gnnperf.frontends.dace.pieces import Nodes, Piece
 from gnnperf.frontends.dace.tidy import tidy
-from gnnperf.frontends.dace.translate import Translator
+from gnnperf.frontends.dace.translate import DaceTranslator
 from gnnperf.nests.affine import evaluate
 from gnnperf.nests.analysis import DTYPE_BYTES, accesses
 from gnnperf.nests.guards import absorb_guards
@@ -39,7 +39,7 @@ UNKNOWN_TRIPS = 32
 class Finisher:
     """Turns a piece's first translation into the nodes that a unit is made of."""
 
-    def __init__(self, translator: Translator, scalars: Mapping[str, float]) -> None:
+    def __init__(self, translator: DaceTranslator, scalars: Mapping[str, float]) -> None:
         self.translator, self.scalars = translator, scalars
 
     def finish(self, piece: Piece) -> Nodes:
@@ -124,7 +124,7 @@ class Finisher:
         """An integer expression of the control flow, if the kernel's scalar inputs and `values` tell."""
         known = {**self.scalars, **values}
         try:
-            return evaluate(from_ast(tree, Names(lambda n: Const(int(known[n])), _no_element)), values)
+            return evaluate(from_ast(tree, SymbolNames(lambda n: Const(int(known[n])), _no_element)), values)
         except (KeyError, UnsupportedConstruct):
             return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gnnperf.frontends.dace.control_flow import Assign, Block, Branch, For, Opaque, While
+from gnnperf.frontends.dace.control_flow import Assign, Branch, For, Opaque, StateBlock, While
 from gnnperf.frontends.dace.pieces import Piece, parameter_names
 from gnnperf.frontends.dace.state_graph import names_in, names_used
 from gnnperf.nests.ir import Buffer
@@ -48,7 +48,7 @@ class Liveness:
         match piece.element:
             case Assign(values=values):
                 return (after - values.keys()) | self._only(n for v in values.values() for n in names_in(v))
-            case Block(state=state):
+            case StateBlock(state=state):
                 return after | self._touched([state])
             case For(iterator=iterator, start=start):
                 return (self._around_loop(piece, after) - {iterator}) | self._only(names_in(start))

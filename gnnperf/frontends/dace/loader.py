@@ -29,7 +29,7 @@ from gnnperf.frontends.dace.parts import Chain, parts
 from gnnperf.frontends.dace.pieces import bounding_arrays, build
 from gnnperf.frontends.dace.source import load_program, load_sdfg, parse_program
 from gnnperf.frontends.dace.splice import splice
-from gnnperf.frontends.dace.translate import Translator
+from gnnperf.frontends.dace.translate import DaceTranslator
 from gnnperf.frontends.dace.units import Unit, make_units
 from gnnperf.measure import Compiler, Runner, Source
 from gnnperf.nests.analysis import is_data_dependent
@@ -230,7 +230,7 @@ def _simplify(sdfg: Any, name: str, scalars_as_symbols: bool) -> None:
 
 def _add_units(kernel: DaceKernel, sdfg: Any, scalars: Mapping[str, Any]) -> None:
     """Units of a program, and of the nested programs that are not units as a whole."""
-    translator = Translator(sdfg)
+    translator = DaceTranslator(sdfg)
     pieces = build(translator, control_flow(sdfg))
     Liveness(sdfg, translator.buffers).annotate(pieces, frozenset())
     finisher = Finisher(translator, scalars)

@@ -10,7 +10,7 @@ from dace.sdfg import nodes as dn
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.base import Skipped
-from gnnperf.frontends.dace.control_flow import Assign, Block, Element, For, Opaque, While, states_of
+from gnnperf.frontends.dace.control_flow import Assign, Element, For, Opaque, StateBlock, While, states_of
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.pieces import Nodes, Piece, iterators
 from gnnperf.frontends.dace.translate import assigned_symbols
@@ -58,7 +58,7 @@ def parts(
         nested = _nested(piece.element)
         if nested is not None:
             yield nested
-        elif piece.reason is not None and isinstance(piece.element, (Block, Opaque)):
+        elif piece.reason is not None and isinstance(piece.element, (StateBlock, Opaque)):
             yield Skipped(_label(piece.element), piece.reason)
         is_loop = isinstance(piece.element, For | While | Opaque)
         around = [*enclosing, piece.element] if is_loop else enclosing
@@ -69,7 +69,7 @@ def parts(
 
 def _nested(element: Element) -> Any | None:
     """The nested SDFG that a state consists of."""
-    if isinstance(element, Block):
+    if isinstance(element, StateBlock):
         found = [n for n in element.state.scope_children()[None] if isinstance(n, dn.NestedSDFG)]
         if len(found) == 1 and all(
             isinstance(n, (dn.NestedSDFG, dn.AccessNode)) for n in element.state.nodes()

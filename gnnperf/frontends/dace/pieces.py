@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.control_flow import (
-    Block,
     Element,
     For,
     Opaque,
     Sequence,
+    StateBlock,
     While,
     sub_sequences,
 )
-from gnnperf.frontends.dace.translate import Translator
+from gnnperf.frontends.dace.translate import DaceTranslator
 from gnnperf.nests.coverage import Flow, flow
 from gnnperf.nests.ir import Buffer, Loop, Node, expressions_of, loads, symbols, walk
 
@@ -36,17 +36,17 @@ class Piece:
     @property
     def is_empty(self) -> bool:
         """A state without dataflow: it only joins others."""
-        return self.nodes == () and isinstance(self.element, Block) and not self.element.state.nodes()
+        return self.nodes == () and isinstance(self.element, StateBlock) and not self.element.state.nodes()
 
 
-def build(translator: Translator, sequence: Sequence) -> list[Piece]:
+def build(translator: DaceTranslator, sequence: Sequence) -> list[Piece]:
     """Pieces of a sequence, live values included. Nothing is decided yet about which loops to absorb."""
     return [_piece(translator, element) for element in sequence]
 
 
-def _piece(translator: Translator, element: Element) -> Piece:
+def _piece(translator: DaceTranslator, element: Element) -> Piece:
     piece = Piece(element, inner=[build(translator, s) for s in sub_sequences(element)])
-    if isinstance(element, Block | For | While):
+    if isinstance(element, StateBlock | For | While):
         try:
             piece.nodes = translator.item(element)
             piece.flow = flow(piece.nodes)

@@ -9,8 +9,8 @@ from typing import Any
 import dace
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.dace.expressions import Names, integer_expression
-from gnnperf.frontends.dace.views import Layout, Subset, View
+from gnnperf.frontends.dace.expressions import SymbolNames, integer_expression
+from gnnperf.frontends.dace.views import Subset, View, ViewLayout
 from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.ir import Const, Expr, Load, Op
 
@@ -30,8 +30,8 @@ class Scope:
     """Arrays whose outer memlet combines values: plain stores into them have no meaning here."""
 
     @property
-    def names(self) -> Names:
-        return Names(self.name, self.element)
+    def names(self) -> SymbolNames:
+        return SymbolNames(self.name, self.element)
 
     def name(self, name: str) -> Expr:
         if name in self.symbols:
@@ -59,15 +59,15 @@ class Scope:
         """A symbolic integer of this SDFG."""
         return integer_expression(value, self.names)
 
-    def layout(self, descriptor: Any) -> Layout:
+    def layout(self, descriptor: Any) -> ViewLayout:
         if isinstance(descriptor, dace.data.Scalar):
-            return Layout((Const(1),), (Const(1),))
+            return ViewLayout((Const(1),), (Const(1),))
         if not isinstance(descriptor, dace.data.Array) or isinstance(descriptor, dace.data.Reference):
             raise UnsupportedConstruct(f"a container of kind {type(descriptor).__name__}")
         if any(self.integer(o) != Const(0) for o in descriptor.offset):
             raise UnsupportedConstruct("an array whose subscripts do not start at 0")
         shape = tuple(self.integer(s) for s in descriptor.shape)
-        return Layout(shape, tuple(self.integer(s) for s in descriptor.strides))
+        return ViewLayout(shape, tuple(self.integer(s) for s in descriptor.strides))
 
     def subset(self, subset: Any) -> Subset:
         """A DaCe Range or Indices object (inclusive ends) of an array of this SDFG."""

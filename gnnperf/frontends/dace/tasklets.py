@@ -12,7 +12,7 @@ import dace
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.builder import Builder
 from gnnperf.frontends.dace.dtypes import dtype_name, expression_dtype
-from gnnperf.frontends.dace.expressions import Names, from_ast
+from gnnperf.frontends.dace.expressions import SymbolNames, from_ast
 from gnnperf.frontends.dace.scope import Scope
 from gnnperf.frontends.dace.views import Subset, View, interval
 from gnnperf.nests.ir import Const, Expr, Load, Op, Reduction, loads
@@ -109,7 +109,7 @@ class TaskletTranslator:
         self.builder, self.scope, self.inputs, self.outputs = builder, scope, inputs, outputs
         self.types = types
         self.locals: dict[str, Load] = {}
-        self.names = Names(self._name, self._element, self._truncates)
+        self.names = SymbolNames(self._name, self._element, self._truncates)
 
     def run(self, node: Any) -> None:
         if node.language != dace.dtypes.Language.Python:

@@ -15,12 +15,12 @@ from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.builder import Builder, array_buffer
 from gnnperf.frontends.dace.control_flow import (
     Assign,
-    Block,
     Branch,
     Element,
     For,
     Opaque,
     Sequence,
+    StateBlock,
     While,
     control_flow,
     sub_sequences,
@@ -31,13 +31,13 @@ from gnnperf.frontends.dace.expressions import from_ast, parse_expression
 from gnnperf.frontends.dace.scope import Scope
 from gnnperf.frontends.dace.tasklets import Connector, TaskletTranslator, connector
 from gnnperf.frontends.dace.tidy import tidy
-from gnnperf.frontends.dace.views import Layout, View, everything, narrow, whole
+from gnnperf.frontends.dace.views import View, ViewLayout, everything, narrow, whole
 from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Node, Op, Statement, Symbol, loads
 
 
-class Translator:
+class DaceTranslator:
     """Translates items of one SDFG; the items share buffers and a supply of unique names.
 
     `buffers` holds the SDFG's own arrays under their own names (transients included) and whatever
@@ -118,7 +118,7 @@ class _ItemTranslator:
     def elements(self, scope: Scope, sequence: Sequence) -> None:
         for element in sequence:
             match element:
-                case Block(state=state):
+                case StateBlock(state=state):
                     self.dataflow(scope, state, None)
                 case Assign(values=values):
                     self._assign_symbols(scope, values)
@@ -320,7 +320,7 @@ class _ItemTranslator:
             if dtype is None or dtype.type is None:
                 raise UnsupportedConstruct("a tasklet wired to another one without a type")
             wire = self.builder.scalar(edge.src_conn, dtype_name(dtype))
-            view = whole(wire, Layout((Const(1),), (Const(1),)))
+            view = whole(wire, ViewLayout((Const(1),), (Const(1),)))
             outputs[edge.src_conn] = Connector(view, everything(view.layout), [True])
             wires[node, edge.src_conn] = Load(wire)
         TaskletTranslator(self.builder, scope, inputs, outputs, node.out_connectors).run(node)

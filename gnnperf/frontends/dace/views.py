@@ -33,7 +33,7 @@ def interval(expr: Expr, ranges: Ranges) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ViewLayout:
     """Shape and strides (in elements) of an array, as expressions."""
 
     shape: Indices
@@ -60,7 +60,7 @@ class View:
     """An array as its users see it: `layout` and the element of `buffer` at given indices."""
 
     buffer: str
-    layout: Layout
+    layout: ViewLayout
     index: Callable[[Indices], Indices]
 
     def element(self, indices: Indices) -> Load:
@@ -71,7 +71,7 @@ class View:
         return Load(self.buffer, tuple(simplify(i) for i in self.index(indices)))
 
 
-def whole(buffer: str, layout: Layout) -> View:
+def whole(buffer: str, layout: ViewLayout) -> View:
     """A container under its own name. One element is a scalar (rank 0) in the IR."""
     return View(buffer, layout, (lambda _: ()) if layout.is_single else (lambda indices: indices))
 
@@ -97,13 +97,13 @@ class Subset:
         )
 
 
-def everything(layout: Layout) -> Subset:
+def everything(layout: ViewLayout) -> Subset:
     """The subset that is the whole array."""
     rank = len(layout.shape)
     return Subset(tuple(Const(0) for _ in range(rank)), layout.shape, (1,) * rank)
 
 
-def narrow(outer: View, subset: Subset, inner: Layout, ranges: Ranges) -> View:
+def narrow(outer: View, subset: Subset, inner: ViewLayout, ranges: Ranges) -> View:
     """The view of a nested array of layout `inner` whose first element is the subset's first."""
     dimension_of = _match(outer.layout, subset, inner)
     if dimension_of is not None:
@@ -116,7 +116,7 @@ def narrow(outer: View, subset: Subset, inner: Layout, ranges: Ranges) -> View:
     return View(outer.buffer, inner, _reshaped(outer, subset, inner, ranges))
 
 
-def _match(outer: Layout, subset: Subset, inner: Layout) -> dict[int, int] | None:
+def _match(outer: ViewLayout, subset: Subset, inner: ViewLayout) -> dict[int, int] | None:
     """inner dimension -> outer dimension with the same stride; None where there is none."""
     if len(inner.shape) == len(outer.shape) and all(
         simplify(a) == simplify(b) or constant(size) == 1
@@ -141,12 +141,12 @@ def _match(outer: Layout, subset: Subset, inner: Layout) -> dict[int, int] | Non
     return result
 
 
-def _same_step(outer: Layout, subset: Subset, dimension: int, stride: Expr) -> bool:
+def _same_step(outer: ViewLayout, subset: Subset, dimension: int, stride: Expr) -> bool:
     step = simplify(Op("mul", (outer.strides[dimension], Const(subset.steps[dimension]))))
     return constant(outer.shape[dimension]) != 1 and step == simplify(stride)
 
 
-def _reshaped(outer: View, subset: Subset, inner: Layout, ranges: Ranges) -> Callable[[Indices], Indices]:
+def _reshaped(outer: View, subset: Subset, inner: ViewLayout, ranges: Ranges) -> Callable[[Indices], Indices]:
     if not outer.layout.is_packed or any(s != 1 for s in subset.steps):
         raise UnsupportedConstruct(f"a reshape of a non-contiguous view of {outer.buffer}")
     start = linear(subset.starts, outer.layout.strides)

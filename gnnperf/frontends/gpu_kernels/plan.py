@@ -14,7 +14,7 @@ from jaxtyping import Bool, Int64
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels.description import Description, LoopDescription, StageDescription
-from gnnperf.frontends.gpu_kernels.statements import Access, access
+from gnnperf.frontends.gpu_kernels.statements import ElementAccess, access
 from gnnperf.nests import Statement
 from gnnperf.nests.ir import loads
 
@@ -79,9 +79,9 @@ class Plan:
         }
 
     @cached_property
-    def reads(self) -> tuple[tuple[Access, Bool[np.ndarray, " n"]], ...]:
+    def reads(self) -> tuple[tuple[ElementAccess, Bool[np.ndarray, " n"]], ...]:
         """Different loads, and where they are made."""
-        found: dict[str, tuple[Access, Any]] = {}
+        found: dict[str, tuple[ElementAccess, Any]] = {}
         for statement, active in self.statements:
             for load in loads(statement.value):
                 one = access(load, self.description.name)
@@ -90,7 +90,7 @@ class Plan:
         return tuple(found.values())
 
     @cached_property
-    def writes(self) -> tuple[Access, ...]:
+    def writes(self) -> tuple[ElementAccess, ...]:
         different = {repr(s.target): access(s.target, self.description.name) for s, _ in self.statements}
         return tuple(different.values())
 

@@ -21,7 +21,7 @@ _REDUCTIONS: Mapping[type[ast.AST], Reduction] = {ast.Add: "add", ast.Mult: "mul
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ElementAccess:
     """An element of a buffer. For each of its dimensions: coefficient by axis, and what is added to them."""
 
     buffer: str
@@ -58,10 +58,10 @@ def parse_statement(text: object, buffers: Mapping[str, int], axes: Iterable[str
     )
 
 
-def access(load: Load, where: str) -> Access:
+def access(load: Load, where: str) -> ElementAccess:
     """The affine subscripts of `load`. InputError for others, which descriptions cannot have."""
     found = [_terms(index, where) for index in load.indices]
-    return Access(
+    return ElementAccess(
         load.buffer,
         tuple({axis: c for axis, c in terms.items() if axis and c} for terms in found),
         tuple(terms.get("", 0) for terms in found),

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from gnnperf.frontends.gpu_kernels.plan import Plan, PlannedLoop
-from gnnperf.frontends.gpu_kernels.statements import Access
+from gnnperf.frontends.gpu_kernels.statements import ElementAccess
 from gnnperf.graph.vocabulary import element_bytes
 
 Numbers = Float64[np.ndarray, " n"]
@@ -43,10 +43,10 @@ class Traffic:
                     rest = rest // loop.extent[:, None]
         return found
 
-    def moves(self, access: Access, loop: PlannedLoop) -> bool:
+    def moves(self, access: ElementAccess, loop: PlannedLoop) -> bool:
         return any(c.get(loop.about.axis) for c in access.coefficients)
 
-    def executions(self, access: Access) -> Numbers:
+    def executions(self, access: ElementAccess) -> Numbers:
         """How often a thread makes an access: not again in loops further inside that do not move it, nor in
         unrolled ones around, where its element stays in a register; nor, of what it keeps, in any. Nor where
         unrolled loops meet an element again, as windows that overlap do."""
@@ -61,7 +61,7 @@ class Traffic:
             inner = inner & (not moves)
         return count
 
-    def _different(self, access: Access) -> Numbers:
+    def _different(self, access: ElementAccess) -> Numbers:
         """Different elements of an access in the unrolled loops that move it."""
         most, sides = self.kept(access), np.ones(self.plan.count)
         for coefficients in access.coefficients:
@@ -76,7 +76,7 @@ class Traffic:
             sides = sides * length
         return np.minimum(most, sides)
 
-    def width(self, access: Access) -> Numbers:
+    def width(self, access: ElementAccess) -> Numbers:
         """Elements of one load: the extent of a vectorized loop that moves along memory."""
         width = np.ones(self.plan.count)
         for loop in self.plan.loops:
@@ -85,7 +85,7 @@ class Traffic:
                 width = np.where(loop.vectorized & (loop.step == 1), width * loop.extent, width)
         return width
 
-    def kept(self, access: Access) -> Numbers:
+    def kept(self, access: ElementAccess) -> Numbers:
         """Different elements of an access in the unrolled loops: what registers hold at once."""
         count = np.ones(self.plan.count)
         for loop in self.plan.loops:
@@ -93,7 +93,7 @@ class Traffic:
                 count = np.where(loop.unrolled | loop.vectorized, count * loop.extent, count)
         return count
 
-    def addresses(self, access: Access, pitch: tuple[np.ndarray, ...]) -> Int64[np.ndarray, "n lanes"]:
+    def addresses(self, access: ElementAccess, pitch: tuple[np.ndarray, ...]) -> Int64[np.ndarray, "n lanes"]:
         """Element offset in every lane; `pitch`: elements between neighbours, by dimension."""
         total = np.zeros((self.plan.count, self.warp), dtype=np.int64)
         for coefficients, stride in zip(access.coefficients, pitch, strict=True):

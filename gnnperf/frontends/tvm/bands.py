@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gnnperf.errors import NotApplicable
-from gnnperf.frontends.tvm.translate import Program, translate
+from gnnperf.frontends.tvm.translate import TirProgram, translate
 from gnnperf.nests import Const, Load, Node
 from gnnperf.nests.analysis import Band, band, extent, rebuild
 from gnnperf.nests.normalise import minimise_strides
 
 
 @dataclass(frozen=True)
-class Block:
+class TirBlock:
     """A block of a schedule that nothing was split of yet.
 
     handle: its SBlockRV. node: its loops and statement, from the function. iterators: of the node, one for
@@ -29,7 +29,7 @@ class Block:
     results: bool
 
     @property
-    def moved(self) -> Block:
+    def moved(self) -> TirBlock:
         """The block once it is computed at a loop of another: TVM makes its loops anew, one for each axis."""
         return replace(self, iterators=tuple(self.iterators[n] for n in self.order))
 
@@ -62,7 +62,7 @@ class Block:
         return band(rebuild(left, whole.body)[0]) if left else Band((), whole.body)
 
 
-def program_of(schedule: Any) -> tuple[Program, list[Block]]:
+def program_of(schedule: Any) -> tuple[TirProgram, list[TirBlock]]:
     """The program of a schedule's function, and its blocks in order.
 
     Raises NotApplicable where a block has not all of its loops for itself, UnsupportedConstruct where the IR
@@ -75,7 +75,7 @@ def program_of(schedule: Any) -> tuple[Program, list[Block]]:
         raise NotApplicable("blocks share loops")
     outputs = {schedule.get(b).name_hint for b in schedule.get_output_blocks(root)}
     axes = _axes(schedule.mod["main"])
-    found: list[Block] = []
+    found: list[TirBlock] = []
     for handle, node in zip(handles, program.body, strict=True):
         name, own = schedule.get(handle).name_hint, band(node)
         names = iter(own.iterators)
@@ -84,7 +84,7 @@ def program_of(schedule: Any) -> tuple[Program, list[Block]]:
             raise NotApplicable(f"block {name}: it shares its loops, or its bounds are not constant")
         iterators = tuple(next(names) if n > 1 else None for n in sizes)
         node = minimise_strides(node, program.buffers)
-        found.append(Block(handle, node, iterators, _order(schedule, handle, axes[name]), name in outputs))
+        found.append(TirBlock(handle, node, iterators, _order(schedule, handle, axes[name]), name in outputs))
     return program, found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnnperf.frontends.tvm.spaces import Space
+from gnnperf.frontends.tvm.spaces import DesignSpace
 
 CUDA_CORES, TENSOR_CORES = "cuda", "cuda-tensorcore"
 ATTEMPTS = 100
@@ -13,15 +13,15 @@ ATTEMPTS = 100
 _TENSORIZED = "meta_schedule.auto_tensorize"
 
 
-def cuda_spaces(module: Any, target: Any) -> dict[str, Space]:
+def cuda_spaces(module: Any, target: Any) -> dict[str, DesignSpace]:
     """By its name: the space of MetaSchedule's rules, and, where the module multiplies matrices of float16
     into float32, that of schedules on tensor cores.
 
     Samples of both passed the check of the code against the limits of the target (VerifyGPUCode).
     """
-    spaces = {CUDA_CORES: Space(None, module, target, cuda_generator())}
+    spaces = {CUDA_CORES: DesignSpace(None, module, target, cuda_generator())}
     if any(str(parameter.dtype) == "float16" for parameter in module["main"].params):
-        space = Space(None, module, target, tensor_core_generator())
+        space = DesignSpace(None, module, target, tensor_core_generator())
         space.designs = [design for design in space.designs if _TENSORIZED in str(design.trace)]
         if space.designs:
             spaces[TENSOR_CORES] = space

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gnnperf.errors import NotApplicable, UnsupportedConstruct, first_line
-from gnnperf.frontends.tvm.bands import Block, program_of
+from gnnperf.frontends.tvm.bands import TirBlock, program_of
 from gnnperf.frontends.tvm.tasks import TvmTask
 from gnnperf.frontends.tvm.tiled_bands import TiledBand, whole_lanes
 from gnnperf.nests import Buffer, Loop, LoopNest
@@ -29,7 +29,7 @@ from gnnperf.schedules.traces.factors import nearest
 
 
 @dataclass(frozen=True)
-class Expressed:
+class ExpressedRecipe:
     """schedule: a `tvm.s_tir.Schedule` of the task's module. dropped: fields of the recipe that TVM has no
     word for, and that change nothing but the speed."""
 
@@ -37,7 +37,7 @@ class Expressed:
     dropped: tuple[str, ...]
 
 
-def apply_recipe(task: TvmTask, recipe: Recipe) -> Expressed:
+def apply_recipe(task: TvmTask, recipe: Recipe) -> ExpressedRecipe:
     """The recipe as a schedule of a task that nothing was done to.
 
     Raises NotApplicable: what TVM cannot express, named by the recipe's field, or what does not fit the task.
@@ -55,7 +55,7 @@ def apply_recipe(task: TvmTask, recipe: Recipe) -> Expressed:
         raise
     except Exception as error:  # TVM raises anything
         raise NotApplicable(f"TVM refuses the recipe: {first_line(error)}") from None
-    return Expressed(schedule, tuple(sorted({*dropped, *_unheard(recipe)})))
+    return ExpressedRecipe(schedule, tuple(sorted({*dropped, *_unheard(recipe)})))
 
 
 def _require_expressible(recipe: Recipe) -> None:
@@ -99,7 +99,7 @@ class _Unit:
         self._look()
         self.partial = {n: b for b in self.blocks if (n := self._name(b)) in partial}
 
-    def _name(self, block: Block) -> str:
+    def _name(self, block: TirBlock) -> str:
         return str(self.schedule.get(block.handle).name_hint)
 
     def _look(self) -> None:
@@ -125,7 +125,7 @@ class _Unit:
 
     # ------------------------------------------------------------------ one block
 
-    def _lower(self, block: Block, shared: int, parallel: bool) -> None:
+    def _lower(self, block: TirBlock, shared: int, parallel: bool) -> None:
         """shared: loops around the block that are scheduled already."""
         name = self._name(block)
         if name not in self.lanes:
@@ -142,7 +142,7 @@ class _Unit:
         across = replace(plain, vector="p", register_p=vectors, tile_p=0)
         self._band(self.partial[str(self.schedule.get(handle).name_hint)].moved, around, False, across)
 
-    def _band(self, block: Block, shared: int, parallel: bool, recipe: Recipe) -> int:
+    def _band(self, block: TirBlock, shared: int, parallel: bool, recipe: Recipe) -> int:
         """Schedule a block; how many loops are outside of its reduction."""
         loops = list(self.schedule.get_loops(block.handle))[shared:]
         plan = self._plan(block.band(self.schedule, loops), recipe, parallel)
@@ -169,7 +169,7 @@ class _Unit:
 
     # ------------------------------------------------------------------ vectors along reductions
 
-    def _reduce_in_lanes(self, block: Block) -> None:
+    def _reduce_in_lanes(self, block: TirBlock) -> None:
         """Where the plan has vectors along the reduction, every lane reduces iterations of its own."""
         schedule = self.schedule
         loops = list(schedule.get_loops(block.handle))

@@ -8,7 +8,7 @@ from typing import Any, cast
 from gnnperf.frontends.tvm.expressions import Expressions
 from gnnperf.frontends.tvm.fused_loops import divide, split_points
 from gnnperf.frontends.tvm.intrinsics import tensor_instruction
-from gnnperf.frontends.tvm.translate import Translator, free_name
+from gnnperf.frontends.tvm.translate import TirTranslator, free_name
 from gnnperf.frontends.tvm.unrolling import auto_unrolled
 from gnnperf.frontends.tvm.workspaces import Workspaces
 from gnnperf.graph import ProgramGraph
@@ -71,7 +71,7 @@ def _noted(function: Any) -> Any:
     return schedule.mod["main"]
 
 
-class ScheduledTranslator(Translator):
+class ScheduledTranslator(TirTranslator):
     """A translator that keeps what the schedule says of loops and buffers.
 
     levels: tile level of every loop, found where blocks bind their iterators. given: caches that are filled

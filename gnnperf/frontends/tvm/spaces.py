@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from gnnperf.frontends.tvm.target import has_vnni
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.schedules.traces.roles import roles_of
 
 _BYTES = {"uint8", "int8"}  # types of the operands of VNNI's dot product
 _ATTEMPTS = 8  # per schedule wanted: some samples do not pass post-processing
 
 
-class Space:
+class DesignSpace:
     """The schedules that MetaSchedule's rules, by default those for CPUs, give a module.
 
     Attributes:
@@ -23,7 +23,7 @@ class Space:
     """
 
     def __init__(
-        self, workload: Workload | None, module: Any, target: Any, generator: Any | None = None
+        self, workload: TvmWorkload | None, module: Any, target: Any, generator: Any | None = None
     ) -> None:
         """workload: that the module is of; None: its rules go by what the function does. generator: rules in
         place of both."""

@@ -10,7 +10,7 @@ from typing import Any
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.eligibility import objection_to
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.translate import Program, translate
+from gnnperf.frontends.tvm.translate import TirProgram, translate
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest, Node, nest_graph, normalise, partition
 from gnnperf.nests.analysis import accesses
@@ -69,7 +69,7 @@ def single(function: Any) -> Any:
     return tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
 
 
-def nests_of(program: Program, name: str) -> tuple[LoopNest, ...]:
+def nests_of(program: TirProgram, name: str) -> tuple[LoopNest, ...]:
     """A function cut into units, each in normal form."""
     items = [(node,) for node in program.body]
     live = set(program.parameters)
@@ -82,7 +82,7 @@ def nests_of(program: Program, name: str) -> tuple[LoopNest, ...]:
     )
 
 
-def whole_nest(program: Program, name: str) -> LoopNest:
+def whole_nest(program: TirProgram, name: str) -> LoopNest:
     """A function as one unit in normal form."""
     return _normalised(program, [program.body], set(program.parameters), name)
 
@@ -93,7 +93,7 @@ def _touched_outside(items: Sequence[tuple[Node, ...]], unit: Sequence[int]) -> 
 
 
 def _normalised(
-    program: Program, items: Sequence[tuple[Node, ...]], outside: set[str], name: str
+    program: TirProgram, items: Sequence[tuple[Node, ...]], outside: set[str], name: str
 ) -> LoopNest:
     nodes = tuple(n for item in items for n in item)
     names = {a.load.buffer for n in nodes for a in accesses(n)}

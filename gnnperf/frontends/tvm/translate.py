@@ -25,7 +25,7 @@ _TRUE = Const(True)
 
 
 @dataclass(frozen=True)
-class Program:
+class TirProgram:
     """A function as nodes of the IR. parameters: names of the buffers it is called with, in order."""
 
     buffers: dict[str, Buffer]
@@ -33,17 +33,17 @@ class Program:
     parameters: tuple[str, ...]
 
 
-def translate(function: Any) -> Program:
+def translate(function: Any) -> TirProgram:
     """The program of a PrimFunc with constant shapes.
 
     Raises UnsupportedConstruct, which says what the IR cannot express and in which block.
     """
-    translator = Translator()
+    translator = TirTranslator()
     parameters = tuple(translator.declare(p, transient=False) for p in function.params)
-    return Program(translator.buffers, tuple(translator.visit(function.body)), parameters)
+    return TirProgram(translator.buffers, tuple(translator.visit(function.body)), parameters)
 
 
-class Translator:
+class TirTranslator:
     """Goes through the statements of one function. `annotate` decides what a scheduled loop is marked as."""
 
     def __init__(self) -> None:

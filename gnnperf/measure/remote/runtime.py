@@ -72,7 +72,7 @@ class Loaded:
         return found
 
 
-class Runtime:
+class DeviceRuntime:
     """One device of this machine, through the runtime in `folder`."""
 
     def __init__(self, folder: Path, device: str, pack: Path, arch: str) -> None:

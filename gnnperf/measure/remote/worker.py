@@ -20,7 +20,7 @@ from gnnperf.measure.protocol import receive
 from gnnperf.measure.supervisor import Report, reporter, spawned
 
 if TYPE_CHECKING:
-    from gnnperf.measure.remote.runtime import Loaded, Runtime
+    from gnnperf.measure.remote.runtime import DeviceRuntime, Loaded
 
 BASELINE = "baseline"
 """Stands for the baseline among the ids of a workload's schedules."""
@@ -51,15 +51,15 @@ class Worker:
     the order of running, `kept` (folder of references), `best_s`, and the fields of PackLimits."""
 
     def __init__(self, job: Mapping[str, Any], report: Report) -> None:
-        from gnnperf.measure.remote.runtime import CPU, Runtime
+        from gnnperf.measure.remote.runtime import CPU, DeviceRuntime
 
         self.job, self._report = job, report
         self.limits = PackLimits(**job["limits"])
         self.pack = Path(job["pack"])
         folder = self.pack / "runtime"
-        host = Runtime(folder, CPU, self.pack, job["arch"])
+        host = DeviceRuntime(folder, CPU, self.pack, job["arch"])
         self.problem = solved(job["workload"], self.pack, host, Path(job["kept"]))
-        self.runtime = Runtime(folder, job["device"], self.pack, job["arch"])
+        self.runtime = DeviceRuntime(folder, job["device"], self.pack, job["arch"])
         self.best_s = float(job["best_s"])
         self._last: tuple[str, Loaded] | None = None
         self._inputs = [self.runtime.tensor(array) for array in self.problem.inputs.values()]
@@ -100,7 +100,7 @@ class Worker:
         return line["library"], line["function"]
 
 
-def solved(about: Mapping[str, Any], folder: Path, host: Runtime, kept: Path) -> Problem:
+def solved(about: Mapping[str, Any], folder: Path, host: DeviceRuntime, kept: Path) -> Problem:
     """The problem of a packed workload: inputs from their seed, and the reference from the unscheduled
     function, run on the host.
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm import TvmTask, apply_recipe
-from gnnperf.retrieval.ranking import Candidate, rank
+from gnnperf.retrieval.ranking import RecipeCandidate, rank
 from gnnperf.retrieval.traces.candidates import TraceCandidate, of_schedule
-from gnnperf.retrieval.traces.ranking import CostModel, scored
+from gnnperf.retrieval.traces.ranking import GraphScorer, scored
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.schedules.traces import program_key
 from gnnperf.store import Neighbour
@@ -28,10 +28,10 @@ LOOKED_AT, WANTED = 64, 8
 
 
 @dataclass(frozen=True)
-class Expressed:
+class LentRecipe:
     """A recipe as a schedule of a task. dropped: its fields that TVM has no word for."""
 
-    candidate: Candidate
+    candidate: RecipeCandidate
     schedule: Any
     dropped: tuple[str, ...]
 
@@ -41,11 +41,11 @@ class Expressible:
     """The recipes that TVM can express, each as another program. refused: how often for which reason the
     others are not."""
 
-    found: list[Expressed] = field(default_factory=list)
+    found: list[LentRecipe] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
 
 
-def expressible(task: TvmTask, recipes: Iterable[Candidate], count: int) -> Expressible:
+def expressible(task: TvmTask, recipes: Iterable[RecipeCandidate], count: int) -> Expressible:
     """The first `count` of the recipes that are schedules of a task."""
     result, seen = Expressible(), set[int]()
     for candidate in recipes:
@@ -59,7 +59,7 @@ def expressible(task: TvmTask, recipes: Iterable[Candidate], count: int) -> Expr
         key = program_key(expressed.schedule.mod)
         if key not in seen:
             seen.add(key)
-            result.found.append(Expressed(candidate, expressed.schedule, expressed.dropped))
+            result.found.append(LentRecipe(candidate, expressed.schedule, expressed.dropped))
     return result
 
 
@@ -68,7 +68,7 @@ def lent(
     target: Any,
     neighbours: Sequence[Neighbour],
     predict: Callable[[Sequence[Recipe]], NDArray[np.float32]],
-    model: CostModel,
+    model: GraphScorer,
 ) -> list[TraceCandidate]:
     """The nests' recipes as candidates for a task, in the order in which they would be tried on a nest.
 
@@ -78,7 +78,7 @@ def lent(
     return scored([*_candidates(task, target, expressible(task, recipes, WANTED).found)], model)
 
 
-def _candidates(task: TvmTask, target: Any, found: Iterable[Expressed]) -> Iterator[TraceCandidate]:
+def _candidates(task: TvmTask, target: Any, found: Iterable[LentRecipe]) -> Iterator[TraceCandidate]:
     for turn, one in enumerate(found):
         candidate = of_schedule(
             one.schedule,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from gnnperf.errors import UnsupportedConstruct, first_line
 from gnnperf.frontends.tvm import TvmTask, scheduled_graph
-from gnnperf.frontends.tvm.spaces import Space, seed_of
+from gnnperf.frontends.tvm.spaces import DesignSpace, seed_of
 from gnnperf.graph import EncodedGraph, encode
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.workers import spread
@@ -42,7 +42,7 @@ RULES = "MetaSchedule's rules"
 
 
 @dataclass
-class Pool:
+class CandidatePool:
     """candidates: all different. refused: why a neighbour's traces do not fit, by the neighbour's kernel."""
 
     candidates: list[TraceCandidate]
@@ -86,10 +86,10 @@ class _Lot:
 KILLED = _Lot(refused="the process that tried its traces was killed")
 
 
-def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: int = POOL) -> Pool:
+def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: int = POOL) -> CandidatePool:
     """The neighbours' traces, nearest first, transferred to a task until there are `pool` candidates; then
     as many as are drawn for any task that has neighbours. The same ones every time."""
-    found = Pool([], {})
+    found = CandidatePool([], {})
     if not neighbours:
         return found
     context, known = context_of(task.module, target), set[int]()
@@ -180,13 +180,13 @@ def _transferred(neighbour: Neighbour, module: Any, target: Any, near: int, neig
 def _drawing(task: TvmTask, target: Any) -> list[Callable[[], _Lot]]:
     """Lots to draw: none where MetaSchedule's rules fail on the task."""
     try:
-        space = Space(None, task.module, target)
+        space = DesignSpace(None, task.module, target)
     except Exception:  # whatever TVM raises
         return []
     return [partial(_drawn, space, target, seed_of(f"{task.graph.digest} {lot}")) for lot in range(LOTS)]
 
 
-def _drawn(space: Space, target: Any, seed: int) -> _Lot:
+def _drawn(space: DesignSpace, target: Any, seed: int) -> _Lot:
     """Schedules drawn at random from a design space."""
     lot = _Lot()
     try:

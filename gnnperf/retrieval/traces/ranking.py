@@ -26,19 +26,19 @@ LOOPS, LEVELS = 8, 4
 """Of the tiles that are compared."""
 
 
-class CostModel(Protocol):
+class GraphScorer(Protocol):
     """What ranks scheduled graphs of one task."""
 
     def score_encoded(self, graphs: Sequence[EncodedGraph]) -> NDArray[np.float32]:
         """f32[n], the most promising the highest."""
 
 
-def ranked(candidates: Sequence[TraceCandidate], model: CostModel) -> list[TraceCandidate]:
+def ranked(candidates: Sequence[TraceCandidate], model: GraphScorer) -> list[TraceCandidate]:
     """In the order to try them: by the cost model, as a portfolio: the best of the first few counts."""
     return _in_order(scored(candidates, model))
 
 
-def scored(candidates: Sequence[TraceCandidate], model: CostModel) -> list[TraceCandidate]:
+def scored(candidates: Sequence[TraceCandidate], model: GraphScorer) -> list[TraceCandidate]:
     """The same candidates with the model's scores."""
     if not candidates:
         return []
@@ -73,7 +73,7 @@ def hedged(order: Sequence[TraceCandidate], count: int) -> list[TraceCandidate]:
 def ranked_again(
     task: TvmTask,
     target: Any,
-    model: CostModel,
+    model: GraphScorer,
     left: Sequence[TraceCandidate],
     tried: Sequence[tuple[TraceCandidate, float | None]],
 ) -> list[TraceCandidate]:

@@ -43,7 +43,7 @@ STRIP_VECTORS = 4
 
 
 @dataclass(frozen=True)
-class Unit:
+class LoweringUnit:
     """What the lowering of one unit shares. `streams`: bands that are no contraction take the streaming
     form of the recipe. `accesses`: how often the unit touches each buffer."""
 
@@ -72,7 +72,7 @@ def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
     streams = len(nest.body) > 1 and any(
         assign_roles(b, buffers).is_contraction for b in map(band, nest.body) if b.loops and b.is_perfect
     )
-    unit = Unit(recipe, buffers, Names.of(nest), streams, access_counts(nest.body))
+    unit = LoweringUnit(recipe, buffers, Names.of(nest), streams, access_counts(nest.body))
     if recipe.fuse and len(nest.body) > 1:
         scratch = {n for n, b in buffers.items() if b.transient and b.scope == "global"}
         body = _fused(unit, nest.body, scratch, recipe.parallel != "none")
@@ -100,7 +100,7 @@ def streaming(recipe: Recipe) -> Recipe:
     )
 
 
-def _lower(node: Node, unit: Unit, parallel: bool) -> tuple[Node, ...]:
+def _lower(node: Node, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
     if isinstance(node, Statement):
         return explicit_init(node)
     own = unit.own_locals(node)
@@ -120,7 +120,7 @@ def _lower(node: Node, unit: Unit, parallel: bool) -> tuple[Node, ...]:
     return _imperfect(node, unit, parallel)
 
 
-def _library(node: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
+def _library(node: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
     """The node as calls of the recipe's library; () where it has no routine for it."""
     found = library_calls(node, unit.recipe, unit.buffers, parallel)
     if found is None and (steps := staircase(node, unit.buffers)):
@@ -134,12 +134,12 @@ def _library(node: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
     return (*(part for n in initial for part in _lower(n, plain, parallel)), *nodes)
 
 
-def _imperfect(loop: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
+def _imperfect(loop: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
     """Threads take the first loop that allows it; the bands inside are scheduled one by one."""
     return _strips(loop, unit, parallel) or (_shared(loop, unit, parallel),)
 
 
-def _strips(loop: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
+def _strips(loop: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
     """The loop in strips whose points are innermost; () where it is not the contiguous one."""
     own = unit.own_locals(loop)
     if unit.recipe.vector not in ("auto", "p") or not sinks(loop, unit.buffers, own):
@@ -152,7 +152,7 @@ def _strips(loop: Loop, unit: Unit, parallel: bool) -> tuple[Node, ...]:
     return tuple(_shared(lp, unit, parallel and extent(lp) != 1) for lp in loops)
 
 
-def _shared(loop: Loop, unit: Unit, parallel: bool) -> Loop:
+def _shared(loop: Loop, unit: LoweringUnit, parallel: bool) -> Loop:
     here = parallel and safe_parallel(loop, unit.buffers) and extent(loop) != 1
     annotation = None
     if here:
@@ -166,7 +166,7 @@ def _shared(loop: Loop, unit: Unit, parallel: bool) -> Loop:
     return replace(loop, body=tuple(inner), annotation=annotation)
 
 
-def _runs(body: tuple[Node, ...], unit: Unit) -> list[tuple[Node, ...]]:
+def _runs(body: tuple[Node, ...], unit: LoweringUnit) -> list[tuple[Node, ...]]:
     """The nodes inside a loop, those together that the recipe fuses."""
     runs: list[tuple[Node, ...]] = []
     for node in body:
@@ -177,7 +177,7 @@ def _runs(body: tuple[Node, ...], unit: Unit) -> list[tuple[Node, ...]]:
     return runs
 
 
-def _scratch_of(nodes: tuple[Node, ...], unit: Unit) -> set[str]:
+def _scratch_of(nodes: tuple[Node, ...], unit: LoweringUnit) -> set[str]:
     """Scratch arrays that nothing but these nodes touches, and that they write before they read."""
     here, exposed = access_counts(nodes), flow(nodes).exposed
     return {
@@ -186,7 +186,9 @@ def _scratch_of(nodes: tuple[Node, ...], unit: Unit) -> set[str]:
     }  # fmt: skip
 
 
-def _fused(unit: Unit, nodes: tuple[Node, ...], scratch: set[str], parallel: bool) -> tuple[Node, ...]:
+def _fused(
+    unit: LoweringUnit, nodes: tuple[Node, ...], scratch: set[str], parallel: bool
+) -> tuple[Node, ...]:
     """Nests inside one loop over tiles of their shared outermost iterator. `scratch`: arrays that live
     for one iteration of what is around the nests."""
     recipe, buffers = unit.recipe, unit.buffers

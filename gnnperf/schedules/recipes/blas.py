@@ -73,7 +73,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Layout:
+class MatrixLayout:
     """A matrix in memory: by rows, or transposed; `leading`: elements from one row to the next."""
 
     transposed: bool
@@ -94,7 +94,7 @@ class Call:
     m: Axis | None
     n: Axis | None
     k: Axis | None
-    layouts: tuple[Layout, ...] = ()
+    layouts: tuple[MatrixLayout, ...] = ()
     batch: tuple[Loop, ...] = ()
     repeats: tuple[Loop, ...] = ()
 
@@ -298,11 +298,11 @@ def _ger(call: Call) -> Call | None:
     return replace(call, layouts=(matrix,)) if matrix and not matrix.transposed else None
 
 
-def _layout(rows: Axis, columns: Axis, operand: int) -> Layout | None:
+def _layout(rows: Axis, columns: Axis, operand: int) -> MatrixLayout | None:
     """How the library would call a matrix with these rows and columns."""
     down, across = rows.steps[operand], columns.steps[operand]
     if across == 1 and columns.limit <= down <= MAX_INT:
-        return Layout(False, down)
+        return MatrixLayout(False, down)
     if down == 1 and rows.limit <= across <= MAX_INT:
-        return Layout(True, across)
+        return MatrixLayout(True, across)
     return None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gnnperf.graph import Node, ProgramGraph
 from gnnperf.schedules.recipes.recipe import ROLES, Recipe
-from gnnperf.schedules.recipes.statements import Access, Statement, statements
+from gnnperf.schedules.recipes.statements import ScheduledStatement, StatementAccess, statements
 
 JUDGED = 2
 """Statements that are looked at one by one, the costliest."""
@@ -52,7 +52,9 @@ def effects(graph: ProgramGraph, recipes: Sequence[Recipe]) -> NDArray[np.float3
 def effect_fields() -> tuple[str, ...]:
     """Names of the columns of `effects`; what ends in /0 is about the costliest statement, /1 the next."""
     strides = dict.fromkeys(ROLES, 1.0)
-    example = Statement(dict.fromkeys(ROLES, 2.0), 2, [Access(8, strides, False)], 2, 2, {}, True, 0, 0)
+    example = ScheduledStatement(
+        dict.fromkeys(ROLES, 2.0), 2, [StatementAccess(8, strides, False)], 2, 2, {}, True, 0, 0
+    )
     graph = ProgramGraph((Node("compute", {"dtype": "float64"}),), (), {})
     per_statement = [name for name, _ in _statement(example)]
     recipe = Recipe(parallel="spatial")
@@ -69,7 +71,7 @@ def _log(value: float) -> float:
     return log2(1 + max(0.0, value))
 
 
-def _program(graph: ProgramGraph, found: Sequence[Statement]) -> Named:
+def _program(graph: ProgramGraph, found: Sequence[ScheduledStatement]) -> Named:
     buffers = [n for n in graph.nodes if n.kind == "buffer" and n["transient"] and n["scope"] != "local"]
     scratch = sum(cast(float, n["size_bytes"]) for n in buffers)
     distinct = cast(float, graph.values.get("distinct_bytes", 0))
@@ -84,7 +86,7 @@ def _program(graph: ProgramGraph, found: Sequence[Statement]) -> Named:
     yield "scratch_share", scratch / max(1.0, distinct)
 
 
-def _statement(s: Statement) -> Named:
+def _statement(s: ScheduledStatement) -> Named:
     for role in ROLES:
         yield f"extent_{role}", _log(s.extents[role]) if role in s.extents else -1.0
     for role in "qpr":
@@ -103,7 +105,7 @@ def _statement(s: Statement) -> Named:
     yield "data_dependent_loops", s.data_dependent_loops
 
 
-def _effect(s: Statement, recipe: Recipe) -> Named:
+def _effect(s: ScheduledStatement, recipe: Recipe) -> Named:
     """What one statement would become."""
     vector = s.contiguous if recipe.vector == "auto" else recipe.vector
     vector = vector if vector in s.extents else "none"
@@ -145,18 +147,18 @@ def _effect(s: Statement, recipe: Recipe) -> Named:
     yield "library_in_vain", bool(recipe.library) and not is_product
 
 
-def _elements(access: Access, sizes: dict[str, float], roles: Sequence[str]) -> float:
+def _elements(access: StatementAccess, sizes: dict[str, float], roles: Sequence[str]) -> float:
     """Distinct elements of an access in a tile, strides aside."""
     return prod(sizes[role] for role in roles if access.strides[role])
 
 
-def _footprint(s: Statement, sizes: dict[str, float]) -> float:
+def _footprint(s: ScheduledStatement, sizes: dict[str, float]) -> float:
     """Bytes that a tile of these sizes touches."""
     return sum(a.element_bytes * _elements(a, sizes, ROLES) for a in s.accesses)
 
 
 def _loops(
-    s: Statement, recipe: Recipe, vector: str, tile: dict[str, float], register: dict[str, float]
+    s: ScheduledStatement, recipe: Recipe, vector: str, tile: dict[str, float], register: dict[str, float]
 ) -> dict[str, float]:
     """Token of the order (see `recipe.ORDERS`) -> trips, of the loops there would be, outermost first."""
     loops: dict[str, float] = {}
@@ -174,7 +176,7 @@ def _loops(
     return loops
 
 
-def _innermost(s: Statement, loops: dict[str, float]) -> Named:
+def _innermost(s: ScheduledStatement, loops: dict[str, float]) -> Named:
     token = next(reversed(loops), "")
     role = token[:1]
     steps = [abs(a.strides[role]) * a.element_bytes for a in s.accesses] if role else []

@@ -30,7 +30,7 @@ from gnnperf.nests.ir import (
     Statement,
     substitute,
 )
-from gnnperf.schedules.recipes.blas import Axis, Call, Layout, match
+from gnnperf.schedules.recipes.blas import Axis, Call, MatrixLayout, match
 from gnnperf.schedules.recipes.expressions import CTYPES
 from gnnperf.schedules.recipes.initial_values import initial_nest
 from gnnperf.schedules.recipes.recipe import Recipe
@@ -145,7 +145,7 @@ def emit_call(emitter: Emitter, loop: Loop) -> None:
         assert axis is not None
         return str(axis.steps[operand])
 
-    def matrix(load: Load, layout: Layout) -> list[str]:
+    def matrix(load: Load, layout: MatrixLayout) -> list[str]:
         return [at(load), str(layout.leading)]
 
     target, left, right = call.term.operands

@@ -21,7 +21,7 @@ VECTOR_BYTES = 64
 
 
 @dataclass(frozen=True)
-class Access:
+class StatementAccess:
     """One access of a statement. strides: in elements, per role; 0 where it is invariant, inf where a
     subscript is not affine; of several loops with one role, the shortest that is not 0."""
 
@@ -31,7 +31,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Statement:
+class ScheduledStatement:
     """One computation and the loops around it.
 
     extents: role -> iterations of its loops, for roles that it has. sequential_iterations: of the loops
@@ -40,7 +40,7 @@ class Statement:
 
     extents: Mapping[str, float]
     sequential_iterations: float
-    accesses: Sequence[Access]
+    accesses: Sequence[StatementAccess]
     instances: float
     flops: float
     operations: Mapping[str, int]
@@ -92,7 +92,7 @@ class Statement:
         )
 
 
-def statements(graph: ProgramGraph) -> list[Statement]:
+def statements(graph: ProgramGraph) -> list[ScheduledStatement]:
     """The statements of an unscheduled nest, the costliest first."""
     parents: dict[int, int] = {}
     accesses: dict[int, list[int]] = defaultdict(list)
@@ -137,7 +137,7 @@ def _statement(
     loops: Sequence[int],
     accesses: Sequence[int],
     strides: Mapping[tuple[int, int], float],
-) -> Statement:
+) -> ScheduledStatement:
     nodes = graph.nodes
     kinds = [nodes[loop]["loop_kind"] for loop in loops]
     written = [a for a in accesses if nodes[a]["access_kind"] != "read"]
@@ -150,11 +150,11 @@ def _statement(
         steps = (strides.get((access, loop), 0.0) for loop in roles[role])
         return min((s for s in steps if s), key=abs, default=0.0)
 
-    return Statement(
+    return ScheduledStatement(
         extents={role: extent(chosen) for role, chosen in roles.items() if chosen},
         sequential_iterations=extent(lp for lp in loops if nodes[lp]["loop_kind"] == "sequential"),
         accesses=[
-            Access(
+            StatementAccess(
                 cast(float, nodes[a]["element_bytes"]),
                 {role: shortest(a, role) for role in ROLES},
                 bool(nodes[a]["indirect"]),
@@ -209,5 +209,5 @@ def _roles(
     return roles
 
 
-def _scattered(accesses: Iterable[Access], role: str) -> int:
+def _scattered(accesses: Iterable[StatementAccess], role: str) -> int:
     return sum(abs(a.strides[role]) not in (0, 1) for a in accesses)

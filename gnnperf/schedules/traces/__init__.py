@@ -7,13 +7,13 @@ from gnnperf.schedules.traces.document import (
     replay,
     trace_document,
 )
-from gnnperf.schedules.traces.roles import Roles, roles_of
-from gnnperf.schedules.traces.transfer import Proposal, other_tiles, transfer
+from gnnperf.schedules.traces.roles import BlockRoles, roles_of
+from gnnperf.schedules.traces.transfer import TraceProposal, other_tiles, transfer
 
 __all__ = [
-    "Proposal",
-    "Roles",
+    "BlockRoles",
     "TraceDocument",
+    "TraceProposal",
     "document_of_json",
     "other_tiles",
     "program_key",

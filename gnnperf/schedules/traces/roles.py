@@ -11,7 +11,7 @@ REDUCED = 2
 
 
 @dataclass(frozen=True)
-class Roles:
+class BlockRoles:
     """blocks: role by name of block, in program order. loops: "S" or "R" for each loop around the anchor,
     the block that does most of the work."""
 
@@ -32,7 +32,7 @@ class _Block:
     iterations: int
 
 
-def roles_of(function: Any) -> Roles:
+def roles_of(function: Any) -> BlockRoles:
     """Roles of the blocks of a PrimFunc that is not scheduled.
 
     "anchor" is the largest reduction (or, without one, the last block); the others are "padding",
@@ -52,7 +52,7 @@ def roles_of(function: Any) -> Roles:
     if anchor is not blocks[-1]:
         found[blocks[-1].name] = "output"
     found[anchor.name] = "anchor"
-    return Roles(found, anchor.loops)
+    return BlockRoles(found, anchor.loops)
 
 
 def _blocks(function: Any) -> list[_Block]:

@@ -18,7 +18,7 @@ from gnnperf.schedules.traces.document import (
     sketch_of,
     trace_document,
 )
-from gnnperf.schedules.traces.roles import Roles
+from gnnperf.schedules.traces.roles import BlockRoles
 
 CHOICE = "SampleCategorical"
 POINTWISE = "pointwise"
@@ -28,12 +28,12 @@ INLINES = {"ComputeInline", "ReverseComputeInline"}
 # --------------------------------------------------------------------------- the same structure
 
 
-def same_structure(document: TraceDocument, roles: Roles) -> bool:
+def same_structure(document: TraceDocument, roles: BlockRoles) -> bool:
     """Blocks of the same roles, and an anchor in the same kinds of loops."""
     return sorted(document.blocks.values()) == sorted(roles.blocks.values()) and document.loops == roles.loops
 
 
-def renamed(document: TraceDocument, roles: Roles) -> TraceDocument:
+def renamed(document: TraceDocument, roles: BlockRoles) -> TraceDocument:
     """Blocks named as in the target; those that the schedule itself makes are named after their origin."""
     names = {old: roles.names[role] for old, role in document.blocks.items()}
 
@@ -50,7 +50,7 @@ def renamed(document: TraceDocument, roles: Roles) -> TraceDocument:
     return replace(document, instructions=tuple(map(instruction, document.instructions)))
 
 
-def inlined(document: TraceDocument, roles: Roles) -> TraceDocument:
+def inlined(document: TraceDocument, roles: BlockRoles) -> TraceDocument:
     """The trace for a function that has more or fewer elementwise blocks around the same others: what it does
     with a block that is not there is left out, which must be to inline it; one that it does not know is
     inlined first. Raises NotApplicable."""
@@ -85,7 +85,7 @@ def _without(document: TraceDocument, blocks: Collection[str]) -> TraceDocument:
     )
 
 
-def collapsed(document: TraceDocument, context: Any, roles: Roles) -> TraceDocument:
+def collapsed(document: TraceDocument, context: Any, roles: BlockRoles) -> TraceDocument:
     """The trace for a function whose blocks have more spatial loops outside (a batch of one, heads): these
     become one loop first, of every block that has them, and elementwise blocks are as `inlined` says. Raises
     NotApplicable."""
@@ -125,7 +125,7 @@ def _preceded(document: TraceDocument, first: Sequence[tuple[Any, ...]]) -> Trac
     )
 
 
-def tensorized(document: TraceDocument, context: Any, roles: Roles) -> list[TraceDocument]:
+def tensorized(document: TraceDocument, context: Any, roles: BlockRoles) -> list[TraceDocument]:
     """The target's sketch with a tensor instruction that the trace, made for other types, could not use."""
     rules = map(str, context.space_generator.sch_rules or ())
     if sketch_of(document).instruction is not None or not any(
@@ -142,7 +142,7 @@ def tensorized(document: TraceDocument, context: Any, roles: Roles) -> list[Trac
 # --------------------------------------------------------------------------- another structure
 
 
-def regenerated(document: TraceDocument, context: Any, roles: Roles) -> list[TraceDocument]:
+def regenerated(document: TraceDocument, context: Any, roles: BlockRoles) -> list[TraceDocument]:
     """The target's own sketch that is most like the trace, with its decisions; before it, where the trace
     uses no tensor instruction but the target's rules know one, the most alike that does."""
     wanted = sketch_of(document)

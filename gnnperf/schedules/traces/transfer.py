@@ -44,7 +44,7 @@ FAR = 0.5
 
 
 @dataclass(frozen=True)
-class Proposal:
+class TraceProposal:
     """schedule: a `tvm.s_tir.Schedule` of the target's module, post-processed. policy: how its tiles were
     decided: "nearest", "near" (one loop's tiles are the next best) or "remainder" (the last tile is partial).
     """
@@ -53,7 +53,7 @@ class Proposal:
     policy: str
 
 
-def transfer(document: TraceDocument, context: Any, proposals: int = 4) -> list[Proposal]:
+def transfer(document: TraceDocument, context: Any, proposals: int = 4) -> list[TraceProposal]:
     """Schedules of a `TuneContext`'s module after a trace of another one, the most faithful first.
 
     At least one and at most `proposals`, all of them different. Raises NotApplicable, which says where the
@@ -89,8 +89,8 @@ def other_tiles(document: TraceDocument, context: Any, count: int) -> list[Trace
     return [decided for _, decided in others]
 
 
-def _proposals(skeletons: Sequence[TraceDocument], context: Any, count: int) -> list[Proposal]:
-    found: list[Proposal] = []
+def _proposals(skeletons: Sequence[TraceDocument], context: Any, count: int) -> list[TraceProposal]:
+    found: list[TraceProposal] = []
     seen: set[int] = set()
     reason = NotApplicable("the trace has no variant that fits")
     try:
@@ -103,7 +103,7 @@ def _proposals(skeletons: Sequence[TraceDocument], context: Any, count: int) -> 
             key = program_key(schedule.mod)
             if key not in seen:
                 seen.add(key)
-                found.append(Proposal(schedule, policy))
+                found.append(TraceProposal(schedule, policy))
             if len(found) == count:
                 break
     except NotApplicable as error:

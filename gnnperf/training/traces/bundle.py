@@ -8,13 +8,13 @@ from typing import Any
 from gnnperf.nn import ModelProvenance
 from gnnperf.nn.traces import TensorBundle
 from gnnperf.training.traces.corpus import TensorCorpus
-from gnnperf.training.traces.data import Pool
+from gnnperf.training.traces.data import SchedulePool
 from gnnperf.training.traces.fit import DEFAULT_FIT, JudgeFitSettings, fit_judges
 
 
 def fit_bundle(
     corpus: TensorCorpus,
-    known: Sequence[Pool],
+    known: Sequence[SchedulePool],
     settings: JudgeFitSettings = DEFAULT_FIT,
     seeds: Sequence[int] = (0,),
 ) -> TensorBundle:

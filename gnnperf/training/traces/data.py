@@ -23,7 +23,7 @@ _PIECE = 512
 
 
 @dataclass(frozen=True)
-class Pool:
+class SchedulePool:
     """The schedules of one workload that have features, n of them.
 
     runtime_s, interval_s: f64[n], f64[n, 2]; NaN where it failed. log_throughput: f32[n, 3],
@@ -49,7 +49,7 @@ class Pool:
         return np.flatnonzero(~np.isnan(self.runtime_s))
 
 
-def pools_of(corpus: TensorCorpus, features: Sequence[Sequence[ScheduleFeatures]]) -> list[Pool]:
+def pools_of(corpus: TensorCorpus, features: Sequence[Sequence[ScheduleFeatures]]) -> list[SchedulePool]:
     """Workloads with at least two schedules that ran. Schedules whose trace could not be replayed, or that
     have no graph, are left out."""
     pools = []
@@ -61,7 +61,7 @@ def pools_of(corpus: TensorCorpus, features: Sequence[Sequence[ScheduleFeatures]
         ]
         runtimes = np.array([s.runtime_s if s.runtime_s else np.nan for s, _, _ in kept])
         intervals = np.array([s.interval_s or (np.nan, np.nan) for s, _, _ in kept]).reshape(-1, 2)
-        pool = Pool(
+        pool = SchedulePool(
             workload,
             tuple(g for _, g, _ in kept),
             tuple(r if len(r) else np.zeros((1, STORE_FEATURES), np.float32) for _, _, r in kept),
@@ -81,7 +81,7 @@ class RankingData:
         threads: that they were measured on.
     """
 
-    def __init__(self, pools: Sequence[Pool], threads: int) -> None:
+    def __init__(self, pools: Sequence[SchedulePool], threads: int) -> None:
         self.graphs = [graph for pool in pools for graph in pool.graphs]
         self.truth = torch.from_numpy(np.concatenate([pool.log_throughput for pool in pools]))
         ends = np.cumsum([0, *(len(pool.graphs) for pool in pools)])

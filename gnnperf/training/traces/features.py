@@ -77,12 +77,12 @@ def replayed(workload: MeasuredWorkload, traces: Sequence[Any]) -> list[Schedule
     """Features of traces of a workload, replayed. Loads TVM."""
     from gnnperf.frontends.tvm.fast_import import import_tvm
     from gnnperf.frontends.tvm.target import host_target
-    from gnnperf.frontends.tvm.workloads import Workload
+    from gnnperf.frontends.tvm.workloads import TvmWorkload
 
     import_tvm()
     from tvm.s_tir import meta_schedule as ms
 
-    module = Workload(workload.kind, workload.params).build()
+    module = TvmWorkload(workload.kind, workload.params).build()
     context = ms.TuneContext(mod=module, target=host_target(workload.threads), num_threads=1)
     extractor = ms.feature_extractor.PerStoreFeature()
     arguments = ms.arg_info.ArgInfo.from_entry_func(module, remove_preproc=True)

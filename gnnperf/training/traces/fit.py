@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from gnnperf.nn.traces.model import CostModel, CostModelConfig
 from gnnperf.nn.traces.ranking_loss import RankingLoss
 from gnnperf.nn.traces.trees import TreeJudge, program_numbers
-from gnnperf.training.traces.data import Pool, RankingData, padded_scores
+from gnnperf.training.traces.data import RankingData, SchedulePool, padded_scores
 
 _SCALED_BY = 2000
 """Graphs whose statistics scale the inputs of the judge of graphs: all of them would tell no more."""
@@ -40,7 +40,7 @@ QUICK_FIT = JudgeFitSettings(graph_steps=20, statement_steps=100, trees=20)
 
 
 def fit_judges(
-    pools: Sequence[Pool], settings: JudgeFitSettings = DEFAULT_FIT, seeds: Sequence[int] = (0,)
+    pools: Sequence[SchedulePool], settings: JudgeFitSettings = DEFAULT_FIT, seeds: Sequence[int] = (0,)
 ) -> tuple[list[CostModel], TreeJudge]:
     """Train all judges on the schedules of these workloads: the networks once with each seed."""
     data = RankingData(pools, settings.model.threads)

@@ -9,7 +9,7 @@ from typing import Any
 
 from nests.examples import gemm
 
-from gnnperf.backends.cpp.trials import Bench, NestCase
+from gnnperf.backends.cpp.trials import NestBench, NestCase
 from gnnperf.errors import BuildError
 from gnnperf.measure import Library, Limits, Measurement, Source
 from gnnperf.nests import LoopNest
@@ -55,7 +55,7 @@ def pseudo_random_runtime_s(text: str) -> float:
     return (1 + hashlib.sha256(text.encode()).digest()[0]) / 256
 
 
-def bench(workshop: Workshop, nest: LoopNest | None = None, give_up: float = math.inf) -> Bench:
+def bench(workshop: Workshop, nest: LoopNest | None = None, give_up: float = math.inf) -> NestBench:
     nest = nest or gemm()
     case = NestCase(nest, {}, nest.outputs, nest.outputs, 1, {}, Library("", "baseline", ()))
-    return Bench(case, workshop, workshop, Limits(), give_up)
+    return NestBench(case, workshop, workshop, Limits(), give_up)

@@ -16,10 +16,10 @@ from gnnperf.backends.tvm.kernel import Kernel, build_kernel
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 
 LIMITS = BenchLimits(build_s=0.5, run_s=1.0, sample_s=0.001)
-TINY = Workload("matmul", {"m": 16, "n": 16, "k": 16})
+TINY = TvmWorkload("matmul", {"m": 16, "n": 16, "k": 16})
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +100,7 @@ def test_one_fault_costs_one_candidate(bench: TraceBench, fault: str, status: st
 
 
 def test_a_hopeless_candidate_is_run_twice_only(bench: TraceBench) -> None:
-    big = Workload("matmul", {"m": 96, "n": 96, "k": 96})
+    big = TvmWorkload("matmul", {"m": 96, "n": 96, "k": 96})
     other = TraceBench(big.build(), host_target(), LIMITS)
     (outcome,) = other.measure([big.build()], best_s=1e-9)
     assert outcome.once and len(outcome.samples_s) == 1

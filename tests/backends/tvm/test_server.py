@@ -16,11 +16,11 @@ from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.interleaved import Pace, in_turns
 
-PRODUCT = Workload("matmul", {"m": 16, "n": 16, "k": 16})
-SUMS = Workload("reduce", {"m": 16, "n": 32, "op": "sum", "axis": 1})
+PRODUCT = TvmWorkload("matmul", {"m": 16, "n": 16, "k": 16})
+SUMS = TvmWorkload("reduce", {"m": 16, "n": 32, "op": "sum", "axis": 1})
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from gnnperf.backends.tvm.whole_kernel import BASELINE, exported_problem, measur
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.relax_programs import exported_program, plain_program
-from gnnperf.frontends.tvm.spaces import Space
+from gnnperf.frontends.tvm.spaces import DesignSpace
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.whole_program import WholeProgram
 from gnnperf.measure import Measurement
@@ -76,7 +76,7 @@ def layer(program: WholeProgram) -> Any:
 
 
 def scheduled(program: WholeProgram) -> Any:
-    return next(Space(None, layer(program).module, program.target).sample(1, seed=1)).sch.mod
+    return next(DesignSpace(None, layer(program).module, program.target).sample(1, seed=1)).sch.mod
 
 
 def wrong(program: WholeProgram) -> Any:

@@ -15,11 +15,11 @@ from gnnperf.errors import BuildError, InputError
 from gnnperf.frontends.tvm.cuda_spaces import CUDA_CORES, TENSOR_CORES
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import cuda_target
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.remote import Pack
 
 tvm = import_tvm()
-HALF = Workload("matmul", {"m": 64, "n": 64, "k": 64, "dtype": "float16"})
+HALF = TvmWorkload("matmul", {"m": 64, "n": 64, "k": 64, "dtype": "float16"})
 SHIPPED = Path(__file__).parents[3] / "configs" / "corpus" / "cuda.yaml"
 
 

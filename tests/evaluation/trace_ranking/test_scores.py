@@ -29,11 +29,11 @@ from gnnperf.evaluation.trace_ranking.scores import (
 )
 from gnnperf.nn.traces import CostModelConfig
 from gnnperf.training.traces.corpus import TensorCorpus
-from gnnperf.training.traces.data import Pool
+from gnnperf.training.traces.data import SchedulePool
 from gnnperf.training.traces.fit import JudgeFitSettings
 
 
-def pool_of(runtimes: list[float], baseline_s: float = 20.0) -> Pool:
+def pool_of(runtimes: list[float], baseline_s: float = 20.0) -> SchedulePool:
     pool = made_up_pool("w", 0, n=len(runtimes))
     measured = np.array(runtimes)
     return replace(
@@ -91,7 +91,7 @@ def test_workloads_count_alike() -> None:
     )  # fmt: skip
 
 
-def world() -> list[Pool]:
+def world() -> list[SchedulePool]:
     kinds = ("a", "a", "a", "b", "b", "c")
     splits = ("training", "training", "held_out", "training", "held_out", "training")
     return [

@@ -12,26 +12,26 @@ from gnnperf.frontends.tvm import scheduled_graph
 from gnnperf.frontends.tvm.cuda_spaces import CUDA_CORES, TENSOR_CORES, cuda_spaces
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import cuda_target
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.graph import ProgramGraph
 from gnnperf.schedules.traces.document import plain
 
 import_tvm()
-HALF = Workload("matmul", {"m": 128, "n": 128, "k": 128, "dtype": "float16"})
+HALF = TvmWorkload("matmul", {"m": 128, "n": 128, "k": 128, "dtype": "float16"})
 WORKLOADS = [
-    Workload("matmul", {"m": 128, "n": 128, "k": 64, "layout": "nt"}),
-    Workload("batch_matmul", {"batch": 4, "m": 64, "n": 64, "k": 64}),
-    Workload("conv2d", {"h": 28, "w": 28, "ci": 16, "co": 32, "kernel": 3, "padding": 1}),
-    Workload("conv1d", {"length": 256, "ci": 32, "co": 64, "kernel": 3, "padding": 1}),
-    Workload("softmax", {"m": 64, "n": 512}),
-    Workload("layer_norm", {"m": 64, "n": 256}),
-    Workload("reduce", {"m": 4096, "n": 512, "op": "sum", "axis": 1}),
-    Workload("elementwise", {"m": 64, "n": 512, "chain": "add_relu"}),
+    TvmWorkload("matmul", {"m": 128, "n": 128, "k": 64, "layout": "nt"}),
+    TvmWorkload("batch_matmul", {"batch": 4, "m": 64, "n": 64, "k": 64}),
+    TvmWorkload("conv2d", {"h": 28, "w": 28, "ci": 16, "co": 32, "kernel": 3, "padding": 1}),
+    TvmWorkload("conv1d", {"length": 256, "ci": 32, "co": 64, "kernel": 3, "padding": 1}),
+    TvmWorkload("softmax", {"m": 64, "n": 512}),
+    TvmWorkload("layer_norm", {"m": 64, "n": 256}),
+    TvmWorkload("reduce", {"m": 4096, "n": 512, "op": "sum", "axis": 1}),
+    TvmWorkload("elementwise", {"m": 64, "n": 512, "chain": "add_relu"}),
 ]
 TILED = {"matmul", "batch_matmul", "conv2d", "conv1d"}
 
 
-def first(workload: Workload, space: str = CUDA_CORES, arch: str = "sm_80") -> Any:
+def first(workload: TvmWorkload, space: str = CUDA_CORES, arch: str = "sm_80") -> Any:
     """A sampled schedule."""
     found = cuda_spaces(workload.build(), cuda_target(arch))[space].sample(1, 0, attempts=300)
     return next(iter(found)).sch
@@ -42,7 +42,7 @@ def counts(graph: ProgramGraph, kind: str, field: str) -> Counter[Any]:
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.kind)
-def test_a_sampled_schedule_is_a_graph_with_blocks_and_threads(workload: Workload) -> None:
+def test_a_sampled_schedule_is_a_graph_with_blocks_and_threads(workload: TvmWorkload) -> None:
     graph = scheduled_graph(first(workload).mod)
     assert {"block", "thread"} <= counts(graph, "loop", "annotation").keys()
     scopes = counts(graph, "buffer", "scope")

@@ -11,7 +11,7 @@ import pytest
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.workloads import KINDS, Workload, read_workloads
+from gnnperf.frontends.tvm.workloads import KINDS, TvmWorkload, read_workloads
 
 CORPUS = Path(__file__).parents[3] / "configs" / "corpus" / "tensor.yaml"
 RNG = np.random.default_rng(0)
@@ -117,7 +117,7 @@ def test_workloads_compute_what_numpy_computes(
     kind: str, params: dict[str, Any], expected: Callable[..., Any]
 ) -> None:
     tvm = import_tvm()
-    module = Workload(kind, params).build()
+    module = TvmWorkload(kind, params).build()
     *inputs, out = module["main"].params
     arrays = []
     for buffer in inputs:
@@ -147,7 +147,7 @@ def test_held_out_shapes_are_far_from_training_shapes() -> None:
             assert not near(held, other), f"{held.name} is near {other.name}"
 
 
-def near(a: Workload, b: Workload) -> bool:
+def near(a: TvmWorkload, b: TvmWorkload) -> bool:
     sizes = [sorted((key, value) for key, value in flat(w.params) if isinstance(value, int)) for w in (a, b)]
     if [key for key, _ in sizes[0]] != [key for key, _ in sizes[1]]:
         return False

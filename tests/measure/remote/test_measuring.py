@@ -18,7 +18,7 @@ from gnnperf.corpus.remote.writer import copy_runtime
 from gnnperf.devices import FoundGpu, load_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.record_log import RecordLog
 from gnnperf.measure.remote import Pack, PackLimits, measure_pack
 from gnnperf.measure.remote.measuring import machine_of
@@ -29,7 +29,7 @@ tvm = import_tvm()
 EMPTY = {"kind": "trace", "trace": [[], []]}
 LIMITS = PackLimits(run_s=3.0, repeats=3, sample_s=0.0005)
 MACHINE = {"device": {"fingerprint": "cuda/sm_90/a-gpu", "name": "A GPU"}, "threads": 64}
-SQUARE = Workload("matmul", {"m": 16, "n": 16, "k": 16})
+SQUARE = TvmWorkload("matmul", {"m": 16, "n": 16, "k": 16})
 
 
 def calling(name: str, *arguments: int) -> Any:
@@ -40,7 +40,7 @@ def calling(name: str, *arguments: int) -> Any:
 
 FUNCTIONS: dict[str, Callable[[], Any]] = {
     "good": lambda: SQUARE.build()["main"],
-    "other": lambda: Workload("matmul", {**SQUARE.params, "layout": "nt"}).build()["main"],
+    "other": lambda: TvmWorkload("matmul", {**SQUARE.params, "layout": "nt"}).build()["main"],
     "aborts": lambda: calling("abort"),
     "sleeps": lambda: calling("sleep", 60),
 }

@@ -16,7 +16,7 @@ from gnnperf.devices import describe_host
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.confine import available_threads
 from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval.from_corpus import fill_store
@@ -27,7 +27,7 @@ from gnnperf.schedules.traces import program_key
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Neighbour, Store
 
-PRODUCT = Workload("matmul", {"m": 32, "n": 48, "k": 24})
+PRODUCT = TvmWorkload("matmul", {"m": 32, "n": 48, "k": 24})
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_they_are_different_and_the_same_every_time(
 def test_they_compute_what_the_task_does(
     near: Sequence[Neighbour], kind: str, params: dict[str, Any]
 ) -> None:
-    task = TvmTask(kind, Workload(kind, params).build())
+    task = TvmTask(kind, TvmWorkload(kind, params).build())
     found = propose(task, near, host_target()).candidates
     assert [program_key(candidate.scheduled.mod) for candidate in found] == keys(found)  # made once more
     with BenchServer([task.module], host_target(available_threads())) as server:
@@ -101,7 +101,7 @@ def test_where_the_rules_fail_nothing_is_drawn(
     def fails(*_: Any) -> None:
         raise RuntimeError("InternalError: no rule")
 
-    monkeypatch.setattr(proposals, "Space", fails)
+    monkeypatch.setattr(proposals, "DesignSpace", fails)
     found = propose(TvmTask("product", PRODUCT.build()), near, host_target()).candidates
     assert found and DRAWN not in {candidate.policy for candidate in found}
 

@@ -24,7 +24,7 @@ from gnnperf.frontends.tvm import TvmTask, load_tasks
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.program import TvmProgram
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
-from gnnperf.frontends.tvm.workloads import Workload
+from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.graph import EncodedGraph
 from gnnperf.measure.interleaved import Pace
 from gnnperf.measure.outcome import Outcome
@@ -41,7 +41,7 @@ from gnnperf.schedules.traces.document import anchor_tiles
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Neighbour, Store
 
-NEW = Workload("matmul", {"m": 32, "n": 80, "k": 48})
+NEW = TvmWorkload("matmul", {"m": 32, "n": 80, "k": 48})
 
 
 class ByNodes:
@@ -190,10 +190,10 @@ def test_the_whole_way(tmp_path: Path, store: Store, bundle: Bundle, monkeypatch
     set_runtime_threads()
     source = tmp_path / "kernels.py"
     source.write_text(
-        "import tvm\nfrom gnnperf.frontends.tvm.workloads import Workload\n"
+        "import tvm\nfrom gnnperf.frontends.tvm.workloads import TvmWorkload\n"
         "def both():\n"
-        "    product = Workload('matmul', {'m': 32, 'n': 80, 'k': 48}).build()['main']\n"
-        "    rows = Workload('softmax', {'m': 24, 'n': 40}).build()['main']\n"
+        "    product = TvmWorkload('matmul', {'m': 32, 'n': 80, 'k': 48}).build()['main']\n"
+        "    rows = TvmWorkload('softmax', {'m': 24, 'n': 40}).build()['main']\n"
         "    return tvm.IRModule({'product': product, 'rows': rows})\n"
     )
     program = TvmProgram("both", load_tasks(f"{source}:both"), host_target())

@@ -7,19 +7,19 @@ import pytest
 from helpers.made_up_products import made_up_pool
 
 from gnnperf.nn.traces import statement_numbers
-from gnnperf.training.traces.data import FAILED, Pool, RankingData, padded_scores
+from gnnperf.training.traces.data import FAILED, RankingData, SchedulePool, padded_scores
 
 
 @pytest.fixture(scope="module")
-def pools() -> list[Pool]:
+def pools() -> list[SchedulePool]:
     return [made_up_pool(f"w{seed}", seed) for seed in range(4)]
 
 
-def test_failures_are_the_slowest_and_ties_are_known(pools: list[Pool]) -> None:
+def test_failures_are_the_slowest_and_ties_are_known(pools: list[SchedulePool]) -> None:
     pool = pools[0]
     runtimes, intervals = pool.runtime_s.copy(), pool.interval_s.copy()
     runtimes[3], intervals[3] = np.nan, np.nan
-    failed = Pool(pool.workload, pool.graphs, pool.stores, runtimes, intervals)
+    failed = SchedulePool(pool.workload, pool.graphs, pool.stores, runtimes, intervals)
     truth = failed.log_throughput
     assert truth[:, 0].argmin() == 3
     slowest = np.log(np.nanmin(runtimes) / np.nanmax(runtimes))
@@ -29,14 +29,14 @@ def test_failures_are_the_slowest_and_ties_are_known(pools: list[Pool]) -> None:
     assert failed.ran.tolist() == [n for n in range(10) if n != 3]
 
 
-def test_groups_hold_every_schedule_once(pools: list[Pool]) -> None:
+def test_groups_hold_every_schedule_once(pools: list[SchedulePool]) -> None:
     data = RankingData(pools, threads=2)
     groups = data.groups(4, np.random.default_rng(0))
     assert sorted(np.concatenate(groups).tolist()) == list(range(40))
     assert all(len(group) <= 4 and len({i // 10 for i in group}) == 1 for group in groups)
 
 
-def test_batches_are_what_was_chosen(pools: list[Pool]) -> None:
+def test_batches_are_what_was_chosen(pools: list[SchedulePool]) -> None:
     data = RankingData(pools, threads=2)
     groups = [np.array([31, 7]), np.array([12])]
     together = statement_numbers(data.graph_batch(groups), 2)

@@ -8,7 +8,7 @@ from helpers.made_up_products import made_up_pool
 
 from gnnperf.graph import collate
 from gnnperf.nn.traces import CostModelConfig, statement_numbers
-from gnnperf.training.traces.data import Pool, RankingData
+from gnnperf.training.traces.data import RankingData, SchedulePool
 from gnnperf.training.traces.fit import JudgeFitSettings, fit_cost_model, fit_judges
 
 SMALL = JudgeFitSettings(
@@ -18,15 +18,15 @@ SMALL = JudgeFitSettings(
 
 
 @pytest.fixture(scope="module")
-def pools() -> list[Pool]:
+def pools() -> list[SchedulePool]:
     return [made_up_pool(f"w{seed}", seed) for seed in range(4)]
 
 
-def best_found(pool: Pool, scores: np.ndarray) -> float:
+def best_found(pool: SchedulePool, scores: np.ndarray) -> float:
     return float(pool.runtime_s.min() / pool.runtime_s[scores.argmax()])
 
 
-def test_forty_schedules_are_learned_by_heart(pools: list[Pool]) -> None:
+def test_forty_schedules_are_learned_by_heart(pools: list[SchedulePool]) -> None:
     model = fit_cost_model(RankingData(pools, 2), SMALL)
     for pool in pools:
         batch = collate(pool.graphs)
@@ -35,7 +35,7 @@ def test_forty_schedules_are_learned_by_heart(pools: list[Pool]) -> None:
             assert best_found(pool, judged) > 0.95
 
 
-def test_training_can_be_repeated(pools: list[Pool]) -> None:
+def test_training_can_be_repeated(pools: list[SchedulePool]) -> None:
     brief = JudgeFitSettings(graph_steps=2, statement_steps=2, model=SMALL.model)
     data = RankingData(pools[:2], 2)
     first, again, other = (fit_cost_model(data, brief, seed=s).state_dict() for s in (0, 0, 1))
@@ -43,7 +43,7 @@ def test_training_can_be_repeated(pools: list[Pool]) -> None:
     assert not all(first[name].equal(other[name]) for name in first)
 
 
-def test_every_seed_gives_a_model_and_all_share_the_trees(pools: list[Pool]) -> None:
+def test_every_seed_gives_a_model_and_all_share_the_trees(pools: list[SchedulePool]) -> None:
     brief = JudgeFitSettings(graph_steps=1, statement_steps=1, trees=2, model=SMALL.model)
     models, trees = fit_judges(pools[:2], brief, seeds=(0, 1))
     assert not models[0].by_graph.node.weight.equal(models[1].by_graph.node.weight)

@@ -9,7 +9,7 @@ from typing import Any
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.tvm.tasks import TvmTask
 from gnnperf.frontends.tvm.workloads.pointwise import CHAINS
-from gnnperf.frontends.tvm.workloads.workload import Workload
+from gnnperf.frontends.tvm.workloads.workload import TvmWorkload
 
 Shape = tuple[int, ...]
 Params = Mapping[str, Any]
@@ -19,7 +19,7 @@ ACTIVATIONS = ("none", "relu", "tanh", "sigmoid", "silu", "gelu")
 STRIDES, PADDINGS, GROUPS = (1, 2), (0, 1, 2, 3), (2, 4, 8, 16, 32)
 
 
-def recognised(task: TvmTask) -> Workload | None:
+def recognised(task: TvmTask) -> TvmWorkload | None:
     """The float32 operator with the task's arguments and the same program graph; None where there is none.
 
     Numbers inside of an operator (an epsilon, say) are not in its graph: results must be compared.
@@ -29,7 +29,7 @@ def recognised(task: TvmTask) -> Workload | None:
     shapes = [tuple(int(extent) for extent in p.shape) for p in task.function.params]
     tried: set[str] = set()
     for kind, params in _guesses(shapes):
-        workload = Workload(kind, params)
+        workload = TvmWorkload(kind, params)
         if workload.name not in tried:
             tried.add(workload.name)
             if _same(workload, task, shapes):
@@ -37,7 +37,7 @@ def recognised(task: TvmTask) -> Workload | None:
     return None
 
 
-def _same(workload: Workload, task: TvmTask, shapes: Sequence[Shape]) -> bool:
+def _same(workload: TvmWorkload, task: TvmTask, shapes: Sequence[Shape]) -> bool:
     try:
         other = TvmTask(task.name, workload.build())
         if [tuple(int(extent) for extent in p.shape) for p in other.function.params] != list(shapes):

@@ -17,7 +17,7 @@ SPLITS = ("training", "held_out")
 
 
 @dataclass(frozen=True)
-class Workload:
+class TvmWorkload:
     """An operator of one kind at one size. split: whether models may learn from its measurements."""
 
     kind: str
@@ -36,7 +36,7 @@ class Workload:
         return tvm.IRModule({"main": prim_func(self.kind, self.params)})
 
 
-def read_workloads(path: Path) -> tuple[dict[str, Any], tuple[Workload, ...]]:
+def read_workloads(path: Path) -> tuple[dict[str, Any], tuple[TvmWorkload, ...]]:
     """A corpus configuration: its settings, and what its list `workloads` holds.
 
     Each item is a mapping with `kind`, its parameters, and `split: held_out` where models must not learn
@@ -55,7 +55,7 @@ def read_workloads(path: Path) -> tuple[dict[str, Any], tuple[Workload, ...]]:
     return {key: value for key, value in raw.items() if key != "workloads"}, found
 
 
-def _workload(where: str, item: Any) -> Workload:
+def _workload(where: str, item: Any) -> TvmWorkload:
     kind = item.get("kind") if isinstance(item, dict) else item
     if not isinstance(item, dict) or not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"{where}: expected a kind, one of {', '.join(sorted(KINDS))}; got {kind!r}")
@@ -68,7 +68,7 @@ def _workload(where: str, item: Any) -> Workload:
         signature.bind(**params)
     except TypeError as error:
         raise InputError(f"{where}: {kind}: {error}; expected {', '.join(signature.parameters)}") from None
-    return Workload(kind, params, split)
+    return TvmWorkload(kind, params, split)
 
 
 def _word(value: Any) -> str:

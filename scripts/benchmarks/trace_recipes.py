@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gnnperf.errors import NotApplicable, UnsupportedConstruct
-from gnnperf.frontends.tvm.bands import Block, program_of
+from gnnperf.frontends.tvm.bands import TirBlock, program_of
 from gnnperf.frontends.tvm.tasks import TvmTask
 from gnnperf.nests import Buffer
 from gnnperf.schedules.recipes import Recipe
@@ -46,7 +46,7 @@ def recipe_of_trace(document: TraceDocument, task: TvmTask) -> Recipe:
     return Recipe(**about, **_tiled(_by_role(tiles, block, roles), width))
 
 
-def _anchor(task: TvmTask) -> tuple[Block, Roles, int]:
+def _anchor(task: TvmTask) -> tuple[TirBlock, Roles, int]:
     """The anchor of a task, the roles of its loops, and the lanes of its vectors."""
     from tvm.s_tir import Schedule
 
@@ -64,7 +64,7 @@ def _anchor(task: TvmTask) -> tuple[Block, Roles, int]:
     return block, assign_roles(whole, buffers), max(lanes(s, buffers) for s in whole.statements)
 
 
-def _by_role(tiles: Sequence[Tile], block: Block, roles: Roles) -> dict[str, tuple[int, ...]]:
+def _by_role(tiles: Sequence[Tile], block: TirBlock, roles: Roles) -> dict[str, tuple[int, ...]]:
     """Factors by role, of the longest of its loops."""
     if len(tiles) != len(block.iterators):
         raise NotApplicable("the trace does not tile every loop of its block")
@@ -102,7 +102,7 @@ def _vectors(points: int, width: int) -> int:
 
 
 def _untiled(
-    document: TraceDocument, tiles: Sequence[Tile], block: Block, roles: Roles, width: int
+    document: TraceDocument, tiles: Sequence[Tile], block: TirBlock, roles: Roles, width: int
 ) -> dict[str, Any]:
     """Fields for blocks that are not tiled in levels: rows, small tiles of rows, reductions in lanes."""
     located = [

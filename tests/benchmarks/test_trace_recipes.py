@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from benchmarks.trace_recipes import recipe_of_trace
 
 from gnnperf.errors import NotApplicable
-from gnnperf.frontends.tvm import TvmTask, apply_recipe, recipe_of_trace, scheduled_nest, tasks_of
+from gnnperf.frontends.tvm import TvmTask, apply_recipe, scheduled_nest, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.nests.analysis import extent
 from gnnperf.schedules.recipes import Recipe
