@@ -20,21 +20,19 @@ from gnnperf.documents import to_json
 from gnnperf.errors import GnnperfError, InputError, Interrupted, StoreError
 from gnnperf.frontends.base import Given, Program, load_program
 from gnnperf.graph import ProgramGraph
-from gnnperf.nn import Bundle, load_checkpoint
-from gnnperf.nn.checkpoint import STORE, read_metadata
 from gnnperf.retrieval import Calibration, RetrievalReport
 from gnnperf.retrieval.memory import Memory
 from gnnperf.retrieval.pipeline import Options, Pipeline
-from gnnperf.retrieval.proposers import Proposer, RecipeProposer, TraceProposer
+from gnnperf.retrieval.proposers import Proposer, RecipeProposer
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.stores import open_own
-from gnnperf.retrieval.tuning import Tuning
 from gnnperf.shipped import shipped
 from gnnperf.store import Store
 
 if TYPE_CHECKING:
     from gnnperf.frontends.nest_program import TunableProgram
     from gnnperf.measure.competitors import Competitor
+    from gnnperf.nn import Bundle
     from gnnperf.nn.traces import TensorBundle
     from gnnperf.retrieval.gpu import ConfigurationForecast, OperatorForecast
     from gnnperf.retrieval.tunable import ConfigurationProposal
@@ -207,6 +205,8 @@ class Session:
         The other arguments, and what is raised, are as of `retrieve`. What is measured goes to your store a
         round at a time: interrupted, the same call goes on.
         """
+        from gnnperf.retrieval.tuning import Tuning
+
         started = time.monotonic()
         given = _given(sizes, inputs, seed, named)
         options = Options(trials, budget_s)
@@ -313,10 +313,14 @@ class Session:
     @cached_property
     def encoder(self) -> Bundle:
         """The encoder of graphs, with its retrieval head."""
+        from gnnperf.nn import Bundle, load_checkpoint
+
         return load_checkpoint(self._folder_of(Bundle), Bundle)
 
     def _folder_of(self, model: type[Any]) -> Path:
         """The folder of a checkpoint of such a model: the session's own, where it is one, or the released."""
+        from gnnperf.nn.checkpoint import read_metadata
+
         if self.checkpoint is not None and read_metadata(self.checkpoint)["model"] == model.MODEL:
             return self.checkpoint
         return shipped(f"checkpoints/{model.MODEL}")
@@ -334,21 +338,27 @@ class Session:
     @cached_property
     def cost_model(self) -> TensorBundle:
         """What ranks scheduled TVM functions."""
+        from gnnperf.nn import load_checkpoint
         from gnnperf.nn.traces import TensorBundle
 
         return load_checkpoint(self._folder_of(TensorBundle), TensorBundle)
 
     def _stores(self, model: type[Any]) -> list[Store]:
         """The store of a checkpoint, and the user's own."""
+        from gnnperf.nn.checkpoint import STORE
+
         if model.MODEL not in self._released:
             self._released[model.MODEL] = Store.open(self._folder_of(model) / STORE)
         released = self._released[model.MODEL]
         return [released] if self._own is None else [released, self._own]
 
     def _proposer(self, program: Program, **about: Any) -> Proposer:
+        from gnnperf.nn import Bundle
+
         if program.schedule_kind == "trace":
             from gnnperf.frontends.tvm.program import TvmProgram
             from gnnperf.nn.traces import TensorBundle
+            from gnnperf.retrieval.traces.proposer import TraceProposer
 
             assert isinstance(program, TvmProgram)
             found = {
@@ -412,7 +422,7 @@ class Session:
 
             if competitors:
                 raise InputError("--beside: a DaCe kernel takes none: expected no such option; leave it out")
-            executor = CppExecutor(cast("TunableProgram", program), baseline)
+            executor = CppExecutor(cast("TunableProgram", program), baseline, ahead=measuring)
         else:
             raise InputError(
                 f"{program.name}: expected a kernel that this machine runs, got one for GPUs; see `gnnperf "

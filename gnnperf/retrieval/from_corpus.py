@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,10 +16,12 @@ from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.graph import ProgramGraph
-from gnnperf.nn import Bundle
 from gnnperf.retrieval.memory import add_to_store, record_of
 from gnnperf.schedules.traces import document_of_json
 from gnnperf.store import Nest, Record, Store
+
+if TYPE_CHECKING:
+    from gnnperf.nn import Bundle
 
 BEST = 8
 """Traces kept of a workload unless another number is given; of a nest all recipes are, failures among them,

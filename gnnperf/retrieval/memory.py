@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gnnperf.backends.base import Tried
 from gnnperf.devices import DeviceSpec
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Measurement
-from gnnperf.nn import Bundle
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.stores import USER_FAMILY
 from gnnperf.store import Nest, Record, Store
+
+if TYPE_CHECKING:
+    from gnnperf.nn import Bundle
 
 Provenance = Callable[[Measurement], Mapping[str, Any]]
 """What a record says of how it was measured."""

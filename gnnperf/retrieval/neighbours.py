@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.errors import InputError
-from gnnperf.nn import Bundle
 from gnnperf.retrieval.confidence import Confidence
 from gnnperf.store import Neighbour, Store
+
+if TYPE_CHECKING:
+    from gnnperf.nn import Bundle
 
 
 @dataclass(frozen=True)

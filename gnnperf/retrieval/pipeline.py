@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,11 +22,13 @@ from gnnperf.errors import GnnperfError
 from gnnperf.frontends.base import Program
 from gnnperf.measure import Timing, speedup_interval
 from gnnperf.measure.competitors import Competitor
-from gnnperf.nn import Bundle
 from gnnperf.retrieval.confidence import Confidence
 from gnnperf.retrieval.proposers import Proposer, Stages
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.report import RetrievalReport, comparison
+
+if TYPE_CHECKING:
+    from gnnperf.nn import Bundle
 
 WORTHLESS_SHARE = 0.005
 """A task below this share of the program is not worth measuring."""

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gnnperf.errors import GnnperfError
 from gnnperf.graph import ProgramGraph
-from gnnperf.nn import Bundle
 from gnnperf.store import Store
+
+if TYPE_CHECKING:
+    from gnnperf.nn import Bundle
 
 USER_FAMILY = "user"
 """Family of nests that came from a user's kernel rather than a corpus."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gnnperf.errors import BuildError, MeasureError
 from gnnperf.frontends.nest_program import Measurable
-from gnnperf.measure import Compiler, Library, Limits, Runner, equivalent_length, perturbed, verify
+from gnnperf.measure import Compiler, Library, Limits, Runner, Source, equivalent_length, perturbed, verify
 
 LONGEST_SECOND_RUN_S = 2.0
 """What takes longer is not run again to see how it amplifies rounding errors."""
@@ -30,30 +30,49 @@ class Baseline:
     reduction_length: int
 
 
+@dataclass(frozen=True)
+class BaselineSources:
+    """What a baseline is built of. optimised: None where the plain program is the baseline; reason: why it
+    is, though the optimised one was wanted."""
+
+    plain: Source
+    optimised: Source | None = None
+    reason: str | None = None
+
+    @staticmethod
+    def of(code: Measurable, wanted: str) -> BaselineSources:
+        """wanted: one of the code's `baselines`. Raises BuildError where there is no plain program."""
+        plain = code.plain_source()
+        if wanted == [*code.baselines][-1]:
+            return BaselineSources(plain)
+        try:
+            return BaselineSources(plain, code.optimised_source())
+        except BuildError as error:
+            return BaselineSources(plain, None, str(error))
+
+    @property
+    def all(self) -> list[Source]:
+        """To be built, the plain program first."""
+        return [self.plain] if self.optimised is None else [self.plain, self.optimised]
+
+
 def build_baseline(
     code: Measurable,
     wanted: str,
     compiler: Compiler,
     runner: Runner,
     limits: Limits = Limits(timeout_s=60.0),  # noqa: B008  (immutable)
+    sources: BaselineSources | None = None,
 ) -> Baseline:
     """The baseline of a program or of a nest, with the name that reports give it.
 
     wanted: one of the code's `baselines`. The optimised one becomes the plain one, with the reason, where it
-    cannot be made or compiled, or computes something else. Raises BuildError or MeasureError where the plain
-    program does not compile or run.
+    cannot be made or compiled, or computes something else. sources: of the code, where they are known. Raises
+    BuildError or MeasureError where the plain program does not compile or run.
     """
-    baselines = code.baselines
-    plain_name = [*baselines][-1]
-    sources, reason = [code.plain_source()], None
-    if wanted != plain_name:
-        try:
-            optimised_source = code.optimised_source()
-            if optimised_source is not None:
-                sources.append(optimised_source)
-        except BuildError as error:
-            reason = str(error)
-    plain, *optimised = compiler.build_all(sources)
+    sources = sources or BaselineSources.of(code, wanted)
+    baselines, plain_name, reason = code.baselines, [*code.baselines][-1], sources.reason
+    plain, *optimised = compiler.build_all(sources.all)
     if isinstance(plain, BuildError):
         raise plain
     inouts = tuple(code.inouts)

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from gnnperf.backends.cpp.baselines import build_baseline
+from gnnperf.backends.cpp.baselines import BaselineSources, build_baseline
 from gnnperf.backends.cpp.trials import NestCase
 from gnnperf.errors import BuildError, MeasureError
 from gnnperf.frontends.nest_program import Measurable, NestTask, Tuned
@@ -81,11 +81,15 @@ class WholeKernel:
         return self.baseline.runtime_s
 
     @staticmethod
-    def prepare(code: Measurable, wanted: str, compiler: Compiler, runner: Runner) -> WholeKernel:
-        """Compile and time the baseline. Raises GnnperfError where even the plain code does not run."""
+    def prepare(
+        code: Measurable, wanted: str, compiler: Compiler, runner: Runner,
+        sources: BaselineSources | None = None,
+    ) -> WholeKernel:  # fmt: skip
+        """Compile and time the baseline. sources: of it, where they are known. Raises GnnperfError where even
+        the plain code does not run."""
         limits = Limits(timeout_s=300.0)
         try:
-            baseline = build_baseline(code, wanted, compiler, runner, limits)
+            baseline = build_baseline(code, wanted, compiler, runner, limits, sources)
         except BuildError as error:
             raise BuildError(f"the unscheduled kernel does not compile: {error}") from None
         except MeasureError as error:

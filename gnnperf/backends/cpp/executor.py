@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from gnnperf.backends.base import Candidate, Trials, Tried, Whole
 from gnnperf.backends.cpp.assemble import assemble
+from gnnperf.backends.cpp.baselines import BaselineSources
 from gnnperf.backends.cpp.cases import UnitCase, WholeKernel
 from gnnperf.backends.cpp.output import write_output
 from gnnperf.backends.cpp.trials import NestBench
-from gnnperf.errors import InputError
+from gnnperf.errors import BuildError, InputError
 from gnnperf.frontends.nest_program import NestTask, TunableProgram, Tuned
 from gnnperf.measure import Compiler, Measurement, Runner, Source, Timing
 from gnnperf.measure.competitors import Competitor
@@ -28,25 +30,45 @@ class CppExecutor:
         wanted: str | None = None,
         compiler: Compiler | None = None,
         runner: Runner | None = None,
+        ahead: bool = False,
     ) -> None:
-        """compiler, runner: of the caller's, who closes them; None: of its own."""
+        """compiler, runner: of the caller's, who closes them; None: of its own. ahead: begin to compile the
+        whole program's baseline, while the caller loads models."""
         self.program = program
         self.wanted = wanted or next(iter(program.baselines))
         if self.wanted not in program.baselines:
             known = ", ".join(program.baselines)
             raise InputError(f"--baseline: expected one of {known}, got {self.wanted!r}")
         self.baseline_name, self.baseline_note = program.baselines[self.wanted], ""
-        self.compiler, self.runner = compiler or Compiler(), runner or Runner()
-        self._owned: list[Compiler | Runner] = [] if compiler else [self.compiler]
+        self._compiler, self.runner = compiler or Compiler(), runner or Runner()
+        self._owned: list[Compiler | Runner] = [] if compiler else [self._compiler]
         self._owned += [] if runner else [self.runner]
         self._whole: WholeKernel | None = None
         self._tuned: Tuned | None = None
+        self._sources: BaselineSources | None = None
+        self._ahead: Future[Any] | None = None
+        if ahead:
+            with suppress(BuildError):  # it is told where it is built in earnest
+                self._sources = BaselineSources.of(program.whole, self.wanted)
+                pool = ThreadPoolExecutor(1)
+                self._ahead = pool.submit(self._compiler.build_all, self._sources.all)
+                pool.shutdown(wait=False)
+
+    @property
+    def compiler(self) -> Compiler:
+        """Once what was begun ahead is done: its results are kept, its errors come again."""
+        if self._ahead is not None:
+            wait([self._ahead])
+            self._ahead = None
+        return self._compiler
 
     def prepare(self, measuring: bool) -> None:
         self.program.capture(self.compiler, self.runner, for_graphs=not measuring)
 
     def whole(self) -> Timing:
-        whole = WholeKernel.prepare(self.program.whole, self.wanted, self.compiler, self.runner)
+        whole = WholeKernel.prepare(
+            self.program.whole, self.wanted, self.compiler, self.runner, self._sources
+        )
         self._whole, self.baseline_name, self.baseline_note = whole, whole.baseline_name, whole.baseline_note
         return whole.baseline
 
@@ -95,6 +117,7 @@ class CppExecutor:
             write_output(folder, self.program, best, report, compiler)
 
     def close(self) -> None:
+        _ = self.compiler
         for owned in reversed(self._owned):
             owned.close()
 

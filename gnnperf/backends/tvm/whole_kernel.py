@@ -20,7 +20,6 @@ from gnnperf.measure import Measurement
 from gnnperf.measure.interleaved import Pace, Turn, in_turns
 from gnnperf.measure.problem import Arrays, Problem
 from gnnperf.measure.supervisor import Failed
-from gnnperf.nn.threads import one_thread
 
 BASELINE, TUNED = "baseline", "tuned"
 Start = Callable[[ExitStack], Turn]
@@ -37,6 +36,8 @@ def exported_problem(path: Path, tasks: Sequence[TvmTask]) -> Problem:
     """
     import torch
     from torch.utils._pytree import tree_flatten, tree_unflatten
+
+    from gnnperf.nn.threads import one_thread
 
     try:
         program = torch.export.load(path)

@@ -22,10 +22,10 @@ from gnnperf.graph import EncodedGraph
 from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval.from_corpus import fill_store
 from gnnperf.retrieval.memory import add_to_store
-from gnnperf.retrieval.proposers import TraceProposer
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.traces.lent_recipes import lent
 from gnnperf.retrieval.traces.proposals import RULES
+from gnnperf.retrieval.traces.proposer import TraceProposer
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
 

@@ -32,9 +32,9 @@ from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval import Options, Pipeline
 from gnnperf.retrieval.from_corpus import fill_store
 from gnnperf.retrieval.memory import Memory
-from gnnperf.retrieval.proposers import TraceProposer
 from gnnperf.retrieval.traces.candidates import TraceCandidate
 from gnnperf.retrieval.traces.proposals import DRAWN, best_traces, propose
+from gnnperf.retrieval.traces.proposer import TraceProposer
 from gnnperf.retrieval.traces.ranking import hedged, ranked, ranked_again, trace_features
 from gnnperf.schedules.traces import TraceDocument
 from gnnperf.schedules.traces.document import anchor_tiles
@@ -236,10 +236,10 @@ def test_a_checkpoint_can_be_made(tmp_path: Path) -> None:
     assert len(load_checkpoint(tmp_path, TensorBundle).score([TvmTask("any", NEW.build()).graph])) == 1
 
 
-def test_dace_is_not_needed() -> None:
-    """It takes seconds to import."""
+def test_what_measures_is_there_before_torch() -> None:
+    """Processes are forked before torch starts threads; and what is not needed takes seconds to import."""
     code = (
-        "import sys, gnnperf.session, gnnperf.backends.tvm.executor; "
-        "assert not {'dace', 'tvm'} & set(sys.modules)"
+        "import sys, gnnperf.session, gnnperf.backends.tvm.executor, gnnperf.backends.cpp.executor; "
+        "assert not {'torch', 'dace', 'tvm', 'lancedb', 'sklearn'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

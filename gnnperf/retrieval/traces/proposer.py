@@ -1,0 +1,122 @@
+"""Candidates for a TVM function, in the order to try them: traces of like functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.backends.base import Tried
+from gnnperf.devices import DeviceSpec
+from gnnperf.frontends.tvm import TvmTask
+from gnnperf.retrieval.neighbours import nearest
+from gnnperf.retrieval.proposers import Stages
+from gnnperf.retrieval.query import Query
+from gnnperf.retrieval.traces.lent_recipes import lent
+from gnnperf.retrieval.traces.proposals import propose
+from gnnperf.retrieval.traces.quiet import quiet
+from gnnperf.retrieval.traces.ranking import GraphScorer, hedged, ranked, ranked_again
+from gnnperf.schedules.recipes import Recipe
+from gnnperf.schedules.traces import TraceDocument
+from gnnperf.store import Neighbour, Store
+
+if TYPE_CHECKING:
+    from gnnperf.nn import Bundle
+
+
+@dataclass
+class TraceProposer:
+    """Traces of the nearest TVM functions, transferred, with schedules drawn from MetaSchedule's rules,
+    ranked by a cost model; where no function is near, recipes of nests that are nearer, too.
+
+    recipe_stores: with recipes of DaCe nests. neighbours: functions consulted. exclude, exclude_families:
+    digests and families of those that are not.
+    """
+
+    bundle: Bundle
+    model: GraphScorer
+    stores: Sequence[Store]
+    device: DeviceSpec
+    target: Any
+    recipe_stores: Sequence[Store] = ()
+    neighbours: int = 16
+    exclude: Collection[str] = ()
+    exclude_families: Collection[str] = ()
+    rounds: Sequence[float] = (0.5, 0.75, 1.0)
+    stages: Stages = field(default_factory=Stages)
+
+    HEDGED = 4
+    """Candidates of the first round from which on one is the most faithful, whatever the model says of it."""
+    ASKED = 4
+    """Times as many neighbours are looked up as are wanted: those without a trace are passed over."""
+    FAR = 0.1
+    """Distance of the nearest TVM function from which on DaCe nests are asked too. New shapes of collected
+    kinds lie nearer (15 of 16), stencils and outer products, of which there is no trace, at 0.2."""
+
+    def ask(self, query: Query, vector: NDArray[np.float32], k: int) -> None:
+        timed = self.stages.timed
+        query.neighbours = timed("search", partial(self._nearest, vector, self.stores, TraceDocument.kind))
+        with quiet():
+            pool = timed("proposals", partial(propose, _function(query), query.neighbours, self.target))
+        query.candidates = [*timed("ranking", partial(ranked, pool.candidates, self.model))]
+        query.refused = pool.refused
+        timed("recipes", partial(self._borrow, query, vector))
+        query.reason = self._doubt(query)
+
+    def first(self, candidates: Sequence[Any], count: int) -> Sequence[Any]:
+        return hedged(candidates, count) if count >= self.HEDGED else candidates
+
+    def again(self, query: Query, left: Sequence[Any], tried: Sequence[Tried]) -> Sequence[Any]:
+        known = [(candidate, measurement.runtime_s) for candidate, measurement in tried]
+        with quiet():
+            return ranked_again(_function(query), self.target, self.model, left, known)
+
+    def _borrow(self, query: Query, vector: NDArray[np.float32]) -> None:
+        """Recipes of DaCe nests, where all TVM functions are far and these are nearer: the recipes and the
+        traces in turn."""
+        reach = min((n.distance for n in query.neighbours), default=math.inf)
+        far = self.recipe_stores and reach > self.FAR
+        nests = self._nearest(vector, self.recipe_stores, Recipe.kind) if far else []
+        if not nests or nests[0].distance >= reach:
+            return
+        head = partial(self._head, query)
+        recipes = lent(_function(query), self.target, nests, head, self.model)
+        if recipes:
+            both = zip_longest(recipes, query.candidates)
+            query.candidates = [candidate for pair in both for candidate in pair if candidate is not None]
+            query.neighbours = sorted([*query.neighbours, *nests], key=lambda n: n.distance)
+
+    def _head(self, query: Query, recipes: Sequence[Recipe]) -> NDArray[np.float32]:
+        return self.bundle.score([query.graph], recipes)[0]
+
+    def _nearest(self, vector: NDArray[np.float32], stores: Sequence[Store], kind: str) -> list[Neighbour]:
+        """Neighbours with schedules of a kind, that ran right."""
+        wanted = self.ASKED * self.neighbours
+        encoder, device = self.bundle.encoder_id, self.device.fingerprint
+        usable = [
+            n
+            for n in nearest(stores, vector, wanted, encoder, device, self.exclude)
+            if n.nest.family not in self.exclude_families
+            and any(r.schedule_kind == kind and r.status == "ok" for r in n.records)
+        ]
+        return usable[: self.neighbours]
+
+    def _doubt(self, query: Query) -> str:
+        if not query.neighbours:
+            return f"no TVM schedule was measured on a {self.device.fingerprint} yet; collect some here"
+        if not query.candidates:
+            why = next(iter(query.refused.values()), "there are none")
+            return f"no trace of a neighbour fits: {why}"
+        return ""
+
+
+def _function(query: Query) -> TvmTask:
+    """The task of a query that asks for traces."""
+    assert isinstance(query.task, TvmTask)
+    return query.task
