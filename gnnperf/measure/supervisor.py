@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -79,7 +80,11 @@ class Child:
         exit code 1 where that raised."""
         ours, theirs = socket.socketpair()
         errors = os.memfd_create("stderr")
-        parent, pid = os.getpid(), os.fork()
+        parent = os.getpid()
+        with warnings.catch_warnings():
+            # LanceDB warns of stores used after a fork: `work` uses none.
+            warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
+            pid = os.fork()
         if pid == 0:
             _work_in_fork(work, parent, ours, theirs, errors)
         theirs.close()

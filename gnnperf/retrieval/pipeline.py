@@ -91,7 +91,7 @@ class Pipeline:
         before = self.stages.timed("baseline", executor.whole)
         self.stages.timed("candidates", partial(self.measure, queries, before))
         if any(query.winner for query in queries):
-            self.notify("measuring the whole kernel")
+            self.notify("putting the winners together")
         notes: list[str] = []
         try:
             whole = self.stages.timed("whole", partial(executor.assemble, queries))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -54,13 +54,6 @@ class TensorCorpus:
     def records(self) -> int:
         """Schedules in all, failed ones among them."""
         return sum(len(w.schedules) for w in self.workloads)
-
-    def of_kinds(self, kinds: Sequence[str]) -> TensorCorpus:
-        """Only workloads of these kinds. Raises InputError for a kind that there is not."""
-        known = sorted({w.kind for w in self.workloads})
-        if unknown := [kind for kind in kinds if kind not in known]:
-            raise InputError(f"expected kinds out of {', '.join(known)}, got {unknown[0]!r}")
-        return replace(self, workloads=tuple(w for w in self.workloads if w.kind in kinds))
 
 
 def load_tensor_corpus(folder: Path) -> TensorCorpus:

@@ -84,10 +84,3 @@ def test_no_corpus_two_machines_missing_keys(tmp_path: Path) -> None:
         load_tensor_corpus(tmp_path)
     with pytest.raises(InputError, match=r"tasks.jsonl line 1: expected the key 'device', got none"):
         load_tensor_corpus(write(tmp_path, [line(0)], WORKLOAD))
-
-
-def test_only_some_kinds(tmp_path: Path) -> None:
-    corpus = load_tensor_corpus(write(tmp_path, [line(0)]))
-    assert corpus.of_kinds(["matmul"]) == corpus
-    with pytest.raises(InputError, match="expected kinds out of matmul, got 'softmax'"):
-        corpus.of_kinds(["softmax"])
