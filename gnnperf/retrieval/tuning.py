@@ -85,13 +85,15 @@ class Tuning(Pipeline):
 @dataclass
 class TrialLog:
     """What was measured on one task. found: candidates with their measurements, in the order of the trials.
-    origins: how many came from where. known: how many trials are of an earlier run. kept: how many of the
-    found are in the store."""
+    origins: how many came from where. trials: how many this run measured, the best of an earlier run once
+    more among them. known: how many are of an earlier run alone. kept: how many of the found are in the
+    store."""
 
     query: Query
     tuning: Tuning
     found: list[Tried] = field(default_factory=list)
     origins: Counter[str] = field(default_factory=Counter)
+    trials: int = 0
     known: int = 0
     kept: int = 0
 
@@ -107,6 +109,7 @@ class TrialLog:
         """Trials of this run."""
         self.found += tried
         self.origins[origin] += len(tried)
+        self.trials += len(tried)
         self.tuning.measured += len(tried)
         if len(self.found) - self.kept >= BATCH:
             self.keep(origin)
@@ -136,7 +139,7 @@ class TrialLog:
         points = [*doubling, len(times)] if times else []
         best = [min(times[:n]) for n in points]
         return {
-            "trials": sum(count for origin, count in self.origins.items() if origin != "known"),
+            "trials": self.trials,
             "known": self.known,
             "exhausted": exhausted,
             "origins": {origin: count for origin, count in self.origins.items() if count},

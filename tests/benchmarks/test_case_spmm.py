@@ -12,7 +12,7 @@ from benchmarks.plots import plot_products
 from benchmarks.sparse_products import KNOWN, Product, best_known, grid
 
 from gnnperf.measure import Compiler, Measurement, Runner
-from gnnperf.retrieval import Retrieval
+from gnnperf.retrieval import RetrievalReport
 from gnnperf.schedules.recipes import Recipe
 
 PRODUCT = Product("banded", "in_cache", "float32", 64)
@@ -23,7 +23,7 @@ def timed(seconds: float) -> Measurement:
 
 
 def result(product: Product = PRODUCT, **measurements: Measurement) -> ComparedProduct:
-    retrieval = Retrieval(
+    retrieval = RetrievalReport(
         kernel="spmm", device="cpu", baseline_name="dace-auto", baseline_note="", baseline=None, tuned=None,
         speedup=None, speedup_interval=None, verified=True, kept_baseline=False, note="",
         candidates_measured=3, wall_s=1.0, nests=[], skipped=[],

@@ -15,7 +15,7 @@ from benchmarks.plots import plot_kernels
 
 from gnnperf.errors import InputError
 from gnnperf.measure import Measurement
-from gnnperf.retrieval import Retrieval
+from gnnperf.retrieval import RetrievalReport
 
 TINY = Suite("kernels_tiny", ("numpy",), Path(__file__).parent)
 
@@ -24,8 +24,8 @@ def timed(seconds: float) -> Measurement:
     return Measurement("ok", seconds, (0.9 * seconds, 1.1 * seconds), 18)
 
 
-def told(kept_baseline: bool = False, note: str = "") -> Retrieval:
-    return Retrieval(
+def told(kept_baseline: bool = False, note: str = "") -> RetrievalReport:
+    return RetrievalReport(
         kernel="k", device="cpu", baseline_name="dace-simplify" if note else "dace-auto", baseline_note=note,
         baseline=None, tuned=None, speedup=None, speedup_interval=None, verified=True,
         kept_baseline=kept_baseline, note="", candidates_measured=4, wall_s=1.0, nests=[], skipped=[],

@@ -71,7 +71,7 @@ def candidate_runs(home: Shell) -> bool:
     ("arguments", "said", "happens", "presses"),
     [
         (ENDLESS, "reading the kernel's inputs", candidate_runs, 1),
-        (SCORES, "nest 1 of 1", compiler_runs, 3),
+        (SCORES, "1 of 1: ", compiler_runs, 3),
     ],
     ids=["while it runs the kernel", "again and again while it compiles"],
 )

@@ -335,7 +335,7 @@ def test_a_nest_that_cannot_be_measured_alone(
     runner: Runner,
 ) -> None:
     class Unpreparable:
-        prepare = staticmethod(refuse)
+        prepare = of_whole = staticmethod(refuse)
 
     monkeypatch.setattr(cpp, "UnitCase", Unpreparable)
     answer, _, _ = make_transfer([FAST]).run(compiler, runner)

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from gnnperf.cli.main import run
-from gnnperf.cli.options import released_runtime_head
 from gnnperf.errors import InputError
 from gnnperf.evaluation.gpu import operators
 from gnnperf.evaluation.gpu.operators import OperatorSettings, evaluate_operators
@@ -19,6 +18,7 @@ from gnnperf.evaluation.gpu.plot import plot_operators
 from gnnperf.nn import load_checkpoint
 from gnnperf.nn.runtime import RuntimeHead
 from gnnperf.nn.runtime.operator_table import operator_table
+from gnnperf.shipped import shipped
 from gnnperf.training.runtime import RuntimeFitSettings
 
 GPUS = ("NVIDIA L4", "Tesla T4", "NVIDIA A10", "Tesla V100-PCIE-32GB")
@@ -40,7 +40,9 @@ def data(tmp_path: Path) -> Path:
     known = operator_table(table, "made up")
     x = {**known.columns, **known.device_numbers({}, known.usable)}
     noise = torch.from_numpy(random.normal(0, 0.05, len(rows)))
-    seconds = torch.exp(load_checkpoint(released_runtime_head(), RuntimeHead).log_runtime(x) + noise).numpy()
+    seconds = torch.exp(
+        load_checkpoint(shipped("checkpoints/gpu-runtime"), RuntimeHead).log_runtime(x) + noise
+    ).numpy()
     pq.write_table(
         table.append_column("latency_ms", pa.array(seconds * 1e3)), tmp_path / "gpu_operators.parquet"
     )

@@ -6,13 +6,13 @@ import math
 import pytest
 import torch
 
-from gnnperf.cli.options import released_runtime_head
 from gnnperf.devices import DeviceSpec, load_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.operators import Convolution, Elementwise, LayerNorm, MatMul, Operator, Softmax
 from gnnperf.nn import load_checkpoint
 from gnnperf.nn.runtime import RuntimeHead, roofline_s
 from gnnperf.nn.runtime.columns import assumptions, on_device, workload_columns
+from gnnperf.shipped import shipped
 
 OPERATORS: tuple[Operator, ...] = (
     MatMul(4096, 4096, 1024, linear=True),
@@ -25,7 +25,7 @@ OPERATORS: tuple[Operator, ...] = (
 
 @pytest.fixture(scope="module")
 def head() -> RuntimeHead:
-    return load_checkpoint(released_runtime_head(), RuntimeHead)
+    return load_checkpoint(shipped("checkpoints/gpu-runtime"), RuntimeHead)
 
 
 def test_roofline_by_hand() -> None:
