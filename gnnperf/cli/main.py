@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 the work failed, 2 bad input, 130 interrupted, 141 the rea
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import signal
@@ -53,8 +54,12 @@ def main(command: click.Group = gnnperf) -> NoReturn:
     _open_closed_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _Interrupt())
+    # What packages leave in memory stays: looked through less often, and not once more at the end, it costs a
+    # second less of each run.
+    gc.set_threshold(20_000, 10, 10)
     exit_code = run(sys.argv[1:], command)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said and done
+    gc.freeze()
     sys.exit(exit_code)
 
 
