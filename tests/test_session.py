@@ -194,7 +194,7 @@ def test_mistakes_with_a_function_of_tvm(
 @pytest.mark.parametrize(
     ("kernel", "given", "said"),
     [
-        (3, {}, "expected an object of one of the frontends"),
+        (3, {}, "expected a path.py:name or a program that a frontend takes"),
         (np.ones(3), {}, "got numpy.ndarray"),
         (torch.nn.ReLU(), {}, "expected example inputs beside the torch module ReLU"),
         (torch.ones(3), {}, "expected a torch.nn.Module or an ExportedProgram, got torch.Tensor"),

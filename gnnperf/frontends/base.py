@@ -104,7 +104,8 @@ def find_frontend(kernel: Any) -> Frontend:
         if frontend.claims(kernel):
             return frontend
     known = ", ".join(frontends())
-    raise InputError(f"kernel: expected an object of one of the frontends {known}, got {kernel_type(kernel)}")
+    wanted = f"a path.py:name or a program that a frontend takes ({known})"
+    raise InputError(f"kernel: expected {wanted}, got {kernel_type(kernel)}; see `gnnperf.Session`")
 
 
 @cache
