@@ -37,14 +37,14 @@ class Workshop:
         self.built.append(source.text)
         if self.refuse(source.text):
             return BuildError("error: too clever")
-        return Library("", source.symbol, source.arguments, key=source.text)
+        return Library(source.text, source.symbol, source.arguments)
 
     def measure(
         self, baseline: Library | None, candidate: Library, *args: Any, **options: Any
     ) -> Measurement:
-        self.timed.append(candidate.key)
+        self.timed.append(candidate.path)
         self.limits.append(args[-1])
-        runtime_s = self.runtime_s(candidate.key)
+        runtime_s = self.runtime_s(candidate.path)
         if runtime_s is None:
             return Measurement("wrong_result", detail="elements differ")
         return Measurement.from_samples([runtime_s] * 6, [1.0] * 6)
