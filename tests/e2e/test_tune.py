@@ -11,6 +11,7 @@ import pytest
 from e2e.conftest import KERNELS, Shell
 
 from gnnperf.cli.main import run
+from gnnperf.errors import InputError
 from gnnperf.store import Store
 
 PRODUCT = """
@@ -34,20 +35,24 @@ def kernels(shell: Shell) -> Path:
 
 
 def records(shell: Shell) -> int:
-    if not shell.user_store.exists():
+    try:
+        return Store.open(shell.user_store).info().records
+    except InputError:  # there is none yet, or it is being made
         return 0
-    return Store.open(shell.user_store).info().records
 
 
 def interrupt(shell: Shell, *command: object) -> int:
     """Start a search, stop it when it has measured something; how many records are in the store."""
     before = records(shell)
-    process = shell.start(*command, "--trials", 5000)
-    deadline = time.monotonic() + 300
-    while records(shell) == before and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=120)
+    with shell.start(*command, "--trials", 5000) as process:
+        try:
+            deadline = time.monotonic() + 300
+            while records(shell) == before and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=120)
+        finally:
+            process.kill()  # nothing if it has ended; a failed test leaves no search behind
     kept = records(shell)
     assert (process.returncode, stdout) == (130, ""), stderr
     said = f"interrupted after {kept - before} trials; what was measured is kept in {shell.user_store}"
