@@ -1,6 +1,7 @@
 """Tables that are read off the code when the pages are built, so that they cannot go stale.
 
 ```{graph-fields} node      the fields of nodes; edge, graph
+```{cost-fields} statement  the cost fields of statements; access, loop
 ```{graph-words}            the closed vocabularies, and how words share a class of the encoding
 ```{recipe-orders}          the loop orders that recipes may name
 ```{recipe-fields}          the fields of recipes with their types and defaults
@@ -21,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 from gnnperf.corpus.config import NestConfig
 from gnnperf.devices import DeviceSpec
 from gnnperf.devices.quantity import units_of
+from gnnperf.graph.costs import ACCESS_COSTS, LOOP_COSTS, STATEMENT_COSTS
 from gnnperf.graph.fields import FIELDS, Field, Level
 from gnnperf.graph.vocabulary import ANNOTATIONS, DTYPES, LOOP_KINDS, OPERATIONS, REDUCTIONS
 from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
@@ -43,6 +45,13 @@ def _type(field: Field) -> str:
     if field.type != "category" or len(field.choices) > 9:
         return field.type
     return code(field.choices)
+
+
+def cost_fields(of: str) -> tuple[Row, list[Row]]:
+    known = {"statement": STATEMENT_COSTS, "access": ACCESS_COSTS, "loop": LOOP_COSTS}
+    assert of in known, f"expected {', '.join(known)}, got {of!r}"
+    rows = [(code([f.name]), f.unit, f.scale, f.meaning) for f in known[of]]
+    return ("field", "unit", "as", "meaning"), rows
 
 
 def graph_words(_: str) -> tuple[Row, list[Row]]:
@@ -88,6 +97,7 @@ def _annotation(written: object) -> str:
 
 TABLES: dict[str, Callable[[str], tuple[Row, list[Row]]]] = {
     "graph-fields": graph_fields,
+    "cost-fields": cost_fields,
     "graph-words": graph_words,
     "recipe-orders": recipe_orders,
     "recipe-fields": recipe_fields,

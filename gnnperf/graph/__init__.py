@@ -1,4 +1,4 @@
-"""The program graph: schema, canonical digest, serialisation, drawing and encoding."""
+"""The program graph: schema, canonical digest, serialisation, drawing, encoding and costs."""
 
 from gnnperf.graph.builder import GraphBuilder
 from gnnperf.graph.collation import GraphBatch, collate
@@ -11,9 +11,9 @@ from gnnperf.graph.fields import (
     NODE_FEATURES,
     NODE_FIELDS,
     Field,
-    schema_digest,
 )
 from gnnperf.graph.program_graph import Edge, Node, ProgramGraph
+from gnnperf.graph.schema import schema_digest
 from gnnperf.graph.vocabulary import EDGE_KINDS, NODE_KINDS, RELATIONS
 
 __all__ = [

@@ -1,13 +1,12 @@
 """The field registry: every number a program graph may carry, with its meaning, unit and encoding.
 
-The encoding widths and `schema_digest` are derived from these tables, so a field is added in one
-place. Graphs store fields sparsely (a value equal to its default is left out), hence adding a field
+The encoding widths and `gnnperf.graph.schema_digest` are derived from these tables, so a field is added in
+one place. Graphs store fields sparsely (a value equal to its default is left out), hence adding a field
 changes no digest of a graph that does not use it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,6 @@ from gnnperf.errors import InputError
 from gnnperf.graph.vocabulary import (
     ANNOTATIONS,
     DTYPES,
-    ENDPOINTS,
     INTRINSIC_AXES,
     LOOP_KINDS,
     NODE_KINDS,
@@ -225,14 +223,3 @@ def _canonical(spec: Field, value: Value) -> Value:
             return {k: int(value[k]) for k in sorted(value) if value[k]}
     choices = f" out of {', '.join(spec.choices)}" if spec.choices else ""
     raise InputError(f"expected a {spec.type}{choices} for the field {spec.name!r}, got {value!r}")
-
-
-def schema_digest() -> str:
-    """Hash of the encoding: kinds, fields, their order and classes. Checked when weights are loaded."""
-    described = [
-        [f.name, list(f.kinds), f.unit, f.type, sorted(f.choices.items()), list(f.classes)]
-        for fields in FIELDS.values()
-        for f in fields
-    ]
-    text = repr([NODE_KINDS, sorted((r, sorted(p)) for r, p in ENDPOINTS.items()), described])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from gnnperf.errors import InputError
 from gnnperf.nests.affine import Affine, affine
-from gnnperf.nests.analysis import is_data_dependent
+from gnnperf.nests.analysis import extent, is_data_dependent
 from gnnperf.nests.ir import Buffer, Expr, Loop, Op, Symbol, expressions_of, loads, symbols
 from gnnperf.nests.trip_counts import mean_trips
 
@@ -66,6 +66,9 @@ def enter(
     data = is_data_dependent(loop)
     if data or loop.condition is not None or any(s.trips is None for s in drivers):
         trips = measured.get(loop.iterator)
+    elif any(is_data_dependent(s.loop) for d in drivers for s in d.governs):  # and measured
+        length = extent(loop, parameters)
+        trips = measured.get(loop.iterator) if length is None else float(length)
     else:
         trips = mean_trips(loop, [s.loop for s in around], parameters)
     own = Space(

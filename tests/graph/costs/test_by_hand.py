@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log2
 
+import numpy as np
 import pytest
+from graph.graphs import tensorized
 from helpers.made_up_products import product
+from nests.examples import EXAMPLES
 
 from gnnperf.graph import ProgramGraph, collate, encode
-from gnnperf.nn.traces import NUMBERS, statement_numbers
+from gnnperf.graph.costs import (
+    ACCESS_COSTS,
+    COST_FIELDS,
+    LOOP_COSTS,
+    STATEMENT_COSTS,
+    CostField,
+    GraphArrays,
+    GraphCosts,
+)
+from gnnperf.nests import nest_graph
+
+
+def costs_of(*graphs: ProgramGraph) -> GraphCosts:
+    return GraphCosts(GraphArrays.of([encode(graph) for graph in graphs]), threads=2)
+
+
+def by_name(fields: Sequence[CostField], row: np.ndarray) -> dict[str, float]:
+    return dict(zip((f.name for f in fields), row.tolist(), strict=True))
 
 
 def numbers(graph: ProgramGraph) -> dict[str, float]:
     """Of the one statement of a graph, by name."""
-    found = statement_numbers(collate([encode(graph)]), threads=2)
-    assert found.rows.shape == (1, len(NUMBERS))
-    return dict(zip(NUMBERS, found.rows[0].tolist(), strict=True))
+    (row,) = costs_of(graph).statement_rows
+    return by_name(STATEMENT_COSTS, row)
 
 
 def check(found: dict[str, float], **expected: float) -> None:
@@ -82,14 +102,18 @@ def test_unrolled_loops_are_straight_code() -> None:
     )  # fmt: skip
 
 
-def test_a_batch_is_its_graphs() -> None:
-    graphs = [encode(product(2**n, 8, 16, 16, order=o)) for n, o in enumerate(("tikj", "tkij", "tijk"))]
-    together = statement_numbers(collate(graphs), 2)
-    assert together.graph.tolist() == [0, 1, 2]
-    for graph, row in zip(graphs, together.rows, strict=True):
-        assert statement_numbers(collate([graph]), 2).rows[0].tolist() == pytest.approx(
-            row.tolist(), abs=1e-5
-        )
+def test_graphs_side_by_side_are_the_graphs() -> None:
+    graphs = [product(2**n, 8, 16, 16, order=o) for n, o in enumerate(("tikj", "tkij", "tijk"))]
+    together = costs_of(*graphs)
+    assert together.graphs.graph[together.statement_nodes].tolist() == [0, 1, 2]
+    alone = np.concatenate([costs_of(graph).node_rows() for graph in graphs])
+    assert together.node_rows() == pytest.approx(alone, abs=1e-5)
+
+
+def test_a_batch_of_tensors_has_the_same_costs() -> None:
+    graphs = [product(4, 8, 16, 16), tensorized()]
+    batch = GraphArrays.of_batch(collate([encode(graph) for graph in graphs]))
+    assert (GraphCosts(batch, 2).node_rows() == costs_of(*graphs).node_rows()).all()
 
 
 def test_vectors_that_fill_no_power_of_two_of_registers_are_awkward() -> None:
@@ -101,3 +125,47 @@ def test_vectors_that_fill_no_power_of_two_of_registers_are_awkward() -> None:
     check(numbers(product(8, 8, 64, 14)), lanes_awkward=0, lanes_padded=log2(16 / 14))
     check(numbers(product(8, 8, 64, 64)), lanes_awkward=0, lanes_padded=0, awkward_accumulators=0)
     check(numbers(product(8, 8, 64, 24, vectorized=False)), lanes_awkward=0)
+
+
+def test_loops_by_hand() -> None:
+    """Per iteration of k: 256 bytes of C and of B, a line of A; a run of k: the same of C, 64 rows of B and 4
+    lines of A. Of t: 8 rows of A and C, all of B."""
+    graph = product(8, 8, 64, 64)
+    costs = costs_of(graph)
+    rows = dict(zip((graph.nodes[n].label for n in costs.loop_nodes), costs.loop_rows, strict=True))
+    k, t = by_name(LOOP_COSTS, rows["k"]), by_name(LOOP_COSTS, rows["t"])
+    check(k, iteration_bytes=log2(1 + 576), run_bytes=log2(1 + 256 + 64 * 256 + 256))
+    check(k, iteration_flops=log2(1 + 2 * 64))
+    check(t, iteration_bytes=log2(1 + 2 * 8 * 256 + 64 * 256), run_bytes=log2(1 + 3 * 64 * 256))
+
+
+def test_a_buffer_counts_once_in_a_loop() -> None:
+    """The neighbours of a stencil lie in the lines of its centre."""
+    graph = nest_graph(EXAMPLES["stencil1d"]())
+    costs = costs_of(graph)
+    size = {n["size_bytes"] for n in graph.nodes if n.kind == "buffer"}.pop()
+    assert isinstance(size, int)
+    assert len(costs.access_nodes) > 2
+    found = np.exp2(costs.loop_rows[-1][1]) - 1
+    assert found <= 2 * (size + 64)
+
+
+def test_accesses_by_hand() -> None:
+    graph = product(8, 8, 64, 64)
+    costs = costs_of(graph)
+    rows = {
+        graph.nodes[n].label[0]: by_name(ACCESS_COSTS, row)
+        for n, row in zip(costs.access_nodes, costs.access_rows, strict=True)
+    }
+    check(rows["B"], tile_bytes_0=log2(1 + 256), tile_bytes_1=log2(1 + 64 * 256), lane_bytes=log2(5))
+    check(rows["A"], tile_bytes_0=log2(1 + 64), tile_bytes_1=log2(1 + 256), lane_bytes=0, register_vectors=1)
+    check(rows["B"], register_vectors=log2(1 + 4), whole_bytes=log2(1 + 64 * 256), tile_bytes_4=14)
+    check(rows["B"], fetched_2k=log2(1 + 64 * 4 * 8 * 8 * 64), fetched_32k=log2(1 + 64 * 256))
+
+
+def test_the_registry() -> None:
+    names = [(field.name, kind) for field in COST_FIELDS for kind in field.kinds]
+    assert len(set(names)) == len(names)
+    assert all(field.meaning for field in COST_FIELDS)
+    costs = costs_of(product(8, 8, 64, 64))
+    assert costs.node_rows().shape == (len(costs.graphs.node_kind), len(COST_FIELDS))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from gnnperf.graph import EDGE_FIELDS, NODE_FIELDS, Field
+from gnnperf.graph.fields import EDGE_FIELDS, NODE_FIELDS, Field
 
 
 def columns_of(fields: Sequence[Field], *names: str) -> list[int]:
@@ -41,3 +41,8 @@ def decoded(column: Float32[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
     value = np.sign(wide) * (np.exp2(np.abs(wide)) - 1)
     whole = np.rint(value)
     return np.where(np.abs(value) < 1 << 20, np.where(np.abs(value - whole) < 0.1, whole, value), value)
+
+
+def log2_or_0(amount: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+    """log2 of amounts, 0 where there is nothing."""
+    return np.log2(np.where(amount > 0, amount, 1.0))

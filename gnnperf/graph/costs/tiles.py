@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from gnnperf.nn.traces.statements import Statements
+from gnnperf.graph.costs.statements import Statements
 
 LINE_BYTES = 64
 """A cache line, and a vector register of AVX-512."""
@@ -53,11 +53,11 @@ def _running(cumulated: np.ndarray, start: float) -> np.ndarray:
     return np.concatenate([np.full_like(cumulated[:, :1], start), cumulated], axis=1)
 
 
-def traffic_bytes(
+def fetched_bytes(
     s: Statements, inside: Float64[np.ndarray, "s E"], tiles: Tiles, size: float
-) -> Float64[np.ndarray, " s"]:
-    """Bytes that enter a cache of `size` bytes: the largest tile that fits is loaded once for each time
-    around it, but what the next loop does not move stays."""
+) -> Float64[np.ndarray, " a"]:
+    """Bytes that enter a cache of `size` bytes for each access: the largest tile that fits is loaded once for
+    each time around it, but what the next loop does not move stays."""
     fits = s.of_access(tiles.lines * LINE_BYTES) <= size  # [s, D + 1]
     level = np.cumprod(fits, 1).sum(1) - 1
     level = np.maximum(level, 0)[s.owner]
@@ -67,7 +67,7 @@ def traffic_bytes(
     outer = np.minimum(level, depth - 1)
     stays = (level < depth) & (tiles.moves[a, outer] == 0)
     reloads = around / np.where(stays, s.extent[s.owner, outer], 1.0)
-    return np.maximum(1.0, s.of_access(tiles.lines[a, level] * LINE_BYTES * reloads))
+    return tiles.lines[a, level] * LINE_BYTES * reloads
 
 
 def straight_levels(s: Statements) -> Float64[np.ndarray, " s"]:

@@ -8,29 +8,20 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from gnnperf.nn.traces.statements import Statements
-from gnnperf.nn.traces.tiles import LINE_BYTES, Tiles, shared_work, straight_levels, trips_kept
+from gnnperf.graph.costs.columns import log2_or_0
+from gnnperf.graph.costs.statements import Statements
+from gnnperf.graph.costs.tiles import LINE_BYTES, Tiles, shared_work, straight_levels, trips_kept
 
 REGISTERS = 32
 """Vector registers of AVX-512."""
-CORE = (
-    "accumulators", "instructions", "loads", "trips", "loads_of_thread", "instructions_of_thread", "spilled",
-    "gathers_of_thread",
-)  # fmt: skip
-CORES = ("straight", "tile")
-CORE_COLUMNS = (
-    "lanes", "auto_vectorized", "lanes_padded", "lanes_awkward", "awkward_accumulators",
-    *(f"{core}_{name}" for core in CORES for name in CORE),
-)  # fmt: skip
-"""Names of the columns of `core_columns`."""
 
 
 def core_columns(
-    s: Statements, inside: Float64[np.ndarray, "s E"], tiles: Tiles, threads: int
+    s: Statements, inside: Float64[np.ndarray, "s E"], tiles: Tiles, lanes: Lanes, threads: int
 ) -> Iterator[Float64[np.ndarray, "s _"]]:
-    """Lanes, and two guesses of what the compiler keeps in registers: what is unrolled and vectorized, and
-    what lies inside of the innermost loop that accumulates (short loops are unrolled without being told)."""
-    lanes = vector_lanes_of(s, tiles)
+    """Of the lanes, and of two guesses of what the compiler keeps in registers: what is unrolled and
+    vectorized, and what lies inside of the innermost loop that accumulates (short loops are unrolled without
+    being told)."""
     moves_target = s.of_access(tiles.moves * s.target[:, None]) > 0
     padded = np.exp2(np.ceil(np.log2(lanes.width)))
     element = s.of_access(s.element_bytes * s.target)
@@ -73,14 +64,22 @@ def vector_lanes_of(s: Statements, tiles: Tiles) -> Lanes:
     return Lanes(width, automatic, body + automatic, step)
 
 
+def registers_inside(
+    s: Statements, tiles: Tiles, lanes: Lanes, level: np.ndarray
+) -> tuple[Float64[np.ndarray, " a"], Float64[np.ndarray, " a"]]:
+    """Elements that each access touches inside of a level, and registers that hold them: vectors where lanes
+    lie one by one."""
+    elements = tiles.elements[np.arange(len(s.owner)), level[s.owner]]
+    unit = (lanes.step_bytes > 0) & (lanes.step_bytes <= s.element_bytes) & (lanes.width[s.owner] > 1)
+    return elements, np.where(unit, np.maximum(1.0, elements * s.element_bytes / LINE_BYTES), elements)
+
+
 def _core(
     s: Statements, inside: np.ndarray, tiles: Tiles, lanes: Lanes, level: np.ndarray, speedup: np.ndarray
 ) -> Float64[np.ndarray, "s _"]:
-    """Registers, instructions and loads of what lies inside of a level, in the order of CORE."""
-    rows, a = np.arange(len(s.node)), np.arange(len(s.owner))
-    elements = tiles.elements[a, level[s.owner]]
-    unit = (lanes.step_bytes > 0) & (lanes.step_bytes <= s.element_bytes) & (lanes.width[s.owner] > 1)
-    vectors = np.where(unit, np.maximum(1.0, elements * s.element_bytes / LINE_BYTES), elements)
+    """Registers, instructions and loads of what lies inside of a level, in the order of the registry."""
+    rows = np.arange(len(s.node))
+    elements, vectors = registers_inside(s, tiles, lanes, level)
     accumulators = s.of_access(s.target * vectors)
     loads = s.of_access(~s.target * vectors)
     gathers = s.of_access(np.where(lanes.step_bytes > s.element_bytes, elements, 0.0))
@@ -94,7 +93,7 @@ def _core(
         np.log2(instructions),
         np.log2(1 + loads),
         np.log2(trips),
-        np.log2(times * (loads + 2 * accumulators / trips)),
+        log2_or_0(times * (loads + 2 * accumulators / trips)),
         np.log2(times * instructions),
         np.log2(np.maximum(1.0, accumulators / REGISTERS)),
         np.log2(1 + times * gathers),

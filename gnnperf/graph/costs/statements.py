@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 
-from gnnperf.graph import EDGE_KINDS, NODE_KINDS, GraphBatch
-from gnnperf.nn.traces.columns import decoded, edge_column, node_column
+from gnnperf.graph.costs.arrays import GraphArrays
+from gnnperf.graph.costs.columns import decoded, edge_column, node_column
+from gnnperf.graph.vocabulary import EDGE_KINDS, NODE_KINDS
 
 LOOP, BUFFER, ACCESS, COMPUTE, INTRINSIC = (
     NODE_KINDS.index(kind) for kind in ("loop", "buffer", "access", "compute", "intrinsic")
@@ -24,14 +25,16 @@ class Statements:
     """s statements with a accesses. Levels count from the innermost loop around a statement, 0, outwards; D
     is the most there are, missing ones have extent 1.
 
-    graph: of each statement. node: of each statement, in the batch. levels: how many loops it has. extent,
-    vectorized, unrolled: of the loops. parallel: loops that one launch runs in parallel, also those fused
-    into the annotated one. owner: statement of each access. access: its node. stride_bytes: by level and
-    array dimension (0 the last), not negative, 0 where the loop does not move it.
+    graph: of each statement. node: of each statement. loops: around it, as nodes, -1 beyond the outermost.
+    levels: how many there are. extent, vectorized, unrolled: of the loops. parallel: loops that one launch
+    runs in parallel, also those fused into the annotated one. owner: statement of each access. access: its
+    node. stride_bytes: by level and array dimension (0 the last), not negative, 0 where the loop does not
+    move it.
     """
 
     graph: Int64[np.ndarray, " s"]
     node: Int64[np.ndarray, " s"]
+    loops: Int64[np.ndarray, "s D"]
     levels: Int64[np.ndarray, " s"]
     extent: Float64[np.ndarray, "s D"]
     vectorized: Bool[np.ndarray, "s D"]
@@ -50,10 +53,10 @@ class Statements:
         return result
 
 
-def statements_of(batch: GraphBatch) -> Statements:
-    """The statements of a batch, in the order of its nodes."""
-    kind, nodes = batch.node_kind.numpy(), batch.node_features.numpy()
-    edges = _Edges(batch)
+def statements_of(graphs: GraphArrays) -> Statements:
+    """The statements of some graphs, in the order of their nodes."""
+    kind, nodes = graphs.node_kind, graphs.node_features
+    edges = _Edges(graphs)
     parent = np.full(len(kind), -1)
     source, target = edges.ends("contains")
     parent[target] = source
@@ -67,8 +70,9 @@ def statements_of(batch: GraphBatch) -> Statements:
     parallel = there & (nodes[loops, node_column("annotation", "parallel")] > 0)
     collapse = np.where(parallel, decoded(nodes[:, node_column("collapse")])[loops], 0)
     return Statements(
-        batch.batch.numpy()[node],
+        graphs.graph[node],
         node,
+        loops,
         there.sum(1),
         extent,
         there & (nodes[loops, node_column("annotation", "vectorized")] > 0),
@@ -76,19 +80,19 @@ def statements_of(batch: GraphBatch) -> Statements:
         _with_collapsed(parallel, collapse),
         owner,
         access,
-        _strides(edges, nodes, loops, owner, access),
+        _strides(edges, loops, owner, access, len(kind)),
         written,
         decoded(nodes[access, node_column("element_bytes")]),
     )
 
 
 class _Edges:
-    """Edges of a batch, without their reverses."""
+    """Edges of some graphs, without their reverses."""
 
-    def __init__(self, batch: GraphBatch) -> None:
-        self.kind = batch.edge_kind.numpy()
-        self.index = batch.edge_index.numpy()
-        self.features = batch.edge_features.numpy()
+    def __init__(self, graphs: GraphArrays) -> None:
+        self.kind = graphs.edge_kind
+        self.index = graphs.edge_index
+        self.features = graphs.edge_features
 
     def of(self, kind: str) -> Int64[np.ndarray, " m"]:
         return np.flatnonzero(self.kind == EDGE_KINDS.index(kind))
@@ -128,19 +132,20 @@ def _accesses(
 
 def _strides(
     edges: _Edges,
-    nodes: Float32[np.ndarray, "n F"],
     loops: Int64[np.ndarray, "s D"],
     owner: Int64[np.ndarray, " a"],
     access: Int64[np.ndarray, " a"],
+    nodes: int,
 ) -> Float64[np.ndarray, "a D R"]:
     indexes = edges.of("indexes")
     loop, target = edges.index[0, indexes], edges.index[1, indexes]
-    number = np.full(len(nodes), -1)
+    number = np.full(nodes, -1)
     number[access] = np.arange(len(access))
     kept = number[target] >= 0
     indexes, loop, mine = indexes[kept], loop[kept], number[target[kept]]
-    depth = decoded(nodes[loop, node_column("depth")]).astype(np.int64)
-    level = (loops[owner[mine]] >= 0).sum(1) - 1 - depth
+    around = loops[owner[mine]] == loop[:, None]
+    level, inside = around.argmax(1), around.any(1)
+    indexes, mine, level = indexes[inside], mine[inside], level[inside]
     features = edges.features[indexes]
     dimension = decoded(features[:, edge_column("dimension_from_last")]).astype(np.int64)
     strides = np.zeros((len(access), loops.shape[1], int(dimension.max(initial=0)) + 1))
