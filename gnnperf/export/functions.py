@@ -40,9 +40,7 @@ class Function:
 
     module: what computes it; takes the inputs in order and returns a tuple of the outputs. example: inputs
     that it is traced with. traced: it is traced rather than scripted, because its formulas read mappings of
-    columns or constants of Python modules; it has no branch that depends on values or sizes. lean: the same
-    numbers from fewer operations, for TorchScript, which runs operations as they come; a compiler finds them
-    itself.
+    columns or constants of Python modules; it has no branch that depends on values or sizes.
     """
 
     name: str
@@ -51,7 +49,6 @@ class Function:
     outputs: tuple[TensorSpec, ...]
     example: tuple[Tensor, ...] = field(repr=False)
     traced: bool = False
-    lean: nn.Module | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """What metadata says of it."""

@@ -7,7 +7,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnnperf.export.functions import Function, TensorSpec
-from gnnperf.export.fused import FusedEncoder
 from gnnperf.graph import EDGE_FEATURES, GRAPH_FEATURES, NODE_FEATURES, ProgramGraph, collate, encode
 from gnnperf.graph.builder import GraphBuilder
 from gnnperf.nn import PROFILE_FIELDS, Bundle, Encoder, RetrievalHead
@@ -19,7 +18,7 @@ LOG = "log2"
 class Embed(nn.Module):
     """Embedding and fingerprint of a batch of graphs, in one pass."""
 
-    def __init__(self, encoder: Encoder | FusedEncoder) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self.encoder = encoder
 
@@ -70,14 +69,13 @@ def retrieval_functions(bundle: Bundle) -> tuple[Function, ...]:
     schedule_fields = tuple(bundle.schedule_fields)
     embed = Function(
         "embed",
-        Embed(bundle.encoder),
+        Embed(bundle.encoder.lean()),
         embed_inputs(),
         (
             TensorSpec("embedding", "float32", ("b", bundle.embedding_width), "", "unit vectors"),
             TensorSpec("fingerprint", "float32", ("b", width), "", "state of each graph, what `score` reads"),
         ),
         embed_example(),
-        lean=Embed(FusedEncoder(bundle.encoder)),
     )
     inputs = (
         TensorSpec("states", "float32", ("b", width), "", "fingerprints of b programs"),

@@ -37,7 +37,7 @@ def save_torchscript(path: Path, functions: Sequence[Function], metadata: str) -
 
 
 def _scripted(function: Function) -> nn.Module:
-    module = (function.lean or function.module).eval()
+    module = function.module.eval()
     if function.traced:
         return torch.jit.trace(module, function.example, check_trace=False)  # type: ignore[no-untyped-call]
     return torch.jit.script(module)

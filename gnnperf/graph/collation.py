@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,11 @@ class GraphBatch(NamedTuple):
     graph_features: Tensor  # f32[b, H]
     ptr: Tensor  # i64[b + 1]
     batch: Tensor  # i64[n]
+
+    @staticmethod
+    def of(batch: Any) -> GraphBatch:
+        """What a network reads of a torch-geometric `Batch` of `ProgramGraph.to_pyg()`."""
+        return GraphBatch(*(batch[name] for name in GraphBatch._fields))
 
     def to(self, target: str | device) -> GraphBatch:
         """The batch on another device."""

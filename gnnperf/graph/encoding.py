@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -20,8 +21,10 @@ from gnnperf.graph.fields import (
     Field,
     Value,
 )
-from gnnperf.graph.program_graph import ProgramGraph
 from gnnperf.graph.vocabulary import EDGE_KINDS, NODE_KINDS, RELATIONS
+
+if TYPE_CHECKING:
+    from gnnperf.graph.program_graph import ProgramGraph
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from gnnperf.graph.vocabulary import ENDPOINTS
 
 if TYPE_CHECKING:
     import networkx as nx
+    from torch_geometric.data import Data, HeteroData
 
 SCHEMA_VERSION = 1
 
@@ -109,6 +110,28 @@ class ProgramGraph:
             raise InputError(f"expected every node and edge to have {error}, got one without") from error
         about = graph.graph
         return ProgramGraph(tuple(nodes), tuple(edges), about.get("values", {}), about.get("profile"))
+
+    def to_pyg(self, hetero: bool = False) -> Data | HeteroData:
+        """For torch-geometric: what networks read, by the names of `GraphBatch`, and every field.
+
+        A `Batch` of these feeds a network: `encoder(*GraphBatch.of(batch))`. See `gnnperf.graph.pyg`.
+
+        Args:
+            hetero: a store for each of NODE_KINDS, and one for each (source kind, edge kind, target kind).
+        """
+        from gnnperf.graph.pyg import to_data, to_hetero
+
+        return to_hetero(self) if hetero else to_data(self)
+
+    @staticmethod
+    def from_pyg(data: Data | HeteroData) -> ProgramGraph:
+        """The inverse of `to_pyg`, also of what `get_example` takes from a batch.
+
+        Raises InputError where the data were not made by `to_pyg`, or parts of them were taken away.
+        """
+        from gnnperf.graph.pyg import document_of
+
+        return ProgramGraph.from_dict({"schema_version": SCHEMA_VERSION, **document_of(data)})
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON object; `from_dict` restores an equal graph."""

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from gnnperf.nn.attention import AttentionReadout, segment_softmax, segment_sum
 from gnnperf.nn.bundle import Bundle, encoder_id
 from gnnperf.nn.checkpoint import ModelProvenance, load_checkpoint, save_checkpoint
 from gnnperf.nn.contrastive import REGRET_CAP, ContrastiveLoss
 from gnnperf.nn.efficiency_loss import EfficiencyLoss
 from gnnperf.nn.encoder import Encoder, EncoderConfig
 from gnnperf.nn.head import HeadConfig, RetrievalHead
-from gnnperf.nn.message_passing import MessagePassingLayer, TypedAttention
 from gnnperf.nn.profile import PROFILE_FIELDS, ProfileEncoder, profile_row
 from gnnperf.nn.scaling import Standardise
 
 __all__ = [
     "PROFILE_FIELDS",
     "REGRET_CAP",
-    "AttentionReadout",
     "Bundle",
     "ContrastiveLoss",
     "EfficiencyLoss",
     "Encoder",
     "EncoderConfig",
     "HeadConfig",
-    "MessagePassingLayer",
     "ModelProvenance",
     "ProfileEncoder",
     "RetrievalHead",
     "Standardise",
-    "TypedAttention",
     "encoder_id",
     "load_checkpoint",
     "profile_row",
     "save_checkpoint",
-    "segment_softmax",
-    "segment_sum",
 ]

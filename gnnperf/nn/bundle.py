@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gnnperf.graph import ProgramGraph, collate, encode, schema_digest
 from gnnperf.nn.checkpoint import UNKNOWN, Contents, ModelProvenance
 from gnnperf.nn.encoder import Encoder, EncoderConfig
+from gnnperf.nn.graph_net import NETWORK
 from gnnperf.nn.head import HeadConfig, RetrievalHead
 from gnnperf.nn.profile import PROFILE_FIELDS, profile_row
 from gnnperf.nn.threads import one_thread
@@ -26,7 +27,7 @@ class Bundle:
     """An encoder ready to embed, and the head that ranks schedules with it.
 
     Attributes:
-        encoder, head: in eval mode.
+        encoder, head: in eval mode. The encoder of a loaded checkpoint is lean (`gnnperf.nn.lean`).
         schedule_fields: the values of a recipe that the head reads.
         calibration: when to trust what is retrieved, as JSON (`gnnperf.retrieval.Calibration`); None where
             that was never learned.
@@ -96,9 +97,11 @@ class Bundle:
 
     @staticmethod
     def reads() -> Mapping[str, Any]:
-        """Fields of graphs, of dynamic profiles, and of the effects of recipes. Fields of recipes are not
-        among them: one that was added later is not read, and recipes without it are what they were."""
+        """Layers of the network, fields of graphs, of dynamic profiles, and of the effects of recipes. Fields
+        of recipes are not among them: one that was added later is not read, and recipes without it are what
+        they were."""
         return {
+            "network": NETWORK,
             "schema_digest": schema_digest(),
             "profile_fields": PROFILE_FIELDS,
             "effect_fields": effect_fields(),
@@ -124,7 +127,7 @@ class Bundle:
         fields = tuple(about["schedule_fields"])
         if unknown := sorted(set(fields) - set(recipe_fields())):
             raise ValueError(f"schedule_fields: got {unknown[0]!r}, which recipes do not have any more")
-        encoder = Encoder(EncoderConfig(**about["encoder"]))
+        encoder = Encoder(EncoderConfig(**about["encoder"]), lean=True)
         widths = encoder.config.width, len(fields), len(effect_fields())
         head = RetrievalHead(*widths, HeadConfig(**about["head"]))
         return cls(

@@ -181,12 +181,16 @@ def load_checkpoint(folder: Path | str, *models: type[M]) -> M:
         )
     for name, value in json.loads(json.dumps(kind.reads())).items():
         if (got := metadata["reads"].get(name)) != value:
+            if got is None and name == "network":
+                raise InputError(
+                    f"{folder}: expected layers of {value}, got those of an older gnnperf; "
+                    f"`gnnperf train convert {folder} -o NEW` converts it"
+                )
             raise InputError(
                 f"{folder}: {name}: got {_short(got)}, expected {_short(value)}; use a checkpoint of this "
                 f"version, or make one with `gnnperf train release {kind.MODEL}`"
             )
-    files = {name: _read(folder, name, checksum) for name, checksum in metadata["files"].items()}
-    networks = _tensors(folder / WEIGHTS, files.pop(WEIGHTS, b""))
+    networks, files = read_files(folder, metadata)
     try:
         provenance = ModelProvenance(**metadata["provenance"])
         return kind.of(
@@ -195,6 +199,14 @@ def load_checkpoint(folder: Path | str, *models: type[M]) -> M:
     except (AttributeError, InputError, KeyError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"damaged checkpoint {folder}: {reason}; restore it or train it anew") from error
+
+
+def read_files(
+    folder: Path, metadata: Mapping[str, Any]
+) -> tuple[Mapping[str, Mapping[str, Tensor]], Mapping[str, bytes]]:
+    """State dicts and further files of a checkpoint. Raises InputError where one is not what was written."""
+    files = {name: _read(folder, name, checksum) for name, checksum in metadata["files"].items()}
+    return _tensors(folder / WEIGHTS, files.pop(WEIGHTS, b"")), files
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:

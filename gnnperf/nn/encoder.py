@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -50,11 +51,12 @@ class Encoder(GraphNet):
 
     Args:
         config: hyperparameters.
+        lean: as of `GraphNet`: plain tensors, for inference.
     """
 
-    def __init__(self, config: EncoderConfig = DEFAULT_CONFIG) -> None:
+    def __init__(self, config: EncoderConfig = DEFAULT_CONFIG, lean: bool = False) -> None:
         width = config.width
-        super().__init__(width, config.layers, config.heads, config.dropout)
+        super().__init__(width, config.layers, config.heads, config.dropout, lean=lean)
         self.config = config
         self.profile = ProfileEncoder(len(PROFILE_FIELDS), width)
         # What all programs have in common is taken out across the batch, not within each program:
@@ -131,6 +133,13 @@ class Encoder(GraphNet):
         """`forward` of a collated batch: f32[b, embedding_width]."""
         embedding: Tensor = self(*graphs, profile)
         return embedding
+
+    @torch.jit.unused
+    def lean(self) -> Encoder:
+        """The same encoder for inference, with copies of the weights: see `gnnperf.nn.lean`."""
+        twin = Encoder(self.config, lean=True)
+        twin.load_state_dict(self.state_dict())
+        return twin.eval().requires_grad_(False)
 
     def fit_scales(self, graphs: GraphBatch, profile: Tensor) -> None:
         """Take the statistics of the input features from the training graphs."""

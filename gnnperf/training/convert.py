@@ -1,4 +1,8 @@
-"""Checkpoints of gnnperf up to 0.1, whose four models had a format each, in the one format of today."""
+"""Checkpoints of older gnnperfs as those of today.
+
+Up to 0.1, the four models had a format each. After that, networks over graphs had layers of gnnperf's own for
+a while instead of torch-geometric's, which have the same weights by other names.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,23 @@ from torch import Tensor
 
 from gnnperf.errors import InputError
 from gnnperf.nn import Bundle, load_checkpoint, save_checkpoint
-from gnnperf.nn.checkpoint import CARD, METADATA, STORE, WEIGHTS, Contents, Model, ModelProvenance
+from gnnperf.nn.checkpoint import (
+    CARD,
+    METADATA,
+    STORE,
+    WEIGHTS,
+    Contents,
+    Model,
+    ModelProvenance,
+    read_files,
+    read_metadata,
+)
 from gnnperf.nn.demand import DemandBundle
 from gnnperf.nn.runtime import RuntimeHead
 from gnnperf.nn.traces import TensorBundle
 
 State = Mapping[str, Tensor]
+Reader = tuple[type[Model], Callable[[Path, Mapping[str, Any], Any], Contents]]
 
 
 def convert_checkpoint(old: Path, new: Path) -> Model:
@@ -34,13 +49,10 @@ def convert_checkpoint(old: Path, new: Path) -> Model:
         weights = torch.load(old / WEIGHTS, weights_only=True, map_location="cpu")
     except Exception as error:  # torch raises a dozen types, with advice that is not ours
         raise InputError(
-            f"expected a checkpoint of gnnperf 0.1 with {METADATA} and {WEIGHTS}, got {old} "
+            f"expected a checkpoint of an older gnnperf with {METADATA} and {WEIGHTS}, got {old} "
             f"({type(error).__name__}); name another folder"
         ) from error
-    found = next((READERS[key] for key in READERS if key in document), None)
-    if found is None or "format" in document:
-        raise InputError(f"expected a checkpoint of gnnperf 0.1, got {old} with {', '.join(document)}")
-    kind, read = found
+    kind, read = _reader(old, document)
     try:
         model = kind.of(read(old, document, weights))
     except (InputError, KeyError, OSError, TypeError, ValueError) as error:
@@ -52,11 +64,62 @@ def convert_checkpoint(old: Path, new: Path) -> Model:
     return load_checkpoint(new, kind)
 
 
+def renamed(state: State) -> dict[str, Tensor]:
+    """Weights of a network over graphs with layers of gnnperf's own, by the names of torch-geometric's."""
+    result: dict[str, Tensor] = {}
+    for name, tensor in state.items():
+        layer, found, weight = name.rpartition(".attention.")
+        prefix, _, number = layer.rpartition("layers.")
+        to = f"{prefix}passing.layers.{number}"
+        if not found:
+            prefix, found, number = name.rpartition("layers.")
+            moved = f"{prefix}passing.layers.{number}" if found else name
+            for old, new in (("readout.score.", "readout.gate_nn."), ("readout.value.", "readout.nn.")):
+                moved = moved.replace(old, new)
+            result[moved] = tensor
+        elif weight.startswith("output."):
+            result[f"{to}.{weight}"] = tensor
+        elif weight == "edge.weight":  # of the features, and of the kinds of edges, one-hot
+            kinds = state[f"{layer}.attention.edge_kind.weight"]
+            result[f"{to}.attention.lin_edge.weight"] = torch.cat([tensor, kinds.T], dim=1)
+        elif weight != "edge_kind.weight":
+            result[f"{to}.attention.lin_{weight}"] = tensor
+    return result
+
+
+def _reader(old: Path, document: Mapping[str, Any]) -> Reader:
+    """How a checkpoint is read. Raises InputError where it is not an old one."""
+    if "format" in document:
+        kind = GRAPH_MODELS.get(read_metadata(old)["model"])
+        if kind is not None and "network" not in document["reads"]:
+            return kind, _own_layers
+    else:
+        for key, reader in READERS.items():
+            if key in document:
+                return reader
+    raise InputError(f"expected a checkpoint of an older gnnperf, got {old} with {', '.join(document)}")
+
+
+def _own_layers(old: Path, document: Mapping[str, Any], weights: object) -> Contents:
+    kind = GRAPH_MODELS[document["model"]]
+    for name, value in json.loads(json.dumps(kind.reads())).items():
+        if name != "network" and document["reads"].get(name) != value:
+            raise ValueError(f"its {name} are not those of this version")
+    networks, files = read_files(old, document)
+    return Contents(
+        {name: renamed(state) for name, state in networks.items()},
+        document["hyperparameters"],
+        ModelProvenance(**document["provenance"]),
+        document["calibration"],
+        files,
+    )
+
+
 def _loop_nests(old: Path, document: Mapping[str, Any], weights: Mapping[str, State]) -> Contents:
     calibration = old / "calibration.json"
     seed = document["seed"]
     return Contents(
-        weights,
+        {**weights, "encoder": renamed(weights["encoder"])},
         {name: document[name] for name in ("encoder", "head", "schedule_fields")},
         ModelProvenance(document["corpus"], document["figures"], [] if seed is None else [seed]),
         json.loads(calibration.read_text(encoding="utf-8")) if calibration.is_file() else None,
@@ -67,7 +130,8 @@ def _tensor_programs(old: Path, document: Mapping[str, Any], weights: Sequence[S
     trees = {"trees.ubj": (old / "trees.ubj").read_bytes()} if document["trees"] else {}
     seeds = range(len(document["models"]))
     provenance = ModelProvenance(document["corpus"], document["figures"], list(seeds))
-    return Contents(_numbered(weights), {"models": document["models"]}, provenance, files=trees)
+    networks = _numbered([renamed(state) for state in weights])
+    return Contents(networks, {"models": document["models"]}, provenance, files=trees)
 
 
 def _gpu_runtime(old: Path, document: Mapping[str, Any], weights: Sequence[State]) -> Contents:
@@ -97,7 +161,9 @@ def _numbered(weights: Sequence[State]) -> dict[str, State]:
     return {str(number): state for number, state in enumerate(weights)}
 
 
-READERS: Mapping[str, tuple[type[Model], Callable[[Path, Mapping[str, Any], Any], Contents]]] = {
+GRAPH_MODELS: Mapping[str, type[Model]] = {kind.MODEL: kind for kind in (Bundle, TensorBundle)}
+"""Models whose layers changed."""
+READERS: Mapping[str, Reader] = {
     "encoder_id": (Bundle, _loop_nests),
     "models": (TensorBundle, _tensor_programs),
     "families": (RuntimeHead, _gpu_runtime),

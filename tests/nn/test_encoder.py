@@ -29,10 +29,15 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.fixture
-def encoder() -> Encoder:
+@pytest.fixture(params=["trained", "lean"])
+def encoder(request: pytest.FixtureRequest) -> Encoder:
     torch.manual_seed(0)
-    return Encoder(EncoderConfig(width=32, layers=2)).eval()
+    return Encoder(EncoderConfig(width=32, layers=2), lean=request.param == "lean").eval()
+
+
+@pytest.fixture
+def lean(encoder: Encoder) -> Encoder:
+    return encoder.lean()
 
 
 def embed(encoder: Encoder, *graphs: ProgramGraph) -> torch.Tensor:
@@ -107,20 +112,19 @@ def test_heads_must_divide_the_width() -> None:
         EncoderConfig(width=10, heads=4)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script.* is deprecated:DeprecationWarning")
-def test_torchscript_computes_the_same(encoder: Encoder) -> None:
-    scripted = torch.jit.script(encoder)
+def test_torchscript_computes_the_same(encoder: Encoder, lean: Encoder) -> None:
+    scripted = torch.jit.script(lean)
     for graphs in (GRAPHS, [lonely()]):
         batch = collate([encode(g) for g in graphs])
         torch.testing.assert_close(scripted(*batch), encoder(*batch))
 
 
-def test_exported_program_computes_the_same(encoder: Encoder) -> None:
+def test_exported_program_computes_the_same(encoder: Encoder, lean: Encoder) -> None:
     n, e, b = torch.export.Dim("n"), torch.export.Dim("e"), torch.export.Dim("b", min=2)
     node, edge, graph = {0: n}, {0: e}, {0: b}
     shapes = (node, node, {1: e}, edge, edge, graph, {0: b + 1}, node)
     example = tuple(collate([encode(g) for g in GRAPHS]))
-    exported = torch.export.export(encoder, example, dynamic_shapes=shapes)
+    exported = torch.export.export(lean, example, dynamic_shapes=shapes)
     other = collate([encode(nest_like([5, 6, 7])), encode(nest_like([3]))])
     torch.testing.assert_close(exported.module()(*other), encoder(*other), atol=1e-5, rtol=0)
     assert np.isfinite(exported.module()(*other).detach().numpy()).all()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import torch
 from torch import Tensor
 
 from gnnperf.errors import InputError
+from gnnperf.graph import EDGE_FEATURES
 from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.nn.checkpoint import Contents
 from gnnperf.nn.demand import DemandBundle
@@ -45,11 +48,28 @@ def old_metadata(kind: Kind, contents: Contents) -> dict[str, Any]:
     return {"networks": networks, **(contents.calibration or {}), "figures": came.figures, "data": data}
 
 
+def old_names(state: Mapping[str, Tensor], features: int) -> dict[str, Tensor]:
+    """Weights by the names that they had in layers of gnnperf's own."""
+    result = {}
+    for name, tensor in state.items():
+        old = name.replace("passing.layers.", "layers.").replace("attention.lin_", "attention.")
+        old = re.sub(r"(layers\.\d+)\.output", r"\1.attention.output", old)
+        old = old.replace("readout.gate_nn", "readout.score").replace("readout.nn", "readout.value")
+        if name.endswith("lin_edge.weight"):
+            result[old], kinds = tensor[:, :features].clone(), tensor[:, features:]
+            result[old.replace(".edge.", ".edge_kind.")] = kinds.T.clone()
+        else:
+            result[old] = tensor
+    return result
+
+
 def write_old(folder: Path, kind: Kind) -> Contents:
     """A released model as gnnperf 0.1 wrote it."""
     contents = load_checkpoint(shipped(f"checkpoints/{kind.MODEL}"), kind).contents()
     folder.mkdir()
     states: Any = dict(contents.networks)
+    if kind in (Bundle, TensorBundle):
+        states = {name: old_names(state, EDGE_FEATURES) for name, state in states.items()}
     torch.save(states if kind is Bundle else list(states.values()), folder / "weights.pt")
     (folder / "metadata.json").write_text(json.dumps(old_metadata(kind, contents)))
     (folder / "README.md").write_text("card")
@@ -83,10 +103,10 @@ def test_an_old_checkpoint_is_converted(kind: Kind, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda old: shutil.rmtree(old), r"expected a checkpoint of gnnperf 0.1 .*FileNotFoundError"),
-        (lambda old: (old / "metadata.json").write_text('{"a": 1}'), "gnnperf 0.1, got .* with a"),
+        (lambda old: shutil.rmtree(old), r"expected a checkpoint of an older gnnperf .*FileNotFoundError"),
+        (lambda old: (old / "metadata.json").write_text('{"a": 1}'), "older gnnperf, got .* with a"),
         (lambda old: (old / "metadata.json").write_text('{"families": 1}'), "damaged checkpoint"),
-        (lambda old: (old / "weights.pt").write_bytes(b"torn"), "expected a checkpoint of gnnperf 0.1"),
+        (lambda old: (old / "weights.pt").write_bytes(b"torn"), "expected a checkpoint of an older gnnperf"),
     ],
 )
 def test_what_cannot_be_converted(tmp_path: Path, change: Callable[[Path], object], message: str) -> None:
@@ -99,6 +119,27 @@ def test_what_cannot_be_converted(tmp_path: Path, change: Callable[[Path], objec
     assert not (tmp_path / "new").exists()
 
 
-def test_a_checkpoint_of_today_is_not_converted(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"gnnperf 0\.1, got .* with format, model"):
-        convert_checkpoint(shipped("checkpoints/gpu-runtime"), tmp_path / "new")
+@pytest.mark.parametrize("name", ["gpu-runtime", "loop-nests"])
+def test_a_checkpoint_of_today_is_not_converted(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"older gnnperf, got .* with format, model"):
+        convert_checkpoint(shipped(f"checkpoints/{name}"), tmp_path / "new")
+
+
+def test_layers_of_our_own_are_converted(tmp_path: Path) -> None:
+    released = shipped("checkpoints/loop-nests")
+    bundle = load_checkpoint(released, Bundle)
+    old, metadata = tmp_path / "old", json.loads((released / "metadata.json").read_text())
+    old.mkdir()
+    state = old_names(bundle.encoder.state_dict(), EDGE_FEATURES)
+    torch.save({"encoder": state, "head": bundle.head.state_dict()}, old / "weights.pt")
+    metadata["files"]["weights.pt"] = hashlib.sha256((old / "weights.pt").read_bytes()).hexdigest()
+    del metadata["reads"]["network"]
+    (old / "metadata.json").write_text(json.dumps(metadata))
+    with pytest.raises(InputError, match=r"layers of .*older gnnperf; `gnnperf train convert .* -o NEW`"):
+        load_checkpoint(old, Bundle)
+    convert_checkpoint(old, tmp_path / "new")
+    assert load_checkpoint(tmp_path / "new", Bundle).encoder_id == bundle.encoder_id
+    metadata["reads"]["schema_digest"] = "another"
+    (old / "metadata.json").write_text(json.dumps(metadata))
+    with pytest.raises(InputError, match="its schema_digest are not those of this version"):
+        convert_checkpoint(old, tmp_path / "newer")

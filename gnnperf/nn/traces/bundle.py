@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gnnperf.graph import EncodedGraph, GraphBatch, ProgramGraph, collate, encode, schema_digest
 from gnnperf.nn.checkpoint import UNKNOWN, Contents, ModelProvenance
+from gnnperf.nn.graph_net import NETWORK
 from gnnperf.nn.threads import one_thread
 from gnnperf.nn.traces.model import CostModel, CostModelConfig
 from gnnperf.nn.traces.numbers import NUMBERS, StatementNumbers, statement_numbers
@@ -96,8 +97,8 @@ class TensorBundle:
 
     @staticmethod
     def reads() -> Mapping[str, Any]:
-        """Fields of graphs, and the numbers of statements made of them."""
-        return {"schema_digest": schema_digest(), "numbers": NUMBERS}
+        """Layers of the network, fields of graphs, and the numbers of statements made of them."""
+        return {"network": NETWORK, "schema_digest": schema_digest(), "numbers": NUMBERS}
 
     def contents(self) -> Contents:
         """For `save_checkpoint`."""
@@ -112,6 +113,6 @@ class TensorBundle:
     def of(cls, contents: Contents) -> Self:
         """For `load_checkpoint`."""
         configs = [CostModelConfig(**config) for config in contents.hyperparameters["models"]]
-        models = [contents.restore(str(n), CostModel(config)) for n, config in enumerate(configs)]
+        models = [contents.restore(str(n), CostModel(config, lean=True)) for n, config in enumerate(configs)]
         trees = TreeJudge.from_bytes(contents.files[TREES]) if TREES in contents.files else None
         return cls(models, trees, contents.provenance)

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from gnnperf.errors import InputError
 from gnnperf.graph import GraphBatch
-from gnnperf.nn.attention import segment_softmax, segment_sum
 from gnnperf.nn.graph_net import GraphNet
+from gnnperf.nn.lean import segment_softmax, segment_sum
 from gnnperf.nn.scaling import Standardise
 from gnnperf.nn.traces.numbers import NUMBERS, StatementNumbers
 
@@ -55,12 +55,13 @@ class CostModel(nn.Module):
 
     Args:
         config: hyperparameters.
+        lean: the judge of graphs as of `GraphNet`: plain tensors, for inference.
     """
 
-    def __init__(self, config: CostModelConfig = DEFAULT_COST_MODEL) -> None:
+    def __init__(self, config: CostModelConfig = DEFAULT_COST_MODEL, lean: bool = False) -> None:
         super().__init__()
         self.config = config
-        self.by_graph = GraphJudge(config)
+        self.by_graph = GraphJudge(config, lean)
         self.by_statements = StatementJudge(config)
 
     def forward(self, graphs: GraphBatch, numbers: StatementNumbers) -> Tensor:
@@ -80,9 +81,9 @@ class CostModel(nn.Module):
 class GraphJudge(GraphNet):
     """Message passing over the scheduled graph, attention readout, and a perceptron."""
 
-    def __init__(self, config: CostModelConfig) -> None:
+    def __init__(self, config: CostModelConfig, lean: bool = False) -> None:
         width = config.width
-        super().__init__(width, config.layers, config.heads, config.dropout, limit=4.0)
+        super().__init__(width, config.layers, config.heads, config.dropout, limit=4.0, lean=lean)
         self.score = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, 1))
 
     def forward(self, graphs: GraphBatch) -> Tensor:

@@ -1,0 +1,182 @@
+"""torch-geometric's networks, those of plain tensors with the same weights, and the layer before them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from helpers.random_graphs import program_graphs
+from helpers.synthetic import lonely, nest_like
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from gnnperf.graph import ProgramGraph, collate, encode
+from gnnperf.nn import Encoder, EncoderConfig, encoder_id
+from gnnperf.nn.lean import LeanReadout, LeanTransformer, segment_softmax, segment_sum
+from gnnperf.nn.message_passing import GraphTransformer, attention_readout
+from gnnperf.nn.traces import CostModel, CostModelConfig, statement_numbers
+from gnnperf.shipped import shipped
+from gnnperf.training.convert import renamed
+
+TOLERANCE = 1e-6
+WIDTH, HEADS, KINDS, FEATURES = 16, 4, 3, 5
+
+
+class OwnLayer(nn.Module):
+    """Message passing of gnnperf 0.1, with one head after the other instead of segments of edges."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(WIDTH)
+        self.attention = nn.ModuleDict(
+            {name: nn.Linear(WIDTH, WIDTH) for name in ("query", "key", "value", "output")}
+        )
+        self.attention["edge_kind"] = nn.Embedding(KINDS, WIDTH)
+        self.attention["edge"] = nn.Linear(FEATURES, WIDTH, bias=False)
+        self.perceptron_norm = nn.LayerNorm(WIDTH)
+        self.perceptron = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH))
+
+    def forward(self, nodes: Tensor, edge_index: Tensor, edge_kind: Tensor, edge_features: Tensor) -> Tensor:
+        part, near = self.attention, self.attention_norm(nodes)
+        source, target = edge_index
+        edge = part["edge"](edge_features) + part["edge_kind"](edge_kind)
+        key, value = part["key"](near)[source] + edge, part["value"](near)[source] + edge
+        query, messages = part["query"](near)[target], torch.zeros_like(nodes)
+        for node in range(len(nodes)):
+            enters = target == node
+            for head in torch.arange(WIDTH).chunk(HEADS):
+                q, k = query[enters][:, head], key[enters][:, head]
+                weights = ((q * k).sum(1) / (WIDTH // HEADS) ** 0.5).softmax(0)
+                messages[node, head] = weights @ value[enters][:, head]
+        nodes = nodes + part["output"](messages)
+        return nodes + self.perceptron(self.perceptron_norm(nodes))
+
+
+class OwnReadout(nn.Module):
+    """Attention readout of gnnperf 0.1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.score = nn.Linear(WIDTH, HEADS)
+        self.value = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, nodes: Tensor, batch: Tensor, graphs: int) -> Tensor:
+        rows = []
+        for graph in range(graphs):
+            own = nodes[batch == graph]
+            weights = self.score(own).softmax(0).repeat_interleave(WIDTH // HEADS, dim=1)
+            rows.append((weights * self.value(own)).sum(0))
+        return torch.stack(rows)
+
+
+@pytest.mark.parametrize("edges", [0, 1, 40])
+def test_layers_agree_with_those_that_came_before(edges: int) -> None:
+    torch.manual_seed(edges)
+    own = nn.Module()
+    own.layers = nn.ModuleList(OwnLayer() for _ in range(2))
+    own.readout = OwnReadout()
+    state = renamed(own.state_dict())
+    nodes, batch = torch.randn(12, WIDTH), torch.tensor([0] * 5 + [1] * 7)
+    passed = torch.randint(12, (2, edges)), torch.randint(KINDS, (edges,)), torch.randn(edges, FEATURES)
+    expected = nodes
+    for layer in own.layers:
+        expected = layer(expected, *passed)
+    sizes = WIDTH, 2, HEADS, KINDS, FEATURES
+    for passing, readout in (
+        (GraphTransformer(*sizes, 0.0), attention_readout(WIDTH, HEADS)),
+        (LeanTransformer(*sizes), LeanReadout(WIDTH, HEADS)),
+    ):
+        network = nn.Module()
+        network.passing, network.readout = passing, readout
+        network.load_state_dict(state)
+        with torch.no_grad():
+            got = passing(nodes, *passed)
+            torch.testing.assert_close(got, expected, atol=TOLERANCE, rtol=0)
+            torch.testing.assert_close(
+                readout(got, batch, None, 2), own.readout(expected, batch, 2), atol=TOLERANCE, rtol=0
+            )
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    torch.manual_seed(0)
+    return Encoder(EncoderConfig(width=32, layers=3, embedding_width=16)).eval()
+
+
+@given(st.lists(program_graphs(), min_size=1, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_lean_and_trained_embed_alike(encoder: Encoder, graphs: list[ProgramGraph]) -> None:
+    check_alike(encoder, encoder.lean(), graphs)
+
+
+@pytest.mark.parametrize("graphs", [[lonely()], [lonely(), nest_like([8, 16]), lonely("exp")]])
+def test_lean_and_trained_embed_alike_without_edges(encoder: Encoder, graphs: list[ProgramGraph]) -> None:
+    check_alike(encoder, encoder.lean(), graphs)
+
+
+def check_alike(encoder: Encoder, lean: Encoder, graphs: list[ProgramGraph]) -> None:
+    batch = collate([encode(graph) for graph in graphs])
+    with torch.no_grad():
+        torch.testing.assert_close(lean(*batch), encoder(*batch), atol=TOLERANCE, rtol=0)
+
+
+def test_lean_and_trained_have_the_same_weights(encoder: Encoder) -> None:
+    lean = encoder.lean()
+    assert list(lean.state_dict()) == list(encoder.state_dict())
+    assert encoder_id(lean) == encoder_id(encoder) == encoder_id(lean.lean())
+    assert not any(p.requires_grad for p in lean.parameters())
+    assert all(p.requires_grad for p in encoder.parameters())
+
+
+def test_every_weight_of_the_trained_network_is_used() -> None:
+    encoder = Encoder(EncoderConfig(width=8, layers=1))
+    batch = collate([encode(nest_like([8, 16])), encode(nest_like([3, 4], reduction=True))])
+    encoder(*batch, torch.randn(2, 5)).square().sum().backward()
+    assert all(p.grad is not None for p in encoder.parameters())
+
+
+def test_cost_models_judge_alike() -> None:
+    torch.manual_seed(0)
+    config = CostModelConfig(width=16, statement_width=16)
+    model, lean = CostModel(config).eval(), CostModel(config, lean=True).eval()
+    lean.load_state_dict(model.state_dict())
+    batch = collate([encode(nest_like([8, 16])), encode(nest_like([4, 4, 9], reduction=True))])
+    numbers = statement_numbers(batch, config.threads)
+    with torch.no_grad():
+        torch.testing.assert_close(lean(batch, numbers), model(batch, numbers), atol=TOLERANCE, rtol=0)
+
+
+def test_embedding_with_a_checkpoint_does_not_import_torch_geometric() -> None:
+    code = f"""
+import sys
+from gnnperf.graph import ProgramGraph
+from gnnperf.nn import Bundle, load_checkpoint
+from gnnperf.nn.traces import TensorBundle
+from gnnperf.schedules.recipes import DEFAULTS
+graph = ProgramGraph.from_json({nest_like([8, 16]).to_json()!r})
+bundle = load_checkpoint({str(shipped("checkpoints/loop-nests"))!r}, Bundle)
+bundle.embed([graph]), bundle.score([graph], DEFAULTS)
+load_checkpoint({str(shipped("checkpoints/tensor-programs"))!r}, TensorBundle).score([graph])
+print("torch_geometric" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_segment_softmax_is_a_softmax_per_segment() -> None:
+    scores = torch.tensor([[0.0], [1.0], [5.0]])
+    weights = segment_softmax(scores, torch.tensor([0, 0, 2]), 3)
+    torch.testing.assert_close(weights[:2], scores[:2].softmax(0))
+    assert weights[2] == 1.0
+
+
+def test_segment_softmax_survives_scores_that_overflow_exp() -> None:
+    weights = segment_softmax(torch.tensor([[1e4], [1e4], [-1e4]]), torch.tensor([0, 0, 0]), 1)
+    torch.testing.assert_close(weights, torch.tensor([[0.5], [0.5], [0.0]]))
+
+
+def test_segment_sum_of_nothing_is_zero() -> None:
+    assert segment_sum(torch.empty(0, 2), torch.empty(0, dtype=torch.int64), 3).tolist() == [[0.0, 0.0]] * 3
