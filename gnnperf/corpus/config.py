@@ -58,10 +58,13 @@ class NestConfig:
 
     folder: of the file, which what is in it is relative to. recipes_per_nest: measured by search at most.
     patience: mutations without progress that end a search earlier (0: never). budget_s_per_nest: wall time of
-    one search. foreign_per_nest: recipes that were good on other nests, measured after that. random_nests:
-    entries, after those listed, that are random nests with the numbers 0, 1, ...: more of them leave those
-    before as they are. beside: a corpus that has the same nests: instead of all that, each is searched with
-    `recipes_per_nest` random recipes and by evolution, and what that corpus measured on it is measured again.
+    one search. foreign_per_nest: recipes that were good on other nests, measured after that. converge_share:
+    of the entries, whose search goes on until its patience ends; the others get a first look. random_nests:
+    entries, after those listed, that are random nests with the numbers `first_random` and following: more of
+    them leave those before as they are. portfolio: a corpus whose portfolio is measured on all nests, so that
+    none must be chosen first. beside: a corpus that has the same nests: instead of all that, each is searched
+    with `recipes_per_nest` random recipes and by evolution, and what that corpus measured on it is measured
+    again.
     """
 
     name: str
@@ -71,13 +74,18 @@ class NestConfig:
     patience: int = 12
     budget_s_per_nest: float = 20.0
     foreign_per_nest: int = 24
+    converge_share: float = 1.0
     random_nests: int = 0
+    first_random: int = 0
     seed: int = 0
+    portfolio: Path | None = None
     beside: Path | None = None
 
+    CORPORA: ClassVar[tuple[str, ...]] = ("portfolio", "beside")
     BOUNDS: ClassVar[Bounds] = {
         "recipes_per_nest": (int, 1, ANY), "patience": (int, 0, ANY), "budget_s_per_nest": (float, 0, ANY),
-        "foreign_per_nest": (int, 0, ANY), "random_nests": (int, 0, ANY), "seed": (int, 0, ANY),
+        "foreign_per_nest": (int, 0, ANY), "converge_share": (float, 0, 1), "random_nests": (int, 0, ANY),
+        "first_random": (int, 0, ANY), "seed": (int, 0, ANY),
     }  # fmt: skip
 
     @staticmethod
@@ -87,12 +95,13 @@ class NestConfig:
             raise InputError(
                 f"{path}: expected a mapping with `name` and a list `entries`, got {_shortly(raw)}"
             )
-        settings = _settings(path, raw, NestConfig.BOUNDS, "name", "entries", "beside")
+        settings = _settings(path, raw, NestConfig.BOUNDS, "name", "entries", *NestConfig.CORPORA)
+        settings |= {key: path.parent / str(raw[key]) for key in NestConfig.CORPORA if key in raw}
         entries = [_entry(path, number, item) for number, item in enumerate(raw["entries"], start=1)]
-        nests = map(generate, range(settings.get("random_nests", 0)))
+        first = settings.get("first_random", 0)
+        nests = map(generate, range(first, first + settings.get("random_nests", 0)))
         entries += [NestEntry(n.name, n.family, n.symbols, random=n.number) for n in nests]
-        beside = path.parent / str(raw["beside"]) if "beside" in raw else None
-        return NestConfig(str(raw["name"]), path.parent, tuple(entries), beside=beside, **settings)
+        return NestConfig(str(raw["name"]), path.parent, tuple(entries), **settings)
 
     def only(self, names: Sequence[str]) -> NestConfig:
         """The entries of these families. Raises InputError for one that there is not."""

@@ -6,7 +6,6 @@ is a portfolio, the same for all nests; the rest is what suited the nests most l
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -79,9 +78,9 @@ def best_of(lines: Collection[Line]) -> Line | None:
 
 def _signature(graph: Mapping[str, Any]) -> tuple[float, ...]:
     """Counts of node kinds and loop kinds: a coarse likeness that needs no model."""
-    nodes = graph["nodes"]
-    kinds = ["loop", "buffer", "access", "compute"]
-    loop_kinds = ["spatial", "reduction", "sequential", "data-dependent"]
-    counts = [float(sum(n.get("kind") == kind for n in nodes)) for kind in kinds]
-    text = json.dumps(nodes)
-    return (*counts, *(2.0 * text.count(f'"{kind}"') for kind in loop_kinds))
+    kinds = Counter(node["kind"] for node in graph["nodes"])
+    loop_kinds = Counter(node["features"].get("loop_kind") for node in graph["nodes"])
+    return (
+        *(float(kinds[kind]) for kind in ("loop", "buffer", "access", "compute")),
+        *(2.0 * loop_kinds[kind] for kind in ("spatial", "reduction", "sequential", "data-dependent")),
+    )

@@ -6,13 +6,14 @@ every recipe that the corpus measured on it, so that all that is compared was ti
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from random import Random
 
 from gnnperf.backends.cpp.cases import UnitCase
 from gnnperf.corpus.config import NestEntry
-from gnnperf.corpus.nests import NestCollector
+from gnnperf.corpus.nests import NestCollector, rounds_of
 from gnnperf.corpus.reader import read_corpus
 from gnnperf.graph import ProgramGraph
 from gnnperf.schedules.recipes import Recipe, random_recipe
@@ -40,7 +41,8 @@ class LongSearches(NestCollector):
     def run(self) -> None:
         """Search every nest that is not done."""
         assert self.measured  # read before anything is measured: it may not be there
-        self._pass("long search", lambda entry: f"random search {entry.key}")
+        entries = [*itertools.chain(*rounds_of(self.config.entries))]
+        self._pass("long search", entries, lambda entry: f"random search {entry.key}")
 
     @property
     def works(self) -> Mapping[str, Callable[[NestEntry, UnitCase, ProgramGraph], None]]:

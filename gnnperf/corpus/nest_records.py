@@ -31,7 +31,7 @@ def task_line(
         "graph": json.loads(graph.to_json()),
         "baseline": {"name": case.baseline_name, "runtime_s": case.baseline_s},
         "profile": _profile(case, graph, device, runner),
-        "device": {"fingerprint": device.fingerprint, "name": device.name},
+        "device": device.to_record(),
         "threads": runner.threads,
         "versions": {"compiler": compiler},
         "collected": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -3,14 +3,17 @@
 Passes over the entries. "search" has a first look at every nest, so that a portfolio of recipes can be chosen
 that does well on all of them. "cross" measures on each nest the portfolio and recipes that were good on like
 nests: these pairs say which nests like the same schedules, which is what the encoder learns. "converge" goes
-on with the searches until they find nothing better. Each pass skips what the log says is done with the same
-settings, and nothing is measured again. With a portfolio from an earlier start, new entries are searched as
-they are crossed.
+on with the searches, of all entries or of a share of them, until they find nothing better. Each pass skips
+what the log says is done with the same settings, and nothing is measured again. With a portfolio from an
+earlier start, or of another corpus, new entries are searched as they are crossed: no pass goes over all of
+them first. "cross" and "converge" take an entry of every family at a time, so that those before an
+interruption are finished.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -30,7 +33,7 @@ from gnnperf.errors import BuildError, MeasureError
 from gnnperf.frontends.dace import capture_inputs, load_kernel
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Runner
-from gnnperf.measure.record_log import RecordLog
+from gnnperf.measure.record_log import RecordLog, read_lines
 from gnnperf.measure.workers import Send, each
 from gnnperf.schedules.recipes import DEFAULTS, Recipe
 from gnnperf.search.mutation import SearchBudget, default_starts, search
@@ -69,22 +72,34 @@ class NestCollector:
 
     @property
     def steps(self) -> int:
-        return (2 if self._portfolio_key in self.log.done else 3) * len(self.config.entries)
+        entries = self.config.entries
+        return (2 if self._looks_first else 1) * len(entries) + sum(map(self._converges, entries))
 
     def run(self) -> None:
         """All passes over all entries, in an order that visits all families early."""
-        settings = self.config
-        if self._portfolio_key not in self.log.done:
-            self._pass("search", lambda e: f"search {e.key}")
+        settings, rounds = self.config, rounds_of(self.config.entries)
+        if self._looks_first:
+            self._pass("search", [*itertools.chain(*rounds)], lambda e: f"search {e.key}")
         self.portfolio = self._portfolio()
         shared = [r.id for r in (*DEFAULTS, *self.portfolio)]
-        self._pass("cross", lambda e: _key("cross", e, settings.foreign_per_nest, shared))
         budget = (settings.recipes_per_nest, settings.patience, settings.budget_s_per_nest)
-        self._pass("converge", lambda e: _key("converge", e, *budget))
+        for entries in rounds:
+            self._pass("cross", entries, lambda e: _key("cross", e, settings.foreign_per_nest, shared))
+            to_search = [entry for entry in entries if self._converges(entry)]
+            self._pass("converge", to_search, lambda e: _key("converge", e, *budget))
 
-    def _pass(self, name: str, key: Callable[[NestEntry], str]) -> None:
+    @property
+    def _looks_first(self) -> bool:
+        """Must all entries be seen before there is a portfolio?"""
+        return self.config.portfolio is None and self._portfolio_key not in self.log.done
+
+    def _converges(self, entry: NestEntry) -> bool:
+        """Is the entry among the share whose searches go on until they find nothing better?"""
+        drawn = int(hashlib.sha256(f"converge {entry.key}".encode()).hexdigest()[:8], 16) / 2**32
+        return drawn < self.config.converge_share
+
+    def _pass(self, name: str, entries: Sequence[NestEntry], key: Callable[[NestEntry], str]) -> None:
         """The work of that name on the entries whose `key` is not done."""
-        entries = _spread(self.config.entries)
         todo = [entry for entry in entries if key(entry) not in self.log.done]
         self.advance(len(entries) - len(todo), name)
 
@@ -110,7 +125,7 @@ class NestCollector:
     def _task(self, entry: NestEntry, name: str, send: Send) -> None:
         """In a process of its own."""
         folder = self.compiler.folder / hashlib.sha256(entry.key.encode()).hexdigest()[:16]
-        with Compiler(folder) as compiler, Runner(self.runner.threads) as runner:
+        with Compiler(folder, jobs=1) as compiler, Runner(self.runner.threads) as runner:  # two at a time
             log = RecordLog.elsewhere(self.log.known, send)
             replace(self, log=log, compiler=compiler, runner=runner).do(entry, name, send)
 
@@ -218,10 +233,15 @@ class NestCollector:
         return f"portfolio {round(PORTFOLIO_SHARE * self.config.foreign_per_nest)}"
 
     def _portfolio(self) -> list[Recipe]:
-        """The portfolio that the log holds for these settings, or a new one that extends the last."""
+        """The portfolio that the log holds for these settings, or a new one that extends the last, or that of
+        the corpus that the configuration names."""
         key, count = self._portfolio_key, round(PORTFOLIO_SHARE * self.config.foreign_per_nest)
         if key not in self.log.done:
-            earlier = [line["recipes"] for k, line in self.log.done.items() if k.startswith("portfolio ")]
+            lines = [line for k, line in self.log.done.items() if k.startswith("portfolio ")]
+            if not lines and self.config.portfolio is not None:
+                done = (line for _, line in read_lines(self.config.portfolio, "done"))
+                lines = [line for line in done if line["key"].startswith("portfolio ")]
+            earlier = [line["recipes"] for line in lines]
             start = [Recipe.from_dict(r) for r in max(earlier, key=len, default=[])[:count]]
             chosen = portfolio(self.log.tasks, self.log.records, count, start)
             self.log.mark_done(key, recipes=[recipe.to_dict() for recipe in chosen])
@@ -250,10 +270,10 @@ def _key(work: str, entry: NestEntry, *settings: Any) -> str:
     return f"{work} {entry.key} {digest}"
 
 
-def _spread(entries: Sequence[NestEntry]) -> list[NestEntry]:
-    """Round robin over families: an interrupted collection has seen all of them."""
+def rounds_of(entries: Sequence[NestEntry]) -> list[list[NestEntry]]:
+    """An entry of every family at a time: an interrupted collection has seen all of them."""
     by_family: dict[str, list[NestEntry]] = {}
     for entry in entries:
         by_family.setdefault(entry.family, []).append(entry)
     longest = max(map(len, by_family.values()), default=0)
-    return [group[i] for i in range(longest) for group in by_family.values() if i < len(group)]
+    return [[group[i] for group in by_family.values() if i < len(group)] for i in range(longest)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gnnperf.devices import DeviceSpec
 from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure.measurement import STATUSES, Measurement, Status
@@ -30,7 +31,8 @@ class CorpusTask:
         parameters: the sizes that it was specialised to.
         graph: with its dynamic profile, where the corpus has it; others are extracted from the kernel.
         baseline: its name. baseline_s, baseline_interval_s: median runtime and its 95% interval.
-        device: fingerprint of the machine. machine: its name. threads: that it ran on; 0: not recorded.
+        device: fingerprint of the machine. machine: its name. spec: its caches, cores and peaks, where the
+            corpus has them. threads: that it ran on; 0: not recorded.
         split: "training" or "held_out" where the corpus says so; "" where models choose.
         about: the other keys of the line: versions, target, date.
     """
@@ -46,6 +48,7 @@ class CorpusTask:
     baseline_interval_s: Interval
     device: str
     machine: str = ""
+    spec: DeviceSpec | None = None
     threads: int = 0
     split: str = ""
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -68,6 +71,7 @@ class CorpusTask:
                 parameters=dict(line["parameters"]), graph=graph,
                 baseline=baseline["name"], baseline_s=baseline_s, baseline_interval_s=(low, high),
                 device=device["fingerprint"], machine=device.get("name", ""),
+                spec=DeviceSpec.from_record(device, where),
                 threads=int(line.get("threads", 0)), split=line.get("split", ""), about=line,
             )  # fmt: skip
         except (InputError, KeyError, TypeError, ValueError) as error:

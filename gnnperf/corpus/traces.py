@@ -150,7 +150,7 @@ class TraceCollector:
             "flops": float(tvm.s_tir.analysis.estimate_tir_flops(module)),
             "baseline": {"name": BASELINE, "samples_s": list(bench.baseline.samples_s)},
             "target": {"kind": "llvm", "mcpu": host_mcpu(), "num-cores": threads},
-            "device": {"fingerprint": host.fingerprint, "name": host.name},
+            "device": host.to_record(),
             "threads": threads,
             "versions": {
                 "tvm": version("apache-tvm"),

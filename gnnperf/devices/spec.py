@@ -11,6 +11,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from gnnperf.devices.quantity import Provenance, read_quantity
 from gnnperf.errors import InputError
 
+_VECTOR_BYTES = {"avx512": 64, "avx2": 32, "avx": 32, "sse2": 16, "neon": 16}
+_DERIVED = ("fingerprint", "vector_bytes")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSpec:
@@ -71,6 +74,23 @@ class DeviceSpec:
     def fingerprint(self) -> str:
         """Records of devices with equal fingerprints may stand in for one another: "cpu/x86_64/avx512"."""
         return f"{self.kind}/{self.arch}/{self.isa}"
+
+    @property
+    def vector_bytes(self) -> int | None:
+        """Of a register of the widest vector extension; None where the name does not say it."""
+        return _VECTOR_BYTES.get(self.isa)
+
+    def to_record(self) -> dict[str, Any]:
+        """What records of measurements say of it: `to_dict` with what follows from it."""
+        derived = {"fingerprint": self.fingerprint, "vector_bytes": self.vector_bytes}
+        return {k: v for k, v in {**derived, **self.to_dict()}.items() if v is not None}
+
+    @classmethod
+    def from_record(cls, values: Mapping[str, Any], origin: str) -> DeviceSpec | None:
+        """The inverse of `to_record`; None for an older record, which names a device and no more."""
+        if "cores" not in values:
+            return None
+        return cls.from_dict({k: v for k, v in values.items() if k not in _DERIVED}, origin)
 
     def to_dict(self) -> dict[str, Any]:
         """Known values by field name, in the order of the fields, without their provenance."""

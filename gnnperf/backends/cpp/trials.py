@@ -117,12 +117,11 @@ SYMBOL = "gnnperf_nest"
 
 
 def source_of(recipe: Recipe, nest: LoopNest) -> Source:
-    """The C++ of a recipe on a nest, under a symbol derived from its text. Raises NotApplicable."""
+    """The C++ of a recipe on a nest. Its functions have names derived from its text, so that many may share a
+    library. Raises NotApplicable."""
     function = emit(apply(recipe, nest), SYMBOL)
     symbol = f"{SYMBOL}_{hashlib.sha256(function.source.encode()).hexdigest()[:16]}"
-    return Source.of(
-        replace(function, symbol=symbol, source=function.source.replace(f" {SYMBOL}(", f" {symbol}("))
-    )
+    return Source.of(replace(function, symbol=symbol, source=function.source.replace(SYMBOL, symbol)))
 
 
 def digest_of(source: Source) -> str:
