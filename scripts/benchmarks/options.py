@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gnnperf.cli.options import FILE, FOLDER
 from gnnperf.errors import InputError
 from gnnperf.shipped import shipped_tensor_bundle
 
@@ -22,7 +23,7 @@ REPO = Path(__file__).parents[2]
 CONFIG = REPO / "configs" / "corpus" / "tensor.yaml"
 
 config_option = click.option(
-    "--config", "-c", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
+    "--config", "-c", type=FILE, metavar="FILE",
     default=CONFIG, show_default="configs/corpus/tensor.yaml",
     help="Whose workloads marked `split: held_out` are tuned.",
 )  # fmt: skip
@@ -49,7 +50,7 @@ kernels_option = click.option(
 def tensor_checkpoint_option(name: str, text: str) -> Callable[[F], F]:
     """The option of that name: a bundle for TVM programs. text: what of it is used."""
     return click.option(
-        name, type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR",
+        name, type=FOLDER, metavar="DIR",
         default=shipped_tensor_bundle, show_default="the released one", help=text,
     )  # fmt: skip
 
