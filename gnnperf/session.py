@@ -6,10 +6,9 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -184,7 +183,11 @@ class Session:
             executor,
             beside,
         ):
-            pipeline = self._pipeline(Pipeline, program, executor, options, beside, started)
+            recipes = program.schedule_kind == "recipe"
+            pipeline = self.pipeline(
+                program, executor, options=options, competitors=beside, notify=self.notify, started=started,
+                confidence=Calibration.of(self.encoder).confidence if recipes else None,
+            )  # fmt: skip
             report, queries = pipeline.run()
             if not model_only:
                 self._remember(program, queries, executor)
@@ -213,10 +216,12 @@ class Session:
         with self._opened(kernel, given, baseline, competitors, True) as (program, executor, beside):
             memory, tasks = self._memory(program), sum(t.objection is None for t in program.tasks)
             with advance(trials * tasks) as tell:
-                about = {"trials": trials, "memory": memory, "advance": tell}
-                pipeline = self._pipeline(Tuning, program, executor, options, beside, started, **about)
-                # How sure one may be was learned from few trials.
-                pipeline.confidence = None
+                # Without a confidence: how sure one may be was learned from few trials.
+                pipeline = self.pipeline(
+                    program, executor, Tuning, options=options, competitors=beside, notify=self.notify,
+                    started=started, trials=trials, memory=memory, advance=tell,
+                )  # fmt: skip
+                assert isinstance(pipeline, Tuning)
                 try:
                     report, queries = pipeline.run()
                 except KeyboardInterrupt:
@@ -253,14 +258,17 @@ class Session:
             for (kernel, name), graph, vector in zip(names, graphs, vectors, strict=True)
         ]
 
-    def pipeline(self, program: Program, executor: Executor | None, **about: Any) -> Pipeline:
+    def pipeline(
+        self, program: Program, executor: Executor | None, kind: type[Pipeline] = Pipeline, *,
+        proposer: Mapping[str, Any] | None = None, **about: Any,
+    ) -> Pipeline:  # fmt: skip
         """The pipeline that `retrieve` runs, for a program and an executor of the caller's own: for compilers
         that measure by themselves, and for what judges the pipeline.
 
-        about: other fields of `Pipeline`, and `proposer`: fields of its proposer, as a dict.
+        kind: Pipeline, or a class derived from it. proposer: fields of its proposer. about: its other fields.
         """
-        proposer = self._proposer(program, **about.pop("proposer", {}))
-        return Pipeline(program, self.encoder, proposer, executor, self.device, **about)
+        proposes = self._proposer(program, **(proposer or {}))
+        return kind(program, self.encoder, proposes, executor, self.device, **about)
 
     # ------------------------------------------------------------------ GPUs
 
@@ -372,17 +380,6 @@ class Session:
         found = {"stores": self._stores(Bundle), "calibration": Calibration.of(self.encoder)}
         return RecipeProposer(bundle=self.encoder, device=self.device, **{**found, **about})
 
-    def _pipeline(
-        self, kind: type[Any], program: Program, executor: Executor, options: Options,
-        competitors: Sequence[Competitor], started: float, **about: Any,
-    ) -> Any:  # fmt: skip
-        proposer = self._proposer(program)
-        confidence = proposer.calibration.confidence if isinstance(proposer, RecipeProposer) else None
-        return kind(
-            program, self.encoder, proposer, executor, self.device, options, confidence, competitors,
-            self.notify, started, **about,
-        )  # fmt: skip
-
     @contextlib.contextmanager
     def _readable(self, kernel: Any, given: Given) -> Iterator[Program]:
         """A kernel's program, whose tasks have what their graphs need."""
@@ -449,16 +446,9 @@ class Session:
 
     def _found(self, report: RetrievalReport, queries: Sequence[Query], executor: Executor) -> Retrieval:
         graphs = {query.graph.digest: query.graph for query in queries}
-        writer = partial(_write, executor, queries)
-        return Retrieval(**vars(report), graphs=graphs, writer=writer)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing is left open between calls."""
+        return Retrieval(
+            **vars(report), graphs=graphs, writer=lambda folder, text: executor.write(folder, queries, text)
+        )
 
 
 def load(checkpoint: str | Path | None = None, store: str | Path | Literal[False] | None = None) -> Session:
@@ -469,10 +459,6 @@ def load(checkpoint: str | Path | None = None, store: str | Path | Literal[False
         store: your schedule store; None: the default one; False: none.
     """
     return Session(checkpoint, store)
-
-
-def _write(executor: Executor, queries: Sequence[Query], folder: Path, report: str) -> None:
-    executor.write(folder, queries, report)
 
 
 def _given(

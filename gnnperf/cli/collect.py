@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gnnperf.cli.options import ANY_FOLDER, FILE
 from gnnperf.cli.output import Report, Verb, progress
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Verb)
-@click.argument("config", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.argument("config", type=FILE)
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    "--output", "-o", type=ANY_FOLDER, metavar="DIR",
     help="Folder of the corpus; what it already holds is not measured again.  [default: runs/corpora/NAME]",
 )  # fmt: skip
 @click.option("--seal", is_flag=True, help="Compress the log when everything is measured.")

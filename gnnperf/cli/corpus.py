@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
+from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER
 from gnnperf.cli.output import Report, Verb
 
-folder_argument = click.argument(
-    "folder", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False, exists=True)
-)
+folder_argument = click.argument("folder", metavar="FOLDER", type=FOLDER)
 
 
 @click.group()
@@ -21,7 +20,7 @@ def corpus() -> None:
 @corpus.command(cls=Verb)
 @folder_argument
 @click.option(
-    "--model", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    "--model", metavar="FILE", type=FILE,
     help="Configuration of a model: which families it holds out, where the corpus does not say.",
 )  # fmt: skip
 @click.option("--write", is_flag=True, help="Write it to README.md in FOLDER.")
@@ -46,7 +45,7 @@ def card(folder: Path, model: Path | None, write: bool) -> Report:
 @corpus.command(cls=Verb)
 @folder_argument
 @click.option(
-    "--output", "-o", metavar="NEW", type=click.Path(path_type=Path, file_okay=False), required=True,
+    "--output", "-o", metavar="NEW", type=ANY_FOLDER, required=True,
     help="Folder for the converted corpus.",
 )  # fmt: skip
 def convert(folder: Path, output: Path) -> Report:

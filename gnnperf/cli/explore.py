@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gnnperf.cli.options import nests_checkpoint_option
+from gnnperf.cli.options import ANY_PATH, nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb, progress
 from gnnperf.cli.page import check_page, write_page
 
@@ -19,7 +19,7 @@ from gnnperf.cli.page import check_page, write_page
 )  # fmt: skip
 @nests_checkpoint_option
 @click.option(
-    "--output", "-o", "--report", "output", type=click.Path(path_type=Path), default=Path("map.html"),
+    "--output", "-o", "--report", "output", type=ANY_PATH, default=Path("map.html"),
     show_default=True, metavar="FILE.html", help="Where to write the page.",
 )  # fmt: skip
 def explore(locations: tuple[str, ...], checkpoint: Path, output: Path) -> Report:

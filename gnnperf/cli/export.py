@@ -8,15 +8,16 @@ from typing import Literal
 
 import click
 
+from gnnperf.cli.options import ANY_FOLDER, FOLDER
 from gnnperf.cli.output import Report, Verb
 
 
 @click.command(cls=Verb)
-@click.argument("checkpoint", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.argument("checkpoint", type=FOLDER)
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=ANY_FOLDER,
     required=True,
     metavar="DIR",
     help="Folder for the model and the store; made if need be.",

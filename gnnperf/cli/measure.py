@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER
 from gnnperf.cli.output import Report, Verb, progress
 
 
@@ -15,13 +16,13 @@ def measure() -> None:
 
 
 @measure.command(cls=Verb)
-@click.argument("config", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.argument("config", type=FILE)
 @click.option(
     "--arch", default="h100", show_default=True, metavar="NAME",
     help="What for: a GPU of the catalog (`gnnperf devices list`), or sm_80, sm_90a, ...",
 )  # fmt: skip
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="PACK",
+    "--output", "-o", type=ANY_FOLDER, required=True, metavar="PACK",
     help="Folder of the pack; what it already holds is not built again.",
 )  # fmt: skip
 @click.option(
@@ -66,9 +67,9 @@ def pack(config: Path, arch: str, output: Path, only: tuple[str, ...], processes
 
 
 @measure.command(cls=Verb)
-@click.argument("folder", metavar="PACK", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.argument("folder", metavar="PACK", type=FOLDER)
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
+    "--output", "-o", type=ANY_FOLDER, required=True, metavar="DIR",
     help="Folder of the corpus; what it already holds is not measured again.",
 )  # fmt: skip
 @click.option("--seal", is_flag=True, help="Compress the log when everything is measured.")
@@ -94,7 +95,7 @@ def run(folder: Path, output: Path, seal: bool) -> Report:
 
 @measure.command(cls=Verb)
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
+    "--output", "-o", type=ANY_FOLDER, required=True, metavar="DIR",
     help="Folder for gpu_operators.parquet and measured.json.",
 )  # fmt: skip
 def gpu(output: Path) -> Report:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+ANY_PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
+FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
+ANY_FOLDER = click.Path(path_type=Path, file_okay=False)
+
 
 def _sizes(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -> dict[str, float]:
     """`("N=512", "alpha=1.5")` as `{"N": 512, "alpha": 1.5}`."""
@@ -46,7 +51,7 @@ sizes_option = click.option(
 def _checkpoint(**default: Any) -> Callable[[F], F]:
     return click.option(
         "--checkpoint",
-        type=click.Path(path_type=Path, file_okay=False, exists=True),
+        type=FOLDER,
         show_default="the released one",
         metavar="DIR",
         help="A checkpoint: weights, metadata and schedule store.",
@@ -76,6 +81,28 @@ def kernel_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def data_option(file: str, default: str = "$GNNPERF_DATA") -> Callable[[F], F]:
+    """`--data`, as `data: Path | None`: where measurements on GPUs are; see `tables.data_path`."""
+    return click.option(
+        "--data", type=ANY_PATH, metavar="PATH", help=f"{file}, or the folder with it.  [default: {default}]"
+    )
+
+
+def data_folder_option(files: str) -> Callable[[F], F]:
+    """`--data`, as `data: Path`: the folder with several files of measurements on GPUs."""
+    return click.option(
+        "--data", type=ANY_FOLDER, envvar="GNNPERF_DATA", required=True, metavar="DIR",
+        help=f"Folder with {files}; by default $GNNPERF_DATA.",
+    )  # fmt: skip
+
+
+plots_option = click.option(
+    "--output", "-o", type=ANY_FOLDER, metavar="DIR",
+    help="Write the plots (PNG and SVG) and the document of --json.",
+)  # fmt: skip
+quick_option = click.option("--quick", is_flag=True, help="Train briefly: a first look.")
 
 
 def released_corpus() -> Path:
@@ -111,7 +138,7 @@ def measuring_options(command: F) -> F:
             "  [default: $GNNPERF_STORE, else in the user's data folder]",
         ),
         click.option(
-            "--output", "-o", type=click.Path(path_type=Path), metavar="DIR",
+            "--output", "-o", type=ANY_PATH, metavar="DIR",
             help="Write the tuned SDFG (or TVMScript and traces), a compiled library, a script that runs it, "
             "and the report.",
         ),

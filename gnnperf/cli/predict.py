@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.options import checkpoint_option
+from gnnperf.cli.options import FILE, checkpoint_option
 from gnnperf.cli.output import Report, Verb, human_time
 from gnnperf.cli.page import page_is_wanted
 from gnnperf.cli.pages import page_of_operators
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from gnnperf.nn.runtime import RuntimeHead
     from gnnperf.retrieval.prediction import KernelPrediction
 
-_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
-
 
 @click.command(cls=Verb, page=True)
 @click.argument("kernel", required=False)
@@ -34,12 +32,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 @click.option("--fused", is_flag=True, help="Pointwise operators join what runs right before them.")
 @click.option(
     "--calibrate",
-    type=_FILE,
+    type=FILE,
     metavar="FILE.csv",
     help="Runs on these GPUs, as rows of --table with latency_ms: 1 to 20 are enough.",
 )
-@click.option("--table", type=_FILE, metavar="FILE.parquet", help="Predict every row instead of a KERNEL.")
-@click.option("--devices", "described", type=_FILE, metavar="FILE.yaml", help="GPUs that the table names.")
+@click.option("--table", type=FILE, metavar="FILE.parquet", help="Predict every row instead of a KERNEL.")
+@click.option("--devices", "described", type=FILE, metavar="FILE.yaml", help="GPUs that the table names.")
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.parquet")
 @checkpoint_option
 def predict(

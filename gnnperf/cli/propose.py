@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.options import checkpoint_option, sizes_option
+from gnnperf.cli.options import ANY_PATH, checkpoint_option, data_option, sizes_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.documents import to_json
 
@@ -22,19 +22,9 @@ if TYPE_CHECKING:
     "-k", default=5, show_default=True, type=click.IntRange(1, 100), help="Configurations to propose."
 )
 @sizes_option
-@click.option(
-    "--data", type=click.Path(path_type=Path), metavar="PATH",
-    help="tunable_kernels.parquet, measured on other GPUs, or its folder."
-    "  [default: $GNNPERF_DATA, else what was released]",
-)  # fmt: skip
+@data_option("tunable_kernels.parquet, measured on other GPUs", "$GNNPERF_DATA, else what was released")
 @checkpoint_option
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path),
-    metavar="FILE.json",
-    help="A cache file for Kernel Tuner.",
-)
+@click.option("--output", "-o", type=ANY_PATH, metavar="FILE.json", help="A cache file for Kernel Tuner.")
 def propose(
     kernel: str, gpu: str, k: int, sizes: dict[str, float], data: Path | None, checkpoint: Path | None,
     output: Path | None,

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gnnperf.cli.eval.table import rows_table
+from gnnperf.cli.eval.trace_options import cache_option
+from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER, data_option, quick_option
 from gnnperf.cli.output import Report, Verb, progress
 from gnnperf.shipped import shipped, shipped_bundle
 
 if TYPE_CHECKING:
     from gnnperf.evaluation.release import Progress, Trained
 
-folder_path = click.Path(path_type=Path, file_okay=False, exists=True)
-file_path = click.Path(path_type=Path, dir_okay=False, exists=True)
 output_option = click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="DIR",
+    "--output", "-o", type=ANY_FOLDER, required=True, metavar="DIR",
     help="The checkpoint to write: a new folder, or a checkpoint, which is replaced but for its card.",
 )  # fmt: skip
 seed_option = click.option(
@@ -31,7 +31,6 @@ seeds_option = click.option(
 workers_option = click.option(
     "--workers", default=2, show_default=True, type=click.IntRange(1), help="Processes, of one thread each."
 )
-quick_option = click.option("--quick", is_flag=True, help="Train briefly: a first look.")
 
 
 @click.group()
@@ -41,7 +40,7 @@ def release() -> None:
 
 @release.command(cls=Verb)
 @click.option(
-    "--corpus", type=folder_path, metavar="DIR", default=lambda: shipped("checkpoints/corpus/first"),
+    "--corpus", type=FOLDER, metavar="DIR", default=lambda: shipped("checkpoints/corpus/first"),
     show_default="the corpus that comes with gnnperf", help="Of nests of three families or more.",
 )  # fmt: skip
 @output_option
@@ -61,23 +60,20 @@ def loop_nests(corpus: Path, output: Path, seed: int, workers: int) -> Report:
 
 @release.command(cls=Verb)
 @click.option(
-    "--corpus", type=folder_path, metavar="DIR", default=lambda: shipped("checkpoints/corpus/tensor"),
+    "--corpus", type=FOLDER, metavar="DIR", default=lambda: shipped("checkpoints/corpus/tensor"),
     show_default="the corpus that comes with gnnperf", help="Of measured schedules of TVM workloads.",
 )  # fmt: skip
 @output_option
 @click.option(
-    "--evaluation", type=file_path, metavar="JSON",
+    "--evaluation", type=FILE, metavar="JSON",
     help="What gnnperf eval tensor-ranking --json printed: its figures for operator kinds that were held out "
     "go into the metadata.",
 )  # fmt: skip
 @click.option(
-    "--encoder", type=folder_path, metavar="DIR", default=shipped_bundle, show_default="the released one",
+    "--encoder", type=FOLDER, metavar="DIR", default=shipped_bundle, show_default="the released one",
     help="Checkpoint of loop-nests that embeds the workloads of the store.",
 )  # fmt: skip
-@click.option(
-    "--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="Where features of schedules are kept for the next time.  [default: ~/.cache/gnnperf/tensor]",
-)  # fmt: skip
+@cache_option
 @seed_option
 @seeds_option
 @quick_option
@@ -107,13 +103,10 @@ def tensor_programs(
 
 
 @release.command(cls=Verb)
-@click.option(
-    "--data", type=click.Path(path_type=Path), metavar="PATH",
-    help="gpu_operators.parquet, or the folder with it.  [default: $GNNPERF_DATA]",
-)  # fmt: skip
+@data_option("gpu_operators.parquet")
 @output_option
 @click.option(
-    "--config", "-c", type=file_path, metavar="FILE",
+    "--config", "-c", type=FILE, metavar="FILE",
     default=lambda: shipped("configs/models") / "gpu_runtime.yaml",
     show_default="configs/models/gpu_runtime.yaml", help="Seeds, splits to fit on, what is left out, steps.",
 )  # fmt: skip
@@ -129,13 +122,10 @@ def gpu_runtime(data: Path | None, output: Path, config: Path, workers: int) -> 
 
 
 @release.command(cls=Verb)
-@click.option(
-    "--data", type=click.Path(path_type=Path), metavar="PATH",
-    help="tunable_kernels.parquet, or the folder with it.  [default: $GNNPERF_DATA]",
-)  # fmt: skip
+@data_option("tunable_kernels.parquet")
 @output_option
 @click.option(
-    "--evaluation", type=file_path, metavar="JSON",
+    "--evaluation", type=FILE, metavar="JSON",
     help="What gnnperf eval gpu-schedules --json printed; without it, the evaluation is done first.",
 )  # fmt: skip
 @seed_option

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.options import nests_checkpoint_option, refuse
+from gnnperf.cli.options import ANY_PATH, nests_checkpoint_option, refuse
 from gnnperf.cli.output import Report, Verb
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gnnperf.store import StoreInfo
 
-file_argument = click.argument("file", metavar="FILE.jsonl.zst", type=click.Path(path_type=Path))
+file_argument = click.argument("file", metavar="FILE.jsonl.zst", type=ANY_PATH)
 
 
 @click.group()
@@ -98,14 +98,14 @@ def export(location: str, file: Path) -> Report:
 
 @store.command("import", cls=Verb)
 @click.argument("location", metavar="STORE")
-@click.argument("file", metavar="[FILE.jsonl.zst]", required=False, type=click.Path(path_type=Path))
+@click.argument("file", metavar="[FILE.jsonl.zst]", required=False, type=ANY_PATH)
 @click.option(
-    "--metaschedule", metavar="DIR", type=click.Path(path_type=Path),
+    "--metaschedule", metavar="DIR", type=ANY_PATH,
     help="Instead of a file: a folder with database_workload.json and database_tuning_record.json of TVM's "
     "MetaSchedule. Records of other processors than this are kept, for them; those of GPUs are left out.",
 )  # fmt: skip
 @click.option(
-    "--corpus", metavar="FOLDER", type=click.Path(path_type=Path),
+    "--corpus", metavar="FOLDER", type=ANY_PATH,
     help="Instead of a file: a corpus of nests or TVM workloads that `gnnperf collect` measured. What it "
     "marks as held out is left out.",
 )  # fmt: skip

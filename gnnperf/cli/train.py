@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gnnperf.cli.options import ANY_FOLDER
 from gnnperf.cli.output import Report, Verb
 from gnnperf.cli.release import release
 
@@ -50,9 +51,9 @@ train.add_command(release)
 
 
 @train.command(cls=Verb)
-@click.argument("old", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("old", type=ANY_FOLDER)
 @click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), required=True, metavar="NEW",
+    "--output", "-o", type=ANY_FOLDER, required=True, metavar="NEW",
     help="Folder to write; what is there must be a checkpoint, which is replaced.",
 )  # fmt: skip
 def convert(old: Path, output: Path) -> Report:

@@ -20,7 +20,7 @@ from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.corpus.nests import NestCollector
 from gnnperf.measure import Compiler, Runner
 from gnnperf.measure.confine import die_with_parent
-from gnnperf.measure.record_log import RecordLog
+from gnnperf.measure.record_log import RelayedLog
 
 THREADS = "OMP_NUM_THREADS"
 
@@ -78,7 +78,7 @@ def main() -> None:
             out.flush()
 
         with Compiler() as compiler, Runner() as runner:
-            log = RecordLog.elsewhere(job.known, send)
+            log = RelayedLog(job.known, send)
             collector = NestCollector(job.config, log, compiler, runner, portfolio=job.portfolio)
             collector.do(job.entry, job.work, send)
 

@@ -33,7 +33,7 @@ from gnnperf.errors import BuildError, MeasureError
 from gnnperf.frontends.dace import capture_inputs, load_kernel
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Runner
-from gnnperf.measure.record_log import RecordLog, read_lines
+from gnnperf.measure.record_log import RecordLog, RelayedLog, read_lines
 from gnnperf.measure.workers import Send, each
 from gnnperf.schedules.recipes import DEFAULTS, Recipe
 from gnnperf.search.mutation import SearchBudget, default_starts, search
@@ -126,7 +126,7 @@ class NestCollector:
         """In a process of its own."""
         folder = self.compiler.folder / hashlib.sha256(entry.key.encode()).hexdigest()[:16]
         with Compiler(folder, jobs=1) as compiler, Runner(self.runner.threads) as runner:  # two at a time
-            log = RecordLog.elsewhere(self.log.known, send)
+            log = RelayedLog(self.log.known, send)
             replace(self, log=log, compiler=compiler, runner=runner).do(entry, name, send)
 
     def do(self, entry: NestEntry, name: str, send: Send) -> None:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from gnnperf.frontends.base import Skipped, Task
+from gnnperf.frontends.base import Program, Skipped, Task
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Runner, Source
 from gnnperf.nests import Loop, LoopNest, Statement, nest_graph, normalise
@@ -78,19 +78,11 @@ class Tuned(Protocol):
         """Write it in the frontend's own form; the names of the files."""
 
 
-class TunableProgram(Protocol):
+class TunableProgram(Program, Protocol):
     """A program of nests that recipes can be put into. baselines: as of a `Measurable`. whole: all of it."""
 
     @property
-    def name(self) -> str: ...
-    @property
-    def frontend(self) -> str: ...
-    @property
-    def schedule_kind(self) -> str: ...
-    @property
     def tasks(self) -> Sequence[NestTask]: ...
-    @property
-    def skipped(self) -> Sequence[Skipped]: ...
     @property
     def baselines(self) -> Mapping[str, str]: ...
     @property

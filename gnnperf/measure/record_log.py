@@ -108,21 +108,6 @@ class RecordLog:
         """A copy of what is in it."""
         return dict(self.tasks), {task: dict(found) for task, found in self.records.items()}, dict(self.done)
 
-    @classmethod
-    def elsewhere(cls, known: Known, send: Callable[[tuple[str, Line]], None]) -> RecordLog:
-        """For a process that does not hold the files: what is added to it is sent, as the arguments of `add`,
-        to the one that does. known: of the log there."""
-        log = cls.__new__(cls)
-        log.tasks, log.records, log.done = known
-        log._files = {}
-
-        def relay(name: str, lines: Iterable[Line]) -> None:
-            for line in lines:
-                send((name, line))
-
-        log._append = relay  # type: ignore[method-assign]
-        return log
-
     def close(self) -> None:
         for file in self._files.values():
             file.close()
@@ -142,6 +127,20 @@ class RecordLog:
             f"cannot write the corpus folder {self.folder}: {error.strerror}; make room and start again, "
             "nothing collected so far is lost"
         )
+
+
+class RelayedLog(RecordLog):
+    """For a process that does not hold the files: what is added to it is sent, as the arguments of `add`, to
+    the one that does. known: of the log there."""
+
+    def __init__(self, known: Known, send: Callable[[tuple[str, Line]], None]) -> None:
+        self.tasks, self.records, self.done = known
+        self._files = {}
+        self._send = send
+
+    def _append(self, name: str, lines: Iterable[Line]) -> None:
+        for line in lines:
+            self._send((name, line))
 
 
 REMOVE = "remove the line, or restore the file"

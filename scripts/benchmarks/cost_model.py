@@ -14,12 +14,10 @@ import click
 
 from benchmarks.metaschedule import SearchTrial, best_of, best_s, metaschedule, xgboost_model
 from benchmarks.options import (
-    config_option,
     held_out_workloads,
-    only_option,
     ready_to_measure,
-    skip_option,
     tensor_checkpoint_option,
+    workload_options,
 )
 from benchmarks.tvm_in_turn import DEFAULT, about_workload, timed_in_turn, tvm_setup
 from gnnperf.backends.tvm.server import BenchServer
@@ -34,18 +32,12 @@ TRIALS = 64
 
 
 @click.command("cost-model", cls=Verb, page=True)
-@config_option
+@workload_options(12)
 @tensor_checkpoint_option("--checkpoint", "Cost model.")
 @click.option(
     "--trials", default=64, show_default=True, type=click.IntRange(16, 100_000),
     help="With our model; XGBModel has twice as many.",
 )  # fmt: skip
-@click.option(
-    "--workloads", "count", metavar="N", type=click.IntRange(1), default=12, show_default=True,
-    help="The first N of them, in turn of all kinds.",
-)  # fmt: skip
-@only_option
-@skip_option
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the searches.")
 @output_option
 def cost_model(

@@ -17,7 +17,7 @@ from benchmarks.options import kernels_option, ready_to_measure, tensor_checkpoi
 from benchmarks.tvm_in_turn import DEFAULT, timed_in_turn, tvm_setup
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
-from gnnperf.cli.options import nests_checkpoint_option
+from gnnperf.cli.options import FILE, nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
@@ -48,7 +48,7 @@ CARRIED, NATIVE = "carried", "native"
 
 @click.command("cross-frontend", cls=Verb, page=True)
 @click.option(
-    "--cases", "path", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
+    "--cases", "path", type=FILE, metavar="FILE",
     default=PAIRS, show_default="scripts/benchmarks/kernels/cross_frontend.py",
     help="DaCe programs with their SIZES; FILE with _tvm before .py has them as TVM functions.",
 )  # fmt: skip

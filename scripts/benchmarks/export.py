@@ -18,7 +18,7 @@ from benchmarks.cpp_client import Client, build_client, check_sources
 from benchmarks.machine import setup
 from benchmarks.million import Searched, search_many
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
-from gnnperf.cli.options import nests_checkpoint_option
+from gnnperf.cli.options import FILE, nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.errors import InputError
 from gnnperf.export import export_checkpoint, load_exported
@@ -45,7 +45,7 @@ TARGETS = {
 @click.command("export", cls=Verb, page=True)
 @nests_checkpoint_option
 @click.option(
-    "--client", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="PATH",
+    "--client", type=FILE, metavar="PATH",
     help="A built gnnperf-client.  [default: it is built, with optimisation]",
 )  # fmt: skip
 @click.option(

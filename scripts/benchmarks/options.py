@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gnnperf.cli.options import FILE, FOLDER
 from gnnperf.errors import InputError
 from gnnperf.shipped import shipped_tensor_bundle
 
@@ -21,20 +22,29 @@ F = TypeVar("F", bound=Callable[..., Any])
 REPO = Path(__file__).parents[2]
 CONFIG = REPO / "configs" / "corpus" / "tensor.yaml"
 
-config_option = click.option(
-    "--config", "-c", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
+_config = click.option(
+    "--config", "-c", type=FILE, metavar="FILE",
     default=CONFIG, show_default="configs/corpus/tensor.yaml",
     help="Whose workloads marked `split: held_out` are tuned.",
 )  # fmt: skip
 
-only_option = click.option(
-    "--only", metavar="TEXT", help="Only workloads whose names contain TEXT, as `conv2d-`."
-)
+_only = click.option("--only", metavar="TEXT", help="Only workloads whose names contain TEXT, as `conv2d-`.")
 
-skip_option = click.option(
+_skip = click.option(
     "--skip", metavar="TEXT", multiple=True,
     help="No workloads whose names contain TEXT, as `transpose`. May be given several times.",
 )  # fmt: skip
+
+
+def workload_options(count: int | None = None) -> Callable[[F], F]:
+    """`--config`, `--only`, `--skip`, `--workloads`, as `config: Path`, `only: str | None`,
+    `skip: tuple[str, ...]`, `count: int | None`, for `held_out_workloads`. count: the default of the last;
+    None: all."""
+    first = click.option(
+        "--workloads", "count", metavar="N", type=click.IntRange(1), default=count,
+        show_default=str(count or "all"), help="The first N of them, in turn of all kinds.",
+    )  # fmt: skip
+    return lambda command: _config(_only(_skip(first(command))))
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -49,7 +59,7 @@ kernels_option = click.option(
 def tensor_checkpoint_option(name: str, text: str) -> Callable[[F], F]:
     """The option of that name: a bundle for TVM programs. text: what of it is used."""
     return click.option(
-        name, type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR",
+        name, type=FOLDER, metavar="DIR",
         default=shipped_tensor_bundle, show_default="the released one", help=text,
     )  # fmt: skip
 

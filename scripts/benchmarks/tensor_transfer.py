@@ -13,12 +13,10 @@ import click
 
 from benchmarks.metaschedule import SearchTrial, best_of, best_s, metaschedule, trials_to_reach
 from benchmarks.options import (
-    config_option,
     held_out_workloads,
-    only_option,
     ready_to_measure,
-    skip_option,
     tensor_checkpoint_option,
+    workload_options,
 )
 from benchmarks.tvm_in_turn import (
     DEFAULT,
@@ -62,18 +60,12 @@ OURS_8, OURS_1, MODEL, KIND_8, KIND_1, FLOOR, MS, MS_LONG = (
 
 
 @click.command("tensor-transfer", cls=Verb, page=True)
-@config_option
+@workload_options()
 @tensor_checkpoint_option("--checkpoint", "Cost model and schedule store.")
 @click.option(
     "--trials", default=128, show_default=True, type=click.IntRange(16, 100_000),
     help="Of MetaSchedule; from 1000 on, its first 128 and all of them are compared.",
 )  # fmt: skip
-@click.option(
-    "--workloads", "count", metavar="N", type=click.IntRange(1),
-    help="The first N of them, in turn of all kinds.  [default: all]",
-)  # fmt: skip
-@only_option
-@skip_option
 @click.option(
     "--held-out-kinds", is_flag=True,
     help="Also transfer from workloads of other kinds only, by cost models trained without the kind (minutes "

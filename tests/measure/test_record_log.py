@@ -15,7 +15,7 @@ import zstandard
 from helpers.synthetic import measurement, nest, nest_like
 
 from gnnperf.errors import CorpusError
-from gnnperf.measure.record_log import RecordLog
+from gnnperf.measure.record_log import RecordLog, RelayedLog
 from gnnperf.training import load_corpus
 
 GRAPHS = [nest_like([size, size]) for size in (8, 16, 32)]
@@ -142,7 +142,7 @@ def test_kill_9_of_the_writer_loses_nothing_that_it_reported(tmp_path: Path) -> 
 def test_what_a_fork_adds_is_sent_to_who_holds_the_files(tmp_path: Path) -> None:
     log = RecordLog(tmp_path)
     sent: list[tuple[str, Mapping[str, Any]]] = []
-    fill(RecordLog.elsewhere(log.known, sent.append), 0)
+    fill(RelayedLog(log.known, sent.append), 0)
     assert not (tmp_path / "records.jsonl").read_bytes()
     assert [name for name, _ in sent] == ["tasks", "records", "records", "records", "done"]
     for name, line in sent:

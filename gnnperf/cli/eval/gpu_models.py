@@ -8,18 +8,12 @@ from typing import Any
 import click
 
 from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.options import data_folder_option
 from gnnperf.cli.output import Report, Verb, progress
 
 
 @click.command(cls=Verb, page=True)
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar="GNNPERF_DATA",
-    required=True,
-    metavar="DIR",
-    help="Folder with gpu_operators, gpu_models_*.parquet; by default $GNNPERF_DATA.",
-)
+@data_folder_option("gpu_operators, gpu_models_*.parquet")
 @click.option(
     "--fit-on",
     type=click.Choice(["all", "train"]),

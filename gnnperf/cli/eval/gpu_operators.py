@@ -9,20 +9,14 @@ from typing import Any
 import click
 
 from gnnperf.cli.eval.table import benchmark_report, write_document
+from gnnperf.cli.options import data_folder_option, plots_option
 from gnnperf.cli.output import Report, Verb, progress
 
 CAPTION = "Predicted and measured; what the 80% intervals hold, by GPU; errors, by distance of the GPU."
 
 
 @click.command(cls=Verb, page=True)
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar="GNNPERF_DATA",
-    required=True,
-    metavar="DIR",
-    help="Folder with gpu_operators.parquet; by default $GNNPERF_DATA.",
-)
+@data_folder_option("gpu_operators.parquet")
 @click.option(
     "--fit-on",
     type=click.Choice(["train", "all"]),
@@ -32,10 +26,7 @@ CAPTION = "Predicted and measured; what the 80% intervals hold, by GPU; errors, 
 )
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="Processes.")
-@click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="Write the plots (PNG and SVG) and the document of --json.",
-)  # fmt: skip
+@plots_option
 def gpu_operators(data: Path, fit_on: str, seeds: int, workers: int, output: Path | None) -> Report:
     """Predict operators on every GPU from measurements on the others.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from gnnperf.cli.eval.table import benchmark_report, write_document
+from gnnperf.cli.options import data_option, plots_option
 from gnnperf.cli.output import Report, Verb, progress
 
 EFFICIENCY = "Best of the first five over the optimum, on GPUs that were held out."
@@ -16,16 +17,10 @@ DISTANCE = "Coverage, error and best of five over how unlike a GPU held out is t
 
 
 @click.command("gpu-schedules", cls=Verb, page=True)
-@click.option(
-    "--data", type=click.Path(path_type=Path), metavar="PATH",
-    help="tunable_kernels.parquet, or the folder with it.  [default: $GNNPERF_DATA]",
-)  # fmt: skip
+@data_option("tunable_kernels.parquet")
 @click.option("--seeds", default=1, show_default=True, type=click.IntRange(1), help="Networks to average.")
 @click.option("--quick", is_flag=True, help="Hold out GPUs only, and train briefly: a first look.")
-@click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-    help="Write the plots (PNG and SVG) and the document of --json.",
-)  # fmt: skip
+@plots_option
 def gpu_schedules(data: Path | None, seeds: int, quick: bool, output: Path | None) -> Report:
     """Choose configurations of tunable kernels for GPUs, and of kernels, that nobody measured.
 

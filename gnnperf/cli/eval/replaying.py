@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gnnperf.cli.options import released_corpus
+from gnnperf.cli.options import ANY_FOLDER, released_corpus
 from gnnperf.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def replay_options(command: F) -> F:
             help="What is held out: families of kernels, or kernels at one size.",
         ),
         click.option(
-            "--corpus", type=click.Path(path_type=Path, file_okay=False), default=released_corpus,
+            "--corpus", type=ANY_FOLDER, default=released_corpus,
             show_default="the released one", metavar="DIR", help="Folder that `gnnperf collect` wrote.",
         ),
     ):  # fmt: skip

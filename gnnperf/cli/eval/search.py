@@ -9,14 +9,14 @@ import click
 
 from gnnperf.cli.eval.replaying import replay_options, replay_settings
 from gnnperf.cli.eval.table import benchmark_report
-from gnnperf.cli.options import released_trials
+from gnnperf.cli.options import ANY_FOLDER, released_trials
 from gnnperf.cli.output import Report, Verb, progress
 
 
 @click.command(cls=Verb, page=True)
 @replay_options
 @click.option(
-    "--trials", type=click.Path(path_type=Path, file_okay=False), default=released_trials, metavar="DIR",
+    "--trials", type=ANY_FOLDER, default=released_trials, metavar="DIR",
     show_default="the released ones", help="Long searches of some nests (configs/corpus/random_search.yaml).",
 )  # fmt: skip
 @click.option("--no-trials", is_flag=True, help="Use the searches that are in the corpus itself.")

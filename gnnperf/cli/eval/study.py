@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import click
 
 from gnnperf.cli.eval.table import benchmark_report, write_document
+from gnnperf.cli.options import ANY_FOLDER
 from gnnperf.cli.output import Report, progress
 from gnnperf.documents import to_json
 from gnnperf.errors import GnnperfError, Interrupted
@@ -32,7 +33,7 @@ def _writable(ctx: click.Context, param: click.Parameter, folder: Path | None) -
 
 
 output_option = click.option(
-    "--output", "-o", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", callback=_writable,
+    "--output", "-o", type=ANY_FOLDER, metavar="DIR", callback=_writable,
     help="Write rows as they are measured, the document of --json, and plots. Rows that are there already "
     "are not measured again: the same command goes on from there.",
 )  # fmt: skip

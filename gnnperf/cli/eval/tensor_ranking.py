@@ -11,6 +11,7 @@ import click
 
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.eval.trace_options import cache_option, corpus_option
+from gnnperf.cli.options import quick_option
 from gnnperf.cli.output import Report, Verb, progress
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class RankingStudy(Study):
 @click.option("--folds", default=6, show_default=True, type=click.IntRange(2), help="Folds of the kinds.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of all training.")
 @click.option("--workloads", "each_workload", is_flag=True, help="A row per workload too.")
-@click.option("--quick", is_flag=True, help="Train briefly: a first look.")
+@quick_option
 @output_option
 def tensor_ranking(
     corpus: Path, cache: Path | None, folds: int, seed: int, each_workload: bool, quick: bool,

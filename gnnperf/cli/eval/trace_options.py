@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from gnnperf.cli.options import ANY_FOLDER
 from gnnperf.shipped import shipped
 
 corpus_option = click.option(
-    "--corpus", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    "--corpus", type=ANY_FOLDER, metavar="DIR",
     default=lambda: shipped("checkpoints/corpus/tensor"), show_default="the corpus that comes with gnnperf",
     help="Folder that `gnnperf collect` wrote, of TVM workloads.",
 )  # fmt: skip
 
 cache_option = click.option(
-    "--cache", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    "--cache", type=ANY_FOLDER, metavar="DIR",
     help="Where features of schedules are kept for the next time.  [default: ~/.cache/gnnperf/tensor]",
 )  # fmt: skip

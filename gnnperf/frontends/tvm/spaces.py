@@ -129,24 +129,8 @@ def spatial_generator() -> Any:
         def clone(self) -> Any:
             return TileSpatial()
 
-    inline = schedule_rule.AutoInline(
-        into_producer=False,
-        into_consumer=True,
-        inline_const_tensor=True,
-        disallow_if_then_else=False,
-        require_injective=False,
-        require_ordered=False,
-        disallow_op=None,
-    )
-    annotate = schedule_rule.ParallelizeVectorizeUnroll(
-        max_jobs_per_core=16,
-        max_vectorize_extent=64,
-        unroll_max_steps=[0, 16, 64, 512],
-        unroll_explicit=True,
-    )
-    return ms.space_generator.PostOrderApply(
-        sch_rules=[inline, TileSpatial(), annotate], postprocs="llvm", mutator_probs="llvm"
-    )
+    rules = [_inline(strict=False), TileSpatial(), _annotate(max_vectorize_extent=64)]
+    return ms.space_generator.PostOrderApply(sch_rules=rules, postprocs="llvm", mutator_probs="llvm")
 
 
 def vnni_generator() -> Any:
@@ -168,24 +152,11 @@ def vnni_generator() -> Any:
     rules = [
         schedule_rule.ApplyCustomRule(),
         schedule_rule.InlineConstantScalars(),
-        schedule_rule.AutoInline(
-            into_producer=False,
-            into_consumer=True,
-            inline_const_tensor=True,
-            disallow_if_then_else=True,
-            require_injective=True,
-            require_ordered=True,
-            disallow_op=["tirx.exp"],
-        ),
+        _inline(strict=True),
         schedule_rule.AddRFactor(max_jobs_per_core=16, max_innermost_factor=64),
         schedule_rule.MultiLevelTilingWithIntrin(VNNI_DOT_16x4_INTRIN, **tiles),
         schedule_rule.MultiLevelTiling(**tiles),
-        schedule_rule.ParallelizeVectorizeUnroll(
-            max_jobs_per_core=16,
-            max_vectorize_extent=1,
-            unroll_max_steps=[0, 16, 64, 512],
-            unroll_explicit=True,
-        ),
+        _annotate(max_vectorize_extent=1),
         schedule_rule.RandomComputeLocation(),
     ]
     postprocs = [
@@ -196,3 +167,29 @@ def vnni_generator() -> Any:
         postproc.RewriteLayout(),
     ]
     return ms.space_generator.PostOrderApply(sch_rules=rules, postprocs=postprocs, mutator_probs="llvm")
+
+
+def _inline(strict: bool) -> Any:
+    """Producers into consumers: only cheap ones that are read in the order of their writing, or all."""
+    from tvm.s_tir.meta_schedule.schedule_rule import AutoInline
+
+    return AutoInline(
+        into_producer=False,
+        into_consumer=True,
+        inline_const_tensor=True,
+        disallow_if_then_else=strict,
+        require_injective=strict,
+        require_ordered=strict,
+        disallow_op=["tirx.exp"] if strict else None,
+    )
+
+
+def _annotate(max_vectorize_extent: int) -> Any:
+    from tvm.s_tir.meta_schedule.schedule_rule import ParallelizeVectorizeUnroll
+
+    return ParallelizeVectorizeUnroll(
+        max_jobs_per_core=16,
+        max_vectorize_extent=max_vectorize_extent,
+        unroll_max_steps=[0, 16, 64, 512],
+        unroll_explicit=True,
+    )
