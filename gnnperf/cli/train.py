@@ -57,7 +57,7 @@ train.add_command(release)
     help="Folder to write; what is there must be a checkpoint, which is replaced.",
 )  # fmt: skip
 def convert(old: Path, output: Path) -> Report:
-    """Write a checkpoint of gnnperf 0.1 in today's format: the weights, store and card stay the same."""
+    """Write a checkpoint of an older gnnperf in today's format: weights, store and card stay the same."""
     from rich.text import Text
 
     from gnnperf.training.convert import convert_checkpoint

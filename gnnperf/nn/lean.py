@@ -43,13 +43,6 @@ def segment_sum(rows: Tensor, segment: Tensor, segments: int) -> Tensor:
     return zero.index_add(0, segment, rows)
 
 
-def with_kinds(edge_features: Tensor, edge_kind: Tensor, kinds: int) -> Tensor:
-    """The features of edges and, one-hot, their kinds: f32[e, G], i64[e] -> f32[e, G + kinds]."""
-    numbers = torch.arange(kinds, device=edge_kind.device)
-    marks = (edge_kind.unsqueeze(1) == numbers).to(edge_features.dtype)
-    return torch.cat([edge_features, marks], dim=1)
-
-
 def _summed(rows: Tensor, starts: Tensor) -> Tensor:
     """Sums of the runs of rows that begin at `starts`: f32[e, c], i64[n] -> f32[n, c]; 0 of an empty run."""
     every = torch.arange(rows.size(0), device=rows.device)
@@ -76,7 +69,8 @@ class LeanAttention(nn.Module):
         # In place, where nobody else has the tensor: what is in the cache stays there.
         edge = self.lin_edge(edges)
         key = self.lin_key(nodes).index_select(0, source).add_(edge)
-        query = self.lin_query(nodes).mul_(self.scale).index_select(0, target)
+        weight, bias = self.lin_query.weight.t(), self.lin_query.bias
+        query = torch.addmm(bias, nodes, weight, beta=self.scale, alpha=self.scale).index_select(0, target)
         scores = query.mul_(key).view(e, heads, width).sum(-1)
         index = target.unsqueeze(1).expand_as(scores)
         floor = torch.full((n, heads), float("-inf"), dtype=scores.dtype, device=scores.device)
@@ -113,7 +107,7 @@ class LeanTransformer(nn.Module):
 
     def __init__(self, width: int, layers: int, heads: int, edge_kinds: int, edge_features: int) -> None:
         super().__init__()
-        self.edge_kinds = edge_kinds
+        self.marks = nn.Buffer(torch.eye(edge_kinds), persistent=False)
         self.layers = nn.ModuleList(
             LeanLayer(width, heads, edge_features + edge_kinds) for _ in range(layers)
         )
@@ -123,7 +117,8 @@ class LeanTransformer(nn.Module):
         target, order = torch.sort(edge_index[1], stable=True)
         source = edge_index[0].index_select(0, order)
         starts = torch.searchsorted(target, torch.arange(nodes.size(0), device=target.device))
-        edges = with_kinds(edge_features, edge_kind, self.edge_kinds).index_select(0, order)
+        marks = self.marks.index_select(0, edge_kind.index_select(0, order))
+        edges = torch.cat([edge_features.index_select(0, order), marks], dim=1)
         for layer in self.layers:
             nodes = layer(nodes, source, target, starts, edges)
         return nodes

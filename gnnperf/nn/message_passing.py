@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import AttentionalAggregation, TransformerConv
-
-from gnnperf.nn.lean import with_kinds
 
 
 class TransformerLayer(nn.Module):
@@ -66,7 +65,8 @@ class GraphTransformer(nn.Module):
 
     def forward(self, nodes: Tensor, edge_index: Tensor, edge_kind: Tensor, edge_features: Tensor) -> Tensor:
         """f32[n, width], i64[2, e], i64[e], f32[e, G] -> f32[n, width]."""
-        edges = with_kinds(edge_features, edge_kind, self.edge_kinds)
+        marks = F.one_hot(edge_kind, self.edge_kinds).to(edge_features.dtype)
+        edges = torch.cat([edge_features, marks], dim=1)
         for layer in self.layers:
             nodes = layer(nodes, edge_index, edges)
         return nodes
