@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--processes", metavar="N", type=click.IntRange(1),
-    help="For TVM workloads: searches at a time, of which one times anything.  [default: 2]",
+    help="Nests or TVM workloads at a time, of which one is timed; the others compile.  [default: 2]",
 )  # fmt: skip
 def collect(
     config: Path,
@@ -71,10 +71,12 @@ def collect(
     for option, value, kind, what in (
         ("--ray", address, NestConfig, "nests"),
         ("--schedules", schedules, WorkloadConfig, "TVM workloads"),
-        ("--processes", processes, WorkloadConfig, "TVM workloads"),
+        ("--processes", processes, (NestConfig, WorkloadConfig), "nests and TVM workloads"),
     ):
         if value is not None and not isinstance(settings, kind):
             raise InputError(f"{option} is for {what}, and {config} lists something else; leave it out")
+    if address is not None and processes is not None:
+        raise InputError("--processes is for this machine alone; leave it or --ray out")
     if only:
         settings = settings.only(only)
     folder = output or Path("runs") / "corpora" / settings.name
@@ -84,7 +86,7 @@ def collect(
     work = _Work(log)
     try:
         if isinstance(settings, NestConfig):
-            work.nests(settings, address)
+            work.nests(settings, address, processes or 2)
         elif isinstance(settings, WorkloadConfig):
             work.workloads(settings if schedules is None else settings.up_to(schedules), processes or 2)
         else:
@@ -113,14 +115,16 @@ class _Work:
         self.left_out.append(text)
         click.echo(f"left out: {text}", err=True)
 
-    def nests(self, settings: NestConfig, address: str | None) -> None:
+    def nests(self, settings: NestConfig, address: str | None, processes: int) -> None:
         from gnnperf.corpus.long_search import LongSearches
         from gnnperf.corpus.nests import NestCollector
         from gnnperf.measure import Compiler, Runner
 
         kind = NestCollector if settings.beside is None else LongSearches
         with _cluster(address, settings, self.warn) as spread, Compiler() as compiler, Runner() as runner:
-            collector = kind(settings, self.log, compiler, runner, warn=self.warn, spread=spread)
+            collector = kind(
+                settings, self.log, compiler, runner, warn=self.warn, spread=spread, processes=processes
+            )
             with progress("collecting", collector.steps) as collector.advance:
                 collector.run()
 

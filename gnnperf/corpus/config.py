@@ -58,13 +58,13 @@ class NestConfig:
 
     folder: of the file, which what is in it is relative to. recipes_per_nest: measured by search at most.
     patience: mutations without progress that end a search earlier (0: never). budget_s_per_nest: wall time of
-    one search. foreign_per_nest: recipes that were good on other nests, measured after that. converge_share:
-    of the entries, whose search goes on until its patience ends; the others get a first look. random_nests:
-    entries, after those listed, that are random nests with the numbers `first_random` and following: more of
-    them leave those before as they are. portfolio: a corpus whose portfolio is measured on all nests, so that
-    none must be chosen first. beside: a corpus that has the same nests: instead of all that, each is searched
-    with `recipes_per_nest` random recipes and by evolution, and what that corpus measured on it is measured
-    again.
+    one search. budget_s_per_recipe: of the timed runs of one recipe and of the baseline beside it.
+    foreign_per_nest: recipes that were good on other nests, measured after that. converge_share: of the
+    entries, whose search goes on until its patience ends; the others get a first look. random_nests: entries,
+    after those listed, that are random nests with the numbers `first_random` and following: more of them
+    leave those before as they are. portfolio: a corpus whose portfolio is measured on all nests, so that none
+    must be chosen first. beside: a corpus that has the same nests: instead of all that, each is searched with
+    `recipes_per_nest` random recipes and by evolution, and what that corpus measured on it is measured again.
     """
 
     name: str
@@ -73,6 +73,7 @@ class NestConfig:
     recipes_per_nest: int = 40
     patience: int = 12
     budget_s_per_nest: float = 20.0
+    budget_s_per_recipe: float = 0.15
     foreign_per_nest: int = 24
     converge_share: float = 1.0
     random_nests: int = 0
@@ -84,6 +85,7 @@ class NestConfig:
     CORPORA: ClassVar[tuple[str, ...]] = ("portfolio", "beside")
     BOUNDS: ClassVar[Bounds] = {
         "recipes_per_nest": (int, 1, ANY), "patience": (int, 0, ANY), "budget_s_per_nest": (float, 0, ANY),
+        "budget_s_per_recipe": (float, 0, ANY),
         "foreign_per_nest": (int, 0, ANY), "converge_share": (float, 0, 1), "random_nests": (int, 0, ANY),
         "first_random": (int, 0, ANY), "seed": (int, 0, ANY),
     }  # fmt: skip

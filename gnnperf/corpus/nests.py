@@ -56,7 +56,7 @@ Spread = Callable[
 @dataclass
 class NestCollector:
     """Runs the passes. `advance(steps, doing)` reports progress, `warn(text)` what was left out; `spread`
-    says where the work is done, here if it is None."""
+    says where the work is done; here, on `processes` entries at a time, if it is None."""
 
     config: NestConfig
     log: RecordLog
@@ -66,6 +66,7 @@ class NestCollector:
     warn: Callable[[str], None] = lambda _: None
     portfolio: Sequence[Recipe] = ()
     spread: Spread | None = None
+    processes: int = 2
 
     def __post_init__(self) -> None:
         self.device: DeviceSpec = probe()
@@ -113,7 +114,7 @@ class NestCollector:
         if self.spread is not None:
             tasks = self.spread(self, todo, name, receive)
         else:
-            tasks = each(todo, lambda entry, send: self._task(entry, name, send), receive)
+            tasks = each(todo, lambda entry, send: self._task(entry, name, send), receive, self.processes)
         with closing(tasks) as ended:
             for entry, code in ended:
                 if code == 0:
@@ -125,7 +126,7 @@ class NestCollector:
     def _task(self, entry: NestEntry, name: str, send: Send) -> None:
         """In a process of its own."""
         folder = self.compiler.folder / hashlib.sha256(entry.key.encode()).hexdigest()[:16]
-        with Compiler(folder, jobs=1) as compiler, Runner(self.runner.threads) as runner:  # two at a time
+        with Compiler(folder, jobs=1) as compiler, Runner(self.runner.threads) as runner:
             log = RelayedLog(self.log.known, send)
             replace(self, log=log, compiler=compiler, runner=runner).do(entry, name, send)
 
@@ -251,7 +252,8 @@ class NestCollector:
         return [trial_of(line) for line in self.log.records.get(digest, {}).values()]
 
     def _bench(self, case: UnitCase, known: Sequence[Trial]) -> NestBench:
-        bench = NestBench(case.case, self.compiler, self.runner, case.limits, GIVE_UP)
+        limits = replace(case.limits, budget_s=self.config.budget_s_per_recipe)
+        bench = NestBench(case.case, self.compiler, self.runner, limits, GIVE_UP)
         bench.remember(known)
         return bench
 
