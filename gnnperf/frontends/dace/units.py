@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 
 import dace
 
-from gnnperf.frontends.dace.codegen import dace_source
+from gnnperf.frontends.dace.codegen import BASELINES, auto_optimised, dace_source
 from gnnperf.frontends.dace.control_flow import For, states_of
 from gnnperf.frontends.dace.finish import Finisher
-from gnnperf.frontends.dace.optimise import BASELINES, auto_optimised
 from gnnperf.frontends.dace.parts import Chain
 from gnnperf.frontends.dace.pieces import Nodes, Piece, parameter_names
 from gnnperf.frontends.dace.state_graph import names_used, python_expression, subscript_names
