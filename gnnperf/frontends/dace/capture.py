@@ -8,6 +8,7 @@ middle execution of each unit. Units that only see what the caller passed need n
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import dace
@@ -96,8 +97,6 @@ def _is_first(kernel: DaceKernel, unit: Unit) -> bool:
 
 def _initial(kernel: DaceKernel, unit: Unit, name: str) -> Any:
     """What an array holds before the unit: the caller's value, or anything (it is only written)."""
-    if name in kernel.data and not isinstance(kernel.data[name], np.ndarray):
-        return kernel.data[name]
     if name in kernel.data:
         return kernel.data[name]
     descriptor = unit.sdfg.arrays[name]
@@ -218,9 +217,9 @@ class _Probe:
             )
             unit.data[name] = aligned(view, strides)
         values = captured[_PARAMETERS][number * self.width :]
-        for position, name in enumerate(unit.nest.parameters):
-            unit.data[name] = int(values[position])
-        unit.set_parameters({n: int(values[i]) for i, n in enumerate(unit.nest.parameters)})
+        parameters = {n: int(values[i]) for i, n in enumerate(unit.nest.parameters)}
+        unit.data.update(parameters)
+        unit.nest = replace(unit.nest, parameters=parameters)
 
 
 LARGEST = 1e15
