@@ -12,8 +12,7 @@ import click
 from gnnperf.cli.options import FILE, checkpoint_option
 from gnnperf.cli.output import Report, Verb, human_time
 from gnnperf.cli.page import page_is_wanted
-from gnnperf.cli.pages import page_of_operators
-from gnnperf.cli.predicted_configuration import configuration_report
+from gnnperf.cli.pages import NOT_MEASURED, page_of_configuration, page_of_operators
 from gnnperf.errors import InputError
 from gnnperf.shipped import shipped
 
@@ -21,7 +20,9 @@ if TYPE_CHECKING:
     from gnnperf.devices import DeviceSpec
     from gnnperf.frontends.operators import Operator
     from gnnperf.nn.runtime import RuntimeHead
+    from gnnperf.retrieval.gpu import ConfigurationForecast
     from gnnperf.retrieval.prediction import KernelPrediction
+    from gnnperf.retrieval.tunable import Prediction
 
 
 @click.command(cls=Verb, page=True)
@@ -88,19 +89,17 @@ def predict(
         raise InputError(f"{given} goes with --table; leave it out, or give a --table")
     found = load(checkpoint).predict(kernel, gpus, fused=fused, calibrate=calibrate)
     if isinstance(found, ConfigurationForecast):
-        return configuration_report(found)
+        return _configuration_report(found)
     for operator, count in found.left_out.items():
         click.echo(f"gnnperf: {kernel}: left out {count} of the unknown operator {operator}", err=True)
+    rows = [_operators(name, one, found.operators) for name, one in found.predictions.items()]
     document = {
-        "kernel": kernel,
-        "operators": len(found.operators),
-        "left_out": found.left_out,
-        "predictions": [_document(name, one, found.operators) for name, one in found.predictions.items()],
-    }
-    return Report(document, _view(found.predictions), page=partial(page_of_operators, found))
+        "kernel": kernel, "operators": len(found.operators), "left_out": found.left_out, "predictions": rows
+    }  # fmt: skip
+    return Report(document, _view(rows), page=partial(page_of_operators, found))
 
 
-def _document(name: str, found: KernelPrediction, operators: Sequence[Operator]) -> dict[str, Any]:
+def _operators(name: str, found: KernelPrediction, operators: Sequence[Operator]) -> dict[str, Any]:
     document: dict[str, Any] = {"gpu": name, "device": found.device.name, "objection": found.objection}
     if found.runtime_s is None or found.intervals_s is None or found.roofline_s is None:
         return document
@@ -117,25 +116,31 @@ def _document(name: str, found: KernelPrediction, operators: Sequence[Operator])
     }
 
 
-def _view(predictions: Mapping[str, KernelPrediction]) -> Any:
+def _view(rows: Sequence[Mapping[str, Any]], remarks: Sequence[str] = ()) -> Any:
+    """A table of predictions as they stand in the document, and what is to be said of them."""
     from rich.console import Group
     from rich.table import Table
 
-    table = Table("GPU", box=None)
-    for heading in ("runtime", "80% interval", "95% interval", "roofline"):
+    headings = ["runtime", "80% interval", "95% interval"]
+    headings += ["roofline"] if any("roofline_ms" in row for row in rows) else []
+    table, told = Table("GPU", box=None), [*remarks]
+    for heading in headings:
         table.add_column(heading, justify="right")
-    remarks = []
-    for name, found in predictions.items():
-        if found.runtime_s is None or found.intervals_s is None or found.roofline_s is None:
-            table.add_row(name, "-", "-", "-", "-")
-            remarks.append(f"{name}: no prediction: {found.objection}")
+    for row in rows:
+        if row["objection"]:
+            table.add_row(row["gpu"], *("-" for _ in headings))
+            told.append(f"{row['gpu']}: no prediction: {row['objection']}")
             continue
-        spans = (
-            f"{human_time(low)} to {human_time(high)}" for low, high in list(found.intervals_s.values())[1:]
-        )
-        table.add_row(name, human_time(found.runtime_s), *spans, human_time(found.roofline_s))
-        remarks += [f"{name}: {remark}" for remark in found.remarks]
-    return Group(table, *remarks)
+        spans = (row["intervals_ms"][level] for level in ("80%", "95%"))
+        cells = [f"{_time(low)} to {_time(high)}" for low, high in spans]
+        cells += [_time(row["roofline_ms"])] if "roofline_ms" in row else []
+        table.add_row(row["gpu"], _time(row["runtime_ms"]), *cells)
+        told += [f"{row['gpu']}: {remark}" for remark in row.get("remarks", ())]
+    return Group(table, *told)
+
+
+def _time(milliseconds: float) -> str:
+    return human_time(milliseconds * 1e-3)
 
 
 def _bulk(
@@ -163,3 +168,23 @@ def _bulk(
     left = f"; {count - done} rows are of no known family or lack a size" if done < count else ""
     document = {"table": path, "output": output, "rows": count, "predicted": done}
     return Report(document, f"{done} of {count} rows predicted into {output}{left}")
+
+
+def _configuration_report(found: ConfigurationForecast) -> Report:
+    """Runtimes and intervals of a configuration, by GPU."""
+    rows = [_configuration(name, found.devices[name], one) for name, one in found.predictions.items()]
+    document = {"kernel": found.kernel, "measured_elsewhere": found.measured, "predictions": rows}
+    remarks = () if found.measured else (NOT_MEASURED,)
+    return Report(document, _view(rows, remarks), page=partial(page_of_configuration, found))
+
+
+def _configuration(name: str, device: DeviceSpec, found: Prediction) -> dict[str, Any]:
+    from gnnperf.retrieval.gpu import too_large
+
+    document: dict[str, Any] = {"gpu": name, "device": device.name}
+    if not found.fits[0]:
+        return {**document, "objection": too_large(device)}
+    intervals = {f"{level}%": [float(lo[0]), float(hi[0])] for level, (lo, hi) in found.interval_ms.items()}
+    return {
+        **document, "objection": None, "runtime_ms": float(found.runtime_ms[0]), "intervals_ms": intervals
+    }  # fmt: skip

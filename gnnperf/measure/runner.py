@@ -90,6 +90,17 @@ class Runner:
             runs.append(_measurement(result, baseline, candidate, job["threads"]))
         return pool(runs)
 
+    def start(self) -> None:
+        """Start the server, which takes a moment, ahead of the first request."""
+        with self._guard:
+            self._started()
+
+    def _started(self) -> _ServerProcess:
+        if self._server is None:
+            self._server = _ServerProcess()
+            weakref.finalize(self, self._server.stop)
+        return self._server
+
     def close(self) -> None:
         """End the server, and with it whatever it runs."""
         if self._server is not None:
@@ -150,11 +161,9 @@ class Runner:
         job["reference"] = describe(reference, blobs) if job["verify"] else None
         with self._guard:
             for last_try in (False, True):
-                if self._server is None:
-                    self._server = _ServerProcess()
-                    weakref.finalize(self, self._server.stop)
+                server = self._started()
                 try:
-                    return self._server.ask(job, blobs)
+                    return server.ask(job, blobs)
                 except (EOFError, ConnectionError):
                     self.close()
                     if last_try:

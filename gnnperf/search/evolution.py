@@ -6,15 +6,18 @@ by `Bench`. It may be stopped after any round: a later one starts from what was 
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from gnnperf.frontends.tvm.spaces import DesignSpace
 from gnnperf.measure.outcome import Outcome
 from gnnperf.schedules.traces import program_key
-from gnnperf.search.interrupts import uninterrupted
 
 Measure = Callable[[Sequence[Any], float], list[Outcome]]
 """Scheduled modules, the best runtime so far -> outcomes."""
@@ -164,3 +167,25 @@ def _result(outcome: Outcome | None) -> Any:
     if outcome is None or outcome.runtime_s is None:
         return RunnerResult(None, "failed" if outcome is None else outcome.detail or outcome.status)
     return RunnerResult([outcome.runtime_s], None)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """An interrupt that comes inside is raised at the end. In other threads than the first it does nothing:
+    they are not interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt

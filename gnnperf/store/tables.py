@@ -11,12 +11,14 @@ must start others by exec (`subprocess`, `spawn`), as the measuring server does,
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import random
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -177,10 +179,28 @@ def is_local(location: str) -> bool:
 def _connect(location: str, writing: bool) -> Any:
     # Conflicts are expected and handled here; LanceDB would print each as a warning.
     os.environ.setdefault("LANCEDB_LOG", "error")
-    import lancedb  # takes a second, so only when a store is opened
+    # Takes most of a second, so only when a store is opened.
+    with suppress(ImportError), _bare_package("lance_namespace_urllib3_client"):
+        import lancedb
+    import lancedb
 
     with _errors(location, writing=writing):
         return lancedb.connect(location)
+
+
+@contextmanager
+def _bare_package(name: str) -> Iterator[None]:
+    """Modules of a package can be imported without what its `__init__` imports. LanceDB needs the types of
+    that one; the hundreds of functions beside them, which check their arguments, take half a second more."""
+    spec = None if name in sys.modules else importlib.util.find_spec(name)
+    if spec is None:
+        yield
+        return
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 def _names(database: Any) -> set[str]:

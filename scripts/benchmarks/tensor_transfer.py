@@ -189,8 +189,7 @@ class TensorTransferStudy(Study):
 
     def _re_decided(self, task: Any, query: Query, kind: str) -> list[Any]:
         """The floor: the best trace of the nearest workload of the kind, its tiles decided anew, no model."""
-        from gnnperf.retrieval.traces.contexts import context_of
-        from gnnperf.retrieval.traces.proposals import best_traces
+        from gnnperf.retrieval.traces.proposals import best_traces, context_of
         from gnnperf.schedules.traces import TraceDocument, transfer
 
         for neighbour in query.neighbours:

@@ -19,7 +19,7 @@ tvm = import_tvm()
 from frontends.tvm import functions  # noqa: E402
 
 from gnnperf.frontends.tvm.target import host_target  # noqa: E402
-from gnnperf.retrieval.traces.contexts import context_of  # noqa: E402
+from gnnperf.retrieval.traces.proposals import context_of  # noqa: E402
 from gnnperf.schedules.traces.document import anchor_tiles, sketch_of  # noqa: E402
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gnnperf.errors import InputError
 from gnnperf.export import ExportedModel, embed_tensors, export_checkpoint, load_exported
-from gnnperf.export.checkpoints import read_checkpoint
+from gnnperf.export.exporting import read_checkpoint
 from gnnperf.export.metadata import build_metadata
 from gnnperf.export.torchscript import save_torchscript
 from gnnperf.graph import EDGE_FEATURES, NODE_FEATURES, ProgramGraph

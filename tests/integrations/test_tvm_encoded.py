@@ -14,8 +14,8 @@ from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm import scheduled_graph
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.graph import EncodedGraph, encode
-from gnnperf.integrations.tvm import encoded
-from gnnperf.integrations.tvm.encoded import SHARE, encoded_graphs
+from gnnperf.integrations.tvm import cost_model
+from gnnperf.integrations.tvm.cost_model import SHARE, encoded_graphs
 
 PROCESSES = 2
 
@@ -38,7 +38,7 @@ def pids(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Any:
             raise UnsupportedConstruct("nothing")
         return scheduled_graph(module)
 
-    monkeypatch.setattr(encoded, "scheduled_graph", described)
+    monkeypatch.setattr(cost_model, "scheduled_graph", described)
     return tmp_path
 
 
@@ -75,6 +75,6 @@ def test_what_a_killed_process_leaves_undone_is_not_lost(
             os.kill(os.getpid(), signal.SIGKILL)
         return encode(graph)
 
-    monkeypatch.setattr(encoded, "encode", killed)
+    monkeypatch.setattr(cost_model, "encode", killed)
     check(encoded_graphs(modules), modules)
     assert len(list(pids.iterdir())) == PROCESSES + 1

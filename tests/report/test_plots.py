@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.plots import plot_kernels
 
-from gnnperf.report.plots import inline_svg
+from gnnperf.report.benchmark import inline_svg
 
 HOSTILE = "<script>alert(1)</script>"
 

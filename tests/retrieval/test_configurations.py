@@ -14,9 +14,13 @@ from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description, plan
 from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
 from gnnperf.nn.demand import ANY, Demand, DemandBundle, measured_files
-from gnnperf.retrieval.configurations import ConfigurationRanking, choose_greedily, rank_configurations
+from gnnperf.retrieval.configurations import (
+    ConfigurationRanking,
+    choose_greedily,
+    rank_configurations,
+    scenarios,
+)
 from gnnperf.retrieval.few_shot import adapted
-from gnnperf.retrieval.scenarios import scenarios
 from gnnperf.retrieval.tunable import (
     Runs,
     kernel_tuner_cache,

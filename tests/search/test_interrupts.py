@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from gnnperf.search.interrupts import uninterrupted
+from gnnperf.search.evolution import uninterrupted
 
 
 def test_an_interrupt_is_raised_at_the_end() -> None:

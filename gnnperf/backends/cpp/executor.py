@@ -48,6 +48,7 @@ class CppExecutor:
         self._sources: BaselineSources | None = None
         self._ahead: Future[Any] | None = None
         if ahead:
+            self.runner.start()
             with suppress(BuildError):  # it is told where it is built in earnest
                 self._sources = BaselineSources.of(program.whole, self.wanted)
                 pool = ThreadPoolExecutor(1)

@@ -8,6 +8,7 @@ middle execution of each unit. Units that only see what the caller passed need n
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import dace
@@ -15,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.frontends.dace.codegen import compiled
-from gnnperf.frontends.dace.conditioning import settle_inputs
 from gnnperf.frontends.dace.dtypes import dtype_name
-from gnnperf.frontends.dace.inputs import aligned
+from gnnperf.frontends.dace.inputs import aligned, make_dominant
 from gnnperf.frontends.dace.units import Unit
 from gnnperf.measure import Compiler, Library, Limits, Runner
+from gnnperf.nests.ir import Loop, walk
 
 if TYPE_CHECKING:
     from gnnperf.frontends.dace.loader import DaceKernel
@@ -96,8 +97,6 @@ def _is_first(kernel: DaceKernel, unit: Unit) -> bool:
 
 def _initial(kernel: DaceKernel, unit: Unit, name: str) -> Any:
     """What an array holds before the unit: the caller's value, or anything (it is only written)."""
-    if name in kernel.data and not isinstance(kernel.data[name], np.ndarray):
-        return kernel.data[name]
     if name in kernel.data:
         return kernel.data[name]
     descriptor = unit.sdfg.arrays[name]
@@ -218,6 +217,37 @@ class _Probe:
             )
             unit.data[name] = aligned(view, strides)
         values = captured[_PARAMETERS][number * self.width :]
-        for position, name in enumerate(unit.nest.parameters):
-            unit.data[name] = int(values[position])
-        unit.set_parameters({n: int(values[i]) for i, n in enumerate(unit.nest.parameters)})
+        parameters = {n: int(values[i]) for i, n in enumerate(unit.nest.parameters)}
+        unit.data.update(parameters)
+        unit.nest = replace(unit.nest, parameters=parameters)
+
+
+LARGEST = 1e15
+"""Results beyond this come from a recurrence that amplifies rounding errors."""
+
+
+def settle_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner, limits: Limits) -> bool:
+    """Where random square matrices make a kernel with recurrences overflow, make them symmetric and
+    diagonally dominant. Changes `kernel.data`; True if it did. Matrices that the user gave stay."""
+    matrices = [
+        kernel.data[n] for n in sorted(kernel.generated)
+        if np.ndim(kernel.data[n]) == 2 and kernel.data[n].dtype.kind == "f"
+        and kernel.data[n].shape[0] == kernel.data[n].shape[1]
+    ]  # fmt: skip
+    if not matrices or not _has_recurrence(kernel):
+        return False
+    library = compiled(kernel.simplified, f"{kernel.name}_simplify", compiler)
+    results = runner.reference(library, kernel.data, kernel.outputs, kernel.inouts, limits)
+    values = [r for r in results.values() if r.dtype.kind == "f"]
+    if all(np.isfinite(v).all() and (np.abs(v) < LARGEST).all() for v in values):
+        return False
+    for matrix in matrices:
+        make_dominant(matrix)
+    return True
+
+
+def _has_recurrence(kernel: DaceKernel) -> bool:
+    return any(
+        unit.in_loop or any(isinstance(n, Loop) and not n.independent for n in walk(unit.nest.body))
+        for unit in kernel.units
+    ) or bool(kernel.skipped)

@@ -18,15 +18,13 @@ from dace.frontend.python.parser import DaceProgram as DaceProgramObject
 from gnnperf.errors import BuildError, GnnperfError, InputError, first_line
 from gnnperf.frontends.base import Skipped
 from gnnperf.frontends.dace.capture import capture_inputs
-from gnnperf.frontends.dace.codegen import dace_source
+from gnnperf.frontends.dace.codegen import BASELINES, auto_optimised, dace_source
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.inputs import make_inputs, resolve_symbols, user_inputs
-from gnnperf.frontends.dace.liveness import Liveness
 from gnnperf.frontends.dace.normal_form import bind, linearise, simplify
-from gnnperf.frontends.dace.optimise import BASELINES, auto_optimised
 from gnnperf.frontends.dace.parts import Chain, parts
-from gnnperf.frontends.dace.pieces import bounding_arrays, build
+from gnnperf.frontends.dace.pieces import Liveness, bounding_arrays, build
 from gnnperf.frontends.dace.source import load_program, load_sdfg, parse_program
 from gnnperf.frontends.dace.splice import splice
 from gnnperf.frontends.dace.translate import DaceTranslator

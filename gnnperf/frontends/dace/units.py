@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 
 import dace
 
-from gnnperf.frontends.dace.codegen import dace_source
+from gnnperf.frontends.dace.codegen import BASELINES, auto_optimised, dace_source
 from gnnperf.frontends.dace.control_flow import For, states_of
 from gnnperf.frontends.dace.finish import Finisher
-from gnnperf.frontends.dace.optimise import BASELINES, auto_optimised
 from gnnperf.frontends.dace.parts import Chain
-from gnnperf.frontends.dace.pieces import Nodes, Piece, parameter_names
+from gnnperf.frontends.dace.pieces import Nodes, parameter_names
 from gnnperf.frontends.dace.state_graph import names_used, python_expression, subscript_names
 from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.frontends.nest_program import task_graph
@@ -55,10 +54,6 @@ class Unit:
     """Is the unit inside a loop or branch of the kernel?"""
     written_before: frozenset[str] = frozenset()
     """Arrays that may have changed since the kernel was called; only for units outside of loops."""
-
-    def set_parameters(self, values: Mapping[str, int]) -> None:
-        """Make the nest's representative parameter values those of the captured execution."""
-        self.nest = replace(self.nest, parameters=dict(values))
 
     @property
     def name(self) -> str:
@@ -243,7 +238,7 @@ def arrange(sdfg: Any, chain: Chain, members: list[list[int]]) -> None:
     order += wanted
     if order == list(range(len(chain.pieces))):
         return
-    spans = [(states_of(p.element)[0], _exit(p)) for p in chain.pieces]
+    spans = [(states_of(p.element)[0], states_of(p.element)[-1]) for p in chain.pieces]
     entering = list(sdfg.in_edges(spans[0][0]))
     leaving = list(sdfg.out_edges(spans[-1][1]))
     was_start = sdfg.start_state is spans[0][0]
@@ -261,7 +256,3 @@ def arrange(sdfg: Any, chain: Chain, members: list[list[int]]) -> None:
         sdfg.add_edge(spans[-1][1], edge.dst, edge.data)
     if was_start:
         sdfg.start_block = sdfg.node_id(spans[0][0])
-
-
-def _exit(piece: Piece) -> Any:
-    return states_of(piece.element)[-1]

@@ -32,8 +32,7 @@ from gnnperf.frontends.gpu_kernels.description import (
 from gnnperf.frontends.gpu_kernels.expressions import Expression
 from gnnperf.frontends.gpu_kernels.nest import scheduled_graph, scheduled_nest
 from gnnperf.frontends.gpu_kernels.physics import check_gpu, physical_features
-from gnnperf.frontends.gpu_kernels.plan import Plan, configurations_of, plan
-from gnnperf.frontends.gpu_kernels.spec import is_tunable, parse_configuration
+from gnnperf.frontends.gpu_kernels.plan import Plan, configurations_of, is_tunable, parse_configuration, plan
 
 __all__ = [
     "Description",

@@ -136,12 +136,7 @@ class _Reader:
         self.origin = origin
 
     def description(self, values: Any) -> Description:
-        top = self.fields(
-            values,
-            "",
-            "name parameters buffers loops compute",
-            "sizes constraints stage registers blocks_per_core",
-        )
+        top = self.fields(values, "", REQUIRED, OPTIONAL)
         sizes = {
             name: self.integer(v, f"sizes.{name}")
             for name, v in self.mapping(top.get("sizes"), "sizes").items()

@@ -7,13 +7,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int64
 
 from gnnperf.errors import InputError
-from gnnperf.frontends.gpu_kernels.description import Description, LoopDescription, StageDescription
+from gnnperf.frontends.gpu_kernels.description import (
+    Description,
+    LoopDescription,
+    StageDescription,
+    find_description,
+    list_descriptions,
+)
 from gnnperf.frontends.gpu_kernels.statements import ElementAccess, access
 from gnnperf.nests import Statement
 from gnnperf.nests.ir import loads
@@ -254,3 +261,30 @@ def _allowed(
     if not every:
         return []
     return [c for c, ok in zip(every, plan(description, every).valid, strict=True) if ok]
+
+
+def is_tunable(text: str) -> bool:
+    """Whether a text means a tunable kernel: the name of one, or a YAML file."""
+    name = text.partition(":")[0]
+    return name in list_descriptions() or Path(name).suffix in (".yaml", ".yml")
+
+
+def parse_configuration(text: str) -> tuple[Description, dict[str, int]]:
+    """A kernel and what of its parameters and sizes is given: "gemm:MWG=64,NWG=32,M=1024", "mine.yaml".
+
+    A parameter that is left out has its first value. Raises InputError: no such kernel, parameter or size,
+    or a configuration that the kernel's constraints forbid.
+    """
+    name, _, written = text.partition(":")
+    description, given = find_description(name), dict[str, int]()
+    for part in filter(None, written.split(",")):
+        key, _, value = part.partition("=")
+        if not value.isdecimal():
+            raise InputError(f"{text}: expected parameters and sizes as NAME=64,OTHER=2, got {part!r}")
+        given[key.strip()] = int(value)
+    values = plan(description, [given]).values
+    if broken := [rule.text for rule in description.constraints if not rule(values, text)[0]]:
+        raise InputError(
+            f"{text}: expected a configuration in which {broken[0]}; see the kernel's constraints"
+        )
+    return description, given

@@ -7,8 +7,6 @@ from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Soft
 from gnnperf.frontends.operators.spec import is_operator, parse_operator
 from gnnperf.frontends.operators.torch_models import CapturedModel, load_model
 
-# from gnnperf.frontends.operators.torch_models import CapturedModel, OperatorCall, load_model
-
 __all__ = [
     "CapturedModel",
     "Convolution",

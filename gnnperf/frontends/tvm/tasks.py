@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.tvm.eligibility import objection_to
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.translate import TirProgram, translate
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest, Node, nest_graph, normalise, partition
-from gnnperf.nests.analysis import accesses
+from gnnperf.nests.analysis import accesses, written
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,19 @@ class TvmTask:
 
     @property
     def objection(self) -> str | None:
-        """Why the task is left as it is; None where it can be tuned."""
-        return objection_to(self)
+        """Why the task is left as it is; None where it can be tuned: translated and verified."""
+        if self.unsupported is not None:
+            return self.unsupported
+        program = translate(self.function)
+        names = {name for node in program.body for name in written(node)}
+        results = [name for name in program.parameters if name in names]
+        if results != [program.parameters[-1]]:
+            return f"its results are {', '.join(results) or 'none'}: expected one, the last of its parameters"
+        if any(int(extent) == 0 for parameter in self.function.params for extent in parameter.shape):
+            return "it has an array without elements"
+        if not self.nest.has_loops:
+            return "it has no loop"
+        return None
 
     @property
     def unsupported(self) -> str | None:

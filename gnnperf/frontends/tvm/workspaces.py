@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from gnnperf.frontends.tvm.translate import row_major
 from gnnperf.nests import Buffer, Load, Symbol
 from gnnperf.nests.affine import Affine, affine, from_affine
 
@@ -75,17 +76,13 @@ class Workspaces:
         reach = self._reach.get(buffer.name)
         if reach is None:
             return buffer
+        sizes = cast("tuple[int, ...]", buffer.shape)
         shape = tuple(
-            size if ends is None or not isinstance(size, int) else min(size, ends[1] - ends[0] + 1)
-            for size, ends in zip(buffer.shape, reach.ends, strict=True)
+            size if ends is None else min(size, ends[1] - ends[0] + 1)
+            for size, ends in zip(sizes, reach.ends, strict=True)
         )
-        strides = [1] * len(shape)
-        for d in reversed(range(len(shape) - 1)):
-            step = shape[d + 1]
-            assert isinstance(step, int)
-            strides[d] = strides[d + 1] * step
         scope = "local" if buffer.scope == "global" else buffer.scope
-        return replace(buffer, shape=shape, strides=tuple(strides), scope=scope)
+        return replace(buffer, shape=shape, strides=row_major(shape), scope=scope)
 
 
 def _without(form: Affine, names: frozenset[str]) -> Affine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import NDArray
 
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, UnsupportedConstruct
+from gnnperf.frontends.tvm import scheduled_graph
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.integrations.tvm.encoded import encoded_graphs
+from gnnperf.graph import EncodedGraph, encode
+from gnnperf.measure.confine import available_threads
+from gnnperf.measure.workers import spread
 from gnnperf.nn import load_checkpoint
 from gnnperf.nn.traces import FEATURES, TensorBundle
 from gnnperf.schedules.traces import program_key
@@ -153,3 +157,25 @@ class _Measured:
         weights = np.linalg.solve(kernel[:n] + NOISE**2 * np.eye(n), wrong)
         found: NDArray[np.float64] = kernel[n:] @ weights
         return found
+
+
+Graphs = dict[int, EncodedGraph | None]
+"""By a module's key; None for one that has no graph."""
+
+SHARE = 32
+"""Modules for each process, at least, so that a fork costs little beside what it does."""
+
+
+def encoded_graphs(modules: Mapping[int, Any]) -> Graphs:
+    """Graphs of scheduled IRModules, by their keys and in their order. Where there are many, several
+    processes describe them; what one leaves undone when something kills it, this one does."""
+    jobs = [partial(_graph, module) for module in modules.values()]
+    found = spread(jobs, min(available_threads(), len(jobs) // SHARE))
+    return {key: found[n] if n in found else jobs[n]() for n, key in enumerate(modules)}
+
+
+def _graph(module: Any) -> EncodedGraph | None:
+    try:
+        return encode(scheduled_graph(module))
+    except UnsupportedConstruct:
+        return None

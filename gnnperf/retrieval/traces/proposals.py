@@ -16,12 +16,17 @@ from typing import Any, NamedTuple
 
 from gnnperf.errors import UnsupportedConstruct, first_line
 from gnnperf.frontends.tvm import TvmTask, scheduled_graph
-from gnnperf.frontends.tvm.spaces import DesignSpace, seed_of
+from gnnperf.frontends.tvm.spaces import (
+    DesignSpace,
+    multiplies_bytes,
+    plain_generator,
+    seed_of,
+    vnni_generator,
+)
 from gnnperf.graph import EncodedGraph, encode
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.workers import spread
 from gnnperf.retrieval.traces.candidates import TraceCandidate
-from gnnperf.retrieval.traces.contexts import context_of
 from gnnperf.schedules.traces import TraceDocument, other_tiles, program_key, replay, trace_document, transfer
 from gnnperf.store import Neighbour, Record
 
@@ -215,3 +220,18 @@ def _new(
                 made.turn,
                 made.encoded,
             )
+
+
+def context_of(module: Any, target: Any) -> Any:
+    """The `TuneContext` of an unscheduled module: with the rules for a tensor instruction where the function
+    multiplies what the instruction does and the target has it, else with MetaSchedule's own. Its choices are
+    the same every time."""
+    from tvm.s_tir import meta_schedule as ms
+
+    return ms.TuneContext(
+        mod=module,
+        target=target,
+        space_generator=vnni_generator() if multiplies_bytes(module, target) else plain_generator(),
+        num_threads=1,
+        rand_state=1,
+    )

@@ -1,6 +1,5 @@
 """Tensor operators by kind and parameters: what corpora of TVM schedules are measured on."""
 
-from gnnperf.frontends.tvm.workloads.kinds import KINDS, prim_func
-from gnnperf.frontends.tvm.workloads.workload import TvmWorkload, read_workloads
+from gnnperf.frontends.tvm.workloads.workload import KINDS, TvmWorkload, prim_func, read_workloads
 
 __all__ = ["KINDS", "TvmWorkload", "prim_func", "read_workloads"]

@@ -60,6 +60,10 @@ def _guesses(shapes: Sequence[Shape]) -> Found:
 def _products(a: Shape, b: Shape, out: Shape) -> Found:
     for layout, k in (("nn", a[1]), ("nt", a[1]), ("tn", a[0]), ("tt", a[0])):
         yield "matmul", {"m": out[0], "n": out[1], "k": k, "layout": layout}
+    yield from _chains(out)
+
+
+def _chains(out: Shape) -> Found:
     for chain in CHAINS:
         yield "elementwise", {"m": out[0], "n": out[1], "chain": chain}
 
@@ -134,21 +138,18 @@ def _permuted(a: Shape, out: Shape) -> Found:
 
 def _scaled(a: Shape, b: Shape, out: Shape) -> Found:
     yield "rms_norm", {"m": a[0], "n": a[1]}
-    for chain in CHAINS:
-        yield "elementwise", {"m": a[0], "n": a[1], "chain": chain}
+    yield from _chains(a)
 
 
 def _shifted(a: Shape, b: Shape, c: Shape, out: Shape) -> Found:
     yield "layer_norm", {"m": a[0], "n": a[1]}
-    for chain in CHAINS:
-        yield "elementwise", {"m": a[0], "n": a[1], "chain": chain}
+    yield from _chains(a)
 
 
 def _layers(a: Shape, b: Shape, c: Shape, out: Shape) -> Found:
     for activation in ACTIVATIONS:
         yield "dense", {"m": a[0], "n": b[0], "k": a[1], "activation": activation}
-    for chain in CHAINS:
-        yield "elementwise", {"m": a[0], "n": a[1], "chain": chain}
+    yield from _chains(a)
 
 
 def _groups(a: Shape, b: Shape, c: Shape, out: Shape) -> Found:
