@@ -15,16 +15,16 @@ RECIPES = """
 `gnnperf collect` cut every kernel into normalised loop nests, each with the inputs it has in a run of its
 kernel. A first look at each nest measured the default schedules and random ones. The cross pass measured on
 each nest schedules that were good on others (origin `foreign`): {portfolio} that are the same for all nests,
-chosen greedily so that together they do best over the families, and the best of the nests most like it. The
-converge pass went on with mutations of the best until they found nothing better. Each candidate was compiled
-to a library and run in a process of its own, with limits of time and memory. Its outputs were compared with
-those of DaCe's unoptimised code on the same inputs, and only what agreed was timed: interleaved with the
-nest's baseline in one process, after a warm-up, until the intervals were narrow or the time was used up; what
-was three times slower than the nest's best, or ten times slower than its baseline, was given up after the
-warm-up. Only one process at a time timed anything, before all others on the machine, where other work went on
-meanwhile. Medians with 95% intervals are kept. `speedup` is the baseline's median over the candidate's, from
-the same process. Schedules that lower to code that was measured share its measurement. Whatever failed is
-kept with its status and without times.
+chosen greedily so that together they do best over the families{portfolio_of}, and the best of the nests most
+like it. The converge pass went on with mutations of the best until they found nothing better. Each candidate
+was compiled to a library and run in a process of its own, with limits of time and memory. Its outputs were
+compared with those of DaCe's unoptimised code on the same inputs, and only what agreed was timed: interleaved
+with the nest's baseline in one process, after a warm-up, until the intervals were narrow or the time was used
+up; what was three times slower than the nest's best, or ten times slower than its baseline, was given up
+after the warm-up. Only one process at a time timed anything, before all others on the machine, where other
+work went on meanwhile. Medians with 95% intervals are kept. `speedup` is the baseline's median over the
+candidate's, from the same process. Schedules that lower to code that was measured share its measurement.
+Whatever failed is kept with its status and without times.
 """
 TRACES = """
 `gnnperf collect` searched each workload with MetaSchedule: a share of its schedules was drawn at random
@@ -59,7 +59,7 @@ METHODS = {
 }  # fmt: skip
 """How it was measured, by the baseline beside which it was."""
 RANDOM = """
-Families whose names begin with `random_` are random nests (`gnnperf/corpus/random_nests.py`), which cover the
+Families whose names begin with `random_` are random nests (`gnnperf/corpus/random_nests/`), which cover the
 space between the kernels that people name.
 """
 GIVEN_UP = "Without the {given_up} measurements that were given up after the first runs. "
@@ -104,7 +104,7 @@ def card_of(name: str, n: Mapping[str, Any]) -> str:
         _paragraph(what),
         "## How it was measured\n",
         _table(("what", "value"), _measured(n).items()),
-        *(_paragraph(method.format(portfolio=n["portfolio"])) for method in methods),
+        *(_paragraph(_method(method, n)) for method in methods),
         *((_traits(n["traits"]), _searches(n["searches"], n["foreign_per_task"])) if recipes else ()),
         _families(n["families"]),
         _speedups(n["best_speedup"], n["tasks"]),
@@ -114,6 +114,11 @@ def card_of(name: str, n: Mapping[str, Any]) -> str:
         _paragraph(LICENCE),
     )
     return "\n".join(sections)
+
+
+def _method(text: str, n: Mapping[str, Any]) -> str:
+    other = f" of the corpus `{n['portfolio_of']}`" if n["portfolio_of"] else ""
+    return text.format(portfolio=n["portfolio"], portfolio_of=other)
 
 
 def _measured(n: Mapping[str, Any]) -> dict[str, str]:

@@ -41,7 +41,7 @@ def numbers_of(corpus: MeasuredTasks, model: Path | None = None) -> dict[str, An
         "timed": len(ok),
         "distinct_timings": len({(m.task, m.runtime_s, m.baseline_s, m.samples) for m in ok}),
         "schedules": _counts(record.schedule["kind"] for record in corpus.sequence),
-        "machines": _counts(f"{task.machine} ({task.device})" for task in tasks),
+        "machines": _counts(map(_machine, tasks)),
         "threads": _counts(task.threads or "not recorded" for task in tasks),
         "versions": _counts(
             ", ".join(f"{k} {v}" for k, v in task.about.get("versions", {}).items()) or "not recorded"
@@ -58,6 +58,7 @@ def numbers_of(corpus: MeasuredTasks, model: Path | None = None) -> dict[str, An
             [sum(m.origin == "foreign" for m in of.values()) for of in corpus.records.values()]
         ),
         "portfolio": max((len(line["recipes"]) for line in corpus.done if "recipes" in line), default=0),
+        "portfolio_of": next((line["of"] for line in corpus.done if "of" in line), ""),
         "traits": _traits(graphs),
         "families": _families(tasks, corpus, best, _splits(model)),
         "best_speedup": _distribution(best.values()),
@@ -67,6 +68,20 @@ def numbers_of(corpus: MeasuredTasks, model: Path | None = None) -> dict[str, An
 
 def _place(task: CorpusTask) -> tuple[str, ...]:
     return task.family, task.name, json.dumps(task.parameters, sort_keys=True), task.task
+
+
+def _machine(task: CorpusTask) -> str:
+    """Name and fingerprint of its machine, and what tells it from others with that fingerprint."""
+    name, spec = f"{task.machine} ({task.device})", task.spec
+    if spec is None:
+        return name
+    caches = (("L1d", spec.l1d_bytes), ("L2", spec.l2_bytes), ("L3", spec.l3_bytes))
+    return "; ".join((
+        f"{name}: {spec.cores} cores",
+        *(f"{level} {size >> 10:,} KiB" for level, size in caches if size),
+        *([f"{spec.peak_gflops_fp32:.0f} GFLOP/s (float32)"] if spec.peak_gflops_fp32 else []),
+        *([f"{spec.bandwidth_gbps:.0f} GB/s"] if spec.bandwidth_gbps else []),
+    ))  # fmt: skip
 
 
 def _counts(values: Iterable[Any]) -> dict[str, int]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,11 +29,11 @@ from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.corpus.foreign import of_like_nests, portfolio
 from gnnperf.corpus.nest_records import record_line, task_line, trial_of
 from gnnperf.devices import DeviceSpec, probe
-from gnnperf.errors import BuildError, MeasureError
+from gnnperf.errors import BuildError, InputError, MeasureError
 from gnnperf.frontends.dace import capture_inputs, load_kernel
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Runner
-from gnnperf.measure.record_log import RecordLog, RelayedLog, read_lines
+from gnnperf.measure.record_log import Line, RecordLog, RelayedLog, read_lines
 from gnnperf.measure.workers import Send, each
 from gnnperf.schedules.recipes import DEFAULTS, Recipe
 from gnnperf.search.mutation import SearchBudget, default_starts, search
@@ -238,14 +238,17 @@ class NestCollector:
         the corpus that the configuration names."""
         key, count = self._portfolio_key, round(PORTFOLIO_SHARE * self.config.foreign_per_nest)
         if key not in self.log.done:
-            lines = [line for k, line in self.log.done.items() if k.startswith("portfolio ")]
-            if not lines and self.config.portfolio is not None:
-                done = (line for _, line in read_lines(self.config.portfolio, "done"))
-                lines = [line for line in done if line["key"].startswith("portfolio ")]
-            earlier = [line["recipes"] for line in lines]
+            source, about = self.config.portfolio, {}
+            if source is None:
+                done: Iterable[Line] = self.log.done.values()
+            else:
+                done, about = (line for _, line in read_lines(source, "done")), {"of": source.name}
+            earlier = [line["recipes"] for line in done if line["key"].startswith("portfolio ")]
+            if source is not None and not earlier:
+                raise InputError(f"portfolio: expected the folder of a corpus with a portfolio, got {source}")
             start = [Recipe.from_dict(r) for r in max(earlier, key=len, default=[])[:count]]
             chosen = portfolio(self.log.tasks, self.log.records, count, start)
-            self.log.mark_done(key, recipes=[recipe.to_dict() for recipe in chosen])
+            self.log.mark_done(key, recipes=[recipe.to_dict() for recipe in chosen], **about)
         return [Recipe.from_dict(r) for r in self.log.done[key]["recipes"]]
 
     def _known(self, digest: str) -> list[Trial]:

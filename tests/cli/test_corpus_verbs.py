@@ -20,7 +20,7 @@ PACK = "name: p\nkind: pack\nworkloads:\n  - {kind: softmax, m: 4, n: 4}\n"
     [
         (WORKLOADS, ["--ray", "auto"], "--ray is for nests"),
         (NESTS, ["--schedules", "4"], "--schedules is for TVM workloads"),
-        (NESTS, ["--processes", "1"], "--processes is for TVM workloads"),
+        (NESTS, ["--ray", "local", "--processes", "2"], "--processes is for this machine alone"),
         (PACK, [], "use: gnnperf measure pack c.yaml"),
         (WORKLOADS, ["--only", "conv"], "no workload or kind 'conv'; there are softmax"),
     ],

@@ -78,7 +78,7 @@ MISTAKES = [
 MISTAKEN_SETTINGS = [
     (
         "recipes: 3",
-        "unknown setting 'recipes'; known: beside, budget_s_per_nest, converge_share, entries, first_random",
+        "unknown setting 'recipes'; known: beside, budget_s_per_nest, budget_s_per_recipe, converge_share",
     ),
     ("recipes_per_nest: many", "recipes_per_nest: expected an integer of at least 1, got 'many'"),
     ("recipes_per_nest: 0", "recipes_per_nest: expected an integer of at least 1, got 0"),
