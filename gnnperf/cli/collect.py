@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,9 @@ def collect(
         settings = settings.only(only)
     folder = output or Path("runs") / "corpora" / settings.name
     if isinstance(settings, KernelConfig):
-        _require_gpu()  # before a folder is made
+        from gnnperf.measure.gpu_operators import cuda_torch
+
+        cuda_torch()  # without a GPU, it says so before a folder is made
     log = RecordLog(folder)
     work = _Work(log)
     try:
@@ -100,8 +102,7 @@ def collect(
         ) from None
     finally:
         log.close()
-    summary = log_summary(log)
-    return Report({**summary, "left_out": work.left_out}, summary_table(summary))
+    return log_report(log, left_out=work.left_out)
 
 
 class _Work:
@@ -143,12 +144,6 @@ class _Work:
             collector.run()
 
 
-def _require_gpu() -> None:
-    from gnnperf.measure.gpu_operators import cuda_torch
-
-    cuda_torch()
-
-
 @contextmanager
 def _cluster(
     address: str | None, settings: NestConfig, warn: Callable[[str], None]
@@ -165,23 +160,18 @@ def _cluster(
         yield cluster.spread
 
 
-def log_summary(log: RecordLog) -> dict[str, Any]:
-    """What is in a log, in numbers."""
-    families = Counter(task["family"] for task in log.tasks.values())
-    statuses = Counter(line["status"] for of_task in log.records.values() for line in of_task.values())
-    return {
-        "corpus": log.folder, "tasks": len(log.tasks), "measurements": sum(statuses.values()),
-        "families": dict(families), "statuses": dict(statuses),
-    }  # fmt: skip
-
-
-def summary_table(summary: Mapping[str, Any]) -> Any:
-    """The same for people."""
+def log_report(log: RecordLog, **more: Any) -> Report:
+    """What is in a log, in numbers. more: further keys of the document."""
     from rich.table import Table
 
-    table = Table(
-        "family", "tasks", box=None, title=f"{summary['corpus']}: {summary['measurements']} measurements"
-    )
-    for family, count in sorted(summary["families"].items()):
+    families = Counter(task["family"] for task in log.tasks.values())
+    statuses = Counter(line["status"] for of_task in log.records.values() for line in of_task.values())
+    measurements = sum(statuses.values())
+    table = Table("family", "tasks", box=None, title=f"{log.folder}: {measurements} measurements")
+    for family, count in sorted(families.items()):
         table.add_row(family, str(count))
-    return table
+    document = {
+        "corpus": log.folder, "tasks": len(log.tasks), "measurements": measurements,
+        "families": dict(families), "statuses": dict(statuses), **more,
+    }  # fmt: skip
+    return Report(document, table)

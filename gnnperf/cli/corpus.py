@@ -50,8 +50,7 @@ def card(folder: Path, model: Path | None, write: bool) -> Report:
 )  # fmt: skip
 def convert(folder: Path, output: Path) -> Report:
     """Write a corpus of an older format anew, as the other verbs read it."""
-    from gnnperf.cli.collect import log_summary, summary_table
+    from gnnperf.cli.collect import log_report
     from gnnperf.corpus.convert import convert_corpus
 
-    summary = log_summary(convert_corpus(folder, output))
-    return Report(summary, summary_table(summary))
+    return log_report(convert_corpus(folder, output))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gnnperf.cli.collect import log_report
 from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER
 from gnnperf.cli.output import Report, Verb, progress
 
@@ -63,7 +64,7 @@ def pack(config: Path, arch: str, output: Path, only: tuple[str, ...], processes
         raise Interrupted(
             f"interrupted; what is built is kept in {output}; run the same command to go on"
         ) from None
-    return _report(log)
+    return log_report(log)
 
 
 @measure.command(cls=Verb)
@@ -90,7 +91,7 @@ def run(folder: Path, output: Path, seal: bool) -> Report:
         ) from None
     if seal:
         RecordLog(output).seal()
-    return _report(log)
+    return log_report(log)
 
 
 @measure.command(cls=Verb)
@@ -120,12 +121,3 @@ def gpu(output: Path) -> Report:
 
 def _say(text: str) -> None:
     click.echo(text, err=True)
-
-
-def _report(log: object) -> Report:
-    from gnnperf.cli.collect import log_summary, summary_table
-    from gnnperf.measure.record_log import RecordLog
-
-    assert isinstance(log, RecordLog)
-    summary = log_summary(log)
-    return Report(summary, summary_table(summary))

@@ -12,7 +12,6 @@ import click
 from gnnperf.cli.options import FILE, checkpoint_option
 from gnnperf.cli.output import Report, Verb, human_time
 from gnnperf.cli.page import page_is_wanted
-from gnnperf.cli.pages import NOT_MEASURED, page_of_configuration, page_of_operators
 from gnnperf.errors import InputError
 from gnnperf.shipped import shipped
 
@@ -20,9 +19,11 @@ if TYPE_CHECKING:
     from gnnperf.devices import DeviceSpec
     from gnnperf.frontends.operators import Operator
     from gnnperf.nn.runtime import RuntimeHead
-    from gnnperf.retrieval.gpu import ConfigurationForecast
+    from gnnperf.retrieval.gpu import ConfigurationForecast, OperatorForecast
     from gnnperf.retrieval.prediction import KernelPrediction
     from gnnperf.retrieval.tunable import Prediction
+
+NOT_MEASURED = "the kernel was not measured anywhere: physics, and what others needed"
 
 
 @click.command(cls=Verb, page=True)
@@ -96,7 +97,7 @@ def predict(
     document = {
         "kernel": kernel, "operators": len(found.operators), "left_out": found.left_out, "predictions": rows
     }  # fmt: skip
-    return Report(document, _view(rows), page=partial(page_of_operators, found))
+    return Report(document, _view(rows), page=partial(_page_of_operators, found))
 
 
 def _operators(name: str, found: KernelPrediction, operators: Sequence[Operator]) -> dict[str, Any]:
@@ -175,7 +176,7 @@ def _configuration_report(found: ConfigurationForecast) -> Report:
     rows = [_configuration(name, found.devices[name], one) for name, one in found.predictions.items()]
     document = {"kernel": found.kernel, "measured_elsewhere": found.measured, "predictions": rows}
     remarks = () if found.measured else (NOT_MEASURED,)
-    return Report(document, _view(rows, remarks), page=partial(page_of_configuration, found))
+    return Report(document, _view(rows, remarks), page=partial(_page_of_configuration, found))
 
 
 def _configuration(name: str, device: DeviceSpec, found: Prediction) -> dict[str, Any]:
@@ -188,3 +189,57 @@ def _configuration(name: str, device: DeviceSpec, found: Prediction) -> dict[str
     return {
         **document, "objection": None, "runtime_ms": float(found.runtime_ms[0]), "intervals_ms": intervals
     }  # fmt: skip
+
+
+def _page_of_operators(found: OperatorForecast) -> str:
+    """HTML of `predict` for operators."""
+    from gnnperf.report import Forecast, prediction_page
+
+    workloads, operators = found.workloads, found.operators
+    forecasts = [
+        Forecast(
+            name,
+            one.device,
+            one.runtime_s,
+            {f"{level:.0%}": ends for level, ends in (one.intervals_s or {}).items()} or None,
+            one.roofline_s,
+            sum(w.flops for w in workloads),
+            sum(w.read_bytes + w.written_bytes for w in workloads),
+            one.operators_s,
+            any(workload.kind == "contraction" for workload in workloads),
+            one.remarks,
+            one.objection,
+        )
+        for name, one in found.predictions.items()
+    ]
+    notes = [f"left out: {count} of the unknown operator {name}" for name, count in found.left_out.items()]
+    graph = operators[0].graph() if len(operators) == 1 else None
+    return prediction_page(found.kernel, forecasts, list(map(repr, operators)), notes, graph)
+
+
+def _page_of_configuration(found: ConfigurationForecast) -> str:
+    """HTML of `predict` for a configuration of a tunable kernel."""
+    from gnnperf.frontends.gpu_kernels import scheduled_graph
+    from gnnperf.frontends.gpu_kernels.tables import Candidates
+    from gnnperf.report import Forecast, prediction_page
+    from gnnperf.retrieval.gpu import too_large
+
+    forecasts = []
+    for name, one in found.predictions.items():
+        device = found.devices[name]
+        if not one.fits[0]:
+            forecasts.append(Forecast(name, device, objection=too_large(device)))
+            continue
+        physics = Candidates(found.description, device, [found.configuration]).physics
+        intervals = {
+            f"{level}%": (float(lo[0]) * 1e-3, float(hi[0]) * 1e-3)
+            for level, (lo, hi) in one.interval_ms.items()
+        }
+        least_s, flops, size_bytes = (
+            float(physics[what][0]) for what in ("roofline_s", "flops", "distinct_bytes")
+        )
+        runtime_s = float(one.runtime_ms[0]) * 1e-3
+        forecasts.append(Forecast(name, device, runtime_s, intervals, least_s, flops, size_bytes))
+    notes = [] if found.measured else [NOT_MEASURED]
+    graph = scheduled_graph(found.description, found.configuration)
+    return prediction_page(found.kernel, forecasts, notes=notes, graph=graph)

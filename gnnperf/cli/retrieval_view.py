@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from gnnperf.cli.output import Report
-from gnnperf.cli.pages import page_of_retrieval
 from gnnperf.errors import GnnperfError
 
 if TYPE_CHECKING:
+    from gnnperf.devices import DeviceSpec
+    from gnnperf.graph import ProgramGraph
     from gnnperf.retrieval.report import RetrievalReport
     from gnnperf.session import Retrieval
 
@@ -36,6 +39,28 @@ def measured_report(result: Retrieval, failure: GnnperfError | None, explain: bo
     """What `retrieve` and `tune` print."""
     page = partial(page_of_retrieval, result, result.graphs)
     return Report(result.to_dict(), retrieval_view(result, explain), failure, page)
+
+
+def page_of_retrieval(result: RetrievalReport, graphs: Mapping[str, ProgramGraph]) -> str:
+    """HTML of `retrieve`. graphs: of the nests, by digest."""
+    from gnnperf.devices import describe_host
+    from gnnperf.report import retrieval_page
+
+    measured = any(nest.baseline_s is not None for nest in result.nests)
+    return retrieval_page(result, graphs, _with_peaks() if measured else describe_host())
+
+
+def _with_peaks() -> DeviceSpec:
+    """This machine with its measured peaks, for rooflines; they take some seconds the first time."""
+    from gnnperf.devices import describe_host, probe
+
+    try:
+        if describe_host().bandwidth_gbps is None:
+            click.echo("gnnperf: measuring the peaks of this machine, once", err=True)
+        return probe()
+    except GnnperfError as error:
+        click.echo(f"gnnperf: no rooflines: {error}", err=True)
+        return describe_host()
 
 
 def retrieval_view(result: RetrievalReport, explain: bool) -> Any:

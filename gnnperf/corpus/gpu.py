@@ -17,9 +17,10 @@ import numpy as np
 
 from gnnperf.corpus.config import CUDA, KernelConfig
 from gnnperf.devices import FoundGpu
+from gnnperf.devices.nvidia import times_s
 from gnnperf.errors import MeasureError, first_line
 from gnnperf.frontends.gpu_kernels import configurations_of, find_description
-from gnnperf.measure.gpu_operators import cuda_torch, times_s, write_table
+from gnnperf.measure.gpu_operators import RUNS, cuda_torch, write_table
 from gnnperf.measure.record_log import Line, RecordLog
 from gnnperf.measure.remote.measuring import gpu_device
 
@@ -100,7 +101,7 @@ class _CudaKernel:
             far = (self.out - self.expected).abs() > TOLERANCE * self.expected.abs().max()
             if bool((far | self.out.isnan()).any()):
                 return {"status": "wrong_result"}
-            return {"status": "ok", "samples_s": times_s(launch, self.torch)}
+            return {"status": "ok", "samples_s": times_s(launch, self.torch, RUNS)}
         except RuntimeError as error:
             return {"status": "run_error", "detail": first_line(error)}
 

@@ -38,6 +38,7 @@ _BYTES = 1 << 29
 _SIDE = 8192
 """Of the square matrices whose product measures the peak."""
 _ROUNDS = 10
+"""Runs of each."""
 
 
 @dataclass(frozen=True)
@@ -164,12 +165,12 @@ def measure_gpu(index: int) -> dict[str, float]:
         free = torch.cuda.mem_get_info(index)[0]
         elements = min(_BYTES, free // 16) // 4
         a, b, c = (torch.ones(elements, device="cuda") for _ in range(3))
-        triad_s = best_s(lambda: torch.add(b, c, alpha=3.0, out=a), torch)
+        triad_s = times_s(lambda: torch.add(b, c, alpha=3.0, out=a), torch)[0]
         x, y = (torch.rand(_SIDE, _SIDE, device="cuda") for _ in range(2))
         before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("highest")
         try:
-            product_s = best_s(lambda: torch.matmul(x, y), torch)
+            product_s = times_s(lambda: torch.matmul(x, y), torch)[0]
         finally:
             torch.set_float32_matmul_precision(before)
     return {
@@ -178,14 +179,16 @@ def measure_gpu(index: int) -> dict[str, float]:
     }
 
 
-def best_s(work: Callable[[], Any], torch: Any) -> float:
-    """Seconds of the fastest of a few runs between two events of the GPU, after two to warm up."""
+def times_s(work: Callable[[], Any], torch: Any, runs: int = _ROUNDS) -> list[float]:
+    """Seconds of runs between two events of the GPU each, after three to warm up; sorted."""
+    for _ in range(3):
+        work()
     found = []
-    for _ in range(_ROUNDS + 2):
+    for _ in range(runs):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         work()
         end.record()
         end.synchronize()
         found.append(start.elapsed_time(end) * 1e-3)
-    return float(min(found[2:]))
+    return sorted(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,17 +13,11 @@ from torch import Tensor
 
 from gnnperf.errors import InputError
 from gnnperf.export.aoti import load_aoti
-from gnnperf.export.functions import check_tensors
+from gnnperf.export.functions import Call, check_tensors
 from gnnperf.export.metadata import check_metadata
 from gnnperf.export.torchscript import load_torchscript
 from gnnperf.graph import ProgramGraph, collate, encode
 from gnnperf.nn import PROFILE_FIELDS, profile_row
-
-
-class Functions(Protocol):
-    """What a backend gives: functions that are called by name."""
-
-    def __call__(self, name: str, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]: ...
 
 
 class ExportedModel:
@@ -34,7 +28,7 @@ class ExportedModel:
         vectors = model.embed([graph])
     """
 
-    def __init__(self, path: Path, functions: Functions, metadata: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, functions: Call, metadata: Mapping[str, Any]) -> None:
         self.path = path
         self.metadata = metadata
         self._functions = functions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,6 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from gnnperf.errors import InputError
+
+Call = Callable[[str, Sequence[Tensor]], tuple[Tensor, ...]]
+"""What a loaded artefact gives: it calls a function by its name."""
 
 DTYPES = {"int64": torch.int64, "float32": torch.float32, "float64": torch.float64}
 

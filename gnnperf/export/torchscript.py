@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.jit._trace import TracerWarning  # torch.jit has it, but not for type checkers
 
 from gnnperf.errors import InputError
-from gnnperf.export.functions import Function
+from gnnperf.export.functions import Call, Function
 from gnnperf.export.writing import write_whole
 
 METADATA = "gnnperf.json"
@@ -43,19 +43,8 @@ def _scripted(function: Function) -> nn.Module:
     return torch.jit.script(module)
 
 
-class TorchScriptFunctions:
-    """The functions of a loaded artefact."""
-
-    def __init__(self, module: torch.jit.ScriptModule) -> None:
-        self._module = module
-
-    def __call__(self, name: str, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Call one function."""
-        return tuple(getattr(self._module, name)(*inputs))
-
-
-def load_torchscript(path: Path) -> tuple[TorchScriptFunctions, str]:
-    """The functions and the text of their metadata. Raises InputError for a file that is none of this."""
+def load_torchscript(path: Path) -> tuple[Call, str]:
+    """What calls the functions, and the text of their metadata. Raises InputError for another file."""
     extra = {METADATA: ""}
     try:
         with _torchscript_is_deprecated():
@@ -64,7 +53,11 @@ def load_torchscript(path: Path) -> tuple[TorchScriptFunctions, str]:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"cannot read {path}: {reason}; write it again with `gnnperf export`") from error
     text = extra[METADATA]
-    return TorchScriptFunctions(module), text.decode() if isinstance(text, bytes) else text
+
+    def call(name: str, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        return tuple(getattr(module, name)(*inputs))
+
+    return call, text.decode() if isinstance(text, bytes) else text
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from gnnperf.devices import FoundGpu, find_gpus
+from gnnperf.devices.nvidia import times_s
 from gnnperf.errors import InputError, MeasureError
 
 RUNS, KEPT = 25, 5
@@ -75,21 +76,6 @@ def _pointwise(name: str, b: int, h: int) -> dict[str, Any]:
     return {"op_family": "elementwise", "op": name, "B": b, "H": h}
 
 
-def times_s(run: Callable[[], Any], torch: Any) -> list[float]:
-    """Seconds of RUNS runs between two events each, after three to warm up; sorted."""
-    for _ in range(3):
-        run()
-    found = []
-    for _ in range(RUNS):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        run()
-        end.record()
-        end.synchronize()
-        found.append(start.elapsed_time(end) / 1e3)
-    return sorted(found)
-
-
 def _rows_of(
     torch: Any, device: str, warn: Callable[[str], None], advance: Callable[[], None]
 ) -> list[dict[str, Any]]:
@@ -101,7 +87,7 @@ def _rows_of(
     for columns, allocate in operators(torch):
         try:
             with torch.inference_mode():
-                found = times_s(allocate(), torch)
+                found = times_s(allocate(), torch, RUNS)
         except torch.cuda.OutOfMemoryError:
             warn(f"{columns}: more than the GPU's memory")
             continue

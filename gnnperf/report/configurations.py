@@ -12,7 +12,7 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.report.nest_picture import draw_nest
 from gnnperf.report.page import render
 from gnnperf.report.roofline import Roofline, Run, roof_of
-from gnnperf.report.spans import Span, SpanAxis
+from gnnperf.report.spans import SpanAxis
 from gnnperf.report.words import duration_label
 from gnnperf.retrieval.tunable import ConfigurationProposal
 
@@ -23,11 +23,11 @@ def configurations_page(
     """HTML of a proposal. sizes: problem size, where it is not the description's."""
     configurations = proposal.configurations
     varying = [n for n in configurations[0] if len({c[n] for c in configurations}) > 1]
-    runtimes_s = proposal.prediction.runtime_ms * 1e-3
+    runtimes_s = (proposal.prediction.runtime_ms * 1e-3).tolist()
     intervals = _intervals_s(proposal)
     ends = [end for found in intervals for pair in found.values() for end in pair]
     axis = SpanAxis.covering(ends, duration_label)
-    spans = [axis.levels(found, s) for found, s in zip(intervals, runtimes_s.tolist(), strict=True)]
+    spans = [axis.levels(found, s) for found, s in zip(intervals, runtimes_s, strict=True)]
     graph = _graph(description, configurations[0], sizes)
     return render(
         "configurations.html",
@@ -35,7 +35,10 @@ def configurations_page(
         proposal=proposal,
         varying=varying,
         common={n: v for n, v in configurations[0].items() if n not in varying},
-        rows=_rows(proposal, varying, spans),
+        rows=[
+            {"values": [c[name] for name in varying], "runtime_s": s, "intervals_s": found, "span": span}
+            for c, s, found, span in zip(configurations, runtimes_s, intervals, spans, strict=True)
+        ],
         levels=list(proposal.prediction.interval_ms),
         axis=axis,
         sizes={**description.sizes, **(sizes or {})},
@@ -50,19 +53,6 @@ def _intervals_s(proposal: ConfigurationProposal) -> list[dict[str, tuple[float,
     return [
         {f"{level}%": (float(lo[i]) * 1e-3, float(hi[i]) * 1e-3) for level, (lo, hi) in levels.items()}
         for i in range(len(proposal.configurations))
-    ]
-
-
-def _rows(proposal: ConfigurationProposal, varying: list[str], spans: list[Span]) -> list[dict[str, Any]]:
-    intervals = _intervals_s(proposal)
-    return [
-        {
-            "values": [configuration[name] for name in varying],
-            "runtime_s": float(proposal.prediction.runtime_ms[i]) * 1e-3,
-            "intervals_s": intervals[i],
-            "span": spans[i],
-        }
-        for i, configuration in enumerate(proposal.configurations)
     ]
 
 

@@ -15,7 +15,7 @@ from gnnperf.cli.eval import BENCHMARKS
 from gnnperf.cli.eval import eval as evaluate
 from gnnperf.cli.main import gnnperf, run
 from gnnperf.cli.output import Report, Verb
-from gnnperf.cli.pages import page_of_retrieval
+from gnnperf.cli.retrieval_view import page_of_retrieval
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import GnnperfError, InputError, MeasureError
 

@@ -7,8 +7,7 @@ import hashlib
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,18 +59,6 @@ def compile_cubin(source: str, arch: str, folder: Path, timeout_s: float = 300.0
     return target
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """A library of built functions."""
-
-    module: Any
-
-    def function(self, name: str) -> Callable[..., None]:
-        """Raises AttributeError where there is none."""
-        found: Callable[..., None] = self.module[name]
-        return found
-
-
 class DeviceRuntime:
     """One device of this machine, through the runtime in `folder`."""
 
@@ -103,9 +90,9 @@ class DeviceRuntime:
         self._allocate, self._write, self._read = found
         self._evaluator = tvm_ffi.get_global_func("runtime.RPCTimeEvaluator")
 
-    def load(self, library: Path) -> Loaded:
-        """A library that was exported for this kind of device."""
-        return Loaded(self._ffi.load_module(str(library.resolve())))
+    def load(self, library: Path) -> Any:
+        """A library that was exported for this kind of device: its functions by name."""
+        return self._ffi.load_module(str(library.resolve()))
 
     def empty(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
         """A tensor of bytes of ones: NaN, for floating-point numbers."""
@@ -128,13 +115,11 @@ class DeviceRuntime:
         return array
 
     def times_s(
-        self, loaded: Loaded, name: str, arguments: Sequence[Any], repeats: int, sample_s: float
+        self, library: Any, name: str, arguments: Sequence[Any], repeats: int, sample_s: float
     ) -> list[float]:
         """Mean seconds of a run, `repeats` times, each over at least `sample_s` (0: one run), by the device's
         own events where it has them."""
         milliseconds = round(sample_s * 1000)
         kind, number = self._device.dlpack_device_type(), self._device.index
-        evaluate = self._evaluator(
-            loaded.module, name, kind, number, 1, repeats, milliseconds, 100, 0, 1, 0, ""
-        )
+        evaluate = self._evaluator(library, name, kind, number, 1, repeats, milliseconds, 100, 0, 1, 0, "")
         return list(struct.unpack(f"@{repeats}d", evaluate(*arguments)))

@@ -20,7 +20,7 @@ from gnnperf.measure.protocol import receive
 from gnnperf.measure.supervisor import Report, reporter, spawned
 
 if TYPE_CHECKING:
-    from gnnperf.measure.remote.runtime import DeviceRuntime, Loaded
+    from gnnperf.measure.remote.runtime import DeviceRuntime
 
 BASELINE = "baseline"
 """Stands for the baseline among the ids of a workload's schedules."""
@@ -61,7 +61,7 @@ class Worker:
         self.problem = solved(job["workload"], self.pack, host, Path(job["kept"]))
         self.runtime = DeviceRuntime(folder, job["device"], self.pack, job["arch"])
         self.best_s = float(job["best_s"])
-        self._last: tuple[str, Loaded] | None = None
+        self._last: tuple[str, Any] | None = None
         self._inputs = [self.runtime.tensor(array) for array in self.problem.inputs.values()]
 
     def run(self) -> None:
@@ -79,7 +79,7 @@ class Worker:
         arguments = [*self._inputs, self.runtime.empty(reference.shape, reference.dtype)]
 
         def run() -> Arrays:
-            self._library(library).function(name)(*arguments)
+            self._library(library)[name](*arguments)
             return {OUTPUT: self.runtime.numpy(arguments[-1])}
 
         def times_s(repeats: int, sample_s: float) -> list[float]:
@@ -87,7 +87,7 @@ class Worker:
 
         return timed(run, times_s, self.problem, self.limits, self.best_s)
 
-    def _library(self, name: str) -> Loaded:
+    def _library(self, name: str) -> Any:
         """The library, which holds the schedules after this one too."""
         if self._last is None or self._last[0] != name:
             self._last = name, self.runtime.load(self.pack / name)
@@ -110,7 +110,7 @@ def solved(about: Mapping[str, Any], folder: Path, host: DeviceRuntime, kept: Pa
     inputs = random_inputs(shapes, about["seed"])
     file = kept / f"{about['task']}.npz"
     if not file.is_file():
-        function = host.load(folder / about["reference"]).function("main")
+        function = host.load(folder / about["reference"])["main"]
 
         def solve(arrays: Arrays) -> Arrays:
             result = host.empty(*out)

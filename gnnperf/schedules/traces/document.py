@@ -93,20 +93,11 @@ def trace_document(trace: Any, module: Any, target: Any = None) -> TraceDocument
     """The document of a trace (or of a schedule) for the unscheduled module that it was made for.
 
     Post-processing is left out: it is redone wherever the trace is applied."""
-    roles = roles_of(module["main"])
-    trace = getattr(trace, "trace", trace)
-    instructions, decisions = plain(trace.as_json(remove_postproc=True))
-    return TraceDocument(
-        tuple(tuple(i) for i in instructions),
-        {int(k): v for k, v in decisions},
-        dict(roles.blocks),
-        roles.loops,
-        cores_of(target),
-    )
+    return document_of_json(getattr(trace, "trace", trace).as_json(), module, target)
 
 
 def document_of_json(found: Sequence[Any], module: Any, target: Any = None) -> TraceDocument:
-    """The document of a trace that TVM wrote as JSON (in MetaSchedule's tuning records, for instance)."""
+    """As `trace_document`, of a trace that TVM wrote as JSON (in MetaSchedule's tuning records, say)."""
     roles = roles_of(module["main"])
     instructions, decisions = plain(found)
     kinds = [i[0] for i in instructions]
