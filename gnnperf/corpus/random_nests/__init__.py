@@ -15,6 +15,8 @@ from random import Random
 from gnnperf.corpus.random_nests import algebra, arrays, basic, fused, grids, networks, sparse
 from gnnperf.corpus.random_nests.kernel import Kind, RandomKernel
 
+__all__ = ["ALL_KINDS", "KINDS", "RandomKernel", "RandomNest", "generate", "write"]
+
 KINDS: Mapping[str, Kind] = {
     **basic.KINDS, **fused.KINDS, **algebra.KINDS, **sparse.KINDS, **grids.KINDS, **networks.KINDS,
     **arrays.KINDS,
