@@ -124,7 +124,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeTorch:
     def data(*_: Any) -> Any:
         return [torch.zeros(4)], torch.zeros(4), torch.full((4,), 2.0), {}
 
-    def times(run: Any, _: Any) -> list[float]:
+    def times(run: Any, *_: Any) -> list[float]:
         run()
         return [1e-3, 2e-3, 3e-3]
 
