@@ -43,10 +43,12 @@ def _compiled(function: Function) -> list[Any]:
         {i: _dim(size, dims) for i, size in enumerate(spec.shape) if isinstance(size, str)}
         for spec in function.inputs
     )
-    exported = torch.export.export(module, function.example, dynamic_shapes=(*shapes,))
+    # Code is compiled for rows that lie as the example's do, and is called with rows one after the other.
+    example = tuple(tensor.contiguous() for tensor in function.example)
+    exported = torch.export.export(module, example, dynamic_shapes=(*shapes,))
     # Scalar constants that are kept as tensors: inductor cannot stack those that it inlines.
     options: dict[str, Any] = {"aot_inductor.package": True, "always_keep_tensor_constants": True}
-    return torch._inductor.aot_compile(exported.module(), function.example, options=options)  # type: ignore
+    return torch._inductor.aot_compile(exported.module(), example, options=options)  # type: ignore
 
 
 def _dim(size: str, dims: dict[str, Any]) -> Any:
