@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from gnnperf.nests.analysis import rename_iterators
 from gnnperf.nests.ir import LoopNest
 
-SUFFIXES = ("_f", "_t", "_r")
-"""Of the loops over fused tiles, cache tiles and register tiles of an iterator."""
+SUFFIXES = ("_f", "_t", "_r", "_s")
+"""Of the loops over fused tiles, cache tiles, register tiles and steps of an iterator."""
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """Triangular bands as a staircase: rectangles, which are BLAS routines, and what is left on the diagonal.
 
-for i in 0..n, j in 0..i + 1:         for i_t in 0..n step 64:
-    C[i, j] += ...                        rows i_t..i_t + 64, columns 0..i_t + 1: a rectangle
-                                          rows i_t..i_t + 64, columns i_t + 1..i + 1: a small triangle
+for i in 0..n, j in 0..i + 1:         for i_s in 0..n step 64:
+    C[i, j] += ...                        rows i_s..i_s + 64, columns 0..i_s + 1: a rectangle
+                                          rows i_s..i_s + 64, columns i_s + 1..i + 1: a small triangle
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def staircase(node: Loop, buffers: Mapping[str, Buffer]) -> Loop | None:
     most = longest(outer.start, outer.stop)
     if most is not None and most <= STEP:
         return None
-    tile = Symbol(f"{outer.iterator}_t")
-    end: Expr = Op("add", (tile, Const(STEP)))
+    step = Symbol(f"{outer.iterator}_s")  # the small triangles may have tiles
+    end: Expr = Op("add", (step, Const(STEP)))
     size = extent(outer)
     if size is None or size % STEP:
         end = Op("min", (end, outer.stop))
-    rows = replace(outer, start=tile, stop=end)
+    rows = replace(outer, start=step, stop=end)
     last = Op("sub", (end, Const(1)))
     if _moves(inner.stop, outer):
-        edge = simplify(substitute(inner.stop, {outer.iterator: tile}))
+        edge = simplify(substitute(inner.stop, {outer.iterator: step}))
         rectangle, triangle = (
             replace(inner, stop=edge),
             replace(inner, start=_later(inner.start, edge, outer)),
@@ -61,7 +61,7 @@ def staircase(node: Loop, buffers: Mapping[str, Buffer]) -> Loop | None:
     if not isinstance(whole, Loop) or not match(band(whole), buffers):
         return None
     rest = _with(nest, {outer.iterator: rows, inner.iterator: triangle})
-    return Loop(tile.name, outer.start, outer.stop, (whole, rest), STEP, tile_level=2)
+    return Loop(step.name, outer.start, outer.stop, (whole, rest), STEP, tile_level=2)
 
 
 def _pair(nest: Band) -> tuple[Loop, Loop] | None:
@@ -92,7 +92,7 @@ def _moves(bound: Expr, outer: Loop) -> bool:
 
 def _later(start: Expr, edge: Expr, outer: Loop) -> Expr:
     """The greater of two bounds; the edge alone where even that of the first step is not before."""
-    first = constant(Op("sub", (substitute(edge, {f"{outer.iterator}_t": outer.start}), start)))
+    first = constant(Op("sub", (substitute(edge, {f"{outer.iterator}_s": outer.start}), start)))
     return edge if first is not None and first >= 0 else Op("max", (start, edge))
 
 

@@ -75,13 +75,20 @@ KERNELS = {
 def test_triangles_compute_what_the_loops_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.setattr("gnnperf.schedules.recipes.triangular_blas.STEP", 16)  # small arrays are enough
-    functions = {name: emit(apply(BLAS, kernel), name) for name, kernel in KERNELS.items()}
+    tiled = replace(BLAS, order="panel", tile_q=6, tile_p=5, tile_r=4)
+    functions = {
+        (name, recipe): emit(apply(recipe, kernel), f"{name}_{recipe.order}")
+        for name, kernel in KERNELS.items()
+        for recipe in (BLAS, tiled)
+    }
     library = build(list(functions.values()), tmp_path)
     for name, kernel in KERNELS.items():
-        assert "gp_blas<" in functions[name].source
         memory = random_memory(kernel, np.random.default_rng(3))
         expected = interpret(kernel, memory)
-        assert not differences(expected, call(library, functions[name], kernel, memory)), name
+        for recipe in (BLAS, tiled):
+            assert "gp_blas<" in functions[name, recipe].source
+            found = call(library, functions[name, recipe], kernel, memory)
+            assert not differences(expected, found), (name, recipe)
 
 
 def test_rectangles_are_calls_and_steps_are_shared() -> None:
