@@ -140,6 +140,8 @@ class Loop:
     `condition` makes it a while loop: it is evaluated ahead of every iteration, and the loop ends
     where it does not hold. Such a loop is not independent, and `band` does not look into it.
     `tile_level` is 0 for the loop over points and counts outwards for tile loops.
+    `measured_trips`: mean trip count where the bounds depend on data and it was measured; no part of the
+    program.
     """
 
     iterator: str
@@ -151,6 +153,7 @@ class Loop:
     annotation: Annotation | None = None
     tile_level: int = 0
     condition: Expr | None = None
+    measured_trips: float | None = field(default=None, compare=False)
 
 
 Node: TypeAlias = Loop | Statement

@@ -54,21 +54,19 @@ def enter(
     around: Sequence[Space],
     buffers: Mapping[str, Buffer],
     parameters: Mapping[str, int],
-    measured: Mapping[str, float],
 ) -> Space:
     """The space of `loop` inside the loops `around` it (outermost first).
 
-    parameters: value of every symbol that is no iterator. measured: iterator -> mean trip count of
-    loops whose bounds depend on data.
+    parameters: value of every symbol that is no iterator.
     """
     by_name = {s.loop.iterator: s for s in around}
     drivers = {by_name[n] for e in (loop.start, loop.stop) for n in symbols(e) if n in by_name}
     data = is_data_dependent(loop)
     if data or loop.condition is not None or any(s.trips is None for s in drivers):
-        trips = measured.get(loop.iterator)
+        trips = loop.measured_trips
     elif any(is_data_dependent(s.loop) for d in drivers for s in d.governs):  # and measured
         length = extent(loop, parameters)
-        trips = measured.get(loop.iterator) if length is None else float(length)
+        trips = loop.measured_trips if length is None else float(length)
     else:
         trips = mean_trips(loop, [s.loop for s in around], parameters)
     own = Space(

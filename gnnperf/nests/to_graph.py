@@ -18,18 +18,20 @@ from gnnperf.nests.ir import Expr, Load, Loop, LoopNest, Node, Op, Statement, ex
 from gnnperf.nests.iteration_space import Space, enter, is_register
 from gnnperf.nests.text import expression_text, statement_text
 from gnnperf.nests.totals import totals
+from gnnperf.nests.trip_counts import with_trip_counts
 from gnnperf.nests.value_flow import Site, flows, home_depths
 
 
 def nest_graph(nest: LoopNest, trip_counts: Mapping[str, float] | None = None) -> ProgramGraph:
     """The program graph of a nest, scheduled or not.
 
-    trip_counts: measured mean trip counts of loops whose bounds depend on data, by iterator. Where
-    one is missing the loop has extent 0, is flagged `extent_unknown`, and counts as one iteration
-    in totals. Parameters enter with their representative values.
+    trip_counts: measured mean trip counts of loops whose bounds depend on data, by iterator, beside
+    those that loops carry. Where one is missing the loop has extent 0, is flagged `extent_unknown`, and
+    counts as one iteration in totals. Parameters enter with their representative values.
     Raises InputError for a symbol that is neither an iterator nor a parameter.
     """
-    walk = _Walk(nest, trip_counts or {})
+    nest = with_trip_counts(nest, trip_counts) if trip_counts else nest
+    walk = _Walk(nest)
     walk.visit(nest.body, ())
     return walk.finish()
 
@@ -51,9 +53,8 @@ class _Place:
 class _Walk:
     """Goes through the nest once in program order; `finish` adds what needs the whole."""
 
-    def __init__(self, nest: LoopNest, trip_counts: Mapping[str, float]) -> None:
+    def __init__(self, nest: LoopNest) -> None:
         self.nest = nest
-        self.trip_counts = trip_counts
         self.builder = GraphBuilder()
         self.loops: dict[Space, int] = {}
         self.buffers: dict[str, int] = {}
@@ -70,7 +71,7 @@ class _Walk:
                 self.statement(node, around)
 
     def loop(self, loop: Loop, around: tuple[Space, ...]) -> Space:
-        space = enter(loop, around, self.nest.buffers, self.nest.parameters, self.trip_counts)
+        space = enter(loop, around, self.nest.buffers, self.nest.parameters)
         note = loop.annotation
         index = self.loops[space] = self.builder.node(
             "loop",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,6 +40,23 @@ def measured_trip_counts(nest: LoopNest, data: Values) -> dict[str, float]:
             mean = mean_trips(loop, around, nest.parameters, data, MEASURED_SAMPLES)
             found.setdefault(loop.iterator, []).append(mean)
     return {iterator: sum(means) / len(means) for iterator, means in found.items()}
+
+
+def with_trip_counts(nest: LoopNest, trip_counts: Mapping[str, float]) -> LoopNest:
+    """The nest with `Loop.measured_trips` set, by iterator; other loops keep theirs."""
+
+    def measured(node: Node) -> Node:
+        if not isinstance(node, Loop):
+            return node
+        trips = trip_counts.get(node.iterator, node.measured_trips)
+        return replace(node, body=tuple(map(measured, node.body)), measured_trips=trips)
+
+    return replace(nest, body=tuple(map(measured, nest.body)))
+
+
+def tile_trips(trips: float | None, width: int) -> tuple[float | None, float | None]:
+    """Mean trip counts of the loop over tiles of `width` iterations of a loop, and over the points of one."""
+    return (None, None) if trips is None else (max(1.0, trips / width), min(float(width), trips))
 
 
 def drivers(loop: Loop, around: Sequence[Loop]) -> list[Loop]:

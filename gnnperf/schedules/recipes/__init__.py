@@ -4,6 +4,7 @@ from gnnperf.schedules.recipes.apply import apply
 from gnnperf.schedules.recipes.effects import effect_fields, effects
 from gnnperf.schedules.recipes.emit import CppFunction, emit
 from gnnperf.schedules.recipes.features import recipe_features, recipe_fields
+from gnnperf.schedules.recipes.graphs import scheduled_graph, scheduled_graphs
 from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.space import DEFAULTS, mutate, random_recipe
 
@@ -19,4 +20,6 @@ __all__ = [
     "random_recipe",
     "recipe_features",
     "recipe_fields",
+    "scheduled_graph",
+    "scheduled_graphs",
 ]

@@ -26,6 +26,7 @@ from gnnperf.nests.ir import (
     substitute_node,
     walk,
 )  # fmt: skip
+from gnnperf.nests.trip_counts import tile_trips
 from gnnperf.schedules.recipes.column_strips import sinks, strips
 from gnnperf.schedules.recipes.combine import combine
 from gnnperf.schedules.recipes.initial_values import explicit_init, initial_nest, place_initial_values
@@ -205,12 +206,13 @@ def _fused(
     exact = size is not None and size % width == 0
     end: Expr = Op("add", (Symbol(tile), Const(width)))
     stop = simplify(end if exact else Op("min", (end, shared.stop)))
+    tiles, points = tile_trips(shared.measured_trips, width)
     inner: list[Node] = []
     for child in shared.body:
         if width == 1:
             inner.append(substitute_node(child, {shared.iterator: Symbol(tile)}))
         else:
-            inner.append(replace(shared, start=Symbol(tile), stop=stop, body=(child,)))
+            inner.append(replace(shared, start=Symbol(tile), stop=stop, body=(child,), measured_trips=points))
     dimensions = _contracted_dimensions(shared.iterator, fused, scratch)
     inner = [_contract(n, tile, dimensions) for n in inner]
     _shrink(dimensions, width, buffers)
@@ -220,9 +222,9 @@ def _fused(
     annotation = None
     if parallel and safe_parallel(shared, buffers):
         annotation = Annotation("parallel", omp_schedule=recipe.omp_schedule, chunk=recipe.chunk)
-    return (
-        Loop(tile, shared.start, shared.stop, tuple(lowered), width, True, annotation, 2 if width > 1 else 0),
-    )
+    level = 2 if width > 1 else 0
+    loop = Loop(tile, shared.start, shared.stop, tuple(lowered), width, True, annotation, level)
+    return (replace(loop, measured_trips=tiles),)
 
 
 def _contracted_dimensions(iterator: str, nest: LoopNest, scratch: set[str]) -> dict[str, tuple[int, int]]:

@@ -27,6 +27,7 @@ from gnnperf.nests.ir import (
     substitute_node,
 )
 from gnnperf.nests.ranges import longest
+from gnnperf.nests.trip_counts import tile_trips
 from gnnperf.schedules.recipes.accumulate import Accumulators
 from gnnperf.schedules.recipes.initial_values import explicit_init, init_statements
 from gnnperf.schedules.recipes.packing import pack_operands
@@ -36,20 +37,27 @@ from gnnperf.schedules.recipes.plan import BandPlan, Token
 @dataclass(frozen=True)
 class Range:
     """Iterations [lo, hi) left of an iterator. `size`: their exact number where constant;
-    `limit`: an upper bound where known; `fixed`: a register tile, to be unrolled or vectorised."""
+    `limit`: an upper bound where known; `fixed`: a register tile, to be unrolled or vectorised;
+    `trips`: their measured number where it depends on data."""
 
     lo: Expr
     hi: Expr
     size: int | None
     limit: int | None
     fixed: bool = False
+    trips: float | None = None
+
+    @staticmethod
+    def of(loop: Loop) -> Range:
+        size = extent(loop)
+        return Range(loop.start, loop.stop, size, size, trips=loop.measured_trips)
 
 
 class BandLowering(BandPlan):
     """The recursive construction of one scheduled band."""
 
     def lower(self) -> tuple[Node, ...]:
-        ranges = {lp.iterator: Range(lp.start, lp.stop, extent(lp), extent(lp)) for lp in self.band.loops}
+        ranges = {lp.iterator: Range.of(lp) for lp in self.band.loops}
         return pack_operands(self, ranges, self.band.statements, 0)
 
     def build(
@@ -100,17 +108,20 @@ class BandLowering(BandPlan):
         whole = ranges[token.iterator]
         name = f"{token.iterator}_t"
         exact = whole.size is not None and whole.size % size == 0
+        tiles, points = tile_trips(whole.trips, size)
         end: Expr = Op("add", (Symbol(name), Const(size)))
         inner = Range(
             Symbol(name),
             simplify(end if exact else Op("min", (end, whole.hi))),
             size if exact else None,
             size,
+            trips=points,
         )
         body = self.next(position, {**ranges, token.iterator: inner}, statements)
         loop = self.loops[token.iterator]
         annotation = self._parallel_annotation(position)
-        return (Loop(name, whole.lo, whole.hi, body, size, loop.independent, annotation, 2),)
+        tile_loop = Loop(name, whole.lo, whole.hi, body, size, loop.independent, annotation, 2)
+        return (replace(tile_loop, measured_trips=tiles),)
 
     def _register_loops(
         self, position: int, ranges: Mapping[str, Range], statements: list[Statement]
@@ -119,7 +130,7 @@ class BandLowering(BandPlan):
         whole = ranges[token.iterator]
         nodes: list[Node] = []
         start = whole.lo
-        left = whole.size
+        left, trips = whole.size, whole.trips
         most = whole.limit if whole.limit is not None else longest(whole.lo, whole.hi)
         for size in self._cascade(token, left):
             if left == 0:
@@ -148,7 +159,12 @@ class BandLowering(BandPlan):
             else:
                 annotation = self._parallel_annotation(position)
                 independent = self.loops[token.iterator].independent
-                nodes.append(Loop(name, start, stop, body, size, independent, annotation, int(size > 1)))
+                loop = Loop(name, start, stop, body, size, independent, annotation, int(size > 1))
+                if trips is not None:
+                    whole_tiles = trips // size if size > 1 else trips
+                    loop = replace(loop, measured_trips=whole_tiles)
+                    trips -= whole_tiles * size
+                nodes.append(loop)
             start = stop
             left = None if left is None else left - (pieces or 0) * size
         return tuple(nodes)
@@ -179,7 +195,8 @@ class BandLowering(BandPlan):
         if whole.size == 1:
             return tuple(substitute_node(n, {token.iterator: whole.lo}) for n in body)
         annotation = self._parallel_annotation(position) or self._point_annotation(token, whole)
-        return (Loop(token.iterator, whole.lo, whole.hi, body, 1, loop.independent, annotation),)
+        points = Loop(token.iterator, whole.lo, whole.hi, body, 1, loop.independent, annotation)
+        return (replace(points, measured_trips=whole.trips),)
 
     def _point_annotation(self, token: Token, whole: Range) -> Annotation | None:
         if whole.fixed:
@@ -231,5 +248,5 @@ class BandLowering(BandPlan):
                 annotation = self._written_out(name)
             elif name in self.roles.by_role["p"]:
                 annotation = Annotation("simd")
-            body = (Loop(name, whole.lo, whole.hi, body, annotation=annotation),)
+            body = (Loop(name, whole.lo, whole.hi, body, annotation=annotation, measured_trips=whole.trips),)
         return body

@@ -1,0 +1,52 @@
+"""Graphs of scheduled nests: what a recipe makes of a nest, as a network sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from gnnperf.errors import NotApplicable
+from gnnperf.graph import ProgramGraph
+from gnnperf.nests import LoopNest, nest_graph
+from gnnperf.nests.trip_counts import with_trip_counts
+from gnnperf.schedules.recipes.apply import apply
+from gnnperf.schedules.recipes.recipe import Recipe
+
+NOT_MEASURED: Mapping[str, float] = MappingProxyType({})
+
+
+def scheduled_graph(
+    recipe: Recipe, nest: LoopNest, trip_counts: Mapping[str, float] = NOT_MEASURED
+) -> ProgramGraph:
+    """The graph of `apply(recipe, nest)`.
+
+    trip_counts: measured mean trip counts of loops of `nest` whose bounds depend on data, by iterator, as
+    `measured_trip_counts` finds them; what the recipe makes of such a loop (tiles, their points, what is left
+    over) gets extents that follow from them.
+    Raises NotApplicable (with a reason) where the recipe does not fit the nest.
+    """
+    return nest_graph(apply(recipe, with_trip_counts(nest, trip_counts)))
+
+
+def scheduled_graphs(
+    nest: LoopNest, recipes: Sequence[Recipe], trip_counts: Mapping[str, float] = NOT_MEASURED
+) -> list[ProgramGraph | None]:
+    """The same of many recipes of one nest; None where one does not fit.
+
+    Recipes that come to the same scheduled nest share one graph object.
+    """
+    nest = with_trip_counts(nest, trip_counts)
+    known: dict[Any, ProgramGraph] = {}
+    graphs: list[ProgramGraph | None] = []
+    for recipe in recipes:
+        try:
+            scheduled = apply(recipe, nest)
+        except NotApplicable:
+            graphs.append(None)
+            continue
+        key = scheduled.body, tuple(scheduled.buffers.items())
+        if key not in known:
+            known[key] = nest_graph(scheduled)
+        graphs.append(known[key])
+    return graphs
