@@ -100,7 +100,10 @@ def write(report: Report, *, as_json: bool) -> None:
     if as_json:
         click.echo(to_json(report.document))
     else:
-        _console(stderr=False).print(report.view)
+        from rich.text import Text
+
+        # Text is what goes into a file: the terminal breaks its lines, if need be.
+        _console(stderr=False).print(report.view, soft_wrap=isinstance(report.view, Text))
 
 
 @contextlib.contextmanager

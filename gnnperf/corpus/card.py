@@ -76,7 +76,7 @@ JSON lines, compressed with zstd; `gnnperf.corpus.reader.read_corpus` reads them
 
 | file | one line is |
 |---|---|
-| `tasks` | a task: name, family, parameters, baseline, device, versions; of a nest its graph and profile |
+| `tasks` | a task: name, family, parameters, baseline, device, versions; of a nest its graph and loops |
 | `records` | a schedule on a task: status, and the median with its interval or the samples |
 | `done` | what is finished: an entry or a workload by a pass, the search of a nest with its budget |
 """

@@ -15,6 +15,8 @@ from gnnperf.errors import MeasureError
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Case, Measurement, Runner, profile
 from gnnperf.measure.statistics import Interval, speedup_interval
+from gnnperf.nests.document import nest_to_dict
+from gnnperf.nests.trip_counts import measured_trip_counts
 from gnnperf.schedules.recipes import Recipe
 
 
@@ -29,6 +31,8 @@ def task_line(
         "frontend": "dace",
         "parameters": dict(entry.symbols),
         "graph": json.loads(graph.to_json()),
+        "nest": nest_to_dict(case.case.nest),
+        "trip_counts": measured_trip_counts(case.case.nest, case.case.data),
         "baseline": {"name": case.baseline_name, "runtime_s": case.baseline_s},
         "profile": _profile(case, graph, device, runner),
         "device": device.to_record(),

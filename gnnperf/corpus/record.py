@@ -11,6 +11,8 @@ from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure.measurement import STATUSES, Measurement, Status
 from gnnperf.measure.statistics import Interval, median_interval
+from gnnperf.nests import LoopNest
+from gnnperf.nests.document import nest_from_dict
 
 TASK_KEYS = ("task", "name", "family", "frontend", "parameters", "baseline", "device")
 RECORD_KEYS = ("task", "schedule_id", "schedule", "status")
@@ -30,6 +32,8 @@ class CorpusTask:
         frontend: "dace", "tvm" or "gpu_kernels".
         parameters: the sizes that it was specialised to.
         graph: with its dynamic profile, where the corpus has it; others are extracted from the kernel.
+        nest: what recipes were applied to, where the corpus has it. trip_counts: measured means of its loops
+            whose bounds depend on data, by iterator.
         baseline: its name. baseline_s, baseline_interval_s: median runtime and its 95% interval.
         device: fingerprint of the machine. machine: its name. spec: its caches, cores and peaks, where the
             corpus has them. threads: that it ran on; 0: not recorded.
@@ -52,6 +56,8 @@ class CorpusTask:
     threads: int = 0
     split: str = ""
     about: Mapping[str, Any] = field(default_factory=dict)
+    nest: LoopNest | None = None
+    trip_counts: Mapping[str, float] = field(default_factory=dict)
 
     @staticmethod
     def from_line(where: str, line: Mapping[str, Any]) -> CorpusTask:
@@ -73,8 +79,10 @@ class CorpusTask:
                 device=device["fingerprint"], machine=device.get("name", ""),
                 spec=DeviceSpec.from_record(device, where),
                 threads=int(line.get("threads", 0)), split=line.get("split", ""), about=line,
+                nest=nest_from_dict(line["nest"]) if "nest" in line else None,
+                trip_counts={name: float(mean) for name, mean in line.get("trip_counts", {}).items()},
             )  # fmt: skip
-        except (InputError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, InputError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"{where}: not a task of this version ({error}); collect it again") from error
 
 

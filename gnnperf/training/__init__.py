@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gnnperf.training.corpus import Corpus, CorpusNest, load_corpus
+    from gnnperf.training.corpus import Corpus, CorpusNest, load_corpora, load_corpus
     from gnnperf.training.data import CorpusDataModule, NestBatch, split_by_family
     from gnnperf.training.loggers import OfflineWandbLogger
     from gnnperf.training.metrics import oracle_regret, random_regret, transfer_regret, transfer_regrets
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gnnperf.training.run import TrainCLI, TrainingRun, bundle_of, train
 
 _MODULES = {
-    "corpus": ("Corpus", "CorpusNest", "load_corpus"),
+    "corpus": ("Corpus", "CorpusNest", "load_corpora", "load_corpus"),
     "data": ("CorpusDataModule", "NestBatch", "split_by_family"),
     "loggers": ("OfflineWandbLogger",),
     "metrics": ("oracle_regret", "random_regret", "transfer_regret", "transfer_regrets"),
@@ -44,6 +44,7 @@ __all__ = [
     "TrainingRun",
     "bundle_of",
     "fit_all",
+    "load_corpora",
     "load_corpus",
     "oracle_regret",
     "random_regret",

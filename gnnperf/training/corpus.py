@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from gnnperf.corpus.reader import read_corpus
 from gnnperf.corpus.record import CorpusRecord, CorpusTask
 from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph
+from gnnperf.nests import LoopNest
 
 if TYPE_CHECKING:
     from gnnperf.training.efficiency import EfficiencyTable
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class CorpusNest:
     """One nest: what is embedded (its graph, with the dynamic profile if one was taken), and where it
-    comes from. `baseline_s` is in seconds, `symbols` are the sizes that the kernel was specialised to."""
+    comes from. `baseline_s` is in seconds, `symbols` are the sizes that the kernel was specialised to. `nest`
+    is what recipes were applied to, None where the corpus has the graph alone; `trip_counts` are the measured
+    means of its loops whose bounds depend on data, by iterator."""
 
     digest: str
     kernel: str
@@ -33,6 +37,8 @@ class CorpusNest:
     baseline: str
     baseline_s: float
     symbols: Mapping[str, float] = field(default_factory=dict)
+    nest: LoopNest | None = None
+    trip_counts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -84,9 +90,33 @@ def load_corpus(path: Path | str, device: str | None = None) -> Corpus:
     Raises:
         InputError: no such corpus, not one of nests, a damaged line, or several devices and none chosen.
     """
-    found = read_corpus(Path(path), device)
-    nests = tuple(_nest(found.folder, task) for task in found.tasks.values())
-    return Corpus(nests, found.records, found.device, found.digest)
+    return load_corpora([path], device)
+
+
+def load_corpora(paths: Sequence[Path | str], device: str | None = None) -> Corpus:
+    """Read several corpora as one. A nest in two of them is that of the first, with the measurements of both.
+    Arguments and errors are as of `load_corpus`; InputError, too, where there is no path, or the corpora were
+    measured on unlike devices."""
+    if not paths:
+        raise InputError(
+            "expected the folder of a corpus of loop nests, got none; give one that was collected"
+        )
+    found = [read_corpus(Path(path), device) for path in paths]
+    if len(devices := sorted({corpus.device for corpus in found})) > 1:
+        raise InputError(
+            f"expected corpora of one device, got {' and '.join(devices)}; leave some out, times do not "
+            "compare"
+        )
+    nests: dict[str, CorpusNest] = {}
+    measurements: dict[str, dict[str, CorpusRecord]] = {}
+    for corpus in found:
+        for name, task in corpus.tasks.items():
+            nests.setdefault(name, _nest(corpus.folder, task))
+            measurements[name] = {**measurements.get(name, {}), **corpus.records[name]}
+    digest = found[0].digest
+    if len(found) > 1:
+        digest = hashlib.sha256(" ".join(corpus.digest for corpus in found).encode()).hexdigest()[:16]
+    return Corpus(tuple(nests.values()), measurements, devices[0], digest)
 
 
 def _nest(folder: Path, task: CorpusTask) -> CorpusNest:
@@ -97,5 +127,5 @@ def _nest(folder: Path, task: CorpusTask) -> CorpusNest:
         )
     return CorpusNest(
         task.task, task.name, task.family, task.frontend, task.graph, task.baseline, task.baseline_s,
-        task.parameters,
+        task.parameters, task.nest, task.trip_counts,
     )  # fmt: skip

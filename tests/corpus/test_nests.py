@@ -15,6 +15,7 @@ from gnnperf.corpus.config import NestConfig, load_config
 from gnnperf.errors import CorpusError, MeasureError
 from gnnperf.measure import Compiler, Runner
 from gnnperf.measure.record_log import RecordLog
+from gnnperf.nests import nest_graph
 from gnnperf.schedules.recipes import DEFAULTS
 from gnnperf.training import load_corpus
 
@@ -81,6 +82,8 @@ def test_interrupted_anywhere_nothing_is_measured_twice(collection: Collection) 
     assert collection.measured == done, "all was done"
     corpus = load_corpus(collection.config.parent / "corpus")
     assert (len(corpus.nests), corpus.measurement_count) == (2, len(done))
+    for nest in corpus.nests:
+        assert nest.nest is not None and nest_graph(nest.nest, nest.trip_counts).digest == nest.digest
 
 
 @pytest.mark.slow
