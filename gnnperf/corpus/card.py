@@ -94,6 +94,8 @@ def card_of(name: str, n: Mapping[str, Any]) -> str:
         f"{n['timed']:,} of them timed. Schedules that lower to the same code share one measurement: "
         f"{n['distinct_timings']:,} timings are distinct."
     )
+    if n["nests"]:
+        what += f" The loops of {n['nests']} are held beside the graph."
     methods = dict.fromkeys(METHODS[baseline] for baseline in n["baselines"] if baseline in METHODS)
     if n["long_searches"]:
         methods = {LONG_SEARCHES: None}

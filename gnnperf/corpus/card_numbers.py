@@ -36,6 +36,7 @@ def numbers_of(corpus: MeasuredTasks, model: Path | None = None) -> dict[str, An
     return {
         "frontends": _counts(task.frontend for task in tasks),
         "tasks": len(tasks),
+        "nests": sum(task.nest is not None for task in tasks),
         "kernels": len({(task.name, json.dumps(task.parameters, sort_keys=True)) for task in tasks}),
         "measurements": len(corpus.sequence),
         "timed": len(ok),

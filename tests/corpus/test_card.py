@@ -79,6 +79,21 @@ def test_card_is_written_and_always_the_same(tmp_path: Path, capsys: pytest.Capt
     assert "| schedules tried | 31 | 31 | 31 |" in card
     assert "(origin `foreign`): 2 that are the same for all nests" in " ".join(card.split())
     assert "\n## Licence\n" in card
+    assert "are held beside" not in card
+
+
+def test_card_counts_the_tasks_that_hold_their_loops(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held, graph_alone = nest_like([64]), nest_like([128])
+    loops = {"name": "map", "buffers": [], "body": [], "parameters": {}}
+    corpus = write_corpus(
+        tmp_path,
+        [nest(held, "map", nest=loops), nest(graph_alone, "map")],
+        [measurement(graph.digest, "s", 0.5) for graph in (held, graph_alone)],
+    )
+    assert run(["corpus", "card", str(corpus)]) == 0
+    assert "The loops of 1 are held beside the graph." in " ".join(capsys.readouterr().out.split())
 
 
 def test_no_corpus_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
