@@ -125,11 +125,11 @@ def _subscript(
                 dependence[selecting] = "indirect"
             continue
         operations += _operations(atom)
-        kind: Dependence = "indirect" if any(True for _ in loads(atom)) else "nonaffine"
+        kind: Dependence = "indirect" if loads(atom) else "nonaffine"
         for influence in influences(atom, around, buffers):
             if dependence.get(influence) != "indirect":
                 dependence[influence] = kind
-    indirect = any(True for _ in loads(index))
+    indirect = bool(loads(index))
     found = form_interval(form, around, parameters)
     whole = (0.0, float(max(extent - 1, 0)))
     distinct = _distinct(found or whole, coefficients, dependence)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from gnnperf.nests.ir import Const, Expr, Load, Op, Symbol, loads, map_expr, subexpressions
+from gnnperf.nests.ir import EXPRESSIONS_KEPT, Const, Expr, Load, Op, Symbol, loads, map_expr, subexpressions
 
 _FOLD: Mapping[str, Callable[[int, int], int | None]] = {
     "floordiv": lambda a, b: a // b if b else None,
@@ -37,10 +38,9 @@ class Affine:
         return not self.terms
 
 
+@lru_cache(EXPRESSIONS_KEPT)
 def affine(expr: Expr) -> Affine:
     """The affine form; total, because what is not affine becomes an atom."""
-    if type(expr) is Symbol:
-        return Affine({expr: 1}, 0)
     terms: dict[Expr, int] = {}
     constant = _accumulate(expr, 1, terms)
     return Affine({a: c for a, c in terms.items() if c}, constant)
@@ -118,6 +118,7 @@ def _text(term: tuple[Expr, int]) -> str:
     return f"Symbol(name={atom.name!r})" if type(atom) is Symbol else repr(atom)
 
 
+@lru_cache(EXPRESSIONS_KEPT)
 def simplify(expr: Expr) -> Expr:
     """Canonical form of an integer expression (a subscript or a bound)."""
     return from_affine(affine(expr))
@@ -131,6 +132,9 @@ def constant(expr: Expr) -> int | None:
 
 def evaluate(expr: Expr, values: Mapping[str, int]) -> int | None:
     """Value of an integer expression with symbols bound; None where a load or free symbol remains."""
+    form = affine(expr)
+    if form.is_constant:
+        return form.constant
     bound = map_expr(
         expr, lambda e: Const(values[e.name]) if isinstance(e, Symbol) and e.name in values else e
     )
@@ -143,4 +147,4 @@ def _rounds_nothing(expr: Expr) -> bool:
     if isinstance(expr, Load):
         return True
     fractions = any(isinstance(e, Const) and isinstance(e.value, float) for e in subexpressions(expr))
-    return not fractions and not any(True for _ in loads(expr))
+    return not fractions and not loads(expr)

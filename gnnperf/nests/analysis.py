@@ -19,8 +19,8 @@ from gnnperf.nests.ir import (
     expressions_of,
     loads,
     reads,
-    subexpressions,
     substitute_node,
+    symbols,
     walk,
 )
 
@@ -82,7 +82,7 @@ def stride(load: Load, iterator: str, buffers: Mapping[str, Buffer]) -> int | No
 
 
 def mentions(expr: Expr, name: str) -> bool:
-    return any(isinstance(e, Symbol) and e.name == name for e in subexpressions(expr))
+    return name in symbols(expr)
 
 
 def conjuncts(guard: Expr | None) -> list[Expr]:
@@ -96,7 +96,7 @@ def conjuncts(guard: Expr | None) -> list[Expr]:
 
 def varies(load: Load, iterator: str) -> bool:
     """Does the element addressed depend on the iterator?"""
-    return any(mentions(i, iterator) for i in load.indices)
+    return iterator in symbols(load)
 
 
 def extent(loop: Loop, parameters: Mapping[str, int] | None = None) -> int | None:
@@ -107,11 +107,11 @@ def extent(loop: Loop, parameters: Mapping[str, int] | None = None) -> int | Non
 
 def bound_dependences(loop: Loop) -> set[str]:
     """Names that the loop's bounds mention: it must stay inside the loops of those iterators."""
-    return {e.name for b in expressions_of(loop) for e in subexpressions(b) if isinstance(e, Symbol)}
+    return set().union(*map(symbols, expressions_of(loop)))
 
 
 def is_data_dependent(loop: Loop) -> bool:
-    return any(True for bound in expressions_of(loop) for _ in loads(bound))
+    return any(map(loads, expressions_of(loop)))
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from functools import lru_cache
+from operator import attrgetter, is_not
+from typing import Any, Literal, TypeAlias
 
 # --------------------------------------------------------------------------- expressions
 
 
-@dataclass(frozen=True, slots=True)
+class _HashedOnce:
+    """Deep expressions are looked up often: each keeps its hash. It is no field, so it is not pickled."""
+
+    __slots__ = ("_hash",)
+
+
+def _hash_once(fields: Callable[[Any], Any]) -> Callable[[Any], int]:
+    def kept(self: Any) -> int:
+        found: int | None = getattr(self, "_hash", None)
+        if found is None:
+            found = hash(fields(self))
+            object.__setattr__(self, "_hash", found)
+        return found
+
+    return kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Const:
-    """A number."""
+    """A number. Those of different types are different: 1 is not 1.0."""
 
     value: int | float | bool | complex
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Const and type(other.value) is type(self.value) and other.value == self.value
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +58,23 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Load(_HashedOnce):
     """The element of `buffer` at `indices` (one expression per array dimension, () for scalars)."""
 
     buffer: str
     indices: tuple[Expr, ...] = ()
 
+    __hash__ = _hash_once(attrgetter("buffer", "indices"))
+
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class Op(_HashedOnce):
     """`name` is one of OPERATIONS, or `cast:<dtype>`."""
 
     name: str
     args: tuple[Expr, ...]
+
+    __hash__ = _hash_once(attrgetter("name", "args"))
 
 
 Expr: TypeAlias = Const | Symbol | Load | Op
@@ -60,6 +89,9 @@ OPERATIONS = frozenset(
     )
 )
 """`div` is C++ `/`; `floordiv` rounds towards minus infinity; `select(c, a, b)` is `c ? a : b`."""
+
+EXPRESSIONS_KEPT = 1 << 16
+"""Of which a fact that was found once is remembered: schedules of one nest are made of the same ones."""
 
 Reduction: TypeAlias = Literal["add", "mul", "min", "max"]
 
@@ -233,12 +265,15 @@ def subexpressions(expr: Expr) -> Iterator[Expr]:
         pending += children(found)[::-1]
 
 
-def loads(expr: Expr) -> Iterator[Load]:
-    return (e for e in subexpressions(expr) if type(e) is Load)
+@lru_cache(EXPRESSIONS_KEPT)
+def loads(expr: Expr) -> tuple[Load, ...]:
+    """Those below the expression, those in their subscripts included."""
+    return tuple([e for e in subexpressions(expr) if type(e) is Load])
 
 
-def symbols(expr: Expr) -> set[str]:
-    return {e.name for e in subexpressions(expr) if type(e) is Symbol}
+@lru_cache(EXPRESSIONS_KEPT)
+def symbols(expr: Expr) -> frozenset[str]:
+    return frozenset([e.name for e in subexpressions(expr) if type(e) is Symbol])
 
 
 def expressions_of(node: Node) -> Iterator[Expr]:
@@ -261,9 +296,11 @@ def reads(statement: Statement) -> Iterator[Load]:
 def map_expr(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:
     """Rebuild bottom-up: `f` sees each node after its children were mapped."""
     if isinstance(expr, Op):
-        return f(Op(expr.name, tuple(map_expr(a, f) for a in expr.args)))
+        args = tuple([map_expr(a, f) for a in expr.args])
+        return f(Op(expr.name, args) if any(map(is_not, args, expr.args)) else expr)
     if isinstance(expr, Load):
-        return f(Load(expr.buffer, tuple(map_expr(a, f) for a in expr.indices)))
+        indices = tuple([map_expr(i, f) for i in expr.indices])
+        return f(Load(expr.buffer, indices) if any(map(is_not, indices, expr.indices)) else expr)
     return f(expr)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gnnperf.errors import InputError
 from gnnperf.nests.analysis import bound_dependences, is_data_dependent
-from gnnperf.nests.ir import Const, Expr, Load, Loop, LoopNest, Node, Op, Symbol, loads
+from gnnperf.nests.ir import EXPRESSIONS_KEPT, Const, Expr, Load, Loop, LoopNest, Node, Op, Symbol, loads
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Values: TypeAlias = Mapping[str, Array]
@@ -85,14 +86,37 @@ def mean_trips(
     if isinstance(loop.start, Const) and isinstance(loop.stop, Const):
         span = loop.stop.value.real - loop.start.value.real
         return float(max(0, math.ceil(span / loop.step) if loop.step > 1 else span))
+    chain = tuple([_Bounds(lp.iterator, lp.start, lp.stop, lp.step) for lp in (*drivers(loop, around), loop)])
+    if data is None:
+        return _static_mean_trips(chain, tuple(sorted(parameters.items())), samples)
+    return _mean_trips(chain, parameters, data, samples)
+
+
+class _Bounds(NamedTuple):
+    iterator: str
+    start: Expr
+    stop: Expr
+    step: int
+
+
+@lru_cache(EXPRESSIONS_KEPT)
+def _static_mean_trips(
+    chain: tuple[_Bounds, ...], parameters: tuple[tuple[str, int], ...], samples: int
+) -> float:
+    return _mean_trips(chain, dict(parameters), None, samples)
+
+
+def _mean_trips(
+    chain: tuple[_Bounds, ...], parameters: Mapping[str, int], data: Values | None, samples: int
+) -> float:
+    *outside, loop = chain
     constants = {name: np.asarray(float(value)) for name, value in parameters.items()}
     values: dict[str, Array] = {}
     weights = np.ones(1)
-    chain = drivers(loop, around)
-    for outer in chain:
+    for outer in outside:
         trips = np.broadcast_to(_trips(outer, {**constants, **values}, data), weights.shape)
         first = np.broadcast_to(_evaluate(outer.start, {**constants, **values}, data), weights.shape)
-        of, counters, share = _visit(trips, samples, max(2, round(samples ** (1 / len(chain)))))
+        of, counters, share = _visit(trips, samples, max(2, round(samples ** (1 / len(outside)))))
         values = {name: value[of] for name, value in values.items()}
         values[outer.iterator] = first[of] + outer.step * counters
         weights = weights[of] * share
@@ -115,7 +139,7 @@ def _visit(trips: Array, samples: int, points: int) -> tuple[Array, Array, Array
     return of, part * trips[of] - 0.5, trips[of] / points
 
 
-def _trips(loop: Loop, values: Values, data: Values | None) -> Array:
+def _trips(loop: _Bounds, values: Values, data: Values | None) -> Array:
     span = _evaluate(loop.stop, values, data) - _evaluate(loop.start, values, data)
     return np.maximum(0.0, np.ceil(span / loop.step) if loop.step > 1 else span)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import accesses, extent
@@ -30,7 +31,7 @@ from gnnperf.nests.ranges import longest
 from gnnperf.nests.trip_counts import tile_trips
 from gnnperf.schedules.recipes.accumulate import Accumulators
 from gnnperf.schedules.recipes.initial_values import explicit_init, init_statements
-from gnnperf.schedules.recipes.packing import pack_operands
+from gnnperf.schedules.recipes.packing import pack_operands, pack_position, packed_operands
 from gnnperf.schedules.recipes.plan import BandPlan, Token
 
 
@@ -55,6 +56,14 @@ class Range:
 
 class BandLowering(BandPlan):
     """The recursive construction of one scheduled band."""
+
+    @cached_property
+    def packed(self) -> dict[int, list[Load]]:
+        """Position in `tokens` -> the loads of which copies are due there."""
+        found: dict[int, list[Load]] = {}
+        for load in packed_operands(self):
+            found.setdefault(pack_position(self, load), []).append(load)
+        return found
 
     def lower(self) -> tuple[Node, ...]:
         ranges = {lp.iterator: Range.of(lp) for lp in self.band.loops}

@@ -39,9 +39,7 @@ def pack_operands(
 ) -> tuple[Node, ...]:
     """Copies due before `position`, then the rest of the band, reading from the copies."""
     copies: list[Node] = []
-    for load in packed_operands(lowering):
-        if pack_position(lowering, load) != position:
-            continue
+    for load in lowering.packed.get(position, ()):
         packed = _pack(lowering, load, ranges)
         if packed is None:
             continue
@@ -64,7 +62,7 @@ def packed_operands(lowering: BandPlan) -> list[Load]:
         for load in reads(statement):
             if load in found or load in lowering.guarded or load.buffer in written or not load.indices:
                 continue
-            if any(True for index in load.indices for _ in loads(index)):
+            if any(map(loads, load.indices)):
                 continue
             classes = [c for c in lowering.recipe.pack if roles[c] and not varies(load, roles[c][0])]
             depends = sum(varies(load, name) for name in lowering.band.iterators)

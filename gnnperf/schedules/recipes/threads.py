@@ -98,7 +98,7 @@ def _collapsible(loop: Loop, buffers: Mapping[str, Buffer]) -> int:
         child = inner.body[0]
         if child.annotation is not None or outer & bound_dependences(child) or not _disjoint(child, buffers):
             break
-        if any(True for bound in (child.start, child.stop) for _ in loads(bound)):
+        if loads(child.start) or loads(child.stop):
             break
         outer.add(child.iterator)
         inner, depth = child, depth + 1

@@ -29,7 +29,7 @@ def vectorizable(statement: Statement, iterator: str, buffers: Mapping[str, Buff
         return False
     if not varies(statement.target, iterator) and statement.target.indices and statement.reduce is None:
         return False
-    if any(True for i in statement.target.indices for _ in loads(i)):
+    if any(map(loads, statement.target.indices)):
         return False
     return _elementwise(statement.value, dtype, buffers)
 
