@@ -162,8 +162,10 @@ _BY_KIND = {
     for level, kinds in _KINDS.items()
     for kind in kinds
 }
-_SORTED: Mapping[tuple[Level, str], list[tuple[str, Field, Value | None]]] = {
-    key: [(name, known[name], known[name].default) for name in sorted(known)]
+_AS_IS: Mapping[FieldType, type] = {"number": int, "flag": bool}
+"""Values of these types are canonical."""
+_SORTED: Mapping[tuple[Level, str], list[tuple[str, Field, type | None, Value | None]]] = {
+    key: [(name, known[name], _AS_IS.get(known[name].type), known[name].default) for name in sorted(known)]
     for key, known in _BY_KIND.items()
 }
 _REQUIRED = {key: [n for n, f in known.items() if f.default is None] for key, known in _BY_KIND.items()}
@@ -189,9 +191,11 @@ def checked(level: Level, kind: str, features: Mapping[str, Value]) -> dict[str,
         name = min(features.keys() - known.keys())
         raise InputError(f"expected a field of {kind or 'a graph'} ({', '.join(known)}), got {name!r}")
     result: dict[str, Value] = {}
-    for name, spec, default in _SORTED[level, kind]:
+    for name, spec, as_is, default in _SORTED[level, kind]:
         if name in features:
-            value = _canonical(spec, features[name])
+            value = features[name]
+            if type(value) is not as_is:
+                value = _canonical(spec, value)
             if value != default:
                 result[name] = value
     for name in _REQUIRED[level, kind]:
@@ -205,16 +209,12 @@ _WHOLE = 1e12
 
 
 def _canonical(spec: Field, value: Value) -> Value:
-    if spec.type == "number" and type(value) is int:
-        return value
     if spec.type == "number" and isinstance(value, int | float) and math.isfinite(value):
         if not isinstance(value, float):
             return int(value)
         if not value.is_integer() or abs(value) >= _WHOLE:
             value = float(f"{value:.12g}")
         return int(value) if value.is_integer() else value
-    if spec.type == "flag" and isinstance(value, bool):
-        return value
     if spec.type == "category" and isinstance(value, str) and value in spec.choices:
         return value
     if spec.type == "histogram" and isinstance(value, Mapping) and value.keys() <= spec.choices.keys():

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,7 @@ class ProgramGraph:
 
     def __post_init__(self) -> None:
         nodes = tuple(Node(n.kind, checked("node", n.kind, n.features), n.label) for n in self.nodes)
-        edges = [Edge(e.source, e.target, e.kind, checked("edge", e.kind, e.features)) for e in self.edges]
+        edges = [Edge(e.source, e.target, e.kind, _edge_features(e)) for e in self.edges]
         for e in edges:
             if not (0 <= e.source < len(nodes) and 0 <= e.target < len(nodes)):
                 raise InputError(f"expected edge ends below {len(nodes)}, got {e.source} -> {e.target}")
@@ -180,6 +180,19 @@ class ProgramGraph:
         from gnnperf.graph.drawing import draw
 
         draw(self, Path(path))
+
+
+def _edge_features(edge: Edge) -> Mapping[str, Value]:
+    """Canonical fields; many edges have the same ones, which are checked once."""
+    try:
+        return _checked_once(edge.kind, tuple(edge.features.items()))
+    except TypeError:  # not hashable, hence no value of an edge: `checked` says so
+        return checked("edge", edge.kind, edge.features)
+
+
+@lru_cache(1 << 16)
+def _checked_once(kind: str, features: tuple[tuple[str, Value], ...]) -> Mapping[str, Value]:
+    return checked("edge", kind, dict(features))
 
 
 def _fields(attributes: Mapping[str, Any]) -> dict[str, Any]:

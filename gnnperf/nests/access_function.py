@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from gnnperf.nests.affine import Affine, affine, evaluate
+from gnnperf.nests.affine import affine, evaluate
 from gnnperf.nests.ir import Buffer, Expr, Load, Op, Symbol, loads
 from gnnperf.nests.iteration_space import (
     Range,
@@ -42,11 +42,15 @@ class Subscript:
 
 @dataclass(frozen=True)
 class AccessFunction:
-    """The subscripts of an access with the shape and strides (elements) of its buffer."""
+    """The subscripts of an access with the shape and strides (elements) of its buffer.
+
+    moved_by: loops that some subscript depends on. governs: those and the loops that they depend on.
+    """
 
     subscripts: tuple[Subscript, ...]
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    moved_by: frozenset[Space]
     governs: frozenset[Space]
 
     @cached_property
@@ -73,27 +77,23 @@ class AccessFunction:
     def is_indirect(self) -> bool:
         return any(s.indirect for s in self.subscripts)
 
-    def varies_with(self, space: Space) -> bool:
-        return any(space in s.dependence for s in self.subscripts)
-
 
 def access_function(
     load: Load,
-    forms: Sequence[Affine],
     buffers: Mapping[str, Buffer],
     around: Sequence[Space],
     parameters: Mapping[str, int],
 ) -> AccessFunction:
-    """Analyse `load`, whose subscripts have these forms, inside the loops `around` it. Unknown sizes count
-    as 0."""
+    """Analyse `load` inside the loops `around` it. Unknown sizes count as 0."""
     buffer = buffers[load.buffer]
     shape, strides = sizes(buffer.shape, parameters), sizes(buffer.strides, parameters)
     subscripts = tuple(
-        _subscript(index, form, extent, buffers, around, parameters)
-        for index, form, extent in zip(load.indices, forms, shape, strict=True)
+        _subscript(index, extent, buffers, around, parameters)
+        for index, extent in zip(load.indices, shape, strict=True)
     )
-    moved = {s for subscript in subscripts for s in subscript.dependence}
-    return AccessFunction(subscripts, shape, strides, frozenset[Space]().union(*(s.governs for s in moved)))
+    moved = frozenset[Space]().union(*[s.dependence for s in subscripts])
+    governs = frozenset[Space]().union(*[s.governs for s in moved])
+    return AccessFunction(subscripts, shape, strides, moved, governs)
 
 
 def sizes(values: tuple[int | Expr, ...], parameters: Mapping[str, int]) -> tuple[int, ...]:
@@ -103,7 +103,6 @@ def sizes(values: tuple[int | Expr, ...], parameters: Mapping[str, int]) -> tupl
 
 def _subscript(
     index: Expr,
-    form: Affine,
     extent: int,
     buffers: Mapping[str, Buffer],
     around: Sequence[Space],
@@ -112,6 +111,7 @@ def _subscript(
     coefficients: dict[Space, int] = {}
     dependence: dict[Space, Dependence] = {}
     operations: list[str] = []
+    form = affine(index)
     for atom, coefficient in form.terms.items():
         if isinstance(atom, Symbol):
             space = find(atom.name, around)
@@ -147,10 +147,10 @@ def _distinct(
     values: Range, coefficients: Mapping[Space, int], dependence: Mapping[Space, Dependence]
 ) -> float:
     """Different values in a range that is walked in multiples of the coefficients' greatest divisor."""
-    moving = [abs(c) for s, c in coefficients.items() if c and dependence[s] == "affine"]
+    moving = [c for s, c in coefficients.items() if c and dependence[s] == "affine"]
     regular = len(moving) == len(dependence)
     count = (values[1] - values[0]) // (math.gcd(*moving) if moving and regular else 1) + 1
-    trips = product_of_trips(frozenset[Space]().union(*(s.governs for s in dependence)))
+    trips = product_of_trips(frozenset[Space]().union(*[s.governs for s in dependence]))
     return count if trips is None else min(count, trips)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from gnnperf.nests.affine import affine, constant, evaluate
 from gnnperf.nests.ir import (
+    EXPRESSIONS_KEPT,
     Buffer,
     Expr,
     Load,
@@ -40,10 +42,14 @@ def accesses(node: Node) -> Iterator[Access]:
     """Every array access below a node, subscript loads included; a reduction target is one write."""
     for inner in walk((node,)):
         if isinstance(inner, Statement):
-            yield from (Access(load, False) for load in reads(inner))
-            yield Access(inner.target, True)
+            yield from _of_statement(inner)
         else:
             yield from (Access(load, False) for e in expressions_of(inner) for load in loads(e))
+
+
+@lru_cache(EXPRESSIONS_KEPT)
+def _of_statement(statement: Statement) -> tuple[Access, ...]:
+    return (*[Access(load, False) for load in reads(statement)], Access(statement.target, True))
 
 
 def written(node: Node) -> set[str]:

@@ -286,11 +286,11 @@ def expressions_of(node: Node) -> Iterator[Expr]:
     yield from (e for e in (node.target, node.value, node.init, node.guard) if e is not None)
 
 
-def reads(statement: Statement) -> Iterator[Load]:
+@lru_cache(EXPRESSIONS_KEPT)
+def reads(statement: Statement) -> tuple[Load, ...]:
     """Loads of a statement: in the value, the guard, the initial value and all subscripts."""
-    for expr in (statement.value, statement.guard, statement.init, *statement.target.indices):
-        if expr is not None:
-            yield from loads(expr)
+    parts = (statement.value, statement.guard, statement.init, *statement.target.indices)
+    return tuple([load for expr in parts if expr is not None for load in loads(expr)])
 
 
 def map_expr(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:

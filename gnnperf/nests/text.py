@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gnnperf.nests.ir import Const, Expr, Load, Op, Statement, Symbol
+from functools import lru_cache
+
+from gnnperf.nests.ir import EXPRESSIONS_KEPT, Const, Expr, Load, Op, Statement, Symbol
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "pow": "**",
@@ -11,6 +13,7 @@ _INFIX = {
 }  # fmt: skip
 
 
+@lru_cache(EXPRESSIONS_KEPT)
 def expression_text(expr: Expr) -> str:
     """Infix notation, every operation inside another in parentheses."""
     if isinstance(expr, Const):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gnnperf.graph.builder import GraphBuilder
@@ -12,7 +12,7 @@ from gnnperf.graph.fields import Value
 from gnnperf.graph.program_graph import ProgramGraph
 from gnnperf.graph.vocabulary import FLOPS, element_bytes
 from gnnperf.nests.access_function import AccessFunction, access_function, sizes
-from gnnperf.nests.affine import Affine, affine, from_affine
+from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import is_data_dependent
 from gnnperf.nests.ir import Expr, Load, Loop, LoopNest, Node, Op, Statement, expressions_of
 from gnnperf.nests.iteration_space import Space, enter, is_register
@@ -161,10 +161,9 @@ class _Walk:
             self.site(load.buffer, consumer, place, is_write=False)
             if is_register(self.nest.buffers[load.buffer]):  # shows as a flow between computations
                 continue
-            forms = [affine(i) for i in load.indices]
-            key = Load(load.buffer, tuple([from_affine(f) for f in forms]))
+            key = Load(load.buffer, tuple(map(simplify, load.indices)))
             if key not in place.seen:
-                place.seen[key] = self.access(load, forms, place, "read")
+                place.seen[key] = self.access(load, place, "read")
                 self.builder.edge(self.buffer(load.buffer), place.seen[key], "reads", role="memory")
             self.builder.edge(place.seen[key], consumer, "reads", **edge)
 
@@ -172,17 +171,16 @@ class _Walk:
         target = statement.target
         name = target.buffer
         if not is_register(self.nest.buffers[name]):
-            forms = [affine(i) for i in target.indices]
-            access = self.access(target, forms, place, "reduction" if statement.reduce else "write")
+            access = self.access(target, place, "reduction" if statement.reduce else "write")
             self.builder.fields(access)["initialised"] = statement.init is not None
             self.targets[compute] = self.accesses[name][-1][1]
             self.builder.edge(compute, access, "writes")
             self.builder.edge(access, self.buffer(name), "writes")
         self.site(name, compute, place, is_write=True)
 
-    def access(self, load: Load, forms: Sequence[Affine], place: _Place, kind: str) -> int:
+    def access(self, load: Load, place: _Place, kind: str) -> int:
         buffer = self.nest.buffers[load.buffer]
-        function = access_function(load, forms, self.nest.buffers, place.around, self.nest.parameters)
+        function = access_function(load, self.nest.buffers, place.around, self.nest.parameters)
         item_bytes = element_bytes(buffer.dtype)
         index = self.builder.node(
             "access",
@@ -207,8 +205,9 @@ class _Walk:
     def index(self, space: Space, access: int, function: AccessFunction, item_bytes: int) -> None:
         """One edge per dimension that the loop moves; one that says so where it moves none (reuse)."""
         loop = self.loops[space]
-        if not function.varies_with(space):
+        if space not in function.moved_by:
             self.builder.edge(loop, access, "indexes", subscript="invariant")
+            return
         for d, (subscript, stride) in enumerate(zip(function.subscripts, function.strides, strict=True)):
             if space in subscript.dependence:
                 elements = subscript.coefficients.get(space, 0) * stride
@@ -284,7 +283,7 @@ class _Walk:
         if site.statement is not None and site.statement.reduce:
             function = self.targets.get(site.node)
             for space in site.around[home:]:
-                if function is None or not function.varies_with(space):
+                if function is None or space not in function.moved_by:
                     yield space
 
 
