@@ -44,6 +44,11 @@ class RecordIndex:
         """For each digest, the number of its group, or -1."""
         return _as_array(pc.fill_null(pc.index_in(digests, self.digests), -1))
 
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Fingerprints of the devices that there are records of."""
+        return tuple(sorted(self._device_code))
+
     def usable(self, fingerprint: str) -> Bool[np.ndarray, " groups+1"]:
         """For each group, whether a device with this fingerprint has an "ok" record in it; at -1, False."""
         mine = self._ok & (self._device == self._device_code.get(fingerprint, -1))

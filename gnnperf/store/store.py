@@ -110,6 +110,11 @@ class Store:
         of_each = snapshot.records.of([nest.digest for nest, _ in found], fingerprint)
         return [Neighbour(*pair, of_one) for pair, of_one in zip(found, of_each, strict=True)]
 
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Fingerprints of the devices that the store has records of."""
+        return self._snapshot().records.devices
+
     def records(self, digest: str, fingerprint: str | None = None) -> tuple[Record, ...]:
         """The records of a nest, of one device or of all: "ok" ones by falling speedup, then the failures."""
         return self._snapshot().records.of([digest], fingerprint)[0]

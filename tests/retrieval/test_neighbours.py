@@ -52,6 +52,15 @@ def test_a_nest_in_two_stores_keeps_all_its_records_once(tmp_path: Path) -> None
     assert sorted((r.speedup or 0.0) for r in found.records) == [0.0, 2.0, 3.0]
 
 
+def test_a_cpu_without_records_borrows_those_of_its_kin(tmp_path: Path) -> None:
+    kin = make_store(tmp_path / "kin", {"a": 0.1}, [make_record("a", recipe(1), 2.0)])
+    assert [n.nest.kernel for n in nearest([kin], QUERY, 5, ENCODER, "cpu/x86_64/avx2")] == ["a"]
+    assert nearest([kin], QUERY, 5, ENCODER, "cpu/aarch64/neon") == []
+    own = make_record("b", recipe(1), 2.0, device_fingerprint="cpu/x86_64/avx2")
+    both = make_store(tmp_path / "both", {"a": 0.1, "b": 0.2}, [make_record("a", recipe(1), 2.0), own])
+    assert [n.nest.kernel for n in nearest([both], QUERY, 5, ENCODER, "cpu/x86_64/avx2")] == ["b"]
+
+
 def test_other_devices_and_other_encoders_are_not_neighbours(tmp_path: Path) -> None:
     other = make_record("a", recipe(1), 2.0, device_fingerprint="cpu/aarch64/neon")
     store = make_store(tmp_path / "one", {"a": 0.1}, [other])
