@@ -55,7 +55,10 @@ def encode(graph: ProgramGraph) -> EncodedGraph:
     node_kind = np.array([NODE_KINDS.index(n.kind) for n in graph.nodes], dtype=np.int64)
     forward = np.array([(e.source, e.target) for e in edges], dtype=np.int64).reshape(-1, 2).T
     edge_kind = np.array([EDGE_KINDS.index(e.kind) for e in edges], dtype=np.int64)
-    edge_features = _rows((e.features for e in edges), len(edges), _EDGE_SLOTS, EDGE_FEATURES)
+    different = {id(e.features): e.features for e in edges}  # equal edges of a graph share their fields
+    row = {key: i for i, key in enumerate(different)}
+    rows = _rows(different.values(), len(different), _EDGE_SLOTS, EDGE_FEATURES)
+    edge_features = rows[[row[id(e.features)] for e in edges]]
     return EncodedGraph(
         node_kind,
         _rows((n.features for n in graph.nodes), len(graph.nodes), _NODE_SLOTS, NODE_FEATURES),

@@ -73,6 +73,8 @@ def write_only(nest: LoopNest) -> frozenset[str]:
 
 def stride(load: Load, iterator: str, buffers: Mapping[str, Buffer]) -> int | None:
     """Elements the address moves by per step of `iterator`; None where that is data-dependent."""
+    if not varies(load, iterator):
+        return 0
     total = 0
     for index, step in zip(load.indices, buffers[load.buffer].strides, strict=True):
         form = affine(index)
