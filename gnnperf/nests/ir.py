@@ -79,6 +79,12 @@ class Op(_HashedOnce):
 
 Expr: TypeAlias = Const | Symbol | Load | Op
 
+
+def equals_number(expr: Expr, value: int) -> bool:
+    """Whether it is this number, of whatever type."""
+    return isinstance(expr, Const) and expr.value == value
+
+
 OPERATIONS = frozenset(
     (
         *("add", "sub", "mul", "div", "floordiv", "mod", "neg", "min", "max", "pow", "abs", "sign"),

@@ -207,15 +207,15 @@ def test_confidence_is_in_what_was_measured(
     compiler: Compiler,
     runner: Runner,
 ) -> None:
-    """One that is sure where much was gained: with the fast schedule it is, where all failed it is not."""
-    weights = tuple(100.0 * (name == "gain") for name in FEATURES)
-    by_gain = Confidence(weights, -50.0, 0.9, Rates(1e9, 1e9))
-    sure = only_nest(make_transfer([FAST], confidence=by_gain).run(compiler, runner)[0])
+    """One that is sure where nothing failed: with the fast schedule it is, where all failed it is not."""
+    weights = tuple(-100.0 * (name == "failures") for name in FEATURES)
+    by_failures = Confidence(weights, 50.0, 0.9, Rates(1e9, 1e9))
+    sure = only_nest(make_transfer([FAST], confidence=by_failures).run(compiler, runner)[0])
     assert (sure.confidence, sure.confident) == (pytest.approx(1.0), True)
     spoil({FAST: FAULTS["wrong"]})
-    unsure = only_nest(make_transfer([FAST], confidence=by_gain).run(compiler, runner)[0])
+    unsure = only_nest(make_transfer([FAST], confidence=by_failures).run(compiler, runner)[0])
     assert (unsure.confidence, unsure.confident) == (pytest.approx(0.0), False)
-    unmeasured = make_transfer([FAST], confidence=by_gain, model_only=True).run(compiler, runner)[0]
+    unmeasured = make_transfer([FAST], confidence=by_failures, model_only=True).run(compiler, runner)[0]
     assert only_nest(unmeasured).confident is None
 
 

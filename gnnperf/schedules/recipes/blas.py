@@ -22,7 +22,7 @@ from typing import Literal
 from gnnperf.nests.affine import affine, simplify
 from gnnperf.nests.analysis import Band, bound_dependences, extent, is_data_dependent, mentions, stride
 from gnnperf.nests.dtypes import INTEGER, REAL, value_dtype
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Op, Statement, loads
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Op, Statement, equals_number, loads
 from gnnperf.nests.ranges import longest
 
 Routine = Literal["gemm", "gemv", "ger", "dot"]
@@ -164,7 +164,7 @@ def _term(statement: Statement, factors: list[Expr], iterators: set[str], buffer
     target = statement.target
     buffer = buffers[target.buffer]
     moving = [f for f in factors if any(mentions(f, name) for name in iterators)]
-    still = [f for f in factors if f not in moving and f != Const(1)]
+    still = [f for f in factors if f not in moving and not equals_number(f, 1)]
     dtypes = {value_dtype(f, buffers) for f in factors} - {INTEGER, REAL}
     if buffer.dtype not in ("float64", "float32") or dtypes != {buffer.dtype} or buffer.scope != "global":
         return None
@@ -178,7 +178,7 @@ def _term(statement: Statement, factors: list[Expr], iterators: set[str], buffer
         return None
     alpha: Expr = Const(1)
     for factor in still:
-        alpha = factor if alpha == Const(1) else Op("mul", (alpha, factor))
+        alpha = factor if equals_number(alpha, 1) else Op("mul", (alpha, factor))
     return Term(target, left, right, alpha)
 
 

@@ -20,7 +20,6 @@ from gnnperf.nests.analysis import band, extent, rebuild
 from gnnperf.nests.ir import (
     Annotation,
     Buffer,
-    Const,
     Expr,
     Load,
     Loop,
@@ -28,6 +27,7 @@ from gnnperf.nests.ir import (
     Node,
     Op,
     Statement,
+    equals_number,
     substitute,
 )
 from gnnperf.schedules.recipes.blas import Axis, Call, MatrixLayout, match
@@ -69,13 +69,13 @@ def library_calls(
 
 def _starts_from_zero(call: Call, init: Expr) -> bool:
     """Does one call do the whole reduction, so that it can start it as well?"""
-    return init == Const(0) and call.k is not None and not call.repeats
+    return equals_number(init, 0) and call.k is not None and not call.repeats
 
 
 def _loops(call: Call, init: Expr | None, recipe: Recipe, parallel: bool) -> Node:
     term = call.term
     value: Expr = Op("mul", (term.left, term.right))
-    if term.alpha != Const(1):
+    if not equals_number(term.alpha, 1):
         value = Op("mul", (term.alpha, value))
     (loop,) = rebuild(call.loops, (Statement(term.target, value, "add", init),))
     assert isinstance(loop, Loop)
