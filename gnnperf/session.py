@@ -19,7 +19,8 @@ from gnnperf.documents import to_json
 from gnnperf.errors import GnnperfError, InputError, Interrupted, StoreError
 from gnnperf.frontends.base import Given, Program, load_program
 from gnnperf.graph import ProgramGraph
-from gnnperf.retrieval import Calibration, RetrievalReport
+from gnnperf.retrieval import RetrievalReport
+from gnnperf.retrieval.confidence import Confidence
 from gnnperf.retrieval.memory import Memory
 from gnnperf.retrieval.pipeline import Options, Pipeline
 from gnnperf.retrieval.proposers import Proposer, RecipeProposer
@@ -186,7 +187,7 @@ class Session:
             recipes = program.schedule_kind == "recipe"
             pipeline = self.pipeline(
                 program, executor, options=options, competitors=beside, notify=self.notify, started=started,
-                confidence=Calibration.of(self.encoder).confidence if recipes else None,
+                confidence=Confidence.of(self.encoder) if recipes else None,
             )  # fmt: skip
             report, queries = pipeline.run()
             if not model_only:
@@ -377,7 +378,7 @@ class Session:
             if "model" not in about:
                 found["model"] = self.cost_model
             return TraceProposer(bundle=self.encoder, device=self.device, **{**found, **about})
-        found = {"stores": self._stores(Bundle), "calibration": Calibration.of(self.encoder)}
+        found = {"stores": self._stores(Bundle)}
         return RecipeProposer(bundle=self.encoder, device=self.device, **{**found, **about})
 
     @contextlib.contextmanager

@@ -80,12 +80,12 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of an encoder with random weights: nests are at points of their own, whatever was learned."""
     import torch
 
-    from gnnperf.nn import Bundle, Encoder, EncoderConfig, RetrievalHead, save_checkpoint
-    from gnnperf.schedules.recipes import effect_fields, recipe_fields
+    from gnnperf.nn import Bundle, Encoder, EncoderConfig, ScheduleHead, save_checkpoint
+    from gnnperf.schedules.recipes import fact_fields
 
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("checkpoint")
-    head = RetrievalHead(EncoderConfig().width, len(recipe_fields()), len(effect_fields()))
+    head = ScheduleHead(EncoderConfig().width, len(fact_fields()))
     save_checkpoint(folder, Bundle(Encoder(EncoderConfig()).eval(), head.eval()))
     return folder
 

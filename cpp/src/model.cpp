@@ -6,7 +6,6 @@
 #include <torch/script.h>
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <span>
 
@@ -184,8 +183,6 @@ struct Batch {
     if (name == "graph_features") return tensor(all.graph_features, {b, int64_t(registry.graph_width)}, at::kFloat);
     if (name == "ptr") return tensor(ptr, {b + 1}, at::kLong);
     if (name == "batch") return tensor(owner, {n}, at::kLong);
-    if (name == "profile")  // absent: embeddings that meet in a search are made without
-      return at::full({b, spec.at("shape").at(1).get<int64_t>()}, std::numeric_limits<float>::quiet_NaN());
     throw Error("embed wants '" + name + "', which this client does not know");
   }
 

@@ -91,7 +91,6 @@ Json retrieve(const Arguments& arguments) {
     throw Error(arguments.files[1] + ": encoder_id is " + store.encoder_id() + ", expected " + encoder +
                 " of the model; export both from one checkpoint");
   const auto vectors = vectors_of(model, paths);
-  const Json limit = model.metadata().value("max_distance", Json());
   Json graphs = Json::array();
   for (size_t i = 0; i < paths.size(); ++i) {
     Json neighbours = Json::array();
@@ -106,11 +105,7 @@ Json retrieve(const Arguments& arguments) {
                             {"distance", found.distance},
                             {"schedules", best_schedules(nest, device, arguments.schedules)}});
     }
-    // Beyond this distance `gnnperf retrieve` abstains.
-    Json trusted;
-    if (limit.is_number() && !neighbours.empty()) trusted = neighbours[0]["distance"] <= limit;
-    graphs.push_back(
-        {{"file", paths[i]}, {"neighbours", neighbours}, {"trusted", trusted}, {"search_ms", search_ms}});
+    graphs.push_back({{"file", paths[i]}, {"neighbours", neighbours}, {"search_ms", search_ms}});
   }
   return {{"encoder_id", encoder}, {"device", device}, {"graphs", graphs}};
 }

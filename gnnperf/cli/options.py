@@ -105,13 +105,19 @@ plots_option = click.option(
 quick_option = click.option("--quick", is_flag=True, help="Train briefly: a first look.")
 
 
-def released_corpus() -> Path:
-    """The corpus that comes with gnnperf, which the released bundle was trained on."""
-    return shipped("checkpoints/corpus/first")
+def _learned_from() -> tuple[Path, ...]:
+    return tuple(shipped("checkpoints/corpus") / name for name in ("first", "random"))
+
+
+corpora_option = click.option(
+    "--corpus", "corpora", type=ANY_FOLDER, multiple=True, default=_learned_from, metavar="DIR",
+    show_default="those that come with gnnperf",
+    help="Folder of measured nests that `gnnperf collect` wrote; may be repeated.",
+)  # fmt: skip
 
 
 def released_trials() -> Path:
-    """Long searches of some nests of that corpus."""
+    """Long searches of some nests of these."""
     return shipped("checkpoints/corpus/random_search")
 
 

@@ -11,7 +11,7 @@ import click
 
 from gnnperf.cli.eval.table import rows_table
 from gnnperf.cli.eval.trace_options import cache_option
-from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER, data_option, quick_option
+from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER, corpora_option, data_option, quick_option
 from gnnperf.cli.output import Report, Verb, progress
 from gnnperf.shipped import shipped, shipped_bundle
 
@@ -39,23 +39,21 @@ def release() -> None:
 
 
 @release.command(cls=Verb)
-@click.option(
-    "--corpus", type=FOLDER, metavar="DIR", default=lambda: shipped("checkpoints/corpus/first"),
-    show_default="the corpus that comes with gnnperf", help="Of nests of three families or more.",
-)  # fmt: skip
+@corpora_option
 @output_option
+@click.option("--anyway", is_flag=True, help="Write it even if the network does not help.")
 @seed_option
 @workers_option
-def loop_nests(corpus: Path, output: Path, seed: int, workers: int) -> Report:
-    """Encoder, retrieval head, schedule store and calibration, for DaCe programs.
+def loop_nests(corpora: tuple[Path, ...], output: Path, anyway: bool, seed: int, workers: int) -> Report:
+    """Encoder, head, schedule store and confidence, for loop nests of three families or more.
 
     Every family is held out in turn, in folds: that gives the figures, and how sure retrieval may be of what
-    it measures. Then one training on all families gives what is released. A quarter of an hour on two
-    cores.
+    it measures. What is no better than the same without its network is not written. Then one training on all
+    families gives what is released. A quarter of an hour on two cores.
     """
     from gnnperf.evaluation.release.loop_nests import train_loop_nests
 
-    return _release(partial(train_loop_nests, corpus, seed, workers), output)
+    return _release(partial(train_loop_nests, corpora, seed, workers, anyway), output)
 
 
 @release.command(cls=Verb)

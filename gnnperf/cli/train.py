@@ -36,7 +36,7 @@ def train() -> None:
 
     \b
     gnnperf train fit -c configs/models/first.yaml
-    gnnperf train fit -c configs/models/first.yaml --data.corpus FOLDER --trainer.max_epochs 50
+    gnnperf train fit -c configs/models/first.yaml --data.corpora '[FOLDER]' --trainer.max_epochs 50
     gnnperf train test -c configs/models/first.yaml --ckpt_path runs/first/version_0/checkpoints/best.ckpt
     gnnperf train fit --help        all options
     gnnperf train release loop-nests --corpus FOLDER -o CHECKPOINT

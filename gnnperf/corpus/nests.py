@@ -85,9 +85,9 @@ class NestCollector:
         shared = [r.id for r in (*DEFAULTS, *self.portfolio)]
         budget = (settings.recipes_per_nest, settings.patience, settings.budget_s_per_nest)
         for entries in rounds:
-            self._pass("cross", entries, lambda e: _key("cross", e, settings.foreign_per_nest, shared))
+            self._pass("cross", entries, lambda e: key_of("cross", e, settings.foreign_per_nest, shared))
             to_search = [entry for entry in entries if self._converges(entry)]
-            self._pass("converge", to_search, lambda e: _key("converge", e, *budget))
+            self._pass("converge", to_search, lambda e: key_of("converge", e, *budget))
 
     @property
     def _looks_first(self) -> bool:
@@ -101,6 +101,8 @@ class NestCollector:
 
     def _pass(self, name: str, entries: Sequence[NestEntry], key: Callable[[NestEntry], str]) -> None:
         """The work of that name on the entries whose `key` is not done."""
+        if self.spread is None:
+            self._check_device()
         todo = [entry for entry in entries if key(entry) not in self.log.done]
         self.advance(len(entries) - len(todo), name)
 
@@ -122,6 +124,16 @@ class NestCollector:
                 elif code != 1:  # 1: it said so itself
                     self.warn(f"{entry}: its process ended with {code}")
                 self.advance(1, f"{name} {entry}")
+
+    def _check_device(self) -> None:
+        """What was measured on unlike processors does not compare. Raises InputError where the log is of
+        another one."""
+        known = {line["device"]["fingerprint"] for line in self.log.tasks.values()}
+        if known and self.device.fingerprint not in known:
+            raise InputError(
+                f"expected a folder with measurements of {self.device.fingerprint}, this machine, got "
+                f"{self.log.folder} with some of {', '.join(sorted(known))}; give another folder"
+            )
 
     def _task(self, entry: NestEntry, name: str, send: Send) -> None:
         """In a process of its own."""
@@ -269,7 +281,7 @@ class NestCollector:
         self.log.add("records", record_line(digest, trial, self.device.fingerprint))
 
 
-def _key(work: str, entry: NestEntry, *settings: Any) -> str:
+def key_of(work: str, entry: NestEntry, *settings: Any) -> str:
     """Names work on an entry with these settings: with others it is other work."""
     digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     return f"{work} {entry.key} {digest}"

@@ -26,6 +26,7 @@ __all__ = [
     "geometric_mean",
     "mape",
     "mdape",
+    "mean_interval",
     "pairwise_accuracy",
     "per_group",
     "search_reduction",
@@ -34,8 +35,18 @@ __all__ = [
     "transfer_regret",
 ]
 
+RESAMPLES = 10_000
 KEPT = Relative(1.0, 1.0, 1.0)
 """The baseline, candidate 0 of every transfer: what is reached when nothing beats it."""
+
+
+def mean_interval(values: ArrayLike) -> tuple[float, float, float]:
+    """Mean, and the ends of its 95% interval: quantiles of the means of samples with replacement (percentile
+    bootstrap). Values: one for each independent group, such as a family."""
+    found = np.asarray(values, dtype=np.float64)
+    drawn = np.random.default_rng(0).integers(len(found), size=(RESAMPLES, len(found)))
+    low, high = np.quantile(found[drawn].mean(1), (0.025, 0.975))
+    return float(found.mean()), float(low), float(high)
 
 
 def geometric_mean(values: ArrayLike) -> float:

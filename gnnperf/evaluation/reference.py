@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,7 +37,7 @@ class Reference:
         measurements = {
             digest: {s: m for s, m in of_nest.items() if s in found} for digest, of_nest in recorded.items()
         }
-        return Reference(Corpus(nests, measurements, corpus.device, corpus.digest), len(fold.train))
+        return Reference(replace(corpus, nests=nests, measurements=measurements), len(fold.train))
 
     @property
     def nests(self) -> Sequence[CorpusNest]:

@@ -8,9 +8,15 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import NDArray
+
+from gnnperf.errors import InputError
 
 if TYPE_CHECKING:
     from gnnperf.corpus.record import CorpusRecord
@@ -21,21 +27,33 @@ if TYPE_CHECKING:
     Measurements = Mapping[str, Mapping[str, CorpusRecord]]
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
 class Folders:
-    """What is replayed. corpus: its folder. device: see `load_corpus`. trials: folder with more measurements
-    of nests of the corpus, which no policy sees and which say what a query's candidates give, where given.
+    """What is replayed. corpora: folders, read as one. device: see `load_corpus`. trials: folder with more
+    measurements of nests of the corpora, which no policy sees and which say what a query's candidates give,
+    where given.
     """
 
-    corpus: Path
+    corpora: Sequence[Path]
     device: str | None = None
     trials: Path | None = None
 
     def load(self) -> Corpus:
-        """The corpus. Raises InputError."""
-        from gnnperf.training.corpus import load_corpus
+        """The corpora, without the nests that they hold no loops of: a recipe cannot be applied to these.
+        Raises InputError."""
+        from gnnperf.training.corpus import load_corpora
 
-        return load_corpus(self.corpus, self.device)
+        corpus = load_corpora(self.corpora, self.device)
+        held = tuple(nest for nest in corpus.nests if nest.nest is not None)
+        if not held:
+            raise InputError(
+                f"expected corpora that hold their nests, got {', '.join(map(str, self.corpora))}; collect "
+                "them anew"
+            )
+        return replace(corpus, nests=held)
 
     def load_trials(self, corpus: Corpus) -> Measurements:
         """What queries are answered from. Raises InputError."""
@@ -66,6 +84,8 @@ class Answer:
         seed: of what was learned.
         tried: runtimes of the candidates that would be measured, in their order; None failed.
         ordered: False where all orders of them are equally likely.
+        spearman: rank correlation of the policy's distance to reference nests with the regret of taking
+            their best schedules; None of a policy without distances, and where too little was measured.
     """
 
     row: str
@@ -74,6 +94,7 @@ class Answer:
     seed: int
     tried: tuple[Relative | None, ...]
     ordered: bool
+    spearman: float | None = None
 
 
 def replay(corpus: Corpus, trials: Measurements, task: ReplayTask) -> list[Answer]:
@@ -85,6 +106,7 @@ def replay(corpus: Corpus, trials: Measurements, task: ReplayTask) -> list[Answe
     reference = Reference.of(corpus, task.fold)
     rankers = make_policy(task.policy, corpus).fit(reference, task.seed)
     answers = []
+    known = list(task.fold.reference)
     for position in task.fold.queries:
         query = corpus.nests[position]
         if query.digest not in trials:
@@ -94,16 +116,43 @@ def replay(corpus: Corpus, trials: Measurements, task: ReplayTask) -> list[Answe
         for row, rank in rankers.items():
             proposal = rank(query, pool)
             tried = tuple(outcomes.tried(proposal.schedules))
-            answers.append(Answer(row, position, task.number, task.seed, tried, proposal.ordered))
+            spearman = None
+            if proposal.distances is not None:
+                spearman = rank_correlation(proposal.distances, corpus.regret[position, known])
+            answers.append(Answer(row, position, task.number, task.seed, tried, proposal.ordered, spearman))
     return answers
+
+
+def rank_correlation(distances: Float[NDArray, " r"], regret: Float[NDArray, " r"]) -> float | None:
+    """Spearman's, over the references whose regret is known (not NaN); None of fewer than 3, or where all are
+    alike."""
+    from scipy.stats import spearmanr
+
+    measured = ~np.isnan(regret)
+    if measured.sum() < 3 or min(np.ptp(regret[measured]), np.ptp(distances[measured])) == 0:
+        return None
+    return float(spearmanr(distances[measured], regret[measured]).statistic)
 
 
 def replay_all(
     folders: Folders, tasks: Sequence[ReplayTask], workers: int, advance: Callable[[int, str], None]
 ) -> list[Answer]:
-    """The answers of all tasks, in the order of the tasks, from processes of one thread each.
+    """The answers of all tasks, in the order of the tasks; arguments as of `in_processes`."""
+    answers = dict(in_processes(replay, folders, tasks, workers, advance))
+    return [answer for at in sorted(answers) for answer in answers[at]]
+
+
+def in_processes(
+    work: Callable[[Corpus, Measurements, ReplayTask], T],
+    folders: Folders,
+    tasks: Sequence[ReplayTask],
+    workers: int,
+    advance: Callable[[int, str], None],
+) -> Iterator[tuple[int, T]]:
+    """Position and result of each task as it is done, in processes of one thread each.
 
     Args:
+        work: a function of a module: of the corpus, of what queries are answered from, and of a task.
         folders: of the corpora; each process reads them.
         tasks: what to do.
         workers: number of processes.
@@ -114,10 +163,9 @@ def replay_all(
     pool = ProcessPoolExecutor(workers, context, _start, (folders, os.getpid()))
     try:
         with _spared():
-            futures = {pool.submit(_work, task): at for at, task in enumerate(tasks)}
-        answers: dict[int, list[Answer]] = {}
+            futures = {pool.submit(_work, work, task): at for at, task in enumerate(tasks)}
         for future in as_completed(futures):
-            answers[futures[future]] = future.result()
+            yield futures[future], future.result()
             advance(1, "")
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -125,7 +173,6 @@ def replay_all(
             process.terminate()
         raise
     pool.shutdown()
-    return [answer for at in sorted(answers) for answer in answers[at]]
 
 
 @contextmanager
@@ -154,5 +201,5 @@ def _start(folders: Folders, parent: int) -> None:
     _trials = folders.load_trials(_corpus)
 
 
-def _work(task: ReplayTask) -> list[Answer]:
-    return replay(_corpus, _trials, task)
+def _work(work: Callable[[Corpus, Measurements, ReplayTask], T], task: ReplayTask) -> T:
+    return work(_corpus, _trials, task)

@@ -63,6 +63,11 @@ class Scores:
         means = [per_group(geometric_mean, self.families, row) for row in self.efficiency]
         return np.array([geometric_mean(list(of_family.values())) for of_family in means])
 
+    def log_by_family(self) -> Mapping[str, float]:
+        """ln of the geometric mean of efficiency over the nests of each family, the mean over seeds."""
+        means = [per_group(geometric_mean, self.families, row) for row in self.efficiency]
+        return {family: float(np.mean([np.log(of[family]) for of in means])) for family in means[0]}
+
     def select(self, chosen: NDArray[np.bool_]) -> Scores:
         """Some of the nests, bool[seeds, nests], of all seeds in one row: f64[1, m]."""
         families = np.broadcast_to(np.asarray(self.families), chosen.shape)[chosen]

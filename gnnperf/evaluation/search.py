@@ -100,7 +100,7 @@ def evaluate_search(
         "search",
         dict(figures_of(compared)),
         [asdict(comparison) for comparison in compared],
-        {**settings.describe(folders, corpus), "trials": folders.trials or folders.corpus},
+        {**settings.describe(folders, corpus), "trials": folders.trials or list(folders.corpora)},
     )
 
 

@@ -13,13 +13,14 @@ import torch
 import gnnperf
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.confidence import Trust
-from gnnperf.evaluation.rankers import LEARNING, POLICIES
+from gnnperf.evaluation.rankers import LEARNING, PARTS, POLICIES
 from gnnperf.evaluation.replay import Answer, Folders, ReplayTask, replay_all
 from gnnperf.evaluation.scores import ALL, Scores, table_row
 from gnnperf.evaluation.splits import SplitName, make_folds
 from gnnperf.training import Corpus, CorpusNest
 
 KS = (1, 3, 5, 10)
+FOLDS = 5
 ROWS = (
     "random",
     "best single",
@@ -28,8 +29,10 @@ ROWS = (
     "exact lookup",
     "flat features",
     "boosted trees",
-    "regression encoder",
-    "ours without profile",
+    "perceptron",
+    "without network",
+    "nearest nest",
+    "neighbours alone",
     "ours",
     "oracle",
 )
@@ -45,7 +48,8 @@ COMPARED_WITH = {
     "vs_portfolio_at_3": "portfolio",
     "vs_flat_features_at_3": "flat features",
     "vs_boosted_trees_at_3": "boosted trees",
-    "vs_regression_encoder_at_3": "regression encoder",
+    "vs_perceptron_at_3": "perceptron",
+    "vs_without_network_at_3": "without network",
 }
 """Figure -> the row whose efficiency at 3 ours is divided by."""
 
@@ -56,8 +60,8 @@ class ReplaySettings:
     and the first of `seeds` seeds of what is learned. workers: processes."""
 
     split: SplitName = "family"
-    folds: int = 10
-    policies: Sequence[str] = tuple(POLICIES)
+    folds: int = FOLDS
+    policies: Sequence[str] = tuple(name for name in POLICIES if name not in PARTS)
     seed: int = 0
     seeds: int = 1
     workers: int = 2
@@ -80,7 +84,7 @@ class ReplaySettings:
         """What a result was made with and from."""
         folds = make_folds(corpus.nests, self.split, self.folds, self.seed)
         return {
-            "corpus": folders.corpus,
+            "corpora": list(folders.corpora),
             "corpus_digest": corpus.digest,
             "measurements": corpus.measurement_count,
             "device": corpus.device,

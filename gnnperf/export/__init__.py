@@ -1,6 +1,6 @@
 """Models and stores for programs that run without Python: artefacts with metadata that is checked at load."""
 
-from gnnperf.export.artefact import ExportedModel, embed_tensors, load_exported
+from gnnperf.export.artefact import ExportedModel, load_exported
 from gnnperf.export.exporting import Exported, export_checkpoint
 from gnnperf.export.flat_store import FlatStore, export_store, open_flat, write_flat
 from gnnperf.export.functions import Function, TensorSpec
@@ -11,7 +11,6 @@ __all__ = [
     "FlatStore",
     "Function",
     "TensorSpec",
-    "embed_tensors",
     "export_checkpoint",
     "export_store",
     "load_exported",

@@ -17,7 +17,7 @@ from gnnperf.export.functions import Call, check_tensors
 from gnnperf.export.metadata import check_metadata
 from gnnperf.export.torchscript import load_torchscript
 from gnnperf.graph import ProgramGraph, collate, encode
-from gnnperf.nn import PROFILE_FIELDS, profile_row
+from gnnperf.nn import ScheduledProgram, collate_programs
 
 
 class ExportedModel:
@@ -46,19 +46,16 @@ class ExportedModel:
         check_tensors(f"{self.path}: result of {function}", outputs, about["outputs"], sizes)
         return outputs
 
-    def embed(
-        self, graphs: Sequence[ProgramGraph], *, with_profiles: bool = False
-    ) -> Float32[np.ndarray, "b d"]:
+    def embed(self, graphs: Sequence[ProgramGraph]) -> Float32[np.ndarray, "b d"]:
         """As `Bundle.embed`: f32[b, embedding_width], rows of norm 1."""
-        return self.call("embed", *embed_tensors(graphs, with_profiles))[0].numpy()
+        return self.call("embed", *collate([encode(g) for g in graphs]))[0].numpy()
 
-
-def embed_tensors(graphs: Sequence[ProgramGraph], with_profiles: bool = False) -> tuple[Tensor, ...]:
-    """The inputs of `embed` for b graphs, at least one."""
-    batch = collate([encode(g) for g in graphs])
-    if with_profiles:
-        return (*batch, torch.stack([profile_row(g.profile) for g in graphs]))
-    return (*batch, torch.full((len(graphs), len(PROFILE_FIELDS)), float("nan")))
+    def score(self, programs: Sequence[ScheduledProgram]) -> Float32[np.ndarray, " b"]:
+        """As `Bundle.score`: f32[b], the highest of one program is the schedule to try first."""
+        if not programs:
+            return np.zeros(0, np.float32)
+        graphs, node_costs, facts = collate_programs(programs)
+        return self.call("score", *graphs, node_costs, facts)[0].numpy()
 
 
 def load_exported(path: Path | str) -> ExportedModel:

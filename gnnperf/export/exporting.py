@@ -14,12 +14,13 @@ from gnnperf.export.demand_functions import demand_functions
 from gnnperf.export.flat_store import export_store
 from gnnperf.export.functions import Function
 from gnnperf.export.metadata import build_metadata
-from gnnperf.export.retrieval_functions import retrieval_functions
+from gnnperf.export.retrieval_functions import describe_costs, retrieval_functions
 from gnnperf.export.runtime_functions import runtime_functions, runtime_metadata
 from gnnperf.export.torchscript import save_torchscript
-from gnnperf.nn import PROFILE_FIELDS, Bundle, load_checkpoint
+from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.nn.demand import DemandBundle
 from gnnperf.nn.runtime import RuntimeHead
+from gnnperf.schedules.recipes import fact_fields
 from gnnperf.store import Store
 
 RETRIEVAL, RUNTIME, DEMAND = "retrieval", "runtime", "demand"
@@ -62,13 +63,11 @@ def _about_retrieval(bundle: Bundle) -> dict[str, Any]:
     return {
         "encoder_id": bundle.encoder_id,
         "embedding_width": bundle.embedding_width,
-        "profile_fields": PROFILE_FIELDS,
-        "schedule_fields": bundle.schedule_fields,
-        "effect_fields": bundle.effect_fields,
+        "cost_fields": describe_costs(),
+        "fact_fields": fact_fields(),
         "corpus": corpus,
         "device": {"fingerprint": corpus.get("device")},
         "figures": bundle.provenance.figures,
-        "max_distance": (bundle.calibration or {}).get("max_distance"),
     }
 
 

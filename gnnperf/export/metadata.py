@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import gnnperf
 from gnnperf.errors import InputError
 from gnnperf.export.aoti import compiled_for
 from gnnperf.export.functions import Function, TensorSpec
-from gnnperf.export.retrieval_functions import embed_inputs
+from gnnperf.export.retrieval_functions import embed_inputs, score_inputs
 from gnnperf.export.runtime_functions import runtime_inputs
 from gnnperf.graph import EDGE_FIELDS, GRAPH_FIELDS, NODE_FIELDS, NODE_KINDS, RELATIONS, Field, schema_digest
 from gnnperf.graph.program_graph import SCHEMA_VERSION
@@ -76,22 +77,29 @@ def check_metadata(path: Path, text: str, backend: str) -> dict[str, Any]:
     functions = document.get("functions")
     if not isinstance(functions, dict) or not functions:
         raise InputError(f"{path}: expected functions in the metadata, got {functions!r}; export it again")
-    for name, inputs in (("embed", embed_inputs), ("runtime", runtime_inputs)):
+    for name, inputs in (("embed", embed_inputs), ("score", score_inputs), ("runtime", runtime_inputs)):
         if name in functions:
-            _expect(path, f"inputs of {name}", *_shapes(functions[name], inputs()))
+            _expect(path, f"inputs of {name}", *_differences(functions[name]["inputs"], inputs()))
     return document
 
 
-def _shapes(got: Mapping[str, Any], expected: Sequence[TensorSpec]) -> tuple[list[str], list[str]]:
-    def words(spec: Mapping[str, Any]) -> str:
-        columns = f" of {'+'.join(spec['columns'])}" if spec.get("columns") else ""
-        return f"{spec.get('name')} {spec.get('dtype')}{spec.get('shape')} in {spec.get('unit')!r}{columns}"
+def _differences(
+    got: Sequence[Mapping[str, Any]], expected: Sequence[TensorSpec]
+) -> tuple[list[str], list[str]]:
+    """Words for what was got and expected of the inputs that differ; of columns, the first one."""
+    if len(got) != len(expected):
+        return [f"{len(got)} inputs"], [f"{len(expected)} inputs"]
+    found: list[tuple[str, str]] = []
+    for spec, wanted in zip(got, expected, strict=True):
+        columns = zip_longest(spec.get("columns", ()), wanted.columns, fillvalue="none")
+        pairs = [(_words(spec), _words(wanted.to_dict()))]
+        pairs += [(f"column {g} of {wanted.name}", f"column {e} of {wanted.name}") for g, e in columns]
+        found += [pair for pair in pairs if pair[0] != pair[1]][:1]
+    return [g for g, _ in found], [e for _, e in found]
 
-    pairs = [(words(g), words(e.to_dict())) for g, e in zip(got["inputs"], expected, strict=False)]
-    differ = [pair for pair in pairs if pair[0] != pair[1]]
-    if len(got["inputs"]) != len(expected):
-        return [f"{len(got['inputs'])} inputs"], [f"{len(expected)} inputs"]
-    return [g for g, _ in differ], [e for _, e in differ]
+
+def _words(spec: Mapping[str, Any]) -> str:
+    return f"{spec.get('name')} {spec.get('dtype')}{spec.get('shape')} in {spec.get('unit')!r}"
 
 
 def _expect(path: Path, name: str, got: object, expected: object) -> None:

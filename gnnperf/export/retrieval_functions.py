@@ -1,22 +1,27 @@
-"""Encoder and retrieval head as functions of plain tensors."""
+"""Encoder and head for loop nests as functions of plain tensors."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gnnperf.export.functions import Function, TensorSpec
 from gnnperf.graph import EDGE_FEATURES, GRAPH_FEATURES, NODE_FEATURES, ProgramGraph, collate, encode
 from gnnperf.graph.builder import GraphBuilder
-from gnnperf.nn import PROFILE_FIELDS, Bundle, Encoder, RetrievalHead
+from gnnperf.graph.costs import COST_FIELDS
+from gnnperf.nn import Bundle, Encoder, ScheduleHead
+from gnnperf.nn.scheduled import THREADS
+from gnnperf.schedules.recipes import fact_fields
 
 LOG = "log2"
 """Unit of columns in which quantities are sign(x)*log2(1+|x|); those of each field are in the registry."""
 
 
 class Embed(nn.Module):
-    """Embedding and fingerprint of a batch of graphs, in one pass."""
+    """An `Encoder` that returns a tuple, as all functions do."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
@@ -32,10 +37,37 @@ class Embed(nn.Module):
         graph_features: Tensor,
         ptr: Tensor,
         batch: Tensor,
-        profile: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """As of `Encoder.forward` -> (f32[b, embedding], f32[b, width])."""
-        state = self.encoder.fingerprint(
+    ) -> tuple[Tensor]:
+        """As of `Encoder.forward` -> (f32[b, embedding_width],)."""
+        embedding = self.encoder(
+            node_kind, node_features, edge_index, edge_kind, edge_features, graph_features, ptr, batch
+        )
+        return (embedding,)
+
+
+class Score(nn.Module):
+    """Encoder and head in one pass."""
+
+    def __init__(self, encoder: Encoder, head: ScheduleHead) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+
+    def forward(
+        self,
+        node_kind: Tensor,
+        node_features: Tensor,
+        edge_index: Tensor,
+        edge_kind: Tensor,
+        edge_features: Tensor,
+        graph_features: Tensor,
+        ptr: Tensor,
+        batch: Tensor,
+        node_costs: Tensor,
+        facts: Tensor,
+    ) -> tuple[Tensor]:
+        """As of `Encoder.states` and `ScheduleHead.forward` -> (f32[b],)."""
+        nodes, graphs = self.encoder.states(
             node_kind,
             node_features,
             edge_index,
@@ -44,61 +76,24 @@ class Embed(nn.Module):
             graph_features,
             ptr,
             batch,
-            profile,
+            node_costs,
         )
-        return F.normalize(self.encoder.project(state), dim=1), state
-
-
-class Score(nn.Module):
-    """The retrieval head."""
-
-    def __init__(self, head: RetrievalHead) -> None:
-        super().__init__()
-        self.head = head
-
-    def forward(
-        self, states: Tensor, schedules: Tensor, effects: Tensor, program: Tensor, schedule: Tensor
-    ) -> tuple[Tensor]:
-        """As of `RetrievalHead.forward` -> (f32[m],)."""
-        return (self.head(states, schedules, effects, program, schedule),)
+        return (self.head(nodes, graphs, node_kind, node_costs, batch, facts),)
 
 
 def retrieval_functions(bundle: Bundle) -> tuple[Function, ...]:
     """`embed` and `score` of a bundle."""
-    width, effects = bundle.encoder.config.width, bundle.effect_fields
-    schedule_fields = tuple(bundle.schedule_fields)
-    embed = Function(
-        "embed",
-        Embed(bundle.encoder.lean()),
-        embed_inputs(),
-        (
-            TensorSpec("embedding", "float32", ("b", bundle.embedding_width), "", "unit vectors"),
-            TensorSpec("fingerprint", "float32", ("b", width), "", "state of each graph, what `score` reads"),
-        ),
-        embed_example(),
-    )
-    inputs = (
-        TensorSpec("states", "float32", ("b", width), "", "fingerprints of b programs"),
-        TensorSpec(
-            "schedules", "float32", ("s", len(schedule_fields)), "", "features of s schedules",
-            schedule_fields,
-        ),
-        TensorSpec(
-            "effects", "float32", ("m", len(effects)), "",
-            "what each schedule would do to each program; NaN where absent", effects,
-        ),
-        TensorSpec("program", "int64", ("m",), "", "row of states of each pair"),
-        TensorSpec("schedule", "int64", ("m",), "", "row of schedules of each pair"),
+    encoder, example = bundle.encoder.lean(), score_example()
+    embedding = TensorSpec("embedding", "float32", ("b", bundle.embedding_width), "", "unit vectors")
+    scores = TensorSpec(
+        "scores", "float32", ("b",), "ln",
+        "-ln(runtime) up to a constant of each program: of its schedules, the highest is tried first",
     )  # fmt: skip
-    scores = TensorSpec("scores", "float32", ("m",), "ln", "predicted ln(best runtime known / runtime)")
-    example = (
-        torch.zeros(2, width),
-        torch.zeros(3, len(schedule_fields)),
-        torch.zeros(6, len(effects)),
-        torch.tensor([0, 0, 0, 1, 1, 1]),
-        torch.tensor([0, 1, 2, 0, 1, 2]),
+    inputs = embed_inputs()
+    return (
+        Function("embed", Embed(encoder), inputs, (embedding,), example[: len(inputs)]),
+        Function("score", Score(encoder, bundle.head), score_inputs(), (scores,), example),
     )
-    return embed, Function("score", Score(bundle.head), inputs, (scores,), example)
 
 
 def embed_inputs() -> tuple[TensorSpec, ...]:
@@ -112,22 +107,52 @@ def embed_inputs() -> tuple[TensorSpec, ...]:
         TensorSpec("graph_features", "float32", ("b", GRAPH_FEATURES), LOG, "fields of the registry"),
         TensorSpec("ptr", "int64", ("b+1",), "", "node boundaries of the graphs"),
         TensorSpec("batch", "int64", ("n",), "", "graph of each node"),
+    )
+
+
+def score_inputs() -> tuple[TensorSpec, ...]:
+    """Of `score`: graphs of scheduled programs, what their nodes cost, and facts about the schedules."""
+    costs = tuple(field.name for field in COST_FIELDS)
+    return (
+        *embed_inputs(),
         TensorSpec(
-            "profile", "float32", ("b", len(PROFILE_FIELDS)), "log2",
-            "dynamic profile as log2 of each value; NaN where absent", PROFILE_FIELDS,
+            "node_costs", "float32", ("n", len(costs)), "",
+            f"cost_fields of each node on {THREADS} threads; 0 where its kind does not carry them", costs,
+        ),
+        TensorSpec(
+            "facts", "float32", ("b", len(fact_fields())), "",
+            "fact_fields of each schedule and what it does to its program; NaN where absent", fact_fields(),
         ),
     )  # fmt: skip
 
 
-def embed_example() -> tuple[Tensor, ...]:
-    """Two small graphs without profiles."""
-    batch = collate([encode(_loops(2)), encode(_loops(3))])
-    return (*batch, torch.full((2, len(PROFILE_FIELDS)), float("nan")))
+def describe_costs() -> list[dict[str, Any]]:
+    """The columns of `node_costs`: name, kinds of nodes, unit, meaning, and scale.
+
+    A column with the scale "log2" is 0 where there is none of the quantity.
+    """
+    return [asdict(field) for field in COST_FIELDS]
 
 
-def _loops(depth: int) -> ProgramGraph:
+def score_example() -> tuple[Tensor, ...]:
+    """Two small programs that cost nothing; `embed` takes all but the last two tensors."""
+    batch = collate([encode(_nest(2)), encode(_nest(3))])
+    costs, facts = (spec.shape[1] for spec in score_inputs()[-2:])
+    return (*batch, torch.zeros(len(batch.node_kind), int(costs)), torch.zeros(2, int(facts)))
+
+
+def _nest(depth: int) -> ProgramGraph:
+    """Loops around a statement that writes one array."""
     g = GraphBuilder()
     loops = [g.node("loop", f"i{d}", loop_kind="spatial", extent=8, depth=d) for d in range(depth)]
     for d in range(1, depth):
         g.edge(loops[d - 1], loops[d], "contains", nesting_depth=d)
+    statement = g.node("compute", "s", operations={"exp": 1}, flops=1, dtype="float32")
+    write = g.node("access", "w", access_kind="write", element_bytes=4)
+    array = g.node("buffer", "a", element_bytes=4, rank=depth, scope="global", dtype="float32")
+    g.edge(loops[-1], statement, "contains", nesting_depth=depth)
+    for loop in loops:
+        g.edge(loop, write, "indexes", subscript="affine", stride_elements=1)
+    g.edge(statement, write, "writes")
+    g.edge(write, array, "writes")
     return g.build({})

@@ -66,6 +66,9 @@ class NestTask(Task, Measurable, Protocol):
     def index(self) -> int: ...
     @property
     def nest(self) -> LoopNest: ...
+    @property
+    def trip_counts(self) -> Mapping[str, float]:
+        """Measured means of loops whose bounds depend on data, by iterator."""
 
 
 class Tuned(Protocol):
@@ -103,11 +106,6 @@ class TunableProgram(Program, Protocol):
         known of the task."""
 
 
-def task_graph(nest: LoopNest, data: Mapping[str, Any]) -> ProgramGraph:
-    """The program graph of a nest; loops whose bounds depend on data take their measured mean extent."""
-    return nest_graph(nest, measured_trip_counts(nest, data))
-
-
 @dataclass(frozen=True)
 class PlainNest:
     """A nest that is compiled as it stands, with its inputs: the task of a `NestProgram`."""
@@ -126,9 +124,13 @@ class PlainNest:
     def objection(self) -> str | None:
         return None if self.nest.has_loops else "it has no loop"
 
+    @property
+    def trip_counts(self) -> Mapping[str, float]:
+        return measured_trip_counts(self.nest, self.data)
+
     @cached_property
     def graph(self) -> ProgramGraph:
-        return task_graph(self.nest, self.data)
+        return nest_graph(self.nest, self.trip_counts)
 
     @cached_property
     def outputs(self) -> Sequence[str]:

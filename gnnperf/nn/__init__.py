@@ -7,12 +7,11 @@ from gnnperf.nn.checkpoint import ModelProvenance, load_checkpoint, save_checkpo
 from gnnperf.nn.contrastive import REGRET_CAP, ContrastiveLoss
 from gnnperf.nn.efficiency_loss import EfficiencyLoss
 from gnnperf.nn.encoder import Encoder, EncoderConfig
-from gnnperf.nn.head import HeadConfig, RetrievalHead
-from gnnperf.nn.profile import PROFILE_FIELDS, ProfileEncoder, profile_row
+from gnnperf.nn.head import HeadConfig, ScheduleHead
 from gnnperf.nn.scaling import Standardise
+from gnnperf.nn.scheduled import ScheduledProgram, collate_programs, scheduled_programs
 
 __all__ = [
-    "PROFILE_FIELDS",
     "REGRET_CAP",
     "Bundle",
     "ContrastiveLoss",
@@ -21,11 +20,12 @@ __all__ = [
     "EncoderConfig",
     "HeadConfig",
     "ModelProvenance",
-    "ProfileEncoder",
-    "RetrievalHead",
+    "ScheduleHead",
+    "ScheduledProgram",
     "Standardise",
+    "collate_programs",
     "encoder_id",
     "load_checkpoint",
-    "profile_row",
     "save_checkpoint",
+    "scheduled_programs",
 ]

@@ -1,10 +1,10 @@
-"""`loop-nests`: the encoder that embeds program graphs, and the head that ranks recipes with it."""
+"""`loop-nests`: the encoder of program graphs, and the head that ranks schedules with it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -13,13 +13,14 @@ import torch
 from numpy.typing import NDArray
 
 from gnnperf.graph import ProgramGraph, collate, encode, schema_digest
+from gnnperf.graph.costs import COST_FIELDS
 from gnnperf.nn.checkpoint import UNKNOWN, Contents, ModelProvenance
 from gnnperf.nn.encoder import Encoder, EncoderConfig
 from gnnperf.nn.graph_net import NETWORK
-from gnnperf.nn.head import HeadConfig, RetrievalHead
-from gnnperf.nn.profile import PROFILE_FIELDS, profile_row
+from gnnperf.nn.head import HeadConfig, ScheduleHead
+from gnnperf.nn.scheduled import ScheduledProgram, collate_programs
 from gnnperf.nn.threads import one_thread
-from gnnperf.schedules.recipes import Recipe, effect_fields, effects, recipe_features, recipe_fields
+from gnnperf.schedules.recipes import fact_fields
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,7 @@ class Bundle:
 
     Attributes:
         encoder, head: in eval mode. The encoder of a loaded checkpoint is lean (`gnnperf.nn.lean`).
-        schedule_fields: the values of a recipe that the head reads.
-        calibration: when to trust what is retrieved, as JSON (`gnnperf.retrieval.Calibration`); None where
+        calibration: how sure to be of what was measured, as JSON (`gnnperf.retrieval.confidence`); None where
             that was never learned.
         provenance: where the model comes from.
     """
@@ -37,8 +37,7 @@ class Bundle:
     MODEL: ClassVar = "loop-nests"
 
     encoder: Encoder
-    head: RetrievalHead
-    schedule_fields: Sequence[str] = field(default_factory=recipe_fields)
+    head: ScheduleHead
     calibration: Mapping[str, Any] | None = None
     provenance: ModelProvenance = UNKNOWN
 
@@ -48,74 +47,48 @@ class Bundle:
         return encoder_id(self.encoder)
 
     @property
-    def effect_fields(self) -> tuple[str, ...]:
-        """Names of the effects of a recipe that the head reads."""
-        return effect_fields()
-
-    @property
     def embedding_width(self) -> int:
         return self.encoder.config.embedding_width
 
-    def embed(self, graphs: Sequence[ProgramGraph], *, with_profiles: bool = False) -> NDArray[np.float32]:
-        """Embed program graphs.
-
-        Args:
-            graphs: b graphs, at least one.
-            with_profiles: use the dynamic profiles of the graphs that have one. Off by default:
-                embeddings with and without a profile are not the same point, so that both sides of
-                a search must be embedded alike.
-
-        Returns:
-            f32[b, embedding_width], rows of norm 1.
-        """
-        profile = torch.stack([profile_row(g.profile) for g in graphs]) if with_profiles else None
+    def embed(self, graphs: Sequence[ProgramGraph]) -> NDArray[np.float32]:
+        """Embed b program graphs, at least one: f32[b, embedding_width], rows of norm 1."""
         with torch.inference_mode(), one_thread():
-            embedding = self.encoder.embed(collate([encode(g) for g in graphs]), profile)
+            embedding = self.encoder.embed(collate([encode(g) for g in graphs]))
         return embedding.numpy()
 
-    def score(
-        self, graphs: Sequence[ProgramGraph], recipes: Sequence[Recipe], *, with_profiles: bool = False
-    ) -> NDArray[np.float32]:
-        """Predict ln(best runtime known / runtime) of s recipes on b graphs, each at least one.
+    def score(self, programs: Sequence[ScheduledProgram]) -> NDArray[np.float32]:
+        """Score what schedules make of programs.
 
         Args:
-            graphs, with_profiles: as of `embed`.
-            recipes: schedules to rank.
+            programs: b of them, of one program or of several (`gnnperf.nn.scheduled_programs`).
 
         Returns:
-            f32[b, s]; the highest first is the order to try them in.
+            f32[b]; among those of one program, the highest first is the order to try them in, and differences
+            are in nats of runtime.
         """
-        profile = torch.stack([profile_row(g.profile) for g in graphs]) if with_profiles else None
-        rows = [recipe_features(recipe, self.schedule_fields) for recipe in recipes]
-        schedules = torch.from_numpy(np.stack(rows))
-        pairs = torch.cartesian_prod(torch.arange(len(graphs)), torch.arange(len(recipes)))
-        found = torch.from_numpy(np.concatenate([effects(graph, recipes) for graph in graphs]))
+        if not programs:
+            return np.zeros(0, np.float32)
         with torch.inference_mode(), one_thread():
-            states = self.encoder.fingerprint(*collate([encode(g) for g in graphs]), profile)
-            scores = self.head(states, schedules, found, pairs[:, 0], pairs[:, 1])
-        return scores.view(len(graphs), len(recipes)).numpy()
+            graphs, node_costs, facts = collate_programs(programs)
+            nodes, states = self.encoder.states(*graphs, node_costs)
+            scores = self.head(nodes, states, graphs.node_kind, node_costs, graphs.batch, facts)
+        return scores.numpy()
 
     @staticmethod
     def reads() -> Mapping[str, Any]:
-        """Layers of the network, fields of graphs, of dynamic profiles, and of the effects of recipes. Fields
-        of recipes are not among them: one that was added later is not read, and recipes without it are what
-        they were."""
+        """Layers of the network, fields of graphs, of costs, and of facts about schedules."""
         return {
             "network": NETWORK,
             "schema_digest": schema_digest(),
-            "profile_fields": PROFILE_FIELDS,
-            "effect_fields": effect_fields(),
+            "cost_fields": [field.name for field in COST_FIELDS],
+            "fact_fields": fact_fields(),
         }
 
     def contents(self) -> Contents:
         """For `save_checkpoint`."""
         return Contents(
             {"encoder": self.encoder.state_dict(), "head": self.head.state_dict()},
-            {
-                "encoder": asdict(self.encoder.config),
-                "head": asdict(self.head.config),
-                "schedule_fields": tuple(self.schedule_fields),
-            },
+            {"encoder": asdict(self.encoder.config), "head": asdict(self.head.config)},
             self.provenance,
             self.calibration,
         )
@@ -124,16 +97,11 @@ class Bundle:
     def of(cls, contents: Contents) -> Self:
         """For `load_checkpoint`."""
         about = contents.hyperparameters
-        fields = tuple(about["schedule_fields"])
-        if unknown := sorted(set(fields) - set(recipe_fields())):
-            raise ValueError(f"schedule_fields: got {unknown[0]!r}, which recipes do not have any more")
         encoder = Encoder(EncoderConfig(**about["encoder"]), lean=True)
-        widths = encoder.config.width, len(fields), len(effect_fields())
-        head = RetrievalHead(*widths, HeadConfig(**about["head"]))
+        head = ScheduleHead(encoder.config.width, len(fact_fields()), HeadConfig(**about["head"]))
         return cls(
             contents.restore("encoder", encoder),
             contents.restore("head", head),
-            fields,
             contents.calibration,
             contents.provenance,
         )

@@ -1,4 +1,4 @@
-"""The encoder: program graph -> point on the unit sphere."""
+"""The encoder: a program graph, scheduled or not -> states of its nodes, and a point on the unit sphere."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from gnnperf.errors import InputError
 from gnnperf.graph import GraphBatch
-from gnnperf.nn.graph_net import GraphNet
-from gnnperf.nn.profile import PROFILE_FIELDS, ProfileEncoder
+from gnnperf.graph.costs import COST_FIELDS
+from gnnperf.nn.graph_net import CostInput, GraphNet
 
 
 @dataclass(frozen=True)
@@ -20,22 +20,22 @@ class EncoderConfig:
 
     Attributes:
         width: width of node states.
-        layers: number of message-passing layers.
+        layers: number of message-passing layers; 0 for none.
         heads: attention heads, in the layers and in the readout; divides `width`.
         embedding_width: dimensions of the embedding.
         dropout: probability, in training only.
     """
 
     width: int = 64
-    layers: int = 3
+    layers: int = 2
     heads: int = 4
     embedding_width: int = 64
-    dropout: float = 0.1
+    dropout: float = 0.2
 
     def __post_init__(self) -> None:
-        for name in ("width", "layers", "heads", "embedding_width"):
-            if getattr(self, name) < 1:
-                raise InputError(f"expected {name} of at least 1, got {name}={getattr(self, name)}")
+        for name, least in (("width", 1), ("layers", 0), ("heads", 1), ("embedding_width", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"expected {name} of at least {least}, got {name}={getattr(self, name)}")
         if self.width % self.heads:
             raise InputError(f"expected heads that divide width={self.width}, got heads={self.heads}")
 
@@ -46,8 +46,8 @@ DEFAULT_CONFIG = EncoderConfig()
 class Encoder(GraphNet):
     """Typed message passing, attention readout, projection to the unit sphere.
 
-    Three views of one net: `node_states` (per node), `fingerprint` (per graph, before the
-    projection, with the profile added when there is one) and `forward` (the embedding).
+    One network for programs as they are, whose embeddings find their like (`forward`), and for what schedules
+    make of them (`states`), which a head judges: those come with what each node costs a processor.
 
     Args:
         config: hyperparameters.
@@ -58,7 +58,8 @@ class Encoder(GraphNet):
         width = config.width
         super().__init__(width, config.layers, config.heads, config.dropout, lean=lean)
         self.config = config
-        self.profile = ProfileEncoder(len(PROFILE_FIELDS), width)
+        self.costs = CostInput()
+        self.cost = nn.Linear(len(COST_FIELDS), width, bias=False)
         # What all programs have in common is taken out across the batch, not within each program:
         # otherwise all embeddings start alike, and the contrastive loss collapses them to one point.
         self.project = nn.Sequential(
@@ -68,7 +69,7 @@ class Encoder(GraphNet):
             nn.Linear(width, config.embedding_width),
         )
 
-    def fingerprint(
+    def states(
         self,
         node_kind: Tensor,
         node_features: Tensor,
@@ -78,15 +79,22 @@ class Encoder(GraphNet):
         graph_features: Tensor,
         ptr: Tensor,
         batch: Tensor,
-        profile: Tensor | None = None,
-    ) -> Tensor:
-        """As `forward`, before the projection: f32[b, width]."""
-        state = self.graph_states(
-            node_kind, node_features, edge_index, edge_kind, edge_features, graph_features, ptr, batch
+        node_costs: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Scheduled graphs, as a head reads them: `encoder.states(*graphs, node_costs)`.
+
+        Args:
+            node_kind to batch: as of `forward`.
+            node_costs: f32[n, C], `GraphCosts.node_rows`.
+
+        Returns:
+            f32[n, width + C], states of the nodes with their standardised costs behind; f32[b, width].
+        """
+        costs = self.costs(node_kind, node_costs)
+        nodes = self.node_states(
+            node_kind, node_features, edge_index, edge_kind, edge_features, self.cost(costs)
         )
-        if profile is not None:
-            state = state + self.profile(profile)
-        return state
+        return torch.cat([nodes, costs], 1), self.readout_states(nodes, graph_features, ptr, batch)
 
     def forward(
         self,
@@ -98,9 +106,8 @@ class Encoder(GraphNet):
         graph_features: Tensor,
         ptr: Tensor,
         batch: Tensor,
-        profile: Tensor | None = None,
     ) -> Tensor:
-        """Embed a batch of b graphs with n nodes and e edges in all: `encoder(*graphs, profile)`.
+        """Embed a batch of b graphs with n nodes and e edges in all: `encoder(*graphs)`.
 
         Args:
             node_kind: i64[n], index into NODE_KINDS.
@@ -111,27 +118,18 @@ class Encoder(GraphNet):
             graph_features: f32[b, H].
             ptr: i64[b + 1], node boundaries of the graphs.
             batch: i64[n], the graph of each node.
-            profile: f32[b, P] as made by `profile_row`, NaN where absent; None: no graph has one.
 
         Returns:
             f32[b, embedding_width], rows of Euclidean norm 1.
         """
-        state = self.fingerprint(
-            node_kind,
-            node_features,
-            edge_index,
-            edge_kind,
-            edge_features,
-            graph_features,
-            ptr,
-            batch,
-            profile,
+        state = self.graph_states(
+            node_kind, node_features, edge_index, edge_kind, edge_features, graph_features, ptr, batch
         )
         return F.normalize(self.project(state), dim=1)
 
-    def embed(self, graphs: GraphBatch, profile: Tensor | None = None) -> Tensor:
+    def embed(self, graphs: GraphBatch) -> Tensor:
         """`forward` of a collated batch: f32[b, embedding_width]."""
-        embedding: Tensor = self(*graphs, profile)
+        embedding: Tensor = self(*graphs)
         return embedding
 
     @torch.jit.unused
@@ -141,7 +139,10 @@ class Encoder(GraphNet):
         twin.load_state_dict(self.state_dict())
         return twin.eval().requires_grad_(False)
 
-    def fit_scales(self, graphs: GraphBatch, profile: Tensor) -> None:
-        """Take the statistics of the input features from the training graphs."""
-        self.fit_graph_scales(graphs)
-        self.profile.scale.fit(profile)
+    @torch.jit.unused
+    def fit_scales(self, programs: GraphBatch, scheduled: GraphBatch, node_costs: Tensor) -> None:
+        """Take the statistics of the inputs from programs, and from scheduled ones with their node costs."""
+        self.node_scale.fit(torch.cat([programs.node_features, scheduled.node_features]))
+        self.edge_scale.fit(torch.cat([programs.edge_features, scheduled.edge_features]))
+        self.graph_scale.fit(torch.cat([programs.graph_features, scheduled.graph_features]))
+        self.costs.fit(scheduled.node_kind, node_costs)

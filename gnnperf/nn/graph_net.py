@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from gnnperf.graph import (
@@ -12,11 +13,34 @@ from gnnperf.graph import (
     NODE_KINDS,
     GraphBatch,
 )
+from gnnperf.graph.costs import COST_FIELDS
 from gnnperf.nn.lean import LeanReadout, LeanTransformer
 from gnnperf.nn.scaling import Standardise
 
 NETWORK = "torch-geometric TransformerConv"
 """What checkpoints say of the layers that their weights are of."""
+
+
+class CostInput(nn.Module):
+    """Cost fields (`gnnperf.graph.costs`), standardised over the nodes whose kind carries them.
+
+    limit: in deviations.
+    """
+
+    def __init__(self, limit: float = 6.0) -> None:
+        super().__init__()
+        self.scale = Standardise(len(COST_FIELDS), limit)
+        carried = [[float(kind in field.kinds) for field in COST_FIELDS] for kind in NODE_KINDS]
+        self.carried = nn.Buffer(torch.tensor(carried), persistent=False)
+
+    def forward(self, node_kind: Tensor, node_costs: Tensor) -> Tensor:
+        """i64[n], f32[n, C] as `GraphCosts.node_rows` gives them -> f32[n, C]; 0 where not carried."""
+        return self.scale(node_costs) * self.carried.index_select(0, node_kind)
+
+    def fit(self, node_kind: Tensor, node_costs: Tensor) -> None:
+        """Take the statistics of the nodes that carry each field."""
+        absent = self.carried.index_select(0, node_kind) == 0
+        self.scale.fit(node_costs.masked_fill(absent, float("nan")))
 
 
 class GraphNet(nn.Module):
@@ -60,9 +84,13 @@ class GraphNet(nn.Module):
         edge_index: Tensor,
         edge_kind: Tensor,
         edge_features: Tensor,
+        added: Tensor | None = None,
     ) -> Tensor:
-        """i64[n], f32[n, F], i64[2, e], i64[e], f32[e, G] -> f32[n, width]."""
+        """i64[n], f32[n, F], i64[2, e], i64[e], f32[e, G], and what else is known of the nodes, f32[n, width]
+        -> f32[n, width]."""
         nodes = self.node(self.node_scale(node_features)) + self.node_kind(node_kind)
+        if added is not None:
+            nodes = nodes + added
         edges = self.edge_scale(edge_features)
         return self.norm(self.passing(nodes, edge_index, edge_kind, edges))
 
@@ -79,8 +107,12 @@ class GraphNet(nn.Module):
     ) -> Tensor:
         """f32[b, width] of the b graphs of a batch, whose fields these are."""
         nodes = self.node_states(node_kind, node_features, edge_index, edge_kind, edge_features)
+        return self.readout_states(nodes, graph_features, ptr, batch)
+
+    def readout_states(self, nodes: Tensor, graph_features: Tensor, ptr: Tensor, batch: Tensor) -> Tensor:
+        """The graphs of these node states: f32[n, width], f32[b, H], i64[b + 1], i64[n] -> f32[b, width]."""
         # The number of graphs is a shape (of ptr), not a value: what torch.export can follow.
-        state = self.readout(nodes, batch, None, ptr.size(0) - 1)
+        state: Tensor = self.readout(nodes, batch, None, ptr.size(0) - 1)
         return state + self.graph_values(self.graph_scale(graph_features))
 
     def fit_graph_scales(self, graphs: GraphBatch) -> None:

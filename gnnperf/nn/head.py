@@ -1,115 +1,128 @@
-"""The retrieval head: how well will this schedule do on this program?"""
+"""The head that ranks schedules: how fast is what this schedule makes of this program?"""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from gnnperf.graph import NODE_KINDS
+from gnnperf.graph.costs import COST_FIELDS, STATEMENT_COSTS
+from gnnperf.nn.graph_net import CostInput
+from gnnperf.nn.pooling import log_sum_exp, pool_costs
 from gnnperf.nn.scaling import Standardise
 
 
 @dataclass(frozen=True)
 class HeadConfig:
-    """Hyperparameters of the retrieval head.
+    """Hyperparameters of the head.
 
     Attributes:
         width: of the hidden layers that judge the graph.
         dropout: probability there, in training only.
-        effect_width: of the hidden layers that judge the effects.
-        effect_dropout: probability there.
+        numbers_width: of the hidden layers that judge the numbers alone.
+        numbers_dropout: probability there.
     """
 
     width: int = 96
     dropout: float = 0.2
-    effect_width: int = 128
-    effect_dropout: float = 0.3
+    numbers_width: int = 128
+    numbers_dropout: float = 0.3
 
 
 DEFAULT_HEAD = HeadConfig()
 
 
-class RetrievalHead(nn.Module):
-    """Predicts ln(efficiency) of a schedule on a program: 0 where it is the best one known.
+class ScheduleHead(nn.Module):
+    """Scores scheduled programs: among those of one program, ln(efficiency) up to a constant.
 
-    The mean of two judges, which err differently and are trained each on its own. The first knows the
-    program's graph as the encoder sees it, and the schedule. Both are mapped to vectors; their inner product
-    says whether they suit each other, a perceptron on their sum adds what an inner product cannot say. It
-    works on the encoder's `fingerprint`, before the projection to the sphere: near programs like the same
-    schedules, but how much each is worth on them is more than a direction can hold. The second judge is a
-    perceptron on the schedule and the effects it would have on the program.
+    The mean of two judges, which err differently. The first sees the graph as the encoder does: it gives
+    every statement a time from its node's state and costs, adds these times up, and corrects the sum by the
+    state of the whole graph. The second sees numbers and no graph: costs pooled over all nodes, and facts
+    about the schedule.
 
     Args:
-        program_width: of the encoder's fingerprint.
-        schedule_width: of a row of `gnnperf.schedules.recipe_features`.
-        effect_width: of a row of `gnnperf.schedules.recipes.effects`.
+        state_width: of the encoder's states.
+        facts: numbers known of each schedule (`gnnperf.schedules.recipes.fact_fields`).
         config: hyperparameters.
     """
 
-    def __init__(
-        self,
-        program_width: int,
-        schedule_width: int,
-        effect_width: int,
-        config: HeadConfig = DEFAULT_HEAD,
-    ) -> None:
+    def __init__(self, state_width: int, facts: int, config: HeadConfig = DEFAULT_HEAD) -> None:
         super().__init__()
-        width, dropout = config.width, config.dropout
+        costs, pooled = len(COST_FIELDS), 2 * len(COST_FIELDS)
+        statements = [float(kind in STATEMENT_COSTS[0].kinds) for kind in NODE_KINDS]
         self.config = config
-        self.schedule_scale = Standardise(schedule_width)
-        self.effect_scale = Standardise(effect_width, limit=4.0)
-        self.program = nn.Sequential(
-            nn.BatchNorm1d(program_width, affine=False), nn.Dropout(dropout), nn.Linear(program_width, width)
-        )
-        self.schedule = nn.Sequential(
-            nn.Linear(schedule_width, width), nn.GELU(), nn.Dropout(dropout), nn.Linear(width, width)
-        )
-        self.match = nn.Linear(width, width, bias=False)
-        self.joint = nn.Sequential(
-            nn.GELU(), nn.Dropout(dropout), nn.Linear(width, width), nn.GELU(), nn.Linear(width, 1)
-        )
-        width, dropout = config.effect_width, config.effect_dropout
-        self.effect = nn.Sequential(
-            nn.Dropout(dropout / 3), nn.Linear(effect_width + schedule_width, width), nn.GELU(),
-            nn.Dropout(dropout), nn.Linear(width, width), nn.GELU(),
-            nn.Dropout(dropout), nn.Linear(width, 1),
-        )  # fmt: skip
+        self.is_statement = nn.Buffer(torch.tensor(statements), persistent=False)
+        self.carried = nn.Buffer(CostInput().carried.clone(), persistent=False)
+        self.pooled_scale = Standardise(pooled, limit=4.0)
+        self.fact_scale = Standardise(facts, limit=4.0)
+        self.statement_time = _perceptron(state_width + costs, config.width, config.dropout)
+        self.correction = _perceptron(state_width + pooled + facts, config.width, config.dropout)
+        self.numbers = _perceptron(pooled + facts, config.numbers_width, config.numbers_dropout)
 
-    def fit_scales(self, schedules: Tensor, effects: Tensor) -> None:
-        """Take the input statistics of f32[s, schedule_width] and f32[m, effect_width]."""
-        self.schedule_scale.fit(schedules)
-        self.effect_scale.fit(effects)
+    def fit_scales(self, node_kind: Tensor, node_costs: Tensor, batch: Tensor, facts: Tensor) -> None:
+        """Take the statistics of the inputs; arguments as of `forward`."""
+        self.pooled_scale.fit(self.pooled(node_kind, node_costs, batch, facts.size(0)))
+        self.fact_scale.fit(facts)
+
+    def pooled(self, node_kind: Tensor, node_costs: Tensor, batch: Tensor, graphs: int) -> Tensor:
+        """f32[b, 2 C], see `pool_costs`."""
+        return pool_costs(node_costs, self.carried.index_select(0, node_kind), batch, graphs)
+
+    def standardised(self, node_kind: Tensor, node_costs: Tensor, batch: Tensor, facts: Tensor) -> Tensor:
+        """Pooled costs and facts, f32[b, 2 C + facts]; an absent fact is as on average."""
+        pooled = self.pooled_scale(self.pooled(node_kind, node_costs, batch, facts.size(0)))
+        return torch.cat([pooled, self.fact_scale(facts).nan_to_num()], 1)
+
+    def by_numbers(self, node_kind: Tensor, node_costs: Tensor, batch: Tensor, facts: Tensor) -> Tensor:
+        """What the second judge says alone, f32[b]."""
+        return self.numbers(self.standardised(node_kind, node_costs, batch, facts)).squeeze(1)
 
     def forward(
-        self, states: Tensor, schedules: Tensor, effects: Tensor, program: Tensor, schedule: Tensor
+        self,
+        nodes: Tensor,
+        graphs: Tensor,
+        node_kind: Tensor,
+        node_costs: Tensor,
+        batch: Tensor,
+        facts: Tensor,
     ) -> Tensor:
-        """Score m pairs.
+        """Score b scheduled programs.
 
         Args:
-            states: f32[b, program_width], fingerprints of b programs.
-            schedules: f32[s, schedule_width], features of s schedules.
-            effects: f32[m, effect_width] of each pair, NaN where absent.
-            program: i64[m], row of `states` of each pair.
-            schedule: i64[m], row of `schedules` of each pair.
+            nodes, graphs: f32[n, state_width + C] and f32[b, state_width], of `Encoder.states`.
+            node_kind: i64[n], index into NODE_KINDS.
+            node_costs: f32[n, C].
+            batch: i64[n], the program of each node.
+            facts: f32[b, facts], NaN where absent.
 
         Returns:
-            f32[m], predicted ln(best runtime known / runtime), at most about 0.
+            f32[b], the higher the faster: differences between schedules of one program are in nats.
         """
-        return self.judgements(states, schedules, effects, program, schedule).mean(0)
+        return self.judgements(nodes, graphs, node_kind, node_costs, batch, facts).mean(0)
 
     def judgements(
-        self, states: Tensor, schedules: Tensor, effects: Tensor, program: Tensor, schedule: Tensor
+        self,
+        nodes: Tensor,
+        graphs: Tensor,
+        node_kind: Tensor,
+        node_costs: Tensor,
+        batch: Tensor,
+        facts: Tensor,
     ) -> Tensor:
-        """f32[2, m]: what each judge predicts; arguments as of `forward`."""
-        schedules = self.schedule_scale(schedules)
-        programs = self.program(states)
-        wanted = self.match(programs).index_select(0, program)
-        programs = programs.index_select(0, program)
-        offered = self.schedule(schedules).index_select(0, schedule)
-        suit = (wanted * offered).sum(1) / math.sqrt(offered.size(1))
-        by_graph = suit + self.joint(programs + offered).squeeze(1)
-        known = self.effect_scale(effects).nan_to_num()  # absent: as on average
-        by_effects = self.effect(torch.cat([known, schedules.index_select(0, schedule)], 1)).squeeze(1)
-        return torch.stack([by_graph, by_effects])
+        """f32[2, b]: what each judge says; arguments as of `forward`."""
+        numbers = self.standardised(node_kind, node_costs, batch, facts)
+        is_statement = self.is_statement.index_select(0, node_kind) > 0
+        times = self.statement_time(nodes).squeeze(1)
+        time = log_sum_exp(times, is_statement, batch, facts.size(0))
+        by_graph = self.correction(torch.cat([graphs, numbers], 1)).squeeze(1) - time
+        return torch.stack([by_graph, self.numbers(numbers).squeeze(1)])
+
+
+def _perceptron(inputs: int, width: int, dropout: float) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Dropout(dropout / 3), nn.Linear(inputs, width), nn.GELU(),
+        nn.Dropout(dropout), nn.Linear(width, width), nn.GELU(),
+        nn.Dropout(dropout), nn.Linear(width, 1),
+    )  # fmt: skip

@@ -12,13 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
+from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph
+
+if TYPE_CHECKING:
+    from gnnperf.nn import Bundle
 
 WITHIN = 0.10
 """Share of the best known speed that may be missed."""
@@ -127,6 +131,17 @@ class Confidence:
         """That the best measured candidate comes within `WITHIN` of the best known schedule, in (0, 1)."""
         score = float(np.dot(self.weights, describe(outcome, self.rates))) + self.bias
         return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, score))))
+
+    @classmethod
+    def of(cls, bundle: Bundle) -> Self | None:
+        """As it was released with a bundle; None where it was never learned. InputError where it is
+        damaged."""
+        if bundle.calibration is None:
+            return None
+        try:
+            return cls.from_dict(bundle.calibration["confidence"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"damaged calibration of a checkpoint: {error}; restore or retrain it") from None
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "features": list(FEATURES)}

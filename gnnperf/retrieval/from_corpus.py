@@ -1,13 +1,11 @@
-"""From a corpus to what is retrieved: the records of a schedule store, and how far they are trusted."""
+"""From a corpus to what is retrieved: the records of a schedule store."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from gnnperf.corpus.reader import MeasuredTasks
 from gnnperf.corpus.record import CorpusRecord, CorpusTask
@@ -28,10 +26,6 @@ BEST = 8
 which say what not to try."""
 LEARNED_FROM = ("", "training")
 """Splits of tasks that a store may know: not what models are judged on."""
-MARGIN = 2.0
-"""Times the farthest that any family lies from all others. Transfer between families works about as well from
-far as from near, so that what is nothing like any of them is all that is left alone."""
-
 Words = Callable[[Mapping[str, Any]], str]
 """What a store has for a schedule of a corpus."""
 
@@ -144,11 +138,3 @@ def _fastest(measured: Iterable[CorpusRecord], count: int) -> list[CorpusRecord]
     for m in sorted(timed, key=lambda m: m.runtime_s or 0.0):
         found.setdefault(json.dumps(m.schedule), m)
     return list(found.values())[:count]
-
-
-def farthest_trusted(graphs: Sequence[ProgramGraph], families: Sequence[str], bundle: Bundle) -> float:
-    """Cosine distance up to which neighbours are trusted: `MARGIN` times the largest distance of a nest to
-    the nearest of another family; 2, the largest there is, where all nests are of one family."""
-    vectors, names = bundle.embed(graphs), np.array(families)
-    distance = np.where(names[:, None] == names[None], np.inf, 1.0 - vectors @ vectors.T)
-    return float(min(2.0, MARGIN * distance.min(axis=1).max()))

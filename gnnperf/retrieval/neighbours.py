@@ -1,54 +1,13 @@
-"""Neighbours of a nest in one or several stores, and whether they are near enough to trust."""
+"""Neighbours of a nest in one or several stores."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnnperf.errors import InputError
-from gnnperf.retrieval.confidence import Confidence
 from gnnperf.store import Neighbour, Store
-
-if TYPE_CHECKING:
-    from gnnperf.nn import Bundle
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """When to trust a transfer.
-
-    max_distance: cosine distance of the nearest neighbour beyond which nothing is tried. confidence: how sure
-    to be of what was measured; None where that was never learned.
-    """
-
-    max_distance: float
-    confidence: Confidence | None = None
-
-    @staticmethod
-    def of(bundle: Bundle) -> Calibration:
-        """As it was released with a bundle. InputError where there is none, or it is damaged."""
-        raw = bundle.calibration
-        if raw is None:
-            raise InputError(
-                "expected a checkpoint with a calibration, got one without; "
-                "`gnnperf train release loop-nests` makes one"
-            )
-        try:
-            confidence = raw.get("confidence")
-            return Calibration(
-                float(raw["max_distance"]), None if confidence is None else Confidence.from_dict(confidence)
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"damaged calibration of a checkpoint: {error}; restore or retrain it") from None
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form, which a bundle keeps."""
-        confidence = None if self.confidence is None else self.confidence.to_dict()
-        return {"max_distance": self.max_distance, "confidence": confidence}
 
 
 def nearest(

@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.backends.base import Tried
 from gnnperf.devices import DeviceSpec
-from gnnperf.retrieval.neighbours import Calibration, nearest
+from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import rank
-from gnnperf.schedules.recipes import Recipe
+from gnnperf.retrieval.scheduled import OfNest, scores_of
 from gnnperf.store import Store
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Proposer(Protocol):
 
 @dataclass
 class RecipeProposer:
-    """Recipes of the nearest nests, ranked by what neighbours measured and by the retrieval head.
+    """Recipes of the nearest nests, ranked by what neighbours measured and by the network.
 
     neighbours: nests consulted. pool: candidates ranked per nest, at least; those that do not fit or lower to
     the same code give way to the next. exclude: digests of nests that are not consulted.
@@ -72,7 +72,6 @@ class RecipeProposer:
     bundle: Bundle
     stores: Sequence[Store]
     device: DeviceSpec
-    calibration: Calibration
     neighbours: int = 48
     pool: int = 24
     exclude: Collection[str] = ()
@@ -89,23 +88,16 @@ class RecipeProposer:
                 self.device.fingerprint,
                 self.exclude,
             )
-            predict = partial(self._predict, query)
+            predict = partial(scores_of, self.bundle, cast(OfNest, query.task))
             query.candidates = [*rank(query.neighbours, max(self.pool, 2 * k), predict)]
 
         self.stages.timed("search", search)
         query.reason = self._doubt(query)
 
-    def _predict(self, query: Query, recipes: Sequence[Recipe]) -> NDArray[np.float32]:
-        """What the retrieval head expects of recipes on a nest, f32[s]."""
-        return self.bundle.score([query.graph], recipes)[0]
-
     def _doubt(self, query: Query) -> str:
-        if not query.candidates:
+        if not query.neighbours:
             return f"nothing was measured on a {self.device.fingerprint} yet; run `gnnperf collect` here"
-        distance, limit = query.neighbours[0].distance, self.calibration.max_distance
-        if distance > limit:
-            return f"nothing near: the nearest nest is at distance {distance:.3f}, trusted up to {limit:.3f}"
-        return ""
+        return "" if query.candidates else "no schedule of a neighbour fits"
 
     def first(self, candidates: Sequence[Any], count: int) -> Sequence[Any]:
         return candidates

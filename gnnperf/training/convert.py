@@ -88,7 +88,13 @@ def renamed(state: State) -> dict[str, Tensor]:
 
 
 def _reader(old: Path, document: Mapping[str, Any]) -> Reader:
-    """How a checkpoint is read. Raises InputError where it is not an old one."""
+    """How a checkpoint is read. Raises InputError where it is not an old one, or cannot be converted."""
+    of_nests = document.get("model") == Bundle.MODEL and "cost_fields" not in document.get("reads", ())
+    if of_nests or "encoder_id" in document:
+        raise InputError(
+            f"{old}: expected a model whose networks are still in use, got one whose head ranked recipes "
+            f"without their graphs; `gnnperf train release {Bundle.MODEL}` makes a new one"
+        )
     if "format" in document:
         kind = GRAPH_MODELS.get(read_metadata(old)["model"])
         if kind is not None and "network" not in document["reads"]:
@@ -112,17 +118,6 @@ def _own_layers(old: Path, document: Mapping[str, Any], weights: object) -> Cont
         ModelProvenance(**document["provenance"]),
         document["calibration"],
         files,
-    )
-
-
-def _loop_nests(old: Path, document: Mapping[str, Any], weights: Mapping[str, State]) -> Contents:
-    calibration = old / "calibration.json"
-    seed = document["seed"]
-    return Contents(
-        {**weights, "encoder": renamed(weights["encoder"])},
-        {name: document[name] for name in ("encoder", "head", "schedule_fields")},
-        ModelProvenance(document["corpus"], document["figures"], [] if seed is None else [seed]),
-        json.loads(calibration.read_text(encoding="utf-8")) if calibration.is_file() else None,
     )
 
 
@@ -161,10 +156,9 @@ def _numbered(weights: Sequence[State]) -> dict[str, State]:
     return {str(number): state for number, state in enumerate(weights)}
 
 
-GRAPH_MODELS: Mapping[str, type[Model]] = {kind.MODEL: kind for kind in (Bundle, TensorBundle)}
+GRAPH_MODELS: Mapping[str, type[Model]] = {kind.MODEL: kind for kind in (TensorBundle,)}
 """Models whose layers changed."""
 READERS: Mapping[str, Reader] = {
-    "encoder_id": (Bundle, _loop_nests),
     "models": (TensorBundle, _tensor_programs),
     "families": (RuntimeHead, _gpu_runtime),
     "networks": (DemandBundle, _tunable_kernels),

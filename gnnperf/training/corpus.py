@@ -20,14 +20,15 @@ from gnnperf.nests import LoopNest
 
 if TYPE_CHECKING:
     from gnnperf.training.efficiency import EfficiencyTable
+    from gnnperf.training.scheduled import ScheduledNests
 
 
 @dataclass(frozen=True)
 class CorpusNest:
-    """One nest: what is embedded (its graph, with the dynamic profile if one was taken), and where it
-    comes from. `baseline_s` is in seconds, `symbols` are the sizes that the kernel was specialised to. `nest`
-    is what recipes were applied to, None where the corpus has the graph alone; `trip_counts` are the measured
-    means of its loops whose bounds depend on data, by iterator."""
+    """One nest: what is embedded (its graph), and where it comes from. `baseline_s` is in seconds, `symbols`
+    are the sizes that the kernel was specialised to. `nest` is what recipes were applied to, None where the
+    corpus has the graph alone; `trip_counts` are the measured means of its loops whose bounds depend on data,
+    by iterator."""
 
     digest: str
     kernel: str
@@ -41,6 +42,12 @@ class CorpusNest:
     trip_counts: Mapping[str, float] = field(default_factory=dict)
 
 
+def _scheduled() -> ScheduledNests:
+    from gnnperf.training.scheduled import ScheduledNests  # imports torch
+
+    return ScheduledNests()
+
+
 @dataclass(frozen=True)
 class Corpus:
     """Nests and their measurements on one device.
@@ -50,12 +57,14 @@ class Corpus:
         measurements: digest -> schedule id -> measurement (the last one, where it was repeated).
         device: fingerprint of the device everything was measured on.
         digest: of the schedules and their times: which corpus a model was trained on.
+        scheduled: what recipes make of the nests; a part of a corpus shares it with the whole.
     """
 
     nests: tuple[CorpusNest, ...]
     measurements: Mapping[str, Mapping[str, CorpusRecord]]
     device: str
     digest: str
+    scheduled: ScheduledNests = field(default_factory=_scheduled, compare=False, repr=False)
 
     @property
     def families(self) -> list[str]:

@@ -1,23 +1,26 @@
-"""The data module: a corpus, split by kernel family, in batches of nests with their regrets."""
+"""The nests of corpora as batches, split by family."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import lightning
 import numpy as np
 import torch
+from lightning.pytorch.utilities import CombinedLoader
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader as TrialLoader
 
 from gnnperf.errors import InputError
 from gnnperf.graph import EncodedGraph, GraphBatch, collate, encode
-from gnnperf.nn import profile_row
-from gnnperf.schedules.recipes import effects, recipe_features, recipe_fields
-from gnnperf.training.corpus import Corpus, load_corpus
+from gnnperf.training.corpus import Corpus, load_corpora
 from gnnperf.training.mining import PairBatchSampler, Share
+from gnnperf.training.trials import TrialSampler, trials_of
 
 
 class NestBatch(NamedTuple):
@@ -25,18 +28,12 @@ class NestBatch(NamedTuple):
 
     position: i64[b], in the corpus.
     graphs: the b program graphs, collated.
-    profile: f32[b, P], NaN where absent.
     regret: f32[b, b], NaN where unmeasured.
-    log_efficiency: f32[b, s] of the s recipes of the corpus, NaN where unmeasured.
-    pair: i64[b, s], row of `CorpusDataModule.effects`, -1 where unmeasured.
     """
 
     position: Tensor
     graphs: GraphBatch
-    profile: Tensor
     regret: Tensor
-    log_efficiency: Tensor
-    pair: Tensor
 
 
 class CorpusDataModule(lightning.LightningDataModule):
@@ -46,62 +43,71 @@ class CorpusDataModule(lightning.LightningDataModule):
     product and its transposed variant) are near-copies of each other: split at random, they would
     leak from training into validation.
 
+    Training batches are pairs: "trials", scheduled programs of some nests with their measured efficiencies,
+    as a `Batch` of torch-geometric (see `trials_of`), and "nests", a `NestBatch`. An epoch sees every nest's
+    trials, once unless there are more batches of nests.
+
     Args:
-        corpus: folder that `gnnperf collect` wrote.
+        corpora: folders that `gnnperf collect` wrote, of one device.
         validation_families: held out; their metrics stop the training and choose the checkpoint.
         test_families: held out; used by `gnnperf train test` only.
-        batch_size: nests per batch; a corpus that fits in one batch is one batch.
-        device: fingerprint of the device to learn from, where the corpus holds several.
+        batch_size: nests per batch of nests.
+        trial_nests: nests per batch of trials.
+        trials: of each of them, at most.
+        device: fingerprint of the device to learn from, where a corpus holds several.
         seed: of the order of batches.
 
     Attributes:
         splits: positions of the nests of each split: train, validation, test.
-        schedules: f32[s, R], features of the recipes of the corpus.
-        effects: f32[m, E] of every recipe on every nest that it was measured on.
+        trials: of each nest of the corpus, see `trials_of`.
     """
 
     corpus: Corpus
     splits: Mapping[str, Sequence[int]]
-    schedules: Tensor
-    effects: Tensor
+    trials: Sequence[Sequence[Data]]
 
     def __init__(
         self,
-        corpus: str,
+        corpora: Sequence[str],
         validation_families: Sequence[str],
         test_families: Sequence[str] = (),
-        batch_size: int = 64,
+        batch_size: int = 96,
+        trial_nests: int = 16,
+        trials: int = 6,
         device: str | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if batch_size < 1:
-            raise InputError(f"expected a batch_size of at least 1, got {batch_size}")
-        self.folder = corpus
+        for name, value in (("batch_size", batch_size), ("trial_nests", trial_nests)):
+            if value < 1:
+                raise InputError(f"expected a {name} of at least 1, got {value}")
+        if trials < 2:
+            raise InputError(f"expected at least 2 trials, which are compared, got {trials}")
+        self.folders = list(corpora)
         self.held_out = {"validation": list(validation_families), "test": list(test_families)}
         self.batch_size = batch_size
+        self.trial_nests = trial_nests
+        self.trials_per_nest = trials
         self.device = device
         self.seed = seed
         self._ready = False
 
     def setup(self, stage: str | None = None) -> None:
-        """Read the corpus and encode its graphs, once.
+        """Read the corpora, encode their graphs and make their scheduled programs, once.
 
         Raises:
-            InputError: the corpus cannot be read, or the families do not split it.
+            InputError: a corpus cannot be read, or the families do not split it.
         """
         if self._ready:
             return
-        corpus = load_corpus(self.folder, self.device)
+        corpus = load_corpora(self.folders, self.device)
         families = [nest.family for nest in corpus.nests]
         self._use(corpus, split_by_family(families, self.held_out["validation"], self.held_out["test"]))
 
     @classmethod
-    def of(
-        cls, corpus: Corpus, splits: Mapping[str, Sequence[int]], batch_size: int = 64, seed: int = 0
-    ) -> CorpusDataModule:
+    def of(cls, corpus: Corpus, splits: Mapping[str, Sequence[int]], seed: int = 0) -> CorpusDataModule:
         """The nests of a corpus that is already read, split by position: train, validation, test."""
-        data = cls("", [], batch_size=batch_size, seed=seed)
+        data = cls([], [], seed=seed)
         data._use(corpus, splits)
         return data
 
@@ -109,52 +115,50 @@ class CorpusDataModule(lightning.LightningDataModule):
         self.corpus, self.splits = corpus, splits
         self.regret: NDArray[np.float32] = corpus.regret
         self.encoded: list[EncodedGraph] = [encode(nest.graph) for nest in corpus.nests]
-        self.profiles = torch.stack([profile_row(nest.graph.profile) for nest in corpus.nests])
-        table = corpus.efficiency
-        self.log_efficiency = torch.from_numpy(table.log_efficiency)
-        recipes = list(table.recipes.values())
-        rows = [recipe_features(recipe) for recipe in recipes]
-        self.schedules = torch.from_numpy(np.stack(rows)) if rows else torch.zeros(0, len(recipe_fields()))
-        measured = [np.flatnonzero(~np.isnan(row)) for row in table.log_efficiency]
-        found = [
-            effects(nest.graph, [recipes[s] for s in of_nest])
-            for nest, of_nest in zip(corpus.nests, measured, strict=True)
-        ]
-        self.effects = torch.from_numpy(np.concatenate(found))
-        self.pair = torch.full(self.log_efficiency.shape, -1, dtype=torch.int64)
-        self.pair[~self.log_efficiency.isnan()] = torch.arange(len(self.effects))
+        self.trials = trials_of(corpus)
         self._ready = True
 
     def batch(self, index: Sequence[int]) -> NestBatch:
         """The nests at these positions of the corpus."""
         chosen = torch.tensor(index, dtype=torch.int64)
         regret = torch.from_numpy(self.regret[np.ix_(index, index)])
-        graphs = collate([self.encoded[i] for i in index])
-        measured = self.log_efficiency[chosen]
-        return NestBatch(chosen, graphs, self.profiles[chosen], regret, measured, self.pair[chosen])
+        return NestBatch(chosen, collate([self.encoded[i] for i in index]), regret)
 
-    def train_dataloader(self) -> DataLoader[NestBatch]:
+    def trials_of_split(self, split: str) -> list[Data]:
+        """The trials of all nests of a split, nest by nest."""
+        return list(chain.from_iterable(self.trials[i] for i in self.splits[split]))
+
+    def train_dataloader(self) -> CombinedLoader:
         train = self.splits["train"]
-        sampler = PairBatchSampler(self.regret[np.ix_(train, train)], self.batch_size, seed=self.seed)
-        if not len(sampler):
+        pairs = PairBatchSampler(self.regret[np.ix_(train, train)], self.batch_size, seed=self.seed)
+        counts = [len(self.trials[i]) for i in train]
+        drawn = TrialSampler(counts, self.trial_nests, self.trials_per_nest, seed=self.seed)
+        if not len(pairs) or not len(drawn):
+            where = f" in {', '.join(self.folders)}" if self.folders else ""
             raise InputError(
-                f"expected training nests in {self.folder} measured with one another's best schedules, "
-                "got none; collect more, or hold out fewer families"
+                f"expected training nests{where} measured with one another's best schedules, got none; "
+                "collect more, or hold out fewer families"
             )
         place = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
-        share = Share(sampler, *place)
-        return DataLoader(train, batch_sampler=share, collate_fn=self.batch)  # type: ignore[arg-type]
+        loaders: dict[str, Any] = {
+            "trials": TrialLoader(self.trials_of_split("train"), batch_sampler=Share(drawn, *place)),
+            "nests": DataLoader(train, batch_sampler=Share(pairs, *place), collate_fn=self.batch),  # type: ignore[arg-type]
+        }
+        return CombinedLoader(loaders, "max_size_cycle")
 
-    def val_dataloader(self) -> DataLoader[NestBatch]:
-        return self._replay_dataloader("validation")
+    def val_dataloader(self) -> list[Any]:
+        return self._replay_loaders("validation")
 
-    def test_dataloader(self) -> DataLoader[NestBatch]:
-        return self._replay_dataloader("test")
+    def test_dataloader(self) -> list[Any]:
+        return self._replay_loaders("test")
 
-    def _replay_dataloader(self, split: str) -> DataLoader[NestBatch]:
-        """The nests of a split as queries, and the training nests that they retrieve from."""
+    def _replay_loaders(self, split: str) -> list[Any]:
+        """The training nests that the nests of a split retrieve from, then these; and the trials of these."""
         index = [*self.splits["train"], *self.splits[split]]
-        return DataLoader(index, batch_size=self.batch_size, collate_fn=self.batch)  # type: ignore[arg-type]
+        return [
+            DataLoader(index, batch_size=self.batch_size, collate_fn=self.batch),  # type: ignore[arg-type]
+            TrialLoader(self.trials_of_split(split), batch_size=self.batch_size),
+        ]
 
 
 def split_by_family(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,14 @@ class PairBatchSampler(Sampler[list[int]]):
         return [*extremes, *self.rng.permutation(measured).tolist()]
 
 
+class Batches(Protocol):
+    """A sampler that knows how many batches it draws."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[list[int]]: ...
+
+
 class Share(Sampler[list[int]]):
     """One process's batches of those that all of `processes` draw alike: every so many-th, as many for each.
     Where they do not come out even, the last ones begin anew.
@@ -70,7 +79,7 @@ class Share(Sampler[list[int]]):
         rank: of this process.
     """
 
-    def __init__(self, batches: PairBatchSampler, rank: int, processes: int) -> None:
+    def __init__(self, batches: Batches, rank: int, processes: int) -> None:
         self.batches, self.rank, self.processes = batches, rank, processes
 
     def __len__(self) -> int:

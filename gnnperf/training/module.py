@@ -1,36 +1,43 @@
-"""The training loop's body: loss, metrics, optimiser."""
+"""The training loop's body: losses, metrics, optimiser."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import Any, TypedDict
 
 import lightning
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
+from torch_geometric.data import Batch
 
 from gnnperf.errors import InputError
-from gnnperf.nn import (
-    ContrastiveLoss,
-    EfficiencyLoss,
-    Encoder,
-    EncoderConfig,
-    HeadConfig,
-    RetrievalHead,
-)
+from gnnperf.graph import GraphBatch, collate
+from gnnperf.nn import ContrastiveLoss, EfficiencyLoss, Encoder, EncoderConfig, HeadConfig, ScheduleHead
 from gnnperf.nn.encoder import DEFAULT_CONFIG
 from gnnperf.nn.head import DEFAULT_HEAD
-from gnnperf.schedules.recipes import effect_fields, recipe_fields
+from gnnperf.schedules.recipes import fact_fields
 from gnnperf.training.data import CorpusDataModule, NestBatch
 from gnnperf.training.metrics import best_of_k, oracle_regret, random_regret, transfer_regret
+from gnnperf.training.trials import by_nest
+
+SCALED_BY = 8
+"""Trials of each training nest that the input scales are fitted on."""
+
+
+class TrainingBatch(TypedDict):
+    """See `CorpusDataModule`."""
+
+    trials: Batch
+    nests: NestBatch
 
 
 class RetrievalModule(lightning.LightningModule):
     """Trains an `Encoder` so that near programs profit from the same schedules, and with it a
-    `RetrievalHead` that ranks the schedules of a program.
+    `ScheduleHead` that ranks the schedules of a program.
 
     Of several devices (`--trainer.strategy ddp --trainer.devices N`) each has batches of its own, and
     validates on everything.
@@ -41,15 +48,14 @@ class RetrievalModule(lightning.LightningModule):
 
     Args:
         encoder: hyperparameters of the encoder.
-        head: hyperparameters of the retrieval head.
+        head: hyperparameters of the head.
         temperature: of the similarities in the contrastive loss.
         target_temperature: of the regrets in the contrastive loss, in nats.
-        contrastive_weight: of the contrastive loss; the efficiency loss has 1.
-        learning_rate: of AdamW; it falls to zero along a cosine over the epochs of the trainer.
-        effect_learning_rate: of the head's judge of effects, which is shallow.
+        contrastive_weight: of the contrastive loss; the efficiency loss of each judge of the head has 1.
+        learning_rate: of AdamW; it falls to zero along a cosine over the steps of the trainer.
+        numbers_learning_rate: of the head's judge of numbers, which is shallow.
         weight_decay: of AdamW.
-        profile_dropout: probability that a nest's dynamic profile is withheld in training, so that
-            the encoder also serves programs that were never run. Metrics are without profiles.
+        frozen_encoder: leave the encoder as it was drawn: what it is worth to train it.
     """
 
     def __init__(
@@ -60,30 +66,37 @@ class RetrievalModule(lightning.LightningModule):
         target_temperature: float = 0.1,
         contrastive_weight: float = 1.0,
         learning_rate: float = 2e-3,
-        effect_learning_rate: float = 1e-2,
+        numbers_learning_rate: float = 4e-3,
         weight_decay: float = 2e-2,
-        profile_dropout: float = 0.5,
+        frozen_encoder: bool = False,
     ) -> None:
         super().__init__()
         positive = {
             "temperature": temperature,
             "target_temperature": target_temperature,
             "learning_rate": learning_rate,
-            "effect_learning_rate": effect_learning_rate,
+            "numbers_learning_rate": numbers_learning_rate,
         }
         for name, value in positive.items():
             if not value > 0:
                 raise InputError(f"expected a {name} above 0, got {value}")
-        self.encoder = Encoder(encoder)
-        self.head = RetrievalHead(encoder.width, len(recipe_fields()), len(effect_fields()), head)
+        # As plain values: checkpoints are read without executing anything.
+        self.save_hyperparameters(
+            {
+                "encoder": asdict(encoder), "head": asdict(head), **positive, "weight_decay": weight_decay,
+                "contrastive_weight": contrastive_weight, "frozen_encoder": frozen_encoder,
+            }
+        )  # fmt: skip
+        self.encoder = Encoder(encoder).requires_grad_(not frozen_encoder)
+        self.head = ScheduleHead(encoder.width, len(fact_fields()), head)
         self.contrastive = ContrastiveLoss(temperature, target_temperature)
         self.efficiency = EfficiencyLoss()
         self.contrastive_weight = contrastive_weight
         self.learning_rate = learning_rate
-        self.effect_learning_rate = effect_learning_rate
+        self.numbers_learning_rate = numbers_learning_rate
         self.weight_decay = weight_decay
-        self.profile_dropout = profile_dropout
-        self._seen: list[tuple[Tensor, Tensor]] = []
+        self._embedded: list[tuple[Tensor, Tensor]] = []
+        self._scored: list[tuple[Tensor, Tensor, Tensor]] = []
 
     @property
     def data(self) -> CorpusDataModule:
@@ -92,89 +105,99 @@ class RetrievalModule(lightning.LightningModule):
         assert isinstance(data, CorpusDataModule), "RetrievalModule is trained on a CorpusDataModule"
         return data
 
-    def forward(self, batch: NestBatch) -> Tensor:
-        """Fingerprints of a batch, without profiles: f32[b, width]."""
-        return self.encoder.fingerprint(*batch.graphs)
+    def forward(self, graphs: GraphBatch) -> Tensor:
+        """Embeddings of b graphs: f32[b, embedding_width]."""
+        return self.encoder.embed(graphs)
 
-    def judgements(self, states: Tensor, data: CorpusDataModule, pair: Tensor) -> Tensor:
-        """What the head's judges predict of the s recipes of the data on b fingerprints, where `pair`,
-        i64[b, s], is a row of the data's effects: f32[2, b, s], 0 elsewhere."""
-        program, schedule = (pair >= 0).nonzero(as_tuple=True)
-        rows = data.effects[pair[program, schedule]]
-        found = self.head.judgements(states, data.schedules.to(states), rows.to(states), program, schedule)
-        every = torch.arange(len(found)).unsqueeze(1)
-        return states.new_zeros(len(found), *pair.shape).index_put((every, program, schedule), found)
+    def judgements(self, trials: Batch) -> Tensor:
+        """What the head's judges say of b trials: f32[2, b]."""
+        graphs = GraphBatch.of(trials)
+        nodes, states = self.encoder.states(*graphs, trials.node_costs)
+        return self.head.judgements(
+            nodes, states, graphs.node_kind, trials.node_costs, graphs.batch, trials.facts
+        )
 
-    def losses(self, states: Tensor, data: CorpusDataModule, batch: NestBatch) -> tuple[Tensor, Tensor]:
-        """Contrastive and efficiency loss of a batch of the data with these fingerprints; the second is the
-        sum over the judges."""
-        embedding = F.normalize(self.encoder.project(states), dim=1)
-        contrastive: Tensor = self.contrastive(embedding @ embedding.T, batch.regret)
-        judged = self.judgements(states, data, batch.pair)
-        each = torch.stack([self.efficiency(predicted, batch.log_efficiency) for predicted in judged])
-        return contrastive, each.sum()
+    def efficiency_loss(self, trials: Batch) -> Tensor:
+        """The sum over the judges, of trials that lie nest by nest."""
+        measured = by_nest(trials.log_efficiency, trials.nest)
+        said = by_nest(self.judgements(trials), trials.nest)
+        return torch.stack([self.efficiency(of_judge, measured) for of_judge in said]).sum()
 
     # ----------------------------------------------------------------------- training
 
     def on_fit_start(self) -> None:
-        """Fit the input scales on the training nests; they are then part of the weights."""
-        batch = self.data.batch(self.data.splits["train"])
+        """Fit the input scales on the training nests and some of their trials; they are then part of the
+        weights."""
+        data, train = self.data, self.data.splits["train"]
+        of_nests = [data.trials[i] for i in train]
+        some = Batch.from_data_list(
+            [t for trials in of_nests for t in trials[:: 1 + len(trials) // SCALED_BY]]
+        )
         with torch.no_grad():
-            self.encoder.fit_scales(batch.graphs, batch.profile)
-            self.head.fit_scales(self.data.schedules, self.data.effects[batch.pair[batch.pair >= 0]])
+            self.encoder.fit_scales(
+                collate([data.encoded[i] for i in train]), GraphBatch.of(some), some.node_costs
+            )
+            self.head.fit_scales(some.node_kind, some.node_costs, some.batch, some.facts)
 
-    def training_step(self, batch: NestBatch, batch_index: int) -> Tensor:
-        withheld = torch.rand(len(batch.profile), 1, device=self.device) < self.profile_dropout
-        profile = batch.profile.masked_fill(withheld, float("nan"))
-        states = self.encoder.fingerprint(*batch.graphs, profile)
-        contrastive, efficiency = self.losses(states, self.data, batch)
+    def training_step(self, batch: TrainingBatch, batch_index: int) -> Tensor:
+        nests = batch["nests"]
+        embedding = self(nests.graphs)
+        contrastive: Tensor = self.contrastive(embedding @ embedding.T, nests.regret)
+        efficiency = self.efficiency_loss(batch["trials"])
         loss = efficiency + self.contrastive_weight * contrastive
         figures = {"loss": loss, "contrastive_loss": contrastive, "efficiency_loss": efficiency}
         for name, value in figures.items():
             self.log(
                 f"train/{name}", value.detach(), on_step=False, on_epoch=True, prog_bar=name == "loss",
-                batch_size=len(batch.position), sync_dist=True,
+                batch_size=len(nests.position), sync_dist=True,
             )  # fmt: skip
         return loss
 
     def configure_optimizers(self) -> Any:
-        effect = list(self.head.effect.parameters())
-        others = [p for p in self.parameters() if all(p is not e for e in effect)]
+        numbers = list(self.head.numbers.parameters())
+        others = [p for p in self.parameters() if p.requires_grad and all(p is not n for n in numbers)]
         groups: list[dict[str, Any]] = [
             {"params": others},
-            {"params": effect, "lr": self.effect_learning_rate},
+            {"params": numbers, "lr": self.numbers_learning_rate},
         ]
         optimizer = torch.optim.AdamW(groups, lr=self.learning_rate, weight_decay=self.weight_decay)
-        epochs = max(1, self.trainer.max_epochs or 1)
-        return [optimizer], [torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)]
+        steps = max(1, int(self.trainer.estimated_stepping_batches))
+        # Not CosineAnnealingLR: a run that is resumed for more epochs would fall with those of the first.
+        falling = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps)))
+        )
+        return [optimizer], [{"scheduler": falling, "interval": "step"}]
 
     # ----------------------------------------------------------------------- validation and test
 
-    def validation_step(self, batch: NestBatch, batch_index: int) -> None:
-        self._seen.append((batch.position, self(batch)))
+    def validation_step(self, batch: NestBatch | Batch, batch_index: int, dataloader_idx: int = 0) -> None:
+        if isinstance(batch, NestBatch):
+            self._embedded.append((batch.position, self(batch.graphs)))
+        else:
+            self._scored.append((batch.nest, batch.log_efficiency, self.judgements(batch)))
 
-    def test_step(self, batch: NestBatch, batch_index: int) -> None:
-        self._seen.append((batch.position, self(batch)))
+    def test_step(self, batch: NestBatch | Batch, batch_index: int, dataloader_idx: int = 0) -> None:
+        self.validation_step(batch, batch_index, dataloader_idx)
 
     def on_validation_epoch_end(self) -> None:
-        self._log_replay("validation", "val")
+        self._log_replay("val")
 
     def on_test_epoch_end(self) -> None:
-        self._log_replay("test", "test")
+        self._log_replay("test")
 
-    def _log_replay(self, split: str, prefix: str) -> None:
-        position = torch.cat([position for position, _ in self._seen]).cpu().numpy()
-        states = torch.cat([states for _, states in self._seen])
-        self._seen.clear()
+    def _log_replay(self, prefix: str) -> None:
+        embedded, scored = self._embedded, self._scored
+        self._embedded, self._scored = [], []
+        position = torch.cat([position for position, _ in embedded]).cpu().numpy()
         # The loader gives the training nests first, then the queries (all nests in a sanity check).
         references = len(self.data.splits["train"])
-        if len(position) <= references:
+        if len(position) <= references or not scored:
             return
-        embedding = F.normalize(self.encoder.project(states), dim=1)
+        embedding = torch.cat([rows for _, rows in embedded])
         regret = self.data.regret[np.ix_(position[references:], position[:references])]
         figures = {
             **self._neighbours(embedding[references:] @ embedding[:references].T, regret),
-            **self._ranking(states[references:], position[references:]),
+            **self._ranking(*(torch.cat(parts, -1) for parts in zip(*scored, strict=True))),
         }
         figures["loss"] = figures["efficiency_loss"] + self.contrastive_weight * figures["contrastive_loss"]
         for name, value in figures.items():
@@ -191,13 +214,13 @@ class RetrievalModule(lightning.LightningModule):
             "oracle_regret@1": oracle_regret(regret),
         }
 
-    def _ranking(self, states: Tensor, position: NDArray[np.int64]) -> Mapping[str, float]:
-        """Figures of the head on queries: f32[q, width], i64[q]."""
-        log_efficiency = self.data.log_efficiency[position]
-        scores = self.judgements(states, self.data, self.data.pair[position]).mean(0)
-        found, measured = scores.float().cpu().numpy(), log_efficiency.numpy()
-        reached = {f"efficiency@{k}": np.log(best_of_k(found, measured, k)) for k in (1, 3)}
+    def _ranking(self, nest: Tensor, log_efficiency: Tensor, judged: Tensor) -> Mapping[str, float]:
+        """Figures of the head on t trials, nest by nest: i64[t], f32[t], f32[2, t]."""
+        measured, said = by_nest(log_efficiency, nest), by_nest(judged, nest)
+        each = [float(self.efficiency(of_judge, measured)) for of_judge in said]
+        scores = said.mean(0).nan_to_num().float().cpu().numpy()
+        reached = {f"efficiency@{k}": np.log(best_of_k(scores, measured.cpu().numpy(), k)) for k in (1, 3)}
         return {
-            "efficiency_loss": float(self.efficiency(scores, log_efficiency.to(scores))),
+            "efficiency_loss": sum(each),
             **{name: float(np.exp(r.mean())) if r.size else float("nan") for name, r in reached.items()},
         }

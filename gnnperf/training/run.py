@@ -1,4 +1,4 @@
-"""`gnnperf train`: LightningCLI around the module and the data module, and the bundle it leaves."""
+"""`gnnperf train`: LightningCLI around the module and the data module, and the checkpoint it leaves."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from jsonargparse import ArgumentError
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.cli import ArgsType, LightningArgumentParser, LightningCLI
 
+from gnnperf.corpus.reader import read_corpus
 from gnnperf.errors import InputError
 from gnnperf.nn import Bundle, ModelProvenance, save_checkpoint
 from gnnperf.training.curves import draw_curves
@@ -108,7 +109,17 @@ class TrainCLI(LightningCLI):
         draw_curves(folder)
         seed = self._get(self.config, "seed_everything")
         self.bundle = bundle_of(self.model, self.datamodule, self.figures, seed)
-        save_checkpoint(folder / "bundle", self.bundle)
+        save_checkpoint(folder / "bundle", self.bundle, self._fill_store)
+
+    def _fill_store(self, folder: Path) -> None:
+        """With all that was measured, so that the bundle is enough to retrieve with."""
+        from gnnperf.retrieval.from_corpus import fill_store
+        from gnnperf.store import Store
+
+        assert self.bundle is not None
+        store = Store.open(folder, create=True)
+        for path in self.datamodule.folders:
+            fill_store(read_corpus(Path(path), self.datamodule.corpus.device), self.bundle, store)
 
     def after_validate(self) -> None:
         self.figures = _finite(self.trainer.callback_metrics)
@@ -145,6 +156,13 @@ def train(args: Sequence[str]) -> TrainingRun:
     except (ArgumentError, MisconfigurationException) as error:
         said = textwrap.shorten(str(error), 300, placeholder=" ...").rstrip(".")
         raise InputError(f"{said}; see `gnnperf train {args[0]} --help`") from error
+    except RuntimeError as error:
+        if "loading state_dict" not in str(error):
+            raise
+        raise InputError(
+            "expected --ckpt_path of networks of the sizes that the configuration gives, got others; give "
+            "the config.yaml of the run that wrote it"
+        ) from error
     finally:
         close_wandb()
     folder = cli.folder
@@ -172,6 +190,9 @@ def quiet_libraries() -> Iterator[None]:
         warnings.filterwarnings("ignore", ".*does not have many workers.*")
         # Lightning with a newer torch than it was written for.
         warnings.filterwarnings("ignore", ".*isinstance.treespec, LeafSpec.* is deprecated.*")
+        # A run that is resumed goes on in its folder, or in a new one.
+        warnings.filterwarnings("ignore", "Checkpoint directory .* exists and is not empty.*")
+        warnings.filterwarnings("ignore", "The dirpath has changed from .*")
         # The arguments of the verb are not Lightning's.
         warnings.filterwarnings("ignore", "LightningCLI's args parameter is intended.*")
         yield

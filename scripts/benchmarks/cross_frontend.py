@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gnnperf.nn.traces import TensorBundle
     from gnnperf.retrieval.query import Query
     from gnnperf.retrieval.ranking import RecipeCandidate
+    from gnnperf.retrieval.scheduled import OfNest
     from gnnperf.store import Neighbour, Store
 
 PAIRS = Path(__file__).with_name("kernels") / "cross_frontend.py"
@@ -152,18 +153,19 @@ class CrossFrontendStudy(Study):
         count, host = RecipeProposer.neighbours, describe_host().fingerprint
         return nearest([store], vector, count, self.bundle.encoder_id, host, {graph.digest})
 
-    def _ranked(self, graph: ProgramGraph) -> list[RecipeCandidate]:
+    def _ranked(self, task: OfNest) -> list[RecipeCandidate]:
         """Recipes of the nearest nests in the order in which retrieval tries them."""
         from gnnperf.retrieval.ranking import rank
+        from gnnperf.retrieval.scheduled import scores_of
 
-        return rank(self._nearest(self.recipes, graph), POOL, lambda r: self.bundle.score([graph], r)[0])
+        return rank(self._nearest(self.recipes, task.graph), POOL, partial(scores_of, self.bundle, task))
 
     # ------------------------------------------------------------------ recipes in TVM
 
     def _in_tvm(self, number: int, task: TvmTask) -> dict[str, Any]:
         from benchmarks.carrying import to_tvm
 
-        carried = to_tvm(task, self._ranked(task.graph), self.k)
+        carried = to_tvm(task, self._ranked(task), self.k)
         query = self._native(number)
         native = self._measure(number, [c.program for c in query.candidates[: self.k]])
         self.server.baseline(number)
@@ -211,18 +213,18 @@ class CrossFrontendStudy(Study):
         from benchmarks.carrying import to_dace
         from gnnperf.backends.cpp.cases import UnitCase
         from gnnperf.backends.cpp.trials import NestBench
+        from gnnperf.retrieval.scheduled import scores_of
 
-        graph = unit.graph
         case = UnitCase.prepare(unit, "auto", compiler, runner)
         bench = NestBench(case.case, compiler, runner, case.limits)
-        carried = to_dace(self._nearest(self.traces, graph), POOL)
+        carried = to_dace(self._nearest(self.traces, unit.graph), POOL)
         recipes = [recipe for recipe, _ in carried.schedules]
-        if recipes:  # all that is known of them here is what the retrieval head expects
-            order = (-self.bundle.score([graph], recipes)[0]).argsort()
+        if recipes:  # all that is known of them here is what the network expects
+            order = (-scores_of(self.bundle, unit, recipes)).argsort()
             carried.schedules = [carried.schedules[n] for n in order]
             carried.lenders = [carried.lenders[n] for n in order]
         tried = _tried(bench, (recipe for recipe, _ in carried.schedules), self.k)
-        native = _tried(bench, (candidate.schedule for candidate in self._ranked(graph)), self.k)
+        native = _tried(bench, (candidate.schedule for candidate in self._ranked(unit)), self.k)
         fastest = max(tried, key=lambda found: found[1].speedup or 0.0, default=None)
         position = None
         if fastest is not None and fastest[1].speedup:

@@ -79,7 +79,7 @@ def test_card_is_written_and_always_the_same(tmp_path: Path, capsys: pytest.Capt
     assert "| schedules tried | 31 | 31 | 31 |" in card
     assert "(origin `foreign`): 2 that are the same for all nests" in " ".join(card.split())
     assert "\n## Licence\n" in card
-    assert "are held beside" not in card
+    assert "The loops of 24 are held beside the graph." in " ".join(card.split())
 
 
 def test_card_counts_the_tasks_that_hold_their_loops(
@@ -94,6 +94,10 @@ def test_card_counts_the_tasks_that_hold_their_loops(
     )
     assert run(["corpus", "card", str(corpus)]) == 0
     assert "The loops of 1 are held beside the graph." in " ".join(capsys.readouterr().out.split())
+    bare = [nest(graph, "map") for graph in (held, graph_alone)]
+    lines = [measurement(graph.digest, "s", 0.5) for graph in (held, graph_alone)]
+    assert run(["corpus", "card", str(write_corpus(tmp_path / "bare", bare, lines))]) == 0
+    assert "are held beside" not in " ".join(capsys.readouterr().out.split())
 
 
 def test_no_corpus_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

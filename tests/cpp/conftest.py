@@ -13,16 +13,15 @@ from typing import Any
 import pytest
 import torch
 from helpers.compiled import compiled_folder
+from helpers.made_up_model import made_up, made_up_folder
 from helpers.sharing import shared_folder
 
 import gnnperf
 from gnnperf.export import export_checkpoint
-from gnnperf.nn import Bundle, load_checkpoint
 
-__all__ = ["compiled_folder"]
+__all__ = ["compiled_folder", "made_up", "made_up_folder"]
 
 ROOT = Path(gnnperf.__file__).parent.parent
-RELEASED = ROOT / "checkpoints"
 # What libtorch keeps until the end of the process is no leak of ours.
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
 
@@ -48,19 +47,14 @@ def build() -> Path:
 
 
 @pytest.fixture(scope="session")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with model.pt and store.gnnstore of the released encoder, and runtime/model.pt."""
+def exported(made_up_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with model.pt and store.gnnstore of a made-up model, and runtime/model.pt."""
 
     def export(folder: Path) -> None:
-        export_checkpoint(RELEASED / "loop-nests", folder, "torchscript")
-        export_checkpoint(RELEASED / "gpu-runtime", folder / "runtime", "torchscript")
+        export_checkpoint(made_up_folder, folder, "torchscript")
+        export_checkpoint(ROOT / "checkpoints" / "gpu-runtime", folder / "runtime", "torchscript")
 
     return shared_folder(tmp_path_factory, "exported", export)
-
-
-@pytest.fixture(scope="session")
-def released() -> Bundle:
-    return load_checkpoint(RELEASED / "loop-nests", Bundle)
 
 
 def run(build: Path, program: str, *words: object) -> subprocess.CompletedProcess[str]:

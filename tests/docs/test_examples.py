@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from docs.examples import DOCS, PAGES, Command, File, Session, agrees, examples
-from helpers.synthetic import measurement, nest, nest_like, write_corpus
+from helpers.nests import small_nest
+from helpers.synthetic import held_nest, measurement, write_corpus
 
 import gnnperf
 from gnnperf.cli.main import run
@@ -25,8 +26,8 @@ def small_corpus(folder: Path) -> None:
     """What the command would have measured that the page on training shows only."""
     settings = load_config(folder / "corpus.yaml")
     assert isinstance(settings, NestConfig)
-    nests = [nest(nest_like([8 << i, 64]), entry.family) for i, entry in enumerate(settings.entries)]
-    runtimes = {"row": 0.25, "column": 0.9}
+    nests = [held_nest(small_nest(8 << i, 64), entry.family) for i, entry in enumerate(settings.entries)]
+    runtimes = {"tile": 0.25, "stream": 0.9}
     measured = [measurement(n["task"], *pair) for n in nests for pair in runtimes.items()]
     write_corpus(folder / "corpus", nests, measured)
 

@@ -20,7 +20,8 @@ REQUIRED = (
     "efficiency_at_3",
     "efficiency_at_5",
     "vs_best_single_at_3",
-    "vs_regression_encoder_at_3",
+    "vs_perceptron_at_3",
+    "vs_without_network_at_3",
     "vs_boosted_trees_at_3",
     "confident_within_10pct",
     "nests",
@@ -43,7 +44,7 @@ def test_the_whole_table(shell: Shell, corpus: Path) -> None:
     assert set(REQUIRED) <= document["figures"].keys()
     assert (document["figures"]["nests"], document["figures"]["families"]) == (16, 8)
     everything = [row for row in document["rows"] if row["subset"] == "all"]
-    assert len(everything) == 11 * 4
+    assert len(everything) == 13 * 4
     assert document["settings"]["split"] == "family"
     again = shell.gnnperf(*command, "--policy", "ours").document["figures"]
     assert {"efficiency_at_1", "efficiency_at_3", "confident_within_10pct"} <= again.keys()
@@ -54,8 +55,9 @@ def test_the_whole_table(shell: Shell, corpus: Path) -> None:
 def test_what_parts_are_worth(shell: Shell, corpus: Path) -> None:
     document = shell.gnnperf("eval", "ablation", "--corpus", corpus, "--folds", 3, "--json").document
     figures = document["figures"]
-    assert document["benchmark"] == "ablation" and len(document["rows"]) == 6 * 4
-    assert 0 < figures["efficiency_at_1"] <= figures["efficiency_at_3"] <= 1
+    assert document["benchmark"] == "ablation" and len(document["rows"]) == 12 * 4
+    assert 0 < figures["nests_full_at_1"] <= figures["nests_full_at_3"] <= 1
+    assert figures["nests_ratio_at_1_low"] <= figures["nests_ratio_at_1"] <= figures["nests_ratio_at_1_high"]
     for row in document["rows"]:
         assert row["low"] <= row["efficiency"] <= row["high"]
         assert row["of_ours_low"] <= row["of_ours"] <= row["of_ours_high"]

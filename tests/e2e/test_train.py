@@ -14,7 +14,7 @@ def test_two_processes_train_one_encoder(tmp_path: Path) -> None:
     two_worlds(tmp_path / "corpus")
     shell = Shell(tmp_path, {"OMP_NUM_THREADS": "1"})
     done = shell.gnnperf(
-        "train", "fit", "--json", "-c", REPO / "configs/models/first.yaml", "--data.corpus", "corpus",
+        "train", "fit", "--json", "-c", REPO / "configs/models/first.yaml", "--data.corpora=[corpus]",
         "--data.validation_families=[map_add,reduce_mul]", "--data.test_families=[]",
         "--data.batch_size=4", "--trainer.max_epochs=2",
         "--model.encoder.width=32", "--model.encoder.layers=2", "--trainer.strategy=ddp",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from evaluation import worlds
 from evaluation.worlds import FAIR, GOOD, two_tastes
 
 from gnnperf.evaluation.confidence import Trust
 from gnnperf.evaluation.replay import Answer
 from gnnperf.training import Corpus, load_corpus
-from gnnperf.training.regret import Relative
 
 SIZES = range(16, 336, 16)
 
@@ -20,11 +20,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 
 def answers(corpus: Corpus, reached: np.ndarray, seed: int = 0) -> list[Answer]:
-    """What was reached on every nest with one candidate; families are dealt to four folds."""
-    return [
-        Answer("ours", at, corpus.families.index(nest.family) % 4, seed, (Relative(r, r, r),), True)
-        for at, (nest, r) in enumerate(zip(corpus.nests, reached, strict=True))
-    ]
+    """What was reached on every nest with one candidate."""
+    return worlds.answers(corpus, "ours", reached.tolist(), seed)
 
 
 def test_it_is_confident_of_what_was_right_in_other_folds(corpus: Corpus) -> None:

@@ -16,6 +16,7 @@ from gnnperf.evaluation.metrics import (
     geometric_mean,
     mape,
     mdape,
+    mean_interval,
     pairwise_accuracy,
     per_group,
     search_reduction,
@@ -129,3 +130,22 @@ def test_metrics_per_group() -> None:
 def test_geometric_mean() -> None:
     assert geometric_mean([0.25, 1.0, 4.0]) == pytest.approx(1.0)
     assert math.isnan(geometric_mean([]))
+
+
+def test_an_interval_is_of_means_of_samples_with_replacement() -> None:
+    """Of 0 and 1, half of all samples of two have mean 1/2, a quarter each 0 and 1; of many, it is about
+    1.96 standard errors around their mean."""
+    assert mean_interval([0.0, 1.0]) == (0.5, 0.0, 1.0)
+    assert mean_interval([3.0] * 7) == (3.0, 3.0, 3.0)
+    values = [float(i % 2) for i in range(400)]
+    found, low, high = mean_interval(values)
+    assert found == 0.5
+    assert (found - low, high - found) == pytest.approx([1.96 * 0.5 / 20] * 2, rel=0.1)
+    assert mean_interval(values) == (found, low, high)  # the same samples every time
+
+
+def test_an_interval_moves_with_its_values() -> None:
+    values = [0.1, 0.5, 0.2, 0.9, 0.4]
+    found = mean_interval(values)
+    assert mean_interval([2 * v + 1 for v in values]) == pytest.approx([2 * v + 1 for v in found])
+    assert min(values) < found[1] < found[0] < found[2] < max(values)

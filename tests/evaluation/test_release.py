@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from evaluation.worlds import two_tastes
+from evaluation.worlds import FAIR, GOOD, answers, two_tastes
 from helpers import gpu_world
 
 from gnnperf.cli.main import run
 from gnnperf.devices import load_device
+from gnnperf.evaluation.release import loop_nests
+from gnnperf.evaluation.replay import Answer, Folders, ReplayTask
 from gnnperf.frontends.gpu_kernels import find_description
 from gnnperf.frontends.operators import Elementwise
-from gnnperf.nn import Bundle, load_checkpoint
+from gnnperf.nn import Bundle, EncoderConfig, load_checkpoint
 from gnnperf.nn.demand import DemandBundle
 from gnnperf.nn.runtime import RuntimeHead
-from gnnperf.retrieval import Calibration
+from gnnperf.retrieval.confidence import Confidence
 from gnnperf.store import Store
+from gnnperf.training import fit_all
 
 
 def release(capfd: pytest.CaptureFixture[str], model: str, *options: object) -> dict[str, Any]:
@@ -34,16 +39,89 @@ def release(capfd: pytest.CaptureFixture[str], model: str, *options: object) -> 
 @pytest.mark.slow
 def test_loop_nests(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     corpus, folder = two_tastes(tmp_path / "corpus"), tmp_path / "checkpoint"
-    document = release(capfd, "loop-nests", "--corpus", corpus, "-o", folder, "--seed", 3, "--workers", 1)
+    document = release(
+        capfd, "loop-nests", "--corpus", corpus, "-o", folder, "--seed", 3, "--workers", 1, "--anyway"
+    )
     bundle = load_checkpoint(folder, Bundle)
     assert document["figures"] == bundle.provenance.figures
     assert 0 < document["figures"]["efficiency_at_1"] <= document["figures"]["efficiency_at_3"] <= 1
     assert {row["k"] for row in document["rows"]} == {1, 3, 5, 10}
     assert bundle.provenance.seeds == [3]
-    assert Calibration.of(bundle).confidence is not None
+    assert Confidence.of(bundle) is not None
     info = Store.open(folder / "store").info()
     assert info.nests == bundle.provenance.corpus["nests"] == 16
     assert Store.open(folder / "store").stale(bundle.encoder_id) == []
+
+
+@pytest.fixture
+def made_up_replay(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], list[str]]:
+    """`made_up_replay(share)`: ours reaches the best, what knows no network that share of the baseline's
+    time. Gives the policies that are asked for. The network that is released is a small one."""
+
+    def patch(share: float) -> list[str]:
+        asked: list[str] = []
+
+        def replayed(folders: Folders, tasks: Sequence[ReplayTask], *_: object) -> list[Answer]:
+            asked.extend(sorted({task.policy for task in tasks}))
+            corpus = folders.load()
+            count = len(corpus.nests)
+            rows = {"ours": GOOD, "nearest nest": FAIR, "portfolio": FAIR}
+            rows |= {"perceptron": share, "without network": FAIR}
+            return [
+                answer
+                for row, reached in rows.items()
+                for answer in answers(corpus, row, [reached] * count, seed=tasks[0].seed, spearman=0.25)
+            ]
+
+        monkeypatch.setattr(loop_nests, "replay_all", replayed)
+        small = partial(fit_all, epochs=1, encoder=EncoderConfig(width=8, layers=1, embedding_width=8))
+        monkeypatch.setattr(loop_nests, "fit_all", small)
+        return asked
+
+    return patch
+
+
+def test_a_network_that_helps_is_released(
+    made_up_replay: Callable[[float], list[str]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With what it is worth, how sure to be of it, and the measurements of all corpora."""
+    asked = made_up_replay(FAIR)
+    folders = two_tastes(tmp_path / "one"), two_tastes(tmp_path / "two", sizes=(32, 128))
+    options = [word for folder in folders for word in ("--corpus", folder)]
+    document = release(capfd, "loop-nests", *options, "-o", tmp_path / "checkpoint", "--seed", 5)
+    assert {"ours", "perceptron", "constant"} <= set(asked)
+    figures = document["figures"]
+    assert figures["nests_full_at_1"] == pytest.approx(1.0, abs=1e-3)
+    assert figures["nests_without_network_at_1"] == pytest.approx(0.5, rel=1e-3)
+    for end in ("", "_low", "_high"):
+        assert figures[f"nests_ratio_at_1{end}"] == pytest.approx(2.0, rel=1e-3)
+    assert (figures["spearman"], figures["nearest_best"]) == (0.25, pytest.approx(0.5, rel=1e-3))
+    assert figures["vs_without_network_at_3"] == pytest.approx(2.0, rel=1e-3)
+    bundle = load_checkpoint(tmp_path / "checkpoint", Bundle)
+    assert bundle.provenance.figures == figures
+    assert bundle.provenance.seeds == [5]
+    assert Confidence.of(bundle) is not None
+    assert bundle.provenance.corpus["nests"] == 24  # of three sizes, 128 in both folders
+    info = Store.open(tmp_path / "checkpoint" / "store").info()
+    assert (info.nests, info.records) == (24, 32 * 4)
+
+
+def test_a_network_that_does_not_help_is_released_only_anyway(
+    made_up_replay: Callable[[float], list[str]], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The perceptron is as good everywhere."""
+    made_up_replay(GOOD)
+    words = ["train", "release", "loop-nests", "--corpus", str(two_tastes(tmp_path / "corpus"))]
+    words += ["-o", str(tmp_path / "checkpoint")]
+    assert run(words) == 2
+    said = capfd.readouterr().err
+    assert "expected a network that helps on held-out families, got 1.000 of what is reached without" in said
+    assert "(95% interval 1.000 to 1.000); collect more, or give --anyway" in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "checkpoint").exists()
+    assert run([*words, "--anyway", "--json"]) == 0, capfd.readouterr().err
+    assert json.loads(capfd.readouterr().out)["figures"]["nests_ratio_at_1"] == pytest.approx(1.0)
+    assert load_checkpoint(tmp_path / "checkpoint", Bundle).provenance.figures["nests_ratio_at_1"] == 1.0
 
 
 def operators(path: Path) -> None:
@@ -105,6 +183,7 @@ def test_mistakes_are_one_line_before_the_training(
     new, data = ("-o", tmp_path / "new"), ("--data", tmp_path)
     for words, message in (
         (("loop-nests", "-o", tmp_path / "full"), "expected a new folder, or a checkpoint to replace"),
+        (("loop-nests", *new, "--corpus", tmp_path / "none"), "none"),
         (("tunable-kernels", *new), "expected tunable_kernels.parquet: give --data"),
         (("gpu-runtime", *new), "expected gpu_operators.parquet: give --data, or set GNNPERF_DATA"),
         (("gpu-runtime", *new, *data), "cannot read"),

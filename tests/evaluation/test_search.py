@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from evaluation.worlds import FAIR, GOOD, line, two_tastes
-from helpers.synthetic import nest, nest_like, write_corpus
+from helpers.nests import small_nest
+from helpers.synthetic import held_nest, nest, nest_like, write_corpus
 
 from gnnperf.evaluation.replay import Answer, Folders
 from gnnperf.evaluation.search import (
@@ -68,13 +69,13 @@ def test_a_search_that_never_matched_counts_with_what_was_recorded(tmp_path: Pat
 def test_longer_searches_of_some_nests(tmp_path: Path) -> None:
     """Only these are compared on. What ours proposes was measured beside them, with another result."""
     corpus = two_tastes(tmp_path / "corpus")
-    graphs = [nest_like([64, 32], reduction, "add") for reduction in (False, True)]
+    nests = [held_nest(small_nest(64, 32, reduction), "f") for reduction in (False, True)]
     lines = []
-    for graph, shares in zip(graphs, ([0.9] * 7, [0.9, 0.2, 0.1]), strict=True):
+    for task, shares in zip(nests, ([0.9] * 7, [0.9, 0.2, 0.1]), strict=True):
         names = [f"{share} {i}" for i, share in enumerate(shares)]
-        lines += [line(graph.digest, name, s, origin="random") for name, s in zip(names, shares, strict=True)]
-        lines += [line(graph.digest, s, 0.3, origin="foreign") for s in ("tile", "stream")]
-    folders = Folders(corpus, trials=write_corpus(tmp_path / "trials", [nest(g, "f") for g in graphs], lines))
+        lines += [line(task["task"], name, s, origin="random") for name, s in zip(names, shares, strict=True)]
+        lines += [line(task["task"], s, 0.3, origin="foreign") for s in ("tile", "stream")]
+    folders = Folders([corpus], trials=write_corpus(tmp_path / "trials", nests, lines))
     result = evaluate_search(folders, folders.load(), ReplaySettings(folds=3, policies=["ours"], workers=1))
     rows = {row["family"]: row for row in result.rows if row["k"] == 3}
     assert (rows["map_add"]["trials"], rows["map_add"]["recorded"]) == (None, 7)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluation.worlds import FAIR, GOOD, OWN, two_tastes
+from evaluation.worlds import FAIR, GOOD, OWN, answers, two_tastes
 
 from gnnperf.evaluation.benchmark import BenchmarkResult
-from gnnperf.evaluation.replay import Answer, Folders
+from gnnperf.evaluation.rankers import PARTS
+from gnnperf.evaluation.replay import Folders
 from gnnperf.evaluation.transfer import KS, ReplaySettings, evaluate_transfer, tabulate
-from gnnperf.training import Corpus, load_corpus
-from gnnperf.training.regret import Relative
+from gnnperf.training import load_corpus
 
 CHEAP = ("random", "constant", "lookup", "flat", "oracle")
 
 
 def run(folder: Path, **settings: Any) -> BenchmarkResult:
-    folders = Folders(folder)
+    folders = Folders([folder])
     chosen: dict[str, Any] = {"folds": 4, "policies": CHEAP, "workers": 1, **settings}
     return evaluate_transfer(folders, folders.load(), ReplaySettings(**chosen))
 
@@ -74,23 +74,15 @@ def test_rows_of_families_and_figures(result: BenchmarkResult) -> None:
     )
 
 
-def answers(corpus: Corpus, row: str, seed: int, shares: Sequence[float]) -> list[Answer]:
-    """What one policy reached with its first candidate on each nest."""
-    return [
-        Answer(row, nest, nest % 4, seed, (Relative(share, share, share),), True)
-        for nest, share in enumerate(shares)
-    ]
-
-
 def test_figures_of_ours_and_its_spread_over_seeds(tmp_path: Path) -> None:
     """The best known is a quarter of the baseline: ours gets there for one seed, half way for another."""
     corpus = load_corpus(two_tastes(tmp_path))
     figures, rows = tabulate(
         corpus,
         [
-            *answers(corpus, "fixed order", 0, [FAIR] * 16),
-            *answers(corpus, "ours", 3, [GOOD] * 16),
-            *answers(corpus, "ours", 4, [FAIR] * 16),
+            *answers(corpus, "fixed order", [FAIR] * 16),
+            *answers(corpus, "ours", [GOOD] * 16, seed=3),
+            *answers(corpus, "ours", [FAIR] * 16, seed=4),
         ],
     )
     of_all = {r["policy"]: r for r in rows if (r["k"], r["subset"]) == (3, "all")}
@@ -108,7 +100,7 @@ def test_figures_of_ours_and_its_spread_over_seeds(tmp_path: Path) -> None:
 def test_precision_against_coverage(tmp_path: Path) -> None:
     """Twelve of sixteen nests are good; the curve ends with all of them."""
     corpus = load_corpus(two_tastes(tmp_path))
-    _, rows = tabulate(corpus, answers(corpus, "ours", 0, [GOOD] * 12 + [FAIR] * 4))
+    _, rows = tabulate(corpus, answers(corpus, "ours", [GOOD] * 12 + [FAIR] * 4))
     curve = [(r["subset"], r["nests"], r["within_10pct"]) for r in rows if r["subset"].startswith("surest")]
     assert [(name, nests) for name, nests, _ in curve] == [
         (f"surest {tenth * 10}%", round(1.6 * tenth)) for tenth in range(1, 11)
@@ -116,8 +108,18 @@ def test_precision_against_coverage(tmp_path: Path) -> None:
     assert curve[9][2] == 0.75
 
 
+def test_parts_are_replayed_only_when_asked_for(tmp_path: Path) -> None:
+    """They are for `gnnperf eval ablation`."""
+    corpus = load_corpus(two_tastes(tmp_path))
+    policies = {task.policy for task in ReplaySettings(folds=3).tasks(corpus)}
+    assert {"ours", "perceptron", "trees", "oracle"} <= policies
+    assert not policies & set(PARTS)
+    tasks = ReplaySettings(folds=3, policies=PARTS, seeds=2).tasks(corpus)
+    assert len(tasks) == 3 * 3 * 2  # they learn: for each seed
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", ["ours", "regression"])
+@pytest.mark.parametrize("policy", ["ours", "perceptron", "trees"])
 def test_what_learns_is_trained_for_each_fold(policy: str, tmp_path: Path) -> None:
     result = run(two_tastes(tmp_path), policies=[policy], folds=3)
     for row in {r["policy"] for r in result.rows}:

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from helpers.synthetic import measurement, nest, nest_like, write_corpus
+from helpers.nests import small_nest
+from helpers.synthetic import held_nest, measurement, write_corpus
+
+from gnnperf.evaluation.replay import Answer
+from gnnperf.training import Corpus
+from gnnperf.training.regret import Relative
 
 OPERATIONS = ("add", "mul", "exp", "div")
 GOOD, FAIR, OWN = 0.25, 0.5, 0.125
-PROFILE = {"runtime_s": 1e-3, "runtime_1_thread_s": 2e-3, "flops_share": 0.1, "bandwidth_share": 0.2}
 
 
 def line(digest: str, schedule: str, runtime_s: float | None, **changes: Any) -> dict[str, Any]:
@@ -21,7 +25,7 @@ def line(digest: str, schedule: str, runtime_s: float | None, **changes: Any) ->
 
 
 def two_tastes(folder: Path, own: Sequence[tuple[str, float]] = (), sizes: Sequence[int] = (64, 128)) -> Path:
-    """Eight families in some sizes: "map_*" nests want schedule "stream", "reduce_*" nests "tile".
+    """Eight families of real nests in some sizes: "map_*" want schedule "stream", "reduce_*" want "tile".
 
     On all nests: "tile" and "stream" work (`GOOD` or `FAIR`), "wrong" fails, "unfit" does not apply. `own`:
     (origin, runtime) of the schedules that each nest's own search tried, which no other nest knows.
@@ -30,16 +34,29 @@ def two_tastes(folder: Path, own: Sequence[tuple[str, float]] = (), sizes: Seque
     for reduction in (False, True):
         for operation in OPERATIONS:
             for size in sizes:
-                graph = nest_like([size, size // 2], reduction, operation)
-                kernel = f"{'reduce' if reduction else 'map'}_{operation}"
-                profile = {**PROFILE, "runtime_s": 1e-6 * size}
-                nests.append(nest(graph, kernel, parameters={"N": size}, profile=profile))
+                found = small_nest(size, size // 2, reduction, operation)
+                nests.append(held_nest(found, found.name, parameters={"N": size}))
+                task = nests[-1]["task"]
                 liked, other = ("tile", "stream") if reduction else ("stream", "tile")
-                lines += [line(graph.digest, liked, GOOD), line(graph.digest, other, FAIR)]
-                lines += [line(graph.digest, "wrong", None)]
-                lines += [line(graph.digest, "unfit", None, status="not_applicable")]
+                lines += [line(task, liked, GOOD), line(task, other, FAIR)]
+                lines += [line(task, "wrong", None)]
+                lines += [line(task, "unfit", None, status="not_applicable")]
                 lines += [
-                    line(graph.digest, f"{kernel}_{size}_{at}", runtime_s, origin=origin)
+                    line(task, f"{found.name}_{size}_{at}", runtime_s, origin=origin)
                     for at, (origin, runtime_s) in enumerate(own)
                 ]
     return write_corpus(folder, nests, lines)
+
+
+def answers(
+    corpus: Corpus, row: str, shares: Sequence[float], seed: int = 0, spearman: float | None = None
+) -> list[Answer]:
+    """What one policy reached with its first candidate on each nest, as shares of the baseline's runtime.
+    Families are dealt to four folds."""
+    return [
+        Answer(
+            row, at, corpus.families.index(nest.family) % 4, seed, (Relative(share, share, share),), True,
+            spearman,
+        )
+        for at, (nest, share) in enumerate(zip(corpus.nests, shares, strict=True))
+    ]  # fmt: skip

@@ -6,14 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 from helpers.compiled import compiled_folder
+from helpers.made_up_model import made_up, made_up_folder
 
-import gnnperf
 from gnnperf.export import ExportedModel, export_checkpoint, load_exported
-from gnnperf.nn import Bundle, load_checkpoint
 
-__all__ = ["compiled_folder"]
-
-RELEASED = Path(gnnperf.__file__).parent.parent / "checkpoints"
+__all__ = ["compiled_folder", "made_up", "made_up_folder"]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,15 +22,10 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def released() -> Bundle:
-    return load_checkpoint(RELEASED / "loop-nests", Bundle)
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The released encoder, head and store, exported as TorchScript."""
+def folder(made_up_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A made-up encoder, head and store, exported as TorchScript."""
     path = tmp_path_factory.mktemp("exported")
-    export_checkpoint(RELEASED / "loop-nests", path, "torchscript")
+    export_checkpoint(made_up_folder, path, "torchscript")
     return path
 
 

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 import torch
 from conftest import GOLDEN
+from helpers.made_up_model import example_programs, senseless_programs
 from helpers.random_graphs import program_graphs
 from helpers.synthetic import lonely, nest_like
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnnperf.errors import InputError
-from gnnperf.export import ExportedModel, embed_tensors, load_exported
+from gnnperf.export import ExportedModel, load_exported
 from gnnperf.export.aoti import compiled_for
 from gnnperf.export.metadata import check_metadata
-from gnnperf.graph import EDGE_FEATURES, NODE_FEATURES, ProgramGraph
-from gnnperf.nn import Bundle, load_checkpoint
-from gnnperf.schedules.recipes import DEFAULTS, effects, recipe_features
+from gnnperf.graph import EDGE_FEATURES, NODE_FEATURES, ProgramGraph, collate, encode
+from gnnperf.nn import Bundle, ScheduledProgram, load_checkpoint
 
 GRAPHS = [ProgramGraph.from_json(path.read_text()) for path in sorted((GOLDEN / "graphs").glob("*.json"))]
 
@@ -64,7 +64,7 @@ def test_one_node_and_no_edge(compiled: ExportedModel, small: Bundle) -> None:
 def test_a_hundred_thousand_nodes(compiled: ExportedModel, small: Bundle) -> None:
     n, e = 100_000, 150_001
     chance = torch.Generator().manual_seed(0)
-    inputs = list(embed_tensors([lonely()]))
+    inputs = list(collate([encode(lonely())]))
     inputs[:5] = (
         torch.randint(0, 5, (n,), generator=chance),
         torch.randn(n, NODE_FEATURES, generator=chance),
@@ -78,14 +78,30 @@ def test_a_hundred_thousand_nodes(compiled: ExportedModel, small: Bundle) -> Non
     assert (compiled.call("embed", *inputs)[0] - expected).abs().max() < 1e-5
 
 
+def scores_apart(compiled: ExportedModel, small: Bundle, programs: list[ScheduledProgram]) -> float:
+    return float(np.abs(compiled.score(programs) - small.score(programs)).max())
+
+
 @pytest.mark.slow
-def test_the_head_scores_alike(compiled: ExportedModel, small: Bundle) -> None:
-    graph, recipes = GRAPHS[0], DEFAULTS[:5]
-    states = compiled.call("embed", *embed_tensors([graph]))[1]
-    schedules = torch.from_numpy(np.stack([recipe_features(recipe) for recipe in recipes]))
-    found, numbers = torch.from_numpy(effects(graph, recipes)), torch.arange(len(recipes))
-    scores = compiled.call("score", states, schedules, found, torch.zeros_like(numbers), numbers)[0]
-    assert np.abs(scores.numpy() - small.score([graph], recipes)[0]).max() < 1e-5
+def test_scheduled_programs_score_alike(compiled: ExportedModel, small: Bundle) -> None:
+    programs = example_programs()
+    assert scores_apart(compiled, small, programs) < 1e-5
+    assert max(scores_apart(compiled, small, [program]) for program in programs[::5]) < 1e-5
+
+
+@pytest.mark.slow
+@given(st.lists(program_graphs(), min_size=1, max_size=4), st.integers(0, 2**32))
+@settings(max_examples=30)
+def test_random_programs_score_alike(
+    compiled: ExportedModel, small: Bundle, graphs: list[ProgramGraph], seed: int
+) -> None:
+    assert scores_apart(compiled, small, senseless_programs(graphs, seed)) < 1e-5
+
+
+@pytest.mark.slow
+def test_programs_without_edges_score_alike(compiled: ExportedModel, small: Bundle) -> None:
+    for graphs in ([lonely()], [lonely(), nest_like([3, 4]), lonely("exp")]):
+        assert scores_apart(compiled, small, senseless_programs(graphs, 0)) < 1e-5
 
 
 @pytest.mark.slow

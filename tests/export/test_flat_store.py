@@ -7,15 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.made_up_model import CPU
 
-import gnnperf
 from gnnperf.errors import InputError
 from gnnperf.export import FlatStore, export_store, open_flat, write_flat
 from gnnperf.nn import Bundle
 from gnnperf.store import Store
-
-RELEASED = Path(gnnperf.__file__).parent.parent / "checkpoints" / "loop-nests"
-CPU = "cpu/x86_64/avx512"
 
 
 @pytest.fixture(scope="module")
@@ -24,16 +21,16 @@ def flat(folder: Path) -> FlatStore:
 
 
 @pytest.fixture(scope="module")
-def store() -> Store:
-    return Store.open(RELEASED / "store")
+def store(made_up_folder: Path) -> Store:
+    return Store.open(made_up_folder / "store")
 
 
-def test_neighbours_are_those_of_the_store(flat: FlatStore, store: Store, released: Bundle) -> None:
+def test_neighbours_are_those_of_the_store(flat: FlatStore, store: Store, made_up: Bundle) -> None:
     assert flat.header["nests"] == store.info().nests and flat.header["records"] == store.info().records
     for row in range(0, flat.header["nests"], 40):
         vector = np.asarray(flat.vectors[row])
         found = [(flat.nest(r)["digest"], d) for r, d in flat.nearest(vector, 5, CPU)]
-        expected = store.nearest(vector, 5, released.encoder_id, CPU)
+        expected = store.nearest(vector, 5, made_up.encoder_id, CPU)
         np.testing.assert_allclose([d for _, d in found], [n.distance for n in expected], atol=1e-6)
         assert {digest for digest, _ in found} == {n.nest.digest for n in expected}
 

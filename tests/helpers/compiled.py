@@ -9,8 +9,8 @@ import torch
 from helpers.sharing import shared_folder
 
 from gnnperf.export import export_checkpoint
-from gnnperf.nn import Bundle, Encoder, EncoderConfig, HeadConfig, RetrievalHead, save_checkpoint
-from gnnperf.schedules.recipes import effect_fields, recipe_fields
+from gnnperf.nn import Bundle, Encoder, EncoderConfig, HeadConfig, ScheduleHead, save_checkpoint
+from gnnperf.schedules.recipes import fact_fields
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,6 @@ def compiled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _compile(folder: Path) -> None:
     torch.manual_seed(0)
     encoder = Encoder(EncoderConfig(width=16, layers=1, embedding_width=8))
-    widths = 16, len(recipe_fields()), len(effect_fields())
-    head = RetrievalHead(*widths, HeadConfig(width=8, effect_width=8))
+    head = ScheduleHead(16, len(fact_fields()), HeadConfig(width=8, numbers_width=8))
     save_checkpoint(folder, Bundle(encoder.eval(), head.eval()))
     export_checkpoint(folder, folder / "out", "aoti")

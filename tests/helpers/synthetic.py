@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from helpers.nests import RECIPES, small_nest
+
 from gnnperf.graph import Edge, Node, ProgramGraph
+from gnnperf.nests import LoopNest, nest_graph
+from gnnperf.nests.document import nest_to_dict
+from gnnperf.schedules.recipes import Recipe
 
 DEVICE = "cpu/x86_64/avx512"
 
@@ -48,11 +53,13 @@ def lonely(operation: str = "add") -> ProgramGraph:
 
 
 def measurement(digest: str, schedule: str, runtime_s: float | None, **changes: Any) -> dict[str, Any]:
-    """A corpus line: a baseline of 1 s, intervals of 1%; `runtime_s` None is a wrong result."""
+    """A corpus line: a baseline of 1 s, intervals of 1%; `runtime_s` None is a wrong result. The recipe is
+    that of `RECIPES`, and of other schedules one of their own."""
     ok = runtime_s is not None
+    recipe = RECIPES.get(schedule) or Recipe(order="row", tile_p=crc32(schedule.encode()))
     line: dict[str, Any] = {
         "task": digest,
-        "schedule": {"kind": "recipe", "version": 1, "order": "row", "tile_p": crc32(schedule.encode())},
+        "schedule": recipe.to_dict(),
         "schedule_id": schedule,
         "status": "ok" if ok else "wrong_result",
         "device": DEVICE,
@@ -85,6 +92,11 @@ def nest(graph: ProgramGraph, family: str, **changes: Any) -> dict[str, Any]:
     return {**line, **changes}
 
 
+def held_nest(loops: LoopNest, family: str, **changes: Any) -> dict[str, Any]:
+    """A corpus line that holds the nest, so that it can be scheduled."""
+    return nest(nest_graph(loops), family, nest=nest_to_dict(loops), **changes)
+
+
 def write_corpus(
     folder: Path, nests: Sequence[Mapping[str, Any]], measurements: Sequence[Mapping[str, Any]]
 ) -> Path:
@@ -97,7 +109,7 @@ def write_corpus(
 
 
 def two_worlds(folder: Path, sizes: Sequence[int] = (64, 128, 256)) -> Path:
-    """Nests that want schedule "tile" (those that reduce) and nests that want "stream" (the others).
+    """Real nests that want schedule "tile" (those that reduce) and ones that want "stream" (the others).
 
     Families: one per operation and world, so that held-out families have partners in training.
     """
@@ -105,9 +117,9 @@ def two_worlds(folder: Path, sizes: Sequence[int] = (64, 128, 256)) -> Path:
     for reduction in (False, True):
         for operation in ("add", "mul", "exp", "div"):
             for size in sizes:
-                graph = nest_like([size, size // 2], reduction, operation)
-                nests.append(nest(graph, f"{'reduce' if reduction else 'map'}_{operation}"))
+                found = small_nest(size, size // 2, reduction, operation)
+                nests.append(held_nest(found, found.name))
                 good, bad = ("tile", "stream") if reduction else ("stream", "tile")
-                measurements.append(measurement(graph.digest, good, 0.25))
-                measurements.append(measurement(graph.digest, bad, 0.9))
+                measurements.append(measurement(nests[-1]["task"], good, 0.25))
+                measurements.append(measurement(nests[-1]["task"], bad, 0.9))
     return write_corpus(folder, nests, measurements)

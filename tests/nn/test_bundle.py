@@ -1,3 +1,5 @@
+"""A model of loop nests: it is what was saved, and says what it reads."""
+
 from __future__ import annotations
 
 import json
@@ -7,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from helpers.scheduled import programs_of
 from helpers.synthetic import lonely, nest_like
 
 from gnnperf.errors import InputError
@@ -16,44 +19,51 @@ from gnnperf.nn import (
     EncoderConfig,
     HeadConfig,
     ModelProvenance,
-    RetrievalHead,
+    ScheduleHead,
+    collate_programs,
     encoder_id,
     load_checkpoint,
     save_checkpoint,
 )
-from gnnperf.schedules.recipes import DEFAULTS, effect_fields, recipe_fields
+from gnnperf.schedules.recipes import fact_fields
 
 GRAPHS = [nest_like([8, 16]), lonely()]
+PROGRAMS = programs_of()
 
 
-def small(schedule_fields: tuple[str, ...] = recipe_fields()) -> Bundle:
+def small(layers: int = 1) -> Bundle:
     torch.manual_seed(0)
-    encoder = Encoder(EncoderConfig(width=16, layers=1, embedding_width=8))
-    head = RetrievalHead(16, len(schedule_fields), len(effect_fields()), HeadConfig(width=8))
-    return Bundle(encoder.eval(), head.eval(), schedule_fields)
+    encoder = Encoder(EncoderConfig(width=16, layers=layers, embedding_width=8))
+    head = ScheduleHead(16, len(fact_fields()), HeadConfig(width=8, numbers_width=12))
+    graphs, node_costs, facts = collate_programs(PROGRAMS)
+    encoder.fit_scales(graphs, graphs, node_costs)
+    head.fit_scales(graphs.node_kind, node_costs, graphs.batch, facts)
+    return Bundle(encoder.eval(), head.eval())
 
 
-def test_a_loaded_bundle_embeds_as_the_saved_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layers", [0, 2])
+def test_a_loaded_bundle_embeds_and_scores_as_the_saved_one(layers: int, tmp_path: Path) -> None:
     provenance = ModelProvenance({"digest": "c"}, {"val/transfer_regret@1": 0.1}, [3])
-    saved = replace(small(), provenance=provenance, calibration={"max_distance": 0.5})
+    saved = replace(small(layers), provenance=provenance, calibration={"confidence": {"limit": 0.5}})
     save_checkpoint(tmp_path, saved)
     loaded = load_checkpoint(tmp_path, Bundle)
-    assert (loaded.provenance, loaded.calibration) == (provenance, {"max_distance": 0.5})
+    assert (loaded.provenance, loaded.calibration) == (provenance, {"confidence": {"limit": 0.5}})
+    assert (loaded.encoder.config, loaded.head.config) == (saved.encoder.config, saved.head.config)
     assert loaded.encoder_id == saved.encoder_id
     embedding = loaded.embed(GRAPHS)
     assert embedding.shape == (2, loaded.embedding_width) == (2, 8)
     assert embedding.dtype == np.float32
     # What was saved is the network that is trained, what is loaded the lean one.
     np.testing.assert_allclose(embedding, saved.embed(GRAPHS), atol=1e-6)
-    scores = loaded.score(GRAPHS, DEFAULTS)
-    assert scores.shape == (2, len(DEFAULTS))
-    np.testing.assert_allclose(scores, saved.score(GRAPHS, DEFAULTS), atol=1e-6)
-    np.testing.assert_allclose(scores[1, 2], loaded.score(GRAPHS[1:], DEFAULTS[2:3])[0, 0], rtol=1e-4)
-
-
-def test_profiles_are_used_only_when_asked_for() -> None:
-    bundle = small()
-    np.testing.assert_allclose(bundle.embed(GRAPHS, with_profiles=True), bundle.embed(GRAPHS), atol=1e-6)
+    scores = loaded.score(PROGRAMS)
+    assert (scores.shape, scores.dtype) == ((len(PROGRAMS),), np.float32)
+    np.testing.assert_allclose(scores, saved.score(PROGRAMS), atol=1e-6)
+    # All weights and statistics, whether they are learned or fitted.
+    for old, new in ((saved.encoder, loaded.encoder), (saved.head, loaded.head)):
+        for (name, expected), (found, got) in zip(
+            sorted(old.state_dict().items()), sorted(new.state_dict().items()), strict=True
+        ):
+            assert name == found and torch.equal(got, expected)
 
 
 def test_the_encoder_id_follows_the_weights() -> None:
@@ -65,12 +75,27 @@ def test_the_encoder_id_follows_the_weights() -> None:
     assert encoder_id(encoder) != before
 
 
-def test_recipes_may_gain_fields_but_not_lose_those_that_the_head_reads(tmp_path: Path) -> None:
-    fewer = tuple(name for name in recipe_fields() if not name.startswith("combine="))
-    save_checkpoint(tmp_path, small(fewer))
-    assert load_checkpoint(tmp_path, Bundle).score(GRAPHS, DEFAULTS).shape == (2, len(DEFAULTS))
+def test_the_head_does_not_change_where_nests_lie() -> None:
+    """Another head: the same encoder, whose store may be kept."""
+    bundle = small()
+    other = replace(bundle, head=ScheduleHead(16, len(fact_fields())).eval())
+    assert other.encoder_id == bundle.encoder_id
+    assert (other.score(PROGRAMS) != bundle.score(PROGRAMS)).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("fact_fields", lambda fields: [*fields, "made_up"]),
+        ("cost_fields", lambda fields: fields[::-1]),
+    ],
+)
+def test_a_head_of_other_numbers_is_refused(name: str, change: object, tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, small())
     metadata = json.loads((tmp_path / "metadata.json").read_text())
-    metadata["hyperparameters"]["schedule_fields"][0] = "tile_of_old"
+    assert callable(change)
+    metadata["reads"][name] = change(metadata["reads"][name])
     (tmp_path / "metadata.json").write_text(json.dumps(metadata))
-    with pytest.raises(InputError, match="schedule_fields: got 'tile_of_old', which recipes do not have"):
+    with pytest.raises(InputError, match=rf"{name}: got .*train release loop-nests") as error:
         load_checkpoint(tmp_path, Bundle)
+    assert "\n" not in str(error.value)

@@ -106,7 +106,7 @@ def test_another_kind_of_model(folder: Path) -> None:
         load_checkpoint(folder, RuntimeHead, DemandBundle)
 
 
-@pytest.mark.parametrize("name", ["schema_digest", "profile_fields", "effect_fields"])
+@pytest.mark.parametrize("name", ["network", "schema_digest", "cost_fields", "fact_fields"])
 def test_what_reads_something_else_is_refused(folder: Path, name: str) -> None:
     edit(folder, lambda document: document["reads"].update({name: "other"}))
     with pytest.raises(InputError, match=rf"{name}: got other, expected .*train release loop-nests"):

@@ -1,3 +1,5 @@
+"""The encoder of program graphs, and the inputs that it standardises."""
+
 from __future__ import annotations
 
 import random
@@ -7,11 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from helpers.scheduled import programs_of
 from helpers.synthetic import lonely, nest_like
 
 from gnnperf.errors import InputError
-from gnnperf.graph import ProgramGraph, collate, encode
-from gnnperf.nn import PROFILE_FIELDS, Encoder, EncoderConfig, profile_row
+from gnnperf.graph import NODE_KINDS, ProgramGraph, collate, encode
+from gnnperf.graph.costs import COST_FIELDS
+from gnnperf.nn import Encoder, EncoderConfig, collate_programs
+from gnnperf.nn.graph_net import CostInput
 
 GRAPHS = [
     nest_like([8, 16]),
@@ -80,36 +85,75 @@ def test_one_node_and_no_edge(encoder: Encoder) -> None:
     "other", [nest_like([8, 17]), nest_like([8, 16], reduction=True), nest_like([8, 16], operation="exp")]
 )
 def test_programs_that_differ_embed_apart(encoder: Encoder, other: ProgramGraph) -> None:
-    assert (embed(encoder, nest_like([8, 16])) - embed(encoder, other)).abs().max() > 1e-4
+    assert (embed(encoder, nest_like([8, 16])) - embed(encoder, other)).abs().max() > 1e-5
 
 
-def test_an_absent_profile_is_the_same_as_none(encoder: Encoder) -> None:
-    batch = collate([encode(GRAPHS[0])])
-    absent = profile_row(None).unsqueeze(0)
-    assert absent.isnan().all()
-    torch.testing.assert_close(encoder.embed(batch, absent), encoder.embed(batch))
-
-
-def test_any_single_value_of_a_profile_counts(encoder: Encoder) -> None:
-    batch = collate([encode(GRAPHS[0])])
-    without = encoder.embed(batch)
-    for field in PROFILE_FIELDS:
-        embedding = encoder.embed(batch, profile_row({field: 0.5}).unsqueeze(0))
-        assert (embedding - without).abs().max() > 1e-5
+def test_states_of_scheduled_programs_depend_on_their_costs(encoder: Encoder) -> None:
+    graphs, node_costs, _ = collate_programs(programs_of())
+    nodes, states = encoder.states(*graphs, node_costs)
+    assert nodes.shape == (len(graphs.node_kind), 32 + len(COST_FIELDS))
+    assert states.shape == (len(graphs.ptr) - 1, 32)
+    torch.testing.assert_close(nodes[:, 32:], encoder.costs(graphs.node_kind, node_costs))
+    # What one statement costs is known to the nodes near it, and to its graph, but to no other.
+    statement = int((graphs.node_kind == NODE_KINDS.index("compute")).nonzero()[0])
+    dearer = node_costs.clone()
+    dearer[statement] += 1.0
+    more_nodes, more_states = encoder.states(*graphs, dearer)
+    assert (more_nodes - nodes)[statement, :32].abs().max() > 1e-4
+    changed = (more_states - states).abs().amax(1)
+    assert changed[0] > 1e-4
+    assert changed[1:].max() < 1e-5
 
 
 def test_input_scales_are_fitted_and_stored(encoder: Encoder) -> None:
+    """Of programs as they are and of scheduled ones alike; costs are of scheduled ones alone."""
     batch = collate([encode(g) for g in GRAPHS])
-    encoder.fit_scales(batch, torch.stack([profile_row({PROFILE_FIELDS[0]: 0.1}) for _ in GRAPHS]))
-    scaled = encoder.graph_scale(batch.graph_features)
-    torch.testing.assert_close(scaled.mean(0), torch.zeros(scaled.shape[1]), atol=1e-5, rtol=0)
-    assert encoder.profile.scale(profile_row({PROFILE_FIELDS[0]: 0.1}))[0] == pytest.approx(0.0, abs=1e-5)
-    assert "node_scale.mean" in encoder.state_dict()
+    graphs, node_costs, _ = collate_programs(programs_of())
+    encoder.fit_scales(batch, graphs, node_costs)
+    for scale, name in (
+        (encoder.node_scale, "node_features"),
+        (encoder.edge_scale, "edge_features"),
+        (encoder.graph_scale, "graph_features"),
+    ):
+        rows = torch.cat([getattr(batch, name), getattr(graphs, name)])
+        torch.testing.assert_close(scale.mean, rows.mean(0), atol=1e-4, rtol=1e-4)
+    assert {"node_scale.mean", "costs.scale.mean"} <= set(encoder.state_dict())
+
+
+def test_costs_are_standardised_over_the_nodes_that_carry_them() -> None:
+    """Statements carry the first field, loops the last; what stands elsewhere is not looked at."""
+    statement, loop, buffer = (NODE_KINDS.index(kind) for kind in ("compute", "loop", "buffer"))
+    first, last = 0, len(COST_FIELDS) - 1
+    assert COST_FIELDS[first].kinds == ("compute", "intrinsic") and COST_FIELDS[last].kinds == ("loop",)
+    kinds = torch.tensor([statement, statement, loop, loop, buffer])
+    costs = torch.full((5, len(COST_FIELDS)), 1e6)
+    costs[:2, first] = torch.tensor([3.0, 7.0])  # mean 5, deviation 2
+    costs[2:4, last] = torch.tensor([10.0, 10.0])  # does not vary
+    inputs = CostInput()
+    inputs.fit(kinds, costs)
+    found = inputs(kinds, costs)
+    assert found[:, first].tolist() == [-1.0, 1.0, 0.0, 0.0, 0.0]
+    assert found[:, last].tolist() == [0.0] * 5
+    assert (found[4] == 0).all()
+    costs[0, first] = 1000.0
+    assert inputs(kinds, costs)[0, first] == 6.0  # the limit
+
+
+@pytest.mark.parametrize("lean", [False, True])
+def test_without_layers_every_node_is_by_itself(lean: bool) -> None:
+    torch.manual_seed(0)
+    alone = Encoder(EncoderConfig(width=32, layers=0), lean=lean).eval()
+    graph = nest_like([32, 4, 7], reduction=True)
+    unlike = replace(graph, edges=graph.edges[:-1])
+    torch.testing.assert_close(embed(alone, graph), embed(alone, unlike), atol=1e-6, rtol=0)
+    assert not [name for name in alone.state_dict() if name.startswith("passing.layers")]
 
 
 def test_heads_must_divide_the_width() -> None:
     with pytest.raises(InputError, match="expected heads that divide width=10, got heads=4"):
         EncoderConfig(width=10, heads=4)
+    with pytest.raises(InputError, match="expected layers of at least 0, got layers=-1"):
+        EncoderConfig(layers=-1)
 
 
 def test_torchscript_computes_the_same(encoder: Encoder, lean: Encoder) -> None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
+from helpers.made_up_model import senseless_programs
+from helpers.nests import small_nest
 from helpers.random_graphs import program_graphs
+from helpers.scheduled import programs_of
 from helpers.synthetic import lonely, nest_like
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from gnnperf.graph import ProgramGraph, collate, encode
-from gnnperf.nn import Encoder, EncoderConfig, encoder_id
+from gnnperf.graph import GraphBatch, ProgramGraph, collate, encode
+from gnnperf.nests.document import nest_to_dict
+from gnnperf.nn import Encoder, EncoderConfig, collate_programs, encoder_id
 from gnnperf.nn.lean import LeanReadout, LeanTransformer, segment_softmax, segment_sum
 from gnnperf.nn.message_passing import GraphTransformer, attention_readout
 from gnnperf.nn.traces import CostModel, CostModelConfig, statement_numbers
@@ -100,16 +105,28 @@ def test_layers_agree_with_those_that_came_before(edges: int) -> None:
             )
 
 
-@pytest.fixture(scope="module")
-def encoder() -> Encoder:
+@pytest.fixture(scope="module", params=[0, 3])
+def encoder(request: pytest.FixtureRequest) -> Encoder:
+    """With as many layers, and with scales that were fitted."""
     torch.manual_seed(0)
-    return Encoder(EncoderConfig(width=32, layers=3, embedding_width=16)).eval()
+    encoder = Encoder(EncoderConfig(width=32, layers=request.param, embedding_width=16))
+    graphs, node_costs, _ = collate_programs(programs_of())
+    encoder.fit_scales(graphs, graphs, node_costs)
+    return encoder.eval()
 
 
-@given(st.lists(program_graphs(), min_size=1, max_size=4))
+@given(st.lists(program_graphs(), min_size=1, max_size=4), st.integers(0, 99))
 @settings(max_examples=60, deadline=None)
-def test_lean_and_trained_embed_alike(encoder: Encoder, graphs: list[ProgramGraph]) -> None:
-    check_alike(encoder, encoder.lean(), graphs)
+def test_lean_and_trained_embed_alike(encoder: Encoder, graphs: list[ProgramGraph], seed: int) -> None:
+    lean = encoder.lean()
+    check_alike(encoder, lean, graphs)
+    batch, node_costs, _ = collate_programs(senseless_programs(graphs, seed))
+    check_states_alike(encoder, lean, batch, node_costs)
+
+
+def test_lean_and_trained_have_the_same_states_of_scheduled_programs(encoder: Encoder) -> None:
+    batch, node_costs, _ = collate_programs(programs_of())
+    check_states_alike(encoder, encoder.lean(), batch, node_costs)
 
 
 @pytest.mark.parametrize("graphs", [[lonely()], [lonely(), nest_like([8, 16]), lonely("exp")]])
@@ -123,6 +140,14 @@ def check_alike(encoder: Encoder, lean: Encoder, graphs: list[ProgramGraph]) -> 
         torch.testing.assert_close(lean(*batch), encoder(*batch), atol=TOLERANCE, rtol=0)
 
 
+def check_states_alike(encoder: Encoder, lean: Encoder, batch: GraphBatch, node_costs: Tensor) -> None:
+    with torch.no_grad():
+        for got, expected in zip(
+            lean.states(*batch, node_costs), encoder.states(*batch, node_costs), strict=True
+        ):
+            torch.testing.assert_close(got, expected, atol=TOLERANCE, rtol=TOLERANCE)
+
+
 def test_lean_and_trained_have_the_same_weights(encoder: Encoder) -> None:
     lean = encoder.lean()
     assert list(lean.state_dict()) == list(encoder.state_dict())
@@ -132,9 +157,13 @@ def test_lean_and_trained_have_the_same_weights(encoder: Encoder) -> None:
 
 
 def test_every_weight_of_the_trained_network_is_used() -> None:
+    """To embed, or for states of scheduled programs."""
     encoder = Encoder(EncoderConfig(width=8, layers=1))
     batch = collate([encode(nest_like([8, 16])), encode(nest_like([3, 4], reduction=True))])
-    encoder(*batch, torch.randn(2, 5)).square().sum().backward()
+    graphs, node_costs, _ = collate_programs(programs_of())
+    encoder.fit_scales(batch, graphs, node_costs)
+    nodes, states = encoder.states(*graphs, node_costs)
+    (encoder(*batch)[:, 0].sum() + nodes.square().sum() + states.square().sum()).backward()
     assert all(p.grad is not None for p in encoder.parameters())
 
 
@@ -149,16 +178,18 @@ def test_cost_models_judge_alike() -> None:
         torch.testing.assert_close(lean(batch, numbers), model(batch, numbers), atol=TOLERANCE, rtol=0)
 
 
-def test_embedding_with_a_checkpoint_does_not_import_torch_geometric() -> None:
+def test_ranking_with_a_checkpoint_does_not_import_torch_geometric(checkpoint: Path) -> None:
     code = f"""
 import sys
-from gnnperf.graph import ProgramGraph
-from gnnperf.nn import Bundle, load_checkpoint
+from gnnperf.nests import nest_graph
+from gnnperf.nests.document import nest_from_dict
+from gnnperf.nn import Bundle, load_checkpoint, scheduled_programs
 from gnnperf.nn.traces import TensorBundle
-from gnnperf.schedules.recipes import DEFAULTS
-graph = ProgramGraph.from_json({nest_like([8, 16]).to_json()!r})
-bundle = load_checkpoint({str(shipped("checkpoints/loop-nests"))!r}, Bundle)
-bundle.embed([graph]), bundle.score([graph], DEFAULTS)
+from gnnperf.schedules.recipes import Recipe
+nest = nest_from_dict({nest_to_dict(small_nest(8, 16))!r})
+graph = nest_graph(nest)
+bundle = load_checkpoint({str(checkpoint)!r}, Bundle)
+bundle.embed([graph]), bundle.score(scheduled_programs(nest, graph, [Recipe(), Recipe(tile_p=4)]))
 load_checkpoint({str(shipped("checkpoints/tensor-programs"))!r}, TensorBundle).score([graph])
 print("torch_geometric" in sys.modules)
 """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from helpers.synthetic import nest_like
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gnnperf.errors import InputError
+from gnnperf.nn import Bundle
 from gnnperf.retrieval.confidence import (
     FEATURES,
     Confidence,
@@ -100,3 +104,29 @@ def test_other_features_are_refused() -> None:
     fitted = Confidence((0.0,) * len(FEATURES), 0.0, 0.5, RATES).to_dict()
     with pytest.raises(ValueError, match="expected a confidence in gain"):
         Confidence.from_dict({**fitted, "features": ["distance"]})
+
+
+FITTED = Confidence((0.5,) * len(FEATURES), -1.0, 0.9, Rates(1e9, 2e9))
+
+
+def test_confidence_is_that_of_the_bundle(bundle: Bundle) -> None:
+    assert bundle.calibration is None and Confidence.of(bundle) is None
+    written = json.loads(json.dumps({"confidence": FITTED.to_dict(), "more": 1}))
+    assert Confidence.of(replace(bundle, calibration=written)) == FITTED
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {}, {"confidence": None}, {"confidence": 0.9}, {"confidence": {"features": ["far"]}},
+        {"confidence": {**FITTED.to_dict(), "bias": None}},
+        {"confidence": {**FITTED.to_dict(), "limit": "high"}},
+        {"confidence": {**FITTED.to_dict(), "weights": [1.0]}},
+        {"confidence": {**FITTED.to_dict(), "rates": {"flops_per_s": 1e9}}},
+        {"confidence": {**FITTED.to_dict(), "rates": [1e9, 2e9]}},
+    ],
+)  # fmt: skip
+def test_a_damaged_calibration_is_one_clear_line(bundle: Bundle, content: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"damaged calibration of a checkpoint: .*; restore") as error:
+        Confidence.of(replace(bundle, calibration=content))
+    assert "\n" not in str(error.value)

@@ -1,4 +1,4 @@
-"""From a corpus to a released store and its calibration, on a synthetic corpus without a device."""
+"""From a corpus to a released store, on a synthetic corpus without a device."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from gnnperf.corpus.reader import MeasuredTasks, read_corpus
 from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph
 from gnnperf.nn import Bundle
-from gnnperf.retrieval import Calibration, nearest
-from gnnperf.retrieval.confidence import FEATURES, Confidence, Rates
-from gnnperf.retrieval.from_corpus import farthest_trusted, fill_store
+from gnnperf.retrieval import nearest
+from gnnperf.retrieval.from_corpus import fill_store
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Store
 
@@ -84,22 +83,6 @@ def test_the_same_corpus_gives_the_same_records(
     assert first.merge(again).records == 0
 
 
-def test_trusted_are_nests_as_near_as_families_are_to_one_another(
-    corpus: MeasuredTasks, bundle: Bundle
-) -> None:
-    families = [task.family for task in corpus.tasks.values()]
-    vectors = list(zip(families, bundle.embed(graphs(corpus)), strict=True))
-    gaps = [
-        min(1.0 - float(vector @ other) for of, other in vectors if of != family)
-        for family, vector in vectors
-    ]
-    assert farthest_trusted(graphs(corpus), families, bundle) == pytest.approx(2 * max(gaps), abs=1e-5)
-
-
-def test_of_one_family_everything_is_trusted(corpus: MeasuredTasks, bundle: Bundle) -> None:
-    assert farthest_trusted(graphs(corpus), ["all"] * len(corpus.tasks), bundle) == 2.0
-
-
 def test_only_the_best_and_what_may_be_learned_from(
     corpus: MeasuredTasks, bundle: Bundle, tmp_path: Path
 ) -> None:
@@ -108,9 +91,3 @@ def test_only_the_best_and_what_may_be_learned_from(
     held_out = {name: replace(task, split="held_out") for name, task in corpus.tasks.items()}
     with pytest.raises(InputError, match="that models may learn from"):
         build(replace(corpus, tasks=held_out), bundle, tmp_path / "none")
-
-
-@pytest.mark.parametrize("confidence", [None, Confidence((0.5,) * len(FEATURES), -1.0, 0.9, Rates(1e9, 2e9))])
-def test_a_saved_calibration_is_read_back(confidence: Confidence | None, bundle: Bundle) -> None:
-    calibration = Calibration(0.25, confidence)
-    assert Calibration.of(replace(bundle, calibration=calibration.to_dict())) == calibration

@@ -1,18 +1,14 @@
-"""Neighbours over several stores, and the calibration that is read from a bundle."""
+"""Neighbours over several stores."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from retrieval.records import DEVICE, ENCODER, make_nest, make_record, recipe
 
-from gnnperf.errors import InputError
-from gnnperf.nn import Bundle
-from gnnperf.retrieval import Calibration, nearest
+from gnnperf.retrieval import nearest
 from gnnperf.store import Record, Store
 
 QUERY = np.array([1.0, 0.0], np.float32)
@@ -72,27 +68,3 @@ def test_other_devices_and_other_encoders_are_not_neighbours(tmp_path: Path) -> 
 def test_empty_stores_and_no_stores(tmp_path: Path) -> None:
     assert nearest([], QUERY, 5, ENCODER, DEVICE) == []
     assert nearest([make_store(tmp_path / "empty", {}, [])], QUERY, 5, ENCODER, DEVICE) == []
-
-
-def test_calibration_is_that_of_the_bundle(bundle: Bundle) -> None:
-    assert Calibration.of(replace(bundle, calibration={"max_distance": 0, "more": 1})) == Calibration(0.0)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        {}, {"max_distance": "far"}, {"max_distance": None}, {"max_distance": 1, "confidence": 0.9},
-        {"max_distance": 1, "confidence": {"features": ["far"]}},
-    ],
-)  # fmt: skip
-def test_a_damaged_calibration_is_one_clear_line(bundle: Bundle, content: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"damaged calibration of a checkpoint: .*; restore") as error:
-        Calibration.of(replace(bundle, calibration=content))
-    assert "\n" not in str(error.value)
-
-
-def test_a_bundle_without_calibration(bundle: Bundle) -> None:
-    with pytest.raises(
-        InputError, match=r"expected a checkpoint with a calibration.*train release loop-nests"
-    ):
-        Calibration.of(bundle)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from retrieval.records import DEVICE, make_nest, make_record, recipe
 
@@ -22,7 +23,6 @@ from gnnperf.measure import Compiler, Measurement, Runner, Source
 from gnnperf.nests import LoopNest
 from gnnperf.nn import Bundle
 from gnnperf.retrieval import (
-    Calibration,
     Options,
     Pipeline,
     RecipeCandidate,
@@ -111,7 +111,6 @@ def make_transfer(
 
     def make(
         schedules: list[Recipe],
-        max_distance: float = 2.0,
         confidence: Confidence | None = None,
         **options: Any,
     ) -> Transfer:
@@ -132,7 +131,7 @@ def make_transfer(
 
         monkeypatch.setattr(proposers, "rank", in_that_order)
         chosen = Options(**{"k": len(schedules) or 3, **options})
-        found = proposers.RecipeProposer(bundle, [store], device, Calibration(max_distance))
+        found = proposers.RecipeProposer(bundle, [store], device)
         own = Store.open(tmp_path / "own", create=True)
         return Transfer(kernel, found, chosen, Memory(own, kernel.name, "dace", bundle, device), confidence)
 
@@ -290,16 +289,42 @@ def test_the_time_budget_ends_the_trials_of_a_nest(
     assert only_nest(answer).accepted == FAST.to_dict()
 
 
-def test_nothing_near_is_left_alone_and_says_so(
-    make_transfer: Callable[..., Transfer], compiler: Compiler, runner: Runner
+def test_where_no_schedule_fits_the_task_is_left_alone_and_says_so(
+    make_transfer: Callable[..., Transfer],
+    monkeypatch: pytest.MonkeyPatch,
+    compiler: Compiler,
+    runner: Runner,
 ) -> None:
-    answer, tuned, queries = make_transfer([FAST], max_distance=-1.0).run(compiler, runner)
+    monkeypatch.setattr(proposers, "scores_of", lambda *asked: np.full(len(asked[-1]), -np.inf))
+    answer, tuned, queries = make_transfer([FAST]).run(compiler, runner)
     nest = only_nest(answer)
-    assert nest.abstained
-    assert "nothing near: the nearest nest is at distance" in nest.reason
-    assert [c.status for c in nest.candidates] == ["not_measured"]
+    assert (nest.abstained, nest.reason) == (True, "no schedule of a neighbour fits")
     assert (tuned, statuses(queries), answer.candidates_measured) == (None, [], 0)
+    assert [near["kernel"] for near in nest.neighbours] == ["known"]
     assert answer.note == "nothing was tried; the baseline is kept"
+
+
+def test_what_does_not_fit_is_not_even_a_candidate(
+    make_transfer: Callable[..., Transfer],
+    monkeypatch: pytest.MonkeyPatch,
+    compiler: Compiler,
+    runner: Runner,
+) -> None:
+    """Though neighbours measured it. The network is shown what recipes make of the nest itself."""
+    scores_of = proposers.scores_of
+
+    def watched(bundle: Bundle, task: Any, recipes: Sequence[Recipe]) -> Any:
+        assert task.nest.has_loops
+        assert task.trip_counts == {}
+        scores = scores_of(bundle, task, recipes)
+        assert np.isfinite(scores).all()
+        return np.where([recipe == unfit for recipe in recipes], -np.inf, scores)
+
+    unfit = replace(FAST, pack="q")
+    monkeypatch.setattr(proposers, "scores_of", watched)
+    transfer = make_transfer([FAST, unfit, recipe(1)], model_only=True)
+    _, _, (query,) = transfer.run(compiler, runner)
+    assert [candidate.schedule for candidate in query.candidates] == [FAST, recipe(1)]
 
 
 def test_an_empty_store(make_transfer: Callable[..., Transfer], compiler: Compiler, runner: Runner) -> None:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from math import exp, log
+from math import exp, inf, log
 
 import numpy as np
 import pytest
 from retrieval.records import make_record, neighbour, recipe
 
-from gnnperf.retrieval import rank
-from gnnperf.retrieval.ranking import BANDWIDTH, FAILURE, HEAD_SHARE, UNKNOWN, log_efficiencies
+from gnnperf.retrieval import RecipeCandidate, rank
+from gnnperf.retrieval.ranking import (
+    BANDWIDTH,
+    FAILURE,
+    LOOKED_AT,
+    SHORTLIST,
+    UNKNOWN,
+    log_efficiencies,
+)
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Neighbour
 
 
@@ -120,19 +129,56 @@ def test_schedules_of_other_kinds_are_passed_over() -> None:
     assert ranked([near]) == pytest.approx({2: 0.0})
 
 
-def test_the_head_and_the_neighbours_both_count() -> None:
+def test_the_head_has_the_last_word() -> None:
+    """What neighbours measured says which candidates it is shown."""
     near = neighbour("near", 0.0, {1: 4.0, 2: 2.0})
     opinions = {1: -1.0, 2: 0.0}
     found = rank([near], 5, lambda recipes: np.array([opinions[r.tile_p // 32] for r in recipes]))
-    assert [c.schedule.tile_p // 32 for c in found] == [2, 1]
-    evidence = {1: 0.0, 2: log(2 / 4)}
-    for c in found:
-        number = c.schedule.tile_p // 32
-        expected = HEAD_SHARE * opinions[number] + (1 - HEAD_SHARE) * evidence[number]
-        assert c.score == pytest.approx(expected)
+    assert [(c.schedule.tile_p // 32, c.score) for c in found] == [(2, 0.0), (1, -1.0)]
 
 
 def test_only_what_can_be_tried_is_ranked() -> None:
     near = neighbour("near", 0.0, {1: 4.0, 2: 2.0, 3: 1.0})
     found = rank([near], 5, possible=lambda recipe: recipe.tile_p // 32 != 1)
     assert [c.schedule.tile_p // 32 for c in found] == [2, 3]
+
+
+def numbers(found: Sequence[RecipeCandidate]) -> list[int]:
+    return [candidate.schedule.tile_p // 32 for candidate in found]
+
+
+def test_what_does_not_fit_is_no_candidate() -> None:
+    near = neighbour("near", 0.0, {1: 8.0, 2: 4.0, 3: 2.0})
+    opinions = {1: -inf, 2: 0.0, 3: -0.1}
+    found = rank([near], 5, lambda recipes: np.array([opinions[r.tile_p // 32] for r in recipes]))
+    assert sorted(numbers(found)) == [2, 3]
+    assert all(np.isfinite(candidate.score) for candidate in found)
+    assert rank([near], 5, lambda recipes: np.full(len(recipes), -inf)) == []
+
+
+def test_the_head_is_shown_those_with_the_most_evidence() -> None:
+    """Once, the best first; what it does not see is not tried, however many are wanted."""
+    many = 2 * LOOKED_AT
+    near = neighbour("near", 0.0, {n: float(n) for n in range(1, many + 1)})
+    asked: list[list[int]] = []
+
+    def predict(recipes: Sequence[Recipe]) -> np.ndarray:
+        asked.append([recipe.tile_p // 32 for recipe in recipes])
+        return np.array([recipe.tile_p for recipe in recipes]) / 1e6  # of the same opinion
+
+    found = rank([near], many, predict)
+    seen = list(range(many, many - LOOKED_AT, -1))
+    assert asked == [seen]
+    assert sorted(numbers(found), reverse=True) == seen
+    assert sorted(numbers(found)[:SHORTLIST], reverse=True) == seen[:SHORTLIST]  # the portfolio
+    assert numbers(found)[SHORTLIST:] == seen[SHORTLIST:]  # the others, by their scores
+    assert len(rank([near], many)) == many  # without a head there is nothing to save
+
+
+def test_a_head_that_is_sure_decides_the_order() -> None:
+    """As far apart as its opinions are, nothing else counts."""
+    near = neighbour("near", 0.0, {n: float(n) for n in range(1, 7)})
+    wanted = [3, 1, 6, 2, 5, 4]
+    found = rank([near], 6, lambda rs: np.array([-20.0 * wanted.index(r.tile_p // 32) for r in rs]))
+    assert numbers(found) == wanted
+    assert numbers(rank([near], 2, lambda rs: -20.0 * np.array([r.tile_p / 32 for r in rs]))) == [1, 2]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gnnperf.errors import InputError
 from gnnperf.graph import EDGE_FEATURES
-from gnnperf.nn import Bundle, load_checkpoint
+from gnnperf.nn import load_checkpoint
 from gnnperf.nn.checkpoint import Contents
 from gnnperf.nn.demand import DemandBundle
 from gnnperf.nn.runtime import RuntimeHead
@@ -25,20 +25,12 @@ from gnnperf.nn.traces import TensorBundle
 from gnnperf.shipped import shipped
 from gnnperf.training.convert import convert_checkpoint
 
-Kind = type[Bundle | TensorBundle | RuntimeHead | DemandBundle]
+Kind = type[TensorBundle | RuntimeHead | DemandBundle]
 
 
 def old_metadata(kind: Kind, contents: Contents) -> dict[str, Any]:
     """What gnnperf 0.1 wrote about a model, as far as it says more than what the model reads."""
     about, came = contents.hyperparameters, contents.provenance
-    if kind is Bundle:
-        return {
-            "encoder_id": "0",
-            **about,
-            "seed": came.seeds[0],
-            "corpus": came.corpus,
-            "figures": came.figures,
-        }
     if kind is TensorBundle:
         return {"models": about["models"], "trees": True, "corpus": came.corpus, "figures": came.figures}
     if kind is RuntimeHead:
@@ -68,21 +60,20 @@ def write_old(folder: Path, kind: Kind) -> Contents:
     contents = load_checkpoint(shipped(f"checkpoints/{kind.MODEL}"), kind).contents()
     folder.mkdir()
     states: Any = dict(contents.networks)
-    if kind in (Bundle, TensorBundle):
+    if kind is TensorBundle:
         states = {name: old_names(state, EDGE_FEATURES) for name, state in states.items()}
-    torch.save(states if kind is Bundle else list(states.values()), folder / "weights.pt")
+    torch.save(list(states.values()), folder / "weights.pt")
     (folder / "metadata.json").write_text(json.dumps(old_metadata(kind, contents)))
     (folder / "README.md").write_text("card")
     for name, data in contents.files.items():
         (folder / name).write_bytes(data)
-    if kind is Bundle:
-        (folder / "calibration.json").write_text(json.dumps(contents.calibration))
+    if kind is TensorBundle:
         (folder / "store").mkdir()
         (folder / "store" / "records").touch()
     return contents
 
 
-@pytest.mark.parametrize("kind", [Bundle, TensorBundle, RuntimeHead, DemandBundle])
+@pytest.mark.parametrize("kind", [TensorBundle, RuntimeHead, DemandBundle])
 def test_an_old_checkpoint_is_converted(kind: Kind, tmp_path: Path) -> None:
     before = write_old(tmp_path / "old", kind)
     with pytest.raises(InputError, match="older gnnperf"):
@@ -97,7 +88,7 @@ def test_an_old_checkpoint_is_converted(kind: Kind, tmp_path: Path) -> None:
     assert json.dumps(after.calibration) == json.dumps(before.calibration)
     assert after.files == before.files
     assert (tmp_path / "new" / "README.md").read_text() == "card"
-    assert (tmp_path / "new" / "store" / "records").exists() == (kind is Bundle)
+    assert (tmp_path / "new" / "store" / "records").exists() == (kind is TensorBundle)
 
 
 @pytest.mark.parametrize(
@@ -119,26 +110,49 @@ def test_what_cannot_be_converted(tmp_path: Path, change: Callable[[Path], objec
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("name", ["gpu-runtime", "loop-nests"])
-def test_a_checkpoint_of_today_is_not_converted(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"older gnnperf, got .* with format, model"):
-        convert_checkpoint(shipped(f"checkpoints/{name}"), tmp_path / "new")
+def test_a_checkpoint_of_today_is_not_converted(checkpoint: Path, tmp_path: Path) -> None:
+    for folder in (shipped("checkpoints/gpu-runtime"), checkpoint):
+        with pytest.raises(InputError, match=r"older gnnperf, got .* with format, model"):
+            convert_checkpoint(folder, tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"encoder_id": "0", "encoder": {}, "seed": 0},  # of gnnperf 0.1
+        {"format": 1, "model": "loop-nests", "reads": {"network": "torch-geometric", "effect_fields": []}},
+    ],
+)
+def test_heads_that_saw_no_scheduled_graphs_are_trained_anew(
+    document: dict[str, Any], checkpoint: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(checkpoint, tmp_path / "old")
+    (tmp_path / "old" / "metadata.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="without their graphs; `gnnperf train release loop-nests`") as error:
+        convert_checkpoint(tmp_path / "old", tmp_path / "new")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "new").exists()
 
 
 def test_layers_of_our_own_are_converted(tmp_path: Path) -> None:
-    released = shipped("checkpoints/loop-nests")
-    bundle = load_checkpoint(released, Bundle)
+    released = shipped("checkpoints/tensor-programs")
+    contents = load_checkpoint(released, TensorBundle).contents()
     old, metadata = tmp_path / "old", json.loads((released / "metadata.json").read_text())
     old.mkdir()
-    state = old_names(bundle.encoder.state_dict(), EDGE_FEATURES)
-    torch.save({"encoder": state, "head": bundle.head.state_dict()}, old / "weights.pt")
+    for name, data in contents.files.items():
+        (old / name).write_bytes(data)
+    states = {name: old_names(state, EDGE_FEATURES) for name, state in contents.networks.items()}
+    torch.save(states, old / "weights.pt")
     metadata["files"]["weights.pt"] = hashlib.sha256((old / "weights.pt").read_bytes()).hexdigest()
     del metadata["reads"]["network"]
     (old / "metadata.json").write_text(json.dumps(metadata))
     with pytest.raises(InputError, match=r"layers of .*older gnnperf; `gnnperf train convert .* -o NEW`"):
-        load_checkpoint(old, Bundle)
+        load_checkpoint(old, TensorBundle)
     convert_checkpoint(old, tmp_path / "new")
-    assert load_checkpoint(tmp_path / "new", Bundle).encoder_id == bundle.encoder_id
+    after = load_checkpoint(tmp_path / "new", TensorBundle).contents()
+    for name, state in contents.networks.items():
+        for key, tensor in state.items():
+            assert torch.equal(after.networks[name][key], tensor)
     metadata["reads"]["schema_digest"] = "another"
     (old / "metadata.json").write_text(json.dumps(metadata))
     with pytest.raises(InputError, match="its schema_digest are not those of this version"):

@@ -6,18 +6,43 @@ import csv
 import json
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from helpers.synthetic import measurement, nest, nest_like, two_worlds, write_corpus
+from helpers.nests import RECIPES, small_nest
+from helpers.synthetic import (
+    DEVICE,
+    held_nest,
+    measurement,
+    nest,
+    nest_like,
+    two_worlds,
+    write_corpus,
+)
+from torch_geometric.data import Batch
 
 from gnnperf.cli.train import train as train_verb
 from gnnperf.errors import InputError
-from gnnperf.nn import Bundle, EncoderConfig, HeadConfig, load_checkpoint
-from gnnperf.training import CorpusDataModule, RetrievalModule, TrainingRun, split_by_family, train
+from gnnperf.graph import GraphBatch
+from gnnperf.nests import nest_graph
+from gnnperf.nn import Bundle, EncoderConfig, HeadConfig, load_checkpoint, scheduled_programs
+from gnnperf.retrieval import nearest, rank
+from gnnperf.store import Store
+from gnnperf.training import (
+    CorpusDataModule,
+    RetrievalModule,
+    TrainingRun,
+    fit_all,
+    load_corpus,
+    split_by_family,
+    train,
+)
+from gnnperf.training.trials import by_nest
 
 CONFIG = Path(__file__).parents[2] / "configs/models/first.yaml"
 SMALL = ["--model.encoder.width=32", "--model.encoder.layers=2"]
@@ -40,7 +65,7 @@ def small_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
 
 def arguments(tmp_path: Path, *more: str) -> list[str]:
     corpus = two_worlds(tmp_path / "corpus")
-    return ["-c", str(CONFIG), f"--data.corpus={corpus}", *SPLIT, *SMALL, *more]
+    return ["-c", str(CONFIG), f"--data.corpora=[{corpus}]", *SPLIT, *SMALL, *more]
 
 
 def fit(tmp_path: Path, *more: str) -> TrainingRun:
@@ -55,6 +80,7 @@ def test_fit_leaves_a_bundle_and_logs(tmp_path: Path) -> None:
     assert bundle.embed([nest_like([8])]).shape == (1, 64)
     assert bundle.provenance.figures == run.figures
     assert run.figures["val/transfer_regret@1"] <= run.figures["val/random_regret@1"]
+    assert 0.25 / 0.9 < run.figures["val/efficiency@1"] <= run.figures["val/efficiency@3"] == 1.0
     assert bundle.provenance.seeds == [0]
     assert bundle.provenance.corpus["training_nests"] == 12
     with (run.folder / "metrics.csv").open() as file:
@@ -65,6 +91,42 @@ def test_fit_leaves_a_bundle_and_logs(tmp_path: Path) -> None:
     assert (run.folder / "config.yaml").is_file()
     assert (run.folder / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert list((tmp_path / "runs/first/wandb").glob("offline-run-*/run-*.wandb"))
+
+
+def test_the_bundle_is_enough_to_retrieve_with(tmp_path: Path) -> None:
+    """All that was measured is in its store, where its own encoder puts it."""
+    run = fit(tmp_path, "--trainer.logger=false")
+    assert run.bundle_folder is not None
+    bundle, store = load_checkpoint(run.bundle_folder, Bundle), Store.open(run.bundle_folder / "store")
+    assert (store.info().nests, store.info().records) == (24, 48)
+    assert store.stale(bundle.encoder_id) == []
+    asked = small_nest(96, 48, reduction=True)
+    graph = nest_graph(asked)
+    neighbours = nearest([store], bundle.embed([graph])[0], 8, bundle.encoder_id, DEVICE)
+    assert len(neighbours) == 8
+    recipes = [RECIPES["tile"], RECIPES["stream"]]
+    programs = [p for p in scheduled_programs(asked, graph, recipes) if p is not None]
+    scores = dict(zip(recipes, bundle.score(programs), strict=True))
+    found = rank(neighbours, 2, lambda asked: np.array([scores[recipe] for recipe in asked]))
+    assert {candidate.schedule for candidate in found} == set(recipes)
+
+
+def test_a_run_that_ended_goes_on(tmp_path: Path) -> None:
+    """From its last checkpoint, to more epochs; nothing but plain values is in it."""
+    small = ("--trainer.max_epochs=2", "--data.trial_nests=4", "--data.batch_size=8")
+    run = fit(tmp_path, *small)
+    last = run.folder / "checkpoints" / "last.ckpt"
+    state = torch.load(last, weights_only=True)
+    kept = state["hyper_parameters"]
+    assert (kept["encoder"]["width"], kept["encoder"]["layers"]) == (32, 2)
+    assert kept["head"]["numbers_width"] == 128
+    assert (kept["learning_rate"], kept["frozen_encoder"]) == (2e-3, False)
+    more = fit(tmp_path, *small[1:], "--trainer.max_epochs=4", f"--ckpt_path={last}")
+    assert (run.epochs, more.epochs) == (2, 4)
+    assert more.bundle_folder is not None and more.encoder_id != run.encoder_id
+    with (more.folder / "metrics.csv").open() as file:
+        epochs = {int(row["epoch"]) for row in csv.DictReader(file)}
+    assert epochs - {4} == {2, 3}  # and the validation after the last
 
 
 def test_a_seed_gives_the_same_encoder_again(tmp_path: Path) -> None:
@@ -113,14 +175,18 @@ def test_help_of_a_subcommand_is_lightnings(capsys: pytest.CaptureFixture[str]) 
     [
         (["--data.validation_families=[map_add,stencil]"], "expected families among .*, got stencil"),
         (["--data.test_families=[map_add]"], "map_add is held out for validation and for the test"),
-        (["--data.corpus=nowhere"], "expected a corpus folder .*, got nowhere"),
+        (["--data.corpora=[nowhere]"], "expected a corpus folder .*, got nowhere"),
+        (["--data.corpora=[]"], "expected the folder of a corpus of loop nests, got none"),
         (["--data.batch_size=many"], "batch_size.*many.*; see `gnnperf train fit --help`"),
         (["--trainer.max_epochs=many"], "max_epochs.*Given value: many; see `gnnperf train fit --help`"),
         (["--model.depth=3"], "depth"),
         (["--model.encoder.heads=5"], "expected heads that divide width=32, got heads=5"),
         (["--model.encoder.width=0"], "expected width of at least 1, got width=0"),
         (["--model.learning_rate=0"], "expected a learning_rate above 0, got 0"),
+        (["--model.numbers_learning_rate=0"], "expected a numbers_learning_rate above 0, got 0"),
         (["--data.batch_size=0"], "expected a batch_size of at least 1, got 0"),
+        (["--data.trial_nests=0"], "expected a trial_nests of at least 1, got 0"),
+        (["--data.trials=1"], "expected at least 2 trials, which are compared, got 1"),
         (["--trainer.max_epochs=-7"], "max_epochs.*-7; see `gnnperf train fit --help`"),
         (["-c", "missing.yaml"], "missing.yaml"),
     ],
@@ -145,7 +211,7 @@ def test_an_untrained_encoder_is_not_tested(tmp_path: Path, more: list[str], mes
 
 
 def test_families_never_cross_the_split(tmp_path: Path) -> None:
-    data = CorpusDataModule(str(two_worlds(tmp_path)), ["map_add"], ["reduce_exp"])
+    data = CorpusDataModule([str(two_worlds(tmp_path))], ["map_add"], ["reduce_exp"])
     data.setup()
     families = {s: {data.corpus.nests[i].family for i in index} for s, index in data.splits.items()}
     assert families["validation"] == {"map_add"}
@@ -161,36 +227,84 @@ def test_a_split_needs_nests_on_both_sides() -> None:
         split_by_family(["a", "b", "b"], ["b"], [])
 
 
+def test_nests_that_cannot_be_scheduled_are_not_enough(tmp_path: Path) -> None:
+    """Their graphs are known, but not their loops."""
+    graphs = [nest_like([8 * (i + 1)]) for i in range(4)]
+    lines = [measurement(graph.digest, s, 0.5) for graph in graphs for s in ("tile", "stream")]
+    corpus = write_corpus(tmp_path / "bare", [nest(g, f"f{i}") for i, g in enumerate(graphs)], lines)
+    bare = [f"--data.corpora=[{corpus}]", "--data.validation_families=[f0]", "--data.test_families=[]"]
+    with pytest.raises(InputError, match=r"expected training nests in .*bare measured with .*, got none"):
+        fit(tmp_path, *bare)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_frozen_encoder_stays_as_it_was_drawn(frozen: bool, tmp_path: Path) -> None:
+    """But for the statistics of its inputs; the head learns all the same."""
+
+    class Watched(RetrievalModule):
+        def on_fit_start(self) -> None:
+            self.drawn = {name: weight.clone() for name, weight in self.named_parameters()}
+            super().on_fit_start()
+
+    corpus = load_corpus(two_worlds(tmp_path, sizes=(64,)))
+    settings: dict[str, Any] = {"encoder": EncoderConfig(width=8, layers=1), "frozen_encoder": frozen}
+    module, _ = fit_all(corpus, 0, epochs=2, module=Watched, **settings)
+    assert isinstance(module, Watched) and not module.training
+    same = {name: torch.equal(weight, module.drawn[name]) for name, weight in module.named_parameters()}
+    assert {same[name] for name in same if name.startswith("encoder.")} == {frozen}
+    assert {same[name] for name in same if name.startswith("head.")} == {False}
+    assert module.encoder.node_scale.mean.abs().max() > 0
+
+
+def test_training_on_everything_leaves_the_random_numbers_alone(tmp_path: Path) -> None:
+    """The same seed, the same network; what is drawn afterwards does not depend on it."""
+    corpus = load_corpus(two_worlds(tmp_path, sizes=(64,)))
+    small: dict[str, Any] = {"encoder": EncoderConfig(width=8, layers=1)}
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    one, same, other = (fit_all(corpus, seed, epochs=1, **small)[0].state_dict() for seed in (1, 1, 2))
+    assert torch.equal(torch.rand(3), expected)
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not torch.equal(one["head.numbers.1.weight"], other["head.numbers.1.weight"])
+
+
 def test_a_handful_of_nests_is_memorised(tmp_path: Path) -> None:
-    """Partners that no feature suggests are learned all the same: the loss falls to its floor."""
-    graphs = [nest_like([8 * (i + 1), 16], operation=op) for i, op in enumerate(["add", "exp"] * 4)]
+    """Tastes that no feature suggests are learned all the same: the losses fall to their floors."""
+    nests = [small_nest(8 * (i + 1), 16, operation=op) for i, op in enumerate(["add", "exp"] * 4)]
     group = [0, 0, 1, 1, 0, 1, 1, 0]
+    liked = ("stream", "tile")  # trials are in the order of their schedules' names
+    tasks = [held_nest(found, f"f{i}") for i, found in enumerate(nests)]
     lines = [
-        measurement(graph.digest, f"s{g}", 0.25 if g == group[i] else 0.75)
-        for i, graph in enumerate(graphs)
-        for g in (0, 1)
+        measurement(task["task"], name, 0.25 if name == liked[wanted] else 0.75)
+        for task, wanted in zip(tasks, group, strict=True)
+        for name in liked
     ]
-    corpus = write_corpus(tmp_path, [nest(g, f"f{i}") for i, g in enumerate(graphs)], lines)
-    data = CorpusDataModule(str(corpus), ["f7"])
+    data = CorpusDataModule([str(write_corpus(tmp_path, tasks, lines))], ["f7"])
     data.setup()
     torch.manual_seed(0)
     module = RetrievalModule(
-        EncoderConfig(width=32, layers=2, dropout=0.0), HeadConfig(dropout=0.0, effect_dropout=0.0)
+        EncoderConfig(width=32, layers=2, dropout=0.0), HeadConfig(dropout=0.0, numbers_dropout=0.0)
     )
-    batch = data.batch(range(8))
-    module.encoder.fit_scales(batch.graphs, batch.profile)
+    batch, trials = data.batch(range(8)), Batch.from_data_list(list(chain(*data.trials)))
+    module.encoder.fit_scales(batch.graphs, GraphBatch.of(trials), trials.node_costs)
+    module.head.fit_scales(trials.node_kind, trials.node_costs, trials.batch, trials.facts)
     optimiser = torch.optim.AdamW(module.parameters(), lr=3e-3)
-    module.head.fit_scales(data.schedules, data.effects)
     for _ in range(400):
-        states = module(batch)
-        contrastive, efficiency = module.losses(states, data, batch)
+        embedding = module(batch.graphs)
+        contrastive = module.contrastive(embedding @ embedding.T, batch.regret)
+        efficiency = module.efficiency_loss(trials)
         optimiser.zero_grad()
         (contrastive + efficiency).backward()
         optimiser.step()
     assert contrastive.item() - module.contrastive.entropy(batch.regret).item() < 0.02
-    embedding = torch.nn.functional.normalize(module.encoder.project(states), dim=1)
     similarity = (embedding @ embedding.T).detach().numpy() - 2 * np.eye(8)
     assert [group[j] for j in similarity.argmax(1)] == group
-    by_graph, by_effects = module.judgements(states, data, data.pair)
-    assert by_graph.argmax(1).tolist() == group  # schedules s0 and s1
-    assert by_effects.argmax(1).tolist() == group
+    measured = by_nest(trials.log_efficiency, trials.nest)
+    floor = float(module.efficiency(measured, measured))
+    for judged in by_nest(module.judgements(trials).detach(), trials.nest):
+        assert judged.argmax(1).tolist() == group
+        assert float(module.efficiency(judged, measured)) - floor < 0.02
+        # Differences are in nats: a schedule that takes three times as long is ln 3 below.
+        apart = (judged[:, 0] - judged[:, 1]).abs()
+        torch.testing.assert_close(apart, torch.full((8,), float(np.log(3))), atol=0.2, rtol=0)

@@ -9,24 +9,71 @@ import click
 
 from gnnperf.cli.eval.replaying import replay_options, replay_settings
 from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.options import ANY_FOLDER, FILE
 from gnnperf.cli.output import Report, Verb, progress
+from gnnperf.errors import InputError, Interrupted
+from gnnperf.shipped import shipped
 
 
 @click.command(cls=Verb, page=True)
 @replay_options
-def ablation(corpus: Path, **options: Any) -> Report:
+@click.option(
+    "--measure", "folder", type=ANY_FOLDER, metavar="DIR",
+    help="Measure what each would try on nests of every family, out of all known schedules, on this machine; "
+    "DIR keeps what is done, so that an interrupted run goes on.",
+)  # fmt: skip
+@click.option(
+    "--per-family", type=click.IntRange(1), metavar="N",
+    help="With --measure: nests of every family.  [default: 2]",
+)  # fmt: skip
+@click.option(
+    "--config", "configs", type=FILE, multiple=True, metavar="FILE",
+    help="With --measure: what the corpora were collected with; may be repeated.  [default: those of the "
+    "corpora that come with gnnperf]",
+)  # fmt: skip
+def ablation(
+    corpora: tuple[Path, ...],
+    folder: Path | None,
+    per_family: int | None,
+    configs: tuple[Path, ...],
+    **options: Any,
+) -> Report:
     """Compare the released ranking of schedules with the same without one of its parts.
 
-    Replayed from a corpus as by `gnnperf eval transfer`, nothing is measured: without dynamic profiles,
-    without learning from pairs of measured speedups, without the graph network, without looking at the nest.
-    Efficiency is the best known runtime over the best one reached with k candidates, the geometric mean over
-    families; of ours: its share of that of the released recipe. Low and high end 95% intervals over families.
+    Families are held out as by `gnnperf eval transfer`. Candidates are those that the corpus has measured,
+    and nothing is measured; or, with --measure, all that is known elsewhere. What does without the network is
+    given the same numbers; nests_ratio_at_1 is the network over the best that does without. Efficiency is
+    the best known runtime over the best one reached with k candidates, the geometric mean over families; of
+    ours: its share of that of the whole. Low and high end 95% intervals over families.
     """
-    from gnnperf.evaluation.ablation import POLICIES, evaluate_ablation
+    from gnnperf.corpus.config import NestConfig, load_config
+    from gnnperf.evaluation.ablation import POLICIES, Measuring, evaluate_ablation, measure_ablation
     from gnnperf.evaluation.replay import Folders
 
     settings = replay_settings(options, POLICIES)
-    folders = Folders(corpus)
-    read = folders.load()
-    with progress("replaying", len(settings.tasks(read))) as advance:
-        return benchmark_report(evaluate_ablation(folders, read, settings, advance))
+    folders = Folders(corpora)
+    if folder is None:
+        for option, value in (("--per-family", per_family), ("--config", configs)):
+            if value:
+                raise InputError(f"{option} is for --measure; leave it out, or give --measure DIR")
+        read = folders.load()
+        with progress("replaying", len(settings.tasks(read))) as advance:
+            return benchmark_report(evaluate_ablation(folders, read, settings, advance))
+    if options["split"] != "family":
+        raise InputError("--measure is for families that are held out; leave --split out")
+    chosen = configs or tuple(shipped("configs/corpus") / f"{name}.yaml" for name in ("first", "random"))
+    loaded = [load_config(path) for path in chosen]
+    for path, config in zip(chosen, loaded, strict=True):
+        if not isinstance(config, NestConfig):
+            raise InputError(f"--config: expected a configuration of nests, got {path}; give another one")
+    nests = [config for config in loaded if isinstance(config, NestConfig)]
+    measuring = Measuring(
+        folder, nests, per_family or 2, lambda text: click.echo(f"left out: {text}", err=True)
+    )
+    try:
+        result = measure_ablation(folders, folders.load(), settings, measuring, progress)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted; {folder} keeps what is done; run the same command to go on"
+        ) from None
+    return benchmark_report(result)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gnnperf.cli.options import ANY_FOLDER, released_corpus
+from gnnperf.cli.options import corpora_option
 from gnnperf.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,30 +18,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def replay_options(command: F) -> F:
-    """`--corpus` as `corpus: Path`; `--split`, `--folds`, `--seed`, `--seeds`, `--workers` as they are, for
-    `replay_settings`."""
+    """`--corpus` as `corpora: tuple[Path, ...]`; `--split`, `--folds`, `--seed`, `--seeds`, `--workers` as
+    they are, for `replay_settings`."""
     for option in (
         click.option("--workers", default=2, show_default=True, help="Processes, of one thread each."),
         click.option("--seeds", default=1, show_default=True, help="Learn this often; figures are means."),
         click.option("--seed", default=0, show_default=True, help="Of the folds and of what is learned."),
         click.option(
-            "--folds", default=10, show_default=True, help="Trainings per learned policy and seed."
+            "--folds", default=5, show_default=True, help="Trainings per learned policy and seed."
         ),
         click.option(
             "--split", type=click.Choice(["family", "size"]), default="family", show_default=True,
             help="What is held out: families of kernels, or kernels at one size.",
         ),
-        click.option(
-            "--corpus", type=ANY_FOLDER, default=released_corpus,
-            show_default="the released one", metavar="DIR", help="Folder that `gnnperf collect` wrote.",
-        ),
+        corpora_option,
     ):  # fmt: skip
         command = option(command)
     return command
 
 
 def replay_settings(options: Mapping[str, Any], policies: Sequence[str] = ()) -> ReplaySettings:
-    """Of the values of `replay_options` but the corpus; `policies`: all if none. InputError for others than
+    """Of the values of `replay_options` but the corpus; `policies`: those of
+    `gnnperf eval transfer` if none. InputError for others than
     there are, and for numbers that make no sense."""
     from gnnperf.evaluation.rankers import POLICIES
     from gnnperf.evaluation.transfer import ReplaySettings
@@ -50,4 +49,5 @@ def replay_settings(options: Mapping[str, Any], policies: Sequence[str] = ()) ->
     for name in ("seeds", "workers"):
         if options[name] < 1:
             raise InputError(f"--{name}: expected at least 1, got {options[name]}")
-    return ReplaySettings(**options, policies=tuple(policies) or tuple(POLICIES))
+    settings = ReplaySettings(**options)
+    return replace(settings, policies=tuple(policies)) if policies else settings

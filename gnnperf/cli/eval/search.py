@@ -20,7 +20,7 @@ from gnnperf.cli.output import Report, Verb, progress
     show_default="the released ones", help="Long searches of some nests (configs/corpus/random_search.yaml).",
 )  # fmt: skip
 @click.option("--no-trials", is_flag=True, help="Use the searches that are in the corpus itself.")
-def search(corpus: Path, trials: Path, no_trials: bool, **options: Any) -> Report:
+def search(corpora: tuple[Path, ...], trials: Path, no_trials: bool, **options: Any) -> Report:
     """Count the trials that searches need to match the first 1, 3 and 5 transferred candidates.
 
     Replayed, nothing is measured. Random search tries recorded random schedules in every order: the number
@@ -37,7 +37,7 @@ def search(corpus: Path, trials: Path, no_trials: bool, **options: Any) -> Repor
             "configs/corpus/random_search.yaml`, or give --no-trials"
         )
     settings = replay_settings(options, policies=["ours"])
-    folders = Folders(corpus, trials=None if no_trials else trials)
+    folders = Folders(corpora, trials=None if no_trials else trials)
     read = folders.load()
     with progress("replaying", len(settings.tasks(read))) as advance:
         result = evaluate_search(folders, read, settings, advance)

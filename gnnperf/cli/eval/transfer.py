@@ -16,7 +16,7 @@ from gnnperf.cli.output import Report, Verb, progress
 @replay_options
 @click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this; may be repeated.")
 @click.option("--families", is_flag=True, help="Show every family, and how ours depends on confidence.")
-def transfer(corpus: Path, policies: tuple[str, ...], families: bool, **options: Any) -> Report:
+def transfer(corpora: tuple[Path, ...], policies: tuple[str, ...], families: bool, **options: Any) -> Report:
     """Compare ways to choose schedules for a nest from what is known of others.
 
     Replayed from a corpus, nothing is measured. Every nest is asked for once, of policies that know no nest
@@ -28,7 +28,7 @@ def transfer(corpus: Path, policies: tuple[str, ...], families: bool, **options:
     from gnnperf.evaluation.transfer import evaluate_transfer
 
     settings = replay_settings(options, policies)
-    folders = Folders(corpus)
+    folders = Folders(corpora)
     read = folders.load()
     with progress("replaying", len(settings.tasks(read))) as advance:
         result = evaluate_transfer(folders, read, settings, advance)

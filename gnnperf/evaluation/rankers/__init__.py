@@ -11,7 +11,7 @@ from importlib import import_module
 from gnnperf.evaluation.rankers.policy import Policy, PolicyProposal, Ranker
 from gnnperf.training import Corpus
 
-__all__ = ["LEARNING", "POLICIES", "Policy", "PolicyProposal", "Ranker", "make_policy"]
+__all__ = ["LEARNING", "PARTS", "POLICIES", "Policy", "PolicyProposal", "Ranker", "make_policy"]
 
 POLICIES: Mapping[str, str] = {
     "random": "chance.Chance",
@@ -19,12 +19,17 @@ POLICIES: Mapping[str, str] = {
     "lookup": "lookup.Lookup",
     "flat": "flat.Flat",
     "trees": "trees.Trees",
-    "regression": "regression.Regression",
+    "perceptron": "perceptron.Perceptron",
+    "untrained": "learned.UntrainedEncoder",
+    "no-passing": "learned.WithoutMessagePassing",
+    "no-contrast": "learned.WithoutContrastiveLoss",
     "ours": "learned.Learned",
     "oracle": "oracle.Oracle",
 }
 """In the order of the table: name -> module and class below this package."""
-LEARNING = frozenset({"trees", "regression", "ours"})
+PARTS = ("untrained", "no-passing", "no-contrast")
+"""Ours with a part left out."""
+LEARNING = frozenset({"trees", "perceptron", *PARTS, "ours"})
 """Those whose answers depend on a seed."""
 
 

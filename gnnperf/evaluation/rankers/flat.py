@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import torch
+from jaxtyping import Float
 from numpy.typing import NDArray
 
 from gnnperf.evaluation.rankers.kernel_regression import KernelRegression, choose_bandwidth
 from gnnperf.evaluation.rankers.policy import Ranker
 from gnnperf.evaluation.reference import Reference
 from gnnperf.graph import NODE_KINDS, ProgramGraph, encode
+from gnnperf.nn import ScheduledProgram, collate_programs
+from gnnperf.nn.graph_net import CostInput
+from gnnperf.nn.pooling import pool_costs
 from gnnperf.training import CorpusNest
+
+ABSENT = -100.0
+"""Stands for a fact that is absent: below every other, so that trees tell it apart."""
 
 
 def flat_features(nests: Sequence[CorpusNest]) -> NDArray[np.float32]:
@@ -33,6 +41,15 @@ def _row(graph: ProgramGraph) -> NDArray[np.float32]:
             rows = np.zeros((1, encoded.node_features.shape[1]), dtype=np.float32)
         parts += [rows.mean(0), rows.max(0)]
     return np.concatenate(parts)
+
+
+def flat_programs(programs: Sequence[ScheduledProgram]) -> Float[NDArray, "b f"]:
+    """What b scheduled programs, at least one, say without their edges: pooled costs, facts about the
+    schedules, and the values of their graphs."""
+    graphs, node_costs, facts = collate_programs(programs)
+    carried = CostInput().carried.index_select(0, graphs.node_kind)
+    pooled = pool_costs(node_costs, carried, graphs.batch, len(programs))
+    return torch.cat([pooled, facts.nan_to_num(ABSENT), graphs.graph_features], 1).numpy()
 
 
 class Standardised:

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from jaxtyping import Float
+from numpy.typing import NDArray
+
 from gnnperf.evaluation.reference import Reference
 from gnnperf.training import CorpusNest
 
@@ -15,10 +18,12 @@ class PolicyProposal:
     """What to try on a nest.
 
     schedules: ids, in the order to try them. ordered: False says that all orders are equally likely.
+    distances: of the nest to the reference nests, f32[r], where the policy has such.
     """
 
     schedules: Sequence[str]
     ordered: bool = True
+    distances: Float[NDArray, " r"] | None = None
 
 
 class Ranker(Protocol):

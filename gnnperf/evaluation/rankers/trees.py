@@ -1,42 +1,44 @@
-"""Gradient-boosted trees on flat features of the nest and of the recipe."""
+"""Gradient-boosted trees on the numbers of scheduled programs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from gnnperf.evaluation.rankers.flat import Standardised
+from gnnperf.evaluation.rankers.flat import flat_programs
 from gnnperf.evaluation.rankers.policy import PolicyProposal, Ranker
 from gnnperf.evaluation.reference import Reference
-from gnnperf.schedules.recipes import recipe_features
 from gnnperf.training import CorpusNest
 
+Rows = tuple[Float[NDArray, "m f"], Float[NDArray, " m"], Float[NDArray, " m"]]
 ROUNDS = 400
 """Trees at most; the validation nests say after how many to stop."""
 
 
 class Trees:
-    """Predicts ln efficiency of (nest, recipe); schedules are tried by falling prediction."""
+    """Predicts ln efficiency from what the network is given, but for the edges; schedules are tried by
+    falling prediction."""
 
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
-        table = reference.log_efficiency
-        locate = Standardised(reference.nests)
-        nests = locate(reference.nests)
-        recipes = np.stack([recipe_features(recipe) for recipe in reference.recipes.values()])
+        table, scheduled = reference.log_efficiency, reference.corpus.scheduled
 
-        def rows(positions: Sequence[int]) -> tuple[NDArray[np.float32], ...]:
+        def rows(positions: Sequence[int]) -> Rows:
             """Features, targets and weights of what was measured on some nests, which count alike."""
-            nest, schedule = np.nonzero(~np.isnan(table[positions]))
-            chosen = np.asarray(positions)[nest]
-            weight = 1.0 / np.bincount(nest)[nest]
-            return (
-                np.hstack([nests[chosen], recipes[schedule]]),
-                table[chosen, schedule],
-                weight.astype(np.float32),
-            )
+            features, target, weight = [], [], []
+            for at in positions:
+                known = ~np.isnan(table[at])
+                recipes = {s: r for (s, r), k in zip(reference.recipes.items(), known, strict=True) if k}
+                programs = scheduled.of(reference.nests[at], recipes)
+                fits = np.array([program is not None for program in programs], dtype=bool)
+                if fits.any():
+                    features.append(flat_programs([p for p in programs if p is not None]))
+                    target.append(table[at, known][fits])
+                    weight.append(np.full(fits.sum(), 1.0 / fits.sum()))
+            return np.concatenate(features), np.concatenate(target), np.concatenate(weight)
 
         model = HistGradientBoostingRegressor(max_iter=ROUNDS, early_stopping=False, random_state=seed)
         features, target, weight = rows(range(reference.train))
@@ -49,20 +51,13 @@ class Trees:
         model.set_params(max_iter=int(np.argmin(errors)) + 1)
         features, target, weight = rows(range(len(reference.nests)))
         model.fit(features, target, sample_weight=weight)
-        return {"boosted trees": _Predictor(reference, model, locate, recipes)}
 
+        def order(query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
+            programs = scheduled.of(query, {schedule: reference.recipes[schedule] for schedule in pool})
+            fits = [schedule for schedule, program in zip(pool, programs, strict=True) if program is not None]
+            if not fits:
+                return PolicyProposal([])
+            predicted = model.predict(flat_programs([p for p in programs if p is not None]))
+            return PolicyProposal([fits[at] for at in np.argsort(-predicted, kind="stable")])
 
-class _Predictor:
-    def __init__(
-        self,
-        reference: Reference,
-        model: HistGradientBoostingRegressor,
-        locate: Standardised,
-        recipes: NDArray[np.float32],
-    ) -> None:
-        self.schedules, self.model, self.locate, self.recipes = reference.schedules, model, locate, recipes
-
-    def __call__(self, query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
-        nest = np.repeat(self.locate([query]), len(self.recipes), axis=0)
-        predicted = self.model.predict(np.hstack([nest, self.recipes]))
-        return PolicyProposal([self.schedules[s] for s in np.argsort(-predicted, kind="stable")])
+        return {"boosted trees": order}

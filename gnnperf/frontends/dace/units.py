@@ -17,13 +17,13 @@ from gnnperf.frontends.dace.parts import Chain
 from gnnperf.frontends.dace.pieces import Nodes, parameter_names
 from gnnperf.frontends.dace.state_graph import names_used, python_expression, subscript_names
 from gnnperf.frontends.dace.tidy import tidy
-from gnnperf.frontends.nest_program import task_graph
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Source
-from gnnperf.nests import LoopNest, normalise, partition
+from gnnperf.nests import LoopNest, nest_graph, normalise, partition
 from gnnperf.nests.analysis import accesses, varies
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Loop, Node, Statement, walk
+from gnnperf.nests.trip_counts import measured_trip_counts
 
 
 @dataclass
@@ -72,9 +72,14 @@ class Unit:
         return self.skipped
 
     @property
+    def trip_counts(self) -> Mapping[str, float]:
+        """Measured means of loops whose bounds depend on data, by iterator."""
+        return measured_trip_counts(self.nest, self.data)
+
+    @property
     def graph(self) -> ProgramGraph:
         """The program graph; loops whose bounds depend on data take their measured mean extent."""
-        return task_graph(self.nest, self.data)
+        return nest_graph(self.nest, self.trip_counts)
 
     def plain_source(self) -> Source:
         """What DaCe makes of the unit by default. Raises BuildError."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -41,6 +41,11 @@ class TvmTask:
     def nest(self) -> LoopNest:
         """All of the task as one program in normal form: what one trace schedules."""
         return whole_nest(translate(self.function), self.name)
+
+    @property
+    def trip_counts(self) -> Mapping[str, float]:
+        """Of loops whose bounds depend on data: none was measured."""
+        return {}
 
     @cached_property
     def graph(self) -> ProgramGraph:

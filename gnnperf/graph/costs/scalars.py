@@ -82,8 +82,10 @@ def level_columns(s: Statements, tiles: Tiles) -> Iterator[Float64[np.ndarray, "
     """The innermost loops one by one, each in the order of `LEVELS`."""
     target, read = s.target.astype(np.float64), (~s.target).astype(np.float64)
     for level in range(INNERMOST):
-        if level >= s.extent.shape[1]:
-            yield np.zeros((len(s.node), len(LEVELS)))
+        if level >= s.extent.shape[1]:  # what is around all loops touches as much as they do
+            absent = np.zeros((len(s.node), len(LEVELS)))
+            absent[:, -1] = np.log2(1 + s.of_access(tiles.lines[:, -1]))
+            yield absent
             continue
         there = level < s.levels
         moves, step = tiles.moves[:, level], tiles.step_bytes[:, level]

@@ -72,7 +72,7 @@ def lent(
 ) -> list[TraceCandidate]:
     """The nests' recipes as candidates for a task, in the order in which they would be tried on a nest.
 
-    predict: the retrieval head on the task's graph. model: what scores them beside transferred traces.
+    predict: the network on the task's nest. model: what scores them beside transferred traces.
     """
     recipes = rank(neighbours, LOOKED_AT, predict)
     return scored([*_candidates(task, target, expressible(task, recipes, WANTED).found)], model)

@@ -3,7 +3,7 @@
 from gnnperf.schedules.recipes.apply import apply
 from gnnperf.schedules.recipes.effects import effect_fields, effects
 from gnnperf.schedules.recipes.emit import CppFunction, emit
-from gnnperf.schedules.recipes.features import recipe_features, recipe_fields
+from gnnperf.schedules.recipes.features import fact_fields, recipe_features, recipe_fields, schedule_facts
 from gnnperf.schedules.recipes.graphs import scheduled_graph, scheduled_graphs
 from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.space import DEFAULTS, mutate, random_recipe
@@ -16,10 +16,12 @@ __all__ = [
     "effect_fields",
     "effects",
     "emit",
+    "fact_fields",
     "mutate",
     "random_recipe",
     "recipe_features",
     "recipe_fields",
+    "schedule_facts",
     "scheduled_graph",
     "scheduled_graphs",
 ]

@@ -11,6 +11,8 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from gnnperf.graph import ProgramGraph
+from gnnperf.schedules.recipes.effects import effect_fields, effects
 from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
 
 
@@ -46,3 +48,16 @@ def _columns(recipe: Recipe) -> Iterator[tuple[str, float]]:
 @cache
 def _hints() -> dict[str, Any]:
     return get_type_hints(Recipe)
+
+
+@cache
+def fact_fields() -> tuple[str, ...]:
+    """Names of the columns of `schedule_facts`."""
+    return (*effect_fields(), *recipe_fields())
+
+
+def schedule_facts(graph: ProgramGraph, recipes: Sequence[Recipe]) -> NDArray[np.float32]:
+    """f32[s, F]: the effects of s recipes on the nest of a graph, and what the recipes say; NaN where
+    absent."""
+    rows = np.stack([recipe_features(recipe) for recipe in recipes])
+    return np.concatenate([effects(graph, recipes), rows], axis=1)

@@ -1,4 +1,4 @@
-"""Recipes as rows of numbers."""
+"""Recipes, and what they do to a nest, as rows of numbers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,19 @@ from random import Random
 
 import numpy as np
 import pytest
+from nests.examples import gemm, reduction
 
-from gnnperf.schedules.recipes import DEFAULTS, Recipe, recipe_features, recipe_fields
+from gnnperf.nests import nest_graph
+from gnnperf.schedules.recipes import (
+    DEFAULTS,
+    Recipe,
+    effect_fields,
+    effects,
+    fact_fields,
+    recipe_features,
+    recipe_fields,
+    schedule_facts,
+)
 
 
 def test_columns_are_named_and_hold_what_they_say() -> None:
@@ -32,3 +43,24 @@ def test_columns_can_be_chosen_by_name() -> None:
     np.testing.assert_array_equal(recipe_features(DEFAULTS[3], names), [every[name] for name in names])
     with pytest.raises(KeyError):
         recipe_features(DEFAULTS[3], ["no_such_column"])
+
+
+def test_facts_are_effects_on_a_nest_and_then_the_recipe() -> None:
+    graph, recipes = nest_graph(gemm()), DEFAULTS[:5]
+    facts = schedule_facts(graph, recipes)
+    assert facts.dtype == np.float32
+    assert facts.shape == (5, len(fact_fields()))
+    assert fact_fields() == (*effect_fields(), *recipe_fields())
+    assert len(set(fact_fields())) == len(fact_fields())
+    width = len(effect_fields())
+    np.testing.assert_array_equal(facts[:, :width], effects(graph, recipes))
+    for row, recipe in zip(facts, recipes, strict=True):
+        np.testing.assert_array_equal(row[width:], recipe_features(recipe))
+        np.testing.assert_array_equal(row, schedule_facts(graph, [recipe])[0])  # whoever is beside it
+
+
+def test_facts_depend_on_the_nest_but_for_what_the_recipe_says() -> None:
+    recipe, width = Recipe(tile_p=32), len(effect_fields())
+    product, sums = (schedule_facts(nest_graph(nest), [recipe])[0] for nest in (gemm(), reduction()))
+    np.testing.assert_array_equal(product[width:], sums[width:])
+    assert (product[:width] != sums[:width]).any()

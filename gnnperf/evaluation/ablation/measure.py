@@ -1,0 +1,94 @@
+"""What was proposed, measured on this machine, and the table of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gnnperf.corpus.asked import AskedRecipes
+from gnnperf.corpus.config import NestConfig, NestEntry
+from gnnperf.errors import InputError
+from gnnperf.evaluation.ablation.propose import Proposed
+from gnnperf.evaluation.ablation.table import WITHOUT
+from gnnperf.evaluation.outcomes import Outcomes
+from gnnperf.evaluation.replay import Answer
+from gnnperf.measure import Compiler, Runner
+from gnnperf.measure.record_log import RecordLog
+from gnnperf.schedules.recipes import Recipe
+from gnnperf.training import Corpus, load_corpus
+
+BEST = 3
+"""Schedules of each nest, the fastest that its corpus knows, that are measured anew beside what is proposed:
+all that is compared is timed in one session."""
+
+
+def asked_of(corpus: Corpus, proposals: Sequence[Proposed]) -> Mapping[str, Sequence[Recipe]]:
+    """Recipes to measure, by nest."""
+    recipes = corpus.efficiency.recipes
+    asked: dict[str, dict[Recipe, None]] = {}
+    for proposal in proposals:
+        if proposal.row in WITHOUT:
+            of_nest = asked.setdefault(proposal.nest, {})
+            of_nest.update(dict.fromkeys(recipes[schedule] for schedule in proposal.schedules))
+    for nest, of_nest in asked.items():
+        outcomes = Outcomes(corpus.measurements[nest])
+        best = [s for s in outcomes.fastest_first(outcomes.measured) if s in recipes][:BEST]
+        of_nest.update(dict.fromkeys(recipes[schedule] for schedule in best))
+    return {nest: list(of_nest) for nest, of_nest in asked.items()}
+
+
+def measure_asked(
+    folder: Path,
+    configs: Sequence[NestConfig],
+    corpus: Corpus,
+    asked: Mapping[str, Sequence[Recipe]],
+    advance: Callable[[int, str], None],
+    warn: Callable[[str], None],
+) -> None:
+    """Measure recipes on nests of a corpus, into a log that knows what is done.
+
+    configs: of the collections that the corpus comes from; they say how its nests are made again.
+    advance: called with the entries of `entries_of`, as they are done.
+    """
+    log = RecordLog(folder)
+    try:
+        with Compiler() as compiler, Runner() as runner:
+            for config in configs:
+                only = replace(config, entries=entries_of(config, corpus, asked))
+                collector = AskedRecipes(only, log, compiler, runner, advance, warn, asked=asked)
+                collector.run()
+    finally:
+        log.close()
+
+
+def entries_of(
+    config: NestConfig, corpus: Corpus, asked: Mapping[str, Sequence[Recipe]]
+) -> tuple[NestEntry, ...]:
+    """The kernels that nests with questions are cut from."""
+    wanted = {(n.kernel, *sorted(n.symbols.items())) for n in corpus.nests if n.digest in asked}
+    return tuple(e for e in config.entries if (e.name, *sorted(e.symbols.items())) in wanted)
+
+
+def measured_answers(
+    folder: Path, corpus: Corpus, proposals: Sequence[Proposed]
+) -> tuple[Corpus, list[Answer]]:
+    """The nests that were measured, with these measurements alone, and what came of the proposals.
+
+    Raises InputError where nothing was measured.
+    """
+    measured = load_corpus(folder)
+    known = {nest.digest for nest in measured.nests if measured.measurements[nest.digest]}
+    nests = tuple(nest for nest in corpus.nests if nest.digest in known)
+    if not nests:
+        raise InputError(f"expected measurements in {folder}, got none; see what was left out")
+    place = {nest.digest: at for at, nest in enumerate(nests)}
+    answers = [
+        Answer(
+            p.row, place[p.nest], p.fold, p.seed,
+            tuple(Outcomes(measured.measurements[p.nest]).tried(p.schedules)), True, p.spearman,
+        )
+        for p in proposals
+        if p.nest in place and p.row in WITHOUT
+    ]  # fmt: skip
+    return replace(measured, nests=nests), answers

@@ -1,0 +1,115 @@
+"""What every contender would try on held-out nests, out of all schedules that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from gnnperf.evaluation.replay import Folders, ReplayTask, in_processes
+from gnnperf.evaluation.row_log import RowLog
+
+if TYPE_CHECKING:
+    from gnnperf.evaluation.reference import Reference
+    from gnnperf.evaluation.replay import Measurements
+    from gnnperf.training import Corpus, CorpusNest
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """The first schedules of one row of the table on one nest. nest: its digest. schedules: ids, in the order
+    to try them: those that fit, each another program. spearman: as of `Answer`."""
+
+    row: str
+    nest: str
+    fold: int
+    seed: int
+    schedules: Sequence[str]
+    spearman: float | None = None
+
+
+def chosen_nests(corpus: Corpus, per_family: int, seed: int) -> frozenset[int]:
+    """Positions of some nests of every family, drawn."""
+    by_family: dict[str, list[int]] = {}
+    for position, nest in enumerate(corpus.nests):
+        by_family.setdefault(nest.family, []).append(position)
+    rng = Random(seed)
+    return frozenset(i for of in by_family.values() for i in rng.sample(of, min(per_family, len(of))))
+
+
+def propose_all(
+    folder: Path,
+    folders: Folders,
+    tasks: Sequence[ReplayTask],
+    nests: frozenset[int],
+    count: int,
+    workers: int,
+    settings: dict[str, Any],
+    advance: Callable[[int, str], None],
+) -> list[Proposed]:
+    """Proposals of all tasks for some nests; those of earlier runs are in the folder.
+
+    Args:
+        folder: where they are kept as they come.
+        folders, tasks, workers, advance: as of `in_processes`.
+        nests: positions in the corpus.
+        count: schedules per nest.
+        settings: what the folder's proposals must have been made with, as JSON values.
+    """
+    log = RowLog(folder, settings)
+    missing = [task for task in tasks if _name(task) not in log.rows]
+    advance(len(tasks) - len(missing), "")
+    work = partial(propose, nests=nests, count=count)
+    for at, found in in_processes(work, folders, missing, workers, advance):
+        log.add(_name(missing[at]), {"proposed": [asdict(one) for one in found]})
+    return [Proposed(**one) for task in tasks for one in log.rows[_name(task)]["proposed"]]
+
+
+def _name(task: ReplayTask) -> str:
+    return f"{task.policy} {task.number} {task.seed}"
+
+
+def propose(
+    corpus: Corpus, trials: Measurements, task: ReplayTask, nests: frozenset[int], count: int
+) -> list[Proposed]:
+    """Fit a policy on the reference nests of a fold; it chooses among all schedules that these know."""
+    from gnnperf.evaluation.rankers import make_policy
+    from gnnperf.evaluation.reference import Reference
+    from gnnperf.evaluation.replay import rank_correlation
+
+    reference = Reference.of(corpus, task.fold)
+    rankers = make_policy(task.policy, corpus).fit(reference, task.seed)
+    known = list(task.fold.reference)
+    result = []
+    for position in sorted(nests.intersection(task.fold.queries)):
+        query = corpus.nests[position]
+        for row, rank in rankers.items():
+            proposal = rank(query, reference.schedules)
+            spearman = None
+            if proposal.distances is not None:
+                spearman = rank_correlation(proposal.distances, corpus.regret[position, known])
+            first = different(reference, query, proposal.schedules, count)
+            result.append(Proposed(row, query.digest, task.number, task.seed, first, spearman))
+    return result
+
+
+def different(reference: Reference, query: CorpusNest, schedules: Iterable[str], count: int) -> list[str]:
+    """The first of the schedules that fit a nest, each of which makes another program of it."""
+    found: dict[int, str] = {}
+    for schedule in schedules:
+        if len(found) == count:
+            break
+        (program,) = reference.corpus.scheduled.of(query, {schedule: reference.recipes[schedule]})
+        if program is not None:
+            found.setdefault(hash_of(program), schedule)
+    return list(found.values())
+
+
+def hash_of(program: Any) -> int:
+    """Equal for what schedules make that no measurement could tell apart."""
+    graph = program.graph
+    parts = (graph.node_kind, graph.node_features, graph.edge_index, graph.edge_kind, graph.edge_features)
+    return hash((*(part.tobytes() for part in parts),))

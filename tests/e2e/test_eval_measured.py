@@ -1,0 +1,80 @@
+"""`gnnperf eval ablation --measure`: contenders choose for held-out families; their choices are measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from e2e.conftest import Shell
+
+from gnnperf.cli.main import run
+
+KERNELS = """
+import dace
+import numpy as np
+
+M, N = (dace.symbol(name) for name in "MN")
+
+
+@dace.program
+def scale(a: dace.float32[M, N], x: dace.float32[N], b: dace.float32[M, N]):
+    b[:] = a * x
+
+
+@dace.program
+def row_sums(a: dace.float32[M, N], s: dace.float32[M]):
+    s[:] = np.add.reduce(a, axis=1)
+
+
+@dace.program
+def column_sums(a: dace.float32[M, N], s: dace.float32[N]):
+    s[:] = np.add.reduce(a, axis=0)
+"""
+CONFIG = """
+name: small
+recipes_per_nest: 2
+foreign_per_nest: 1
+entries:
+  - {kernel: kernels.py:scale, family: scaling, symbols: {M: 60, N: 90}}
+  - {kernel: kernels.py:row_sums, family: rows, symbols: {M: 60, N: 90}}
+  - {kernel: kernels.py:column_sums, family: columns, symbols: {M: 60, N: 90}}
+"""
+
+
+@pytest.mark.slow
+def test_what_contenders_choose_is_measured_once(tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    (tmp_path / "corpus.yaml").write_text(CONFIG)
+    shell = Shell(tmp_path, {"OMP_NUM_THREADS": "1"})
+    assert shell.gnnperf("collect", "corpus.yaml", "-o", "corpus").exit_code == 0
+    command = (
+        "eval", "ablation", "--corpus", "corpus", "--config", "corpus.yaml", "--measure", "out",
+        "--per-family", 1, "--folds", 3, "--json",
+    )  # fmt: skip
+    document = shell.gnnperf(*command).document
+    figures, settings = document["figures"], document["settings"]
+    assert settings["measured"] and (figures["nests"], figures["families"]) == (3, 3)
+    assert {row["k"] for row in document["rows"]} == {1, 3, 5}
+    assert 0 < figures["nests_full_at_1"] <= figures["nests_full_at_3"] <= figures["nests_full_at_5"] <= 1
+    records = tmp_path / "out" / "measured" / "records.jsonl"
+    measured = records.read_bytes()
+    assert measured
+    again = shell.gnnperf(*command).document
+    assert records.read_bytes() == measured and again["rows"] == document["rows"]
+    other = shell.gnnperf(*command[:-1], "--seed", 1)
+    assert other.exit_code == 2 and "expected an empty folder or rows measured with" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--per-family", "1"], "--per-family is for --measure"),
+        (["--config", __file__], "--config is for --measure"),
+        (["--measure", "out", "--split", "size"], "leave --split out"),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(
+    options: list[str], message: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["eval", "ablation", "--corpus", str(tmp_path), *options]) == 2
+    assert message in capfd.readouterr().err
