@@ -1,13 +1,41 @@
-"""Documents as strict JSON."""
+"""Documents as strict JSON: what is written, and what may come from anywhere."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
+
+DEPTH = 32
+"""Levels of lists and objects: ten times what any document of gnnperf has."""
+
+
+def from_json(text: str) -> Any:
+    """The value of a JSON text that anybody may have written. Raises ValueError, in a few words, for anything
+    else, also for what Python reads beyond JSON, and what is nested deeper than `DEPTH`."""
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError(f"nested deeper than {DEPTH} levels") from None
+    level = [value]
+    for _ in range(DEPTH + 1):
+        level = [inner for outer in level for inner in _items(outer)]
+        if not level:
+            return value
+    raise ValueError(f"nested deeper than {DEPTH} levels")
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number in JSON")
 
 
 def to_json(document: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from gnnperf.backends.tvm.bench import TraceBench
 from gnnperf.backends.tvm.kernel import Build, build_kernel
 from gnnperf.corpus.config import WorkloadConfig
 from gnnperf.devices import describe_host
-from gnnperf.errors import MeasureError
+from gnnperf.errors import InputError, MeasureError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.spaces import DesignSpace, seed_of
 from gnnperf.frontends.tvm.target import host_mcpu, host_target, set_runtime_threads
@@ -96,7 +96,7 @@ class TraceCollector:
                 send(("tasks", [self._description(workload, module, bench)]))
             tuner = self._tuner(workload, DesignSpace(workload, module, target), target, bench, known, send)
             tuner.run(total, self.config.random_share, self.config.batch)
-        except MeasureError as error:
+        except (InputError, MeasureError) as error:
             send(("warning", [{"text": f"{workload.name}: {error}"}]))
             os._exit(1)
         seconds = {key: round(value, 2) for key, value in tuner.seconds.items()}

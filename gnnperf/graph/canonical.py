@@ -19,9 +19,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gnnperf.errors import InputError
 
 if TYPE_CHECKING:
     from gnnperf.graph.program_graph import ProgramGraph
@@ -32,8 +36,12 @@ Labels: TypeAlias = Mapping[tuple[int, int], int]
 Cells: TypeAlias = Mapping[int, Sequence[int]]
 
 
-def digest(graph: ProgramGraph) -> str:
-    """32 hex digits; equal if and only if the graphs are isomorphic (up to hash collisions)."""
+def digest(graph: ProgramGraph, effort: float = math.inf) -> str:
+    """32 hex digits; equal if and only if the graphs are isomorphic (up to hash collisions).
+
+    effort: visits of nodes and edges after which InputError is raised: graphs can be made up for which the
+    search takes for ever.
+    """
     loops: dict[int, list[str]] = defaultdict(list)
     between: dict[tuple[int, int], list[str]] = defaultdict(list)
     for e in graph.edges:
@@ -51,31 +59,48 @@ def digest(graph: ProgramGraph) -> str:
     number = {word: i for i, word in enumerate(words)}
     colours = {v: number[word] for v, word in nodes.items()}
     labels = {ends: number[word] for ends, word in edges.items()}
-    certificate = [words, sorted(graph.values.items()), _certificate(colours, labels)]
+    certificate = [words, sorted(graph.values.items()), _certificate(colours, labels, _Effort(effort))]
     return hashlib.sha256(json.dumps(certificate).encode()).hexdigest()[:32]
 
 
-def _certificate(initial: Colours, labels: Labels, any_choice: bool = False) -> Any:
+@dataclass
+class _Effort:
+    """Visits that are left."""
+
+    left: float
+
+    def spend(self, visits: int) -> None:
+        self.left -= visits
+        if self.left < 0:
+            raise InputError("expected the graph of a program, got one too symmetric to be named")
+
+
+def _certificate(initial: Colours, labels: Labels, effort: _Effort, any_choice: bool = False) -> Any:
     """A complete description of a coloured graph; canonical unless `any_choice` is as good as the best."""
+    effort.spend(len(initial) + len(labels))
     colours = _refine(initial, labels)
     cells = _cells(colours)
     described = [[colour, len(members), initial[members[0]]] for colour, members in cells.items()]
     uniform, rest = _split(cells, colours, labels)
     parts = _components(rest)
     if len(parts) == 1 and len(parts[0]) == len(colours):
-        return [described, _choose(cells, colours, labels, any_choice)]
-    inner = [_certificate({v: colours[v] for v in part}, _within(part, rest), any_choice) for part in parts]
+        return [described, _choose(cells, colours, labels, effort, any_choice)]
+    inner = [
+        _certificate({v: colours[v] for v in part}, _within(part, rest), effort, any_choice) for part in parts
+    ]
     return [described, uniform, sorted(inner, key=json.dumps)]
 
 
-def _choose(cells: Cells, colours: Colours, labels: Labels, any_choice: bool) -> Any:
+def _choose(cells: Cells, colours: Colours, labels: Labels, effort: _Effort, any_choice: bool) -> Any:
     """The certificate with one node of the smallest undecided class singled out."""
     _, chosen = min((len(members), c) for c, members in cells.items() if len(members) > 1)
     fresh = len(colours)
     if any_choice:
-        return [chosen, _certificate({**colours, cells[chosen][0]: fresh}, labels, True)]
-    different = {json.dumps(_certificate({**colours, v: fresh}, labels, True)): v for v in cells[chosen]}
-    found = (_certificate({**colours, v: fresh}, labels) for v in different.values())
+        return [chosen, _certificate({**colours, cells[chosen][0]: fresh}, labels, effort, True)]
+    different = {
+        json.dumps(_certificate({**colours, v: fresh}, labels, effort, True)): v for v in cells[chosen]
+    }
+    found = (_certificate({**colours, v: fresh}, labels, effort) for v in different.values())
     return [chosen, min(found, key=json.dumps)]
 
 

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gnnperf.documents import from_json
 from gnnperf.errors import InputError
 from gnnperf.graph.canonical import digest
 from gnnperf.graph.fields import Value, checked, fields_of
@@ -158,7 +159,7 @@ class ProgramGraph:
             nodes = tuple(Node(n["kind"], n["features"], n.get("label", "")) for n in document["nodes"])
             edges = tuple(Edge(e["source"], e["target"], e["kind"], e["features"]) for e in document["edges"])
             return ProgramGraph(nodes, edges, document["values"], document.get("profile"))
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError) as error:
             raise InputError(f"expected a program graph (nodes, edges, values), got {error!r}") from error
 
     def to_json(self, indent: int | None = None) -> str:
@@ -170,8 +171,8 @@ class ProgramGraph:
     def from_json(text: str) -> ProgramGraph:
         """Raises InputError where the text is not a graph of this schema version."""
         try:
-            document = json.loads(text)
-        except json.JSONDecodeError as error:
+            document = from_json(text)
+        except ValueError as error:
             raise InputError(f"expected the JSON of a program graph, got no JSON: {error}") from error
         return ProgramGraph.from_dict(document)
 

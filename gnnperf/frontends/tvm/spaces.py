@@ -8,6 +8,7 @@ from typing import Any
 
 from gnnperf.frontends.tvm.target import has_vnni
 from gnnperf.frontends.tvm.workloads import TvmWorkload
+from gnnperf.schedules.traces.allowed import check_trace
 from gnnperf.schedules.traces.roles import roles_of
 
 _BYTES = {"uint8", "int8"}  # types of the operands of VNNI's dot product
@@ -66,11 +67,14 @@ class DesignSpace:
                 yield MeasureCandidate(schedule, self.arguments)
 
     def replay(self, trace: Any) -> Any:
-        """A recorded trace as a `MeasureCandidate`."""
+        """A recorded trace as a `MeasureCandidate`. Raises InputError where it holds what schedules for
+        processors do not need: it may be of anybody."""
         from tvm.s_tir import Schedule
         from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
         from tvm.s_tir.schedule import Trace
 
+        instructions, decisions = trace
+        check_trace(instructions, {int(position): value for position, value in decisions})
         schedule = Schedule(self.module)
         Trace.apply_json_to_schedule(trace, schedule)
         return MeasureCandidate(schedule, self.arguments)

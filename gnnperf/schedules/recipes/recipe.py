@@ -18,9 +18,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, Literal, get_args, get_type_hints
 
+from gnnperf.documents import from_json
 from gnnperf.errors import InputError, first_line
 
 ROLES = ("P", "q", "p", "R", "r")
@@ -46,6 +47,18 @@ ORDERS: Mapping[str, tuple[str, ...]] = {
     # two-dimensional tiles walked against the store order (transpositions)
     "tile2d": ("P2", "p2", "q2", "P0", "R2", "r2", "R0", "r1", "r0", "q1", "p1", "q0", "p0"),
 }
+
+LIMITS: Mapping[str, int] = {
+    **dict.fromkeys([f"tile_{role}" for role in ROLES], 2**20),
+    **dict.fromkeys([f"register_{role}" for role in "qpr"], 64),
+    "chunk": 2**20,
+    "collapse": 16,
+    "unroll": 64,
+    "prefetch": 2**16,
+    "fuse": 2**20,
+}
+"""The largest sizes of recipes that are read: far beyond what is ever fast, and before code that is written
+out becomes too much for a compiler."""
 
 
 @dataclass(frozen=True)
@@ -118,13 +131,7 @@ class Recipe:
     @staticmethod
     def from_json(text: str) -> Recipe:
         """Raises InputError where the text is no recipe of this version."""
-        try:
-            data = json.loads(text)
-        except ValueError as error:
-            raise InputError(f"expected a recipe as JSON, got {text[:60]!r} ({first_line(error)})") from None
-        if not isinstance(data, dict):
-            raise InputError(f"expected a recipe as a JSON object, got {text[:60]!r}")
-        return Recipe.from_dict(data)
+        return _parsed(text)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: only what differs from the defaults, plus kind and version."""
@@ -139,17 +146,18 @@ class Recipe:
         """Inverse of `to_dict`; InputError on another kind, version, or an unknown field."""
         if data.get("kind") != "recipe" or data.get("version") != VERSION:
             raise InputError(
-                f"expected a schedule of kind 'recipe' version {VERSION}, got kind {data.get('kind')!r} "
-                f"version {data.get('version')!r}; export it again with this version of gnnperf"
+                f"expected a schedule of kind 'recipe' version {VERSION}, got kind "
+                f"{_short(data.get('kind'))} version {_short(data.get('version'))}; "
+                "export it again with this version of gnnperf"
             )
         values = {k: v for k, v in data.items() if k not in ("kind", "version")}
         known = {f.name for f in fields(Recipe)}
         if unknown := sorted(set(values) - known):
-            raise InputError(
-                f"unknown recipe fields {', '.join(unknown)}; expected some of {', '.join(sorted(known))}"
-            )
-        if values.get("order", "blocked") not in ORDERS:
-            raise InputError(f"unknown loop order {values['order']!r}; expected one of {', '.join(ORDERS)}")
+            named = _short(", ".join(unknown)).strip("'")
+            raise InputError(f"unknown recipe fields {named}; expected some of {', '.join(sorted(known))}")
+        order = values.get("order", "blocked")
+        if not isinstance(order, str) or order not in ORDERS:
+            raise InputError(f"unknown loop order {_short(order)}; expected one of {', '.join(ORDERS)}")
         for name, value in values.items():
             _check(name, value, _field_types()[name])
         return Recipe(**values)
@@ -192,6 +200,24 @@ class Recipe:
         return ", ".join(words)
 
 
+@lru_cache(1 << 14)
+def _parsed(text: str) -> Recipe:
+    """Stores have the same recipes for many nests."""
+    try:
+        data = from_json(text)
+    except ValueError as error:
+        raise InputError(f"expected a recipe as JSON, got {_short(text)} ({first_line(error)})") from None
+    if not isinstance(data, dict):
+        raise InputError(f"expected a recipe as a JSON object, got {_short(text)}")
+    return Recipe.from_dict(data)
+
+
+def _short(value: Any) -> str:
+    """For a message: what strangers wrote, on one line."""
+    text = ascii(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
 @cache
 def _field_types() -> Mapping[str, Any]:
     return get_type_hints(Recipe)
@@ -201,13 +227,12 @@ def _check(name: str, value: Any, hint: Any) -> None:
     if hint is bool:
         valid, expected = isinstance(value, bool), "true or false"
     elif hint is int:
-        valid, expected = (
-            isinstance(value, int) and not isinstance(value, bool) and value >= 0,
-            "an integer >= 0",
-        )
+        most = LIMITS[name]
+        valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+        expected = f"an integer from 0 to {most}"
     elif choices := get_args(hint):
         valid, expected = value in choices, "one of " + ", ".join(map(repr, choices))
     else:
         valid, expected = isinstance(value, str), "text"
     if not valid:
-        raise InputError(f"recipe field {name}: expected {expected}, got {value!r}")
+        raise InputError(f"recipe field {name}: expected {expected}, got {_short(value)}")

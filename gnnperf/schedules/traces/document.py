@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
+from gnnperf.documents import from_json
 from gnnperf.errors import InputError, NotApplicable, first_line
+from gnnperf.schedules.traces.allowed import check_shape, check_trace
 from gnnperf.schedules.traces.roles import roles_of
 
 TENSORIZE = "meta_schedule.auto_tensorize"
@@ -45,22 +48,9 @@ class TraceDocument:
 
     @staticmethod
     def from_json(text: str) -> TraceDocument:
-        """Raises InputError where the text is not such a document."""
-        try:
-            fields = json.loads(text)
-            instructions, decisions = fields["trace"]
-            return TraceDocument(
-                tuple(tuple(i) for i in instructions),
-                {int(k): v for k, v in decisions},
-                dict(fields["blocks"]),
-                str(fields["loops"]),
-                int(fields["cores"]),
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"expected a trace as JSON (trace, blocks, loops, cores), got {text[:60]!r} "
-                f"({type(error).__name__}: {first_line(error)})"
-            ) from None
+        """Raises InputError where the text is not such a document, or the trace holds what is not allowed
+        (see `allowed`): it may come from anywhere, and TVM would run it."""
+        return _parsed(text)
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in reports: what `to_json` writes, with its kind."""
@@ -87,6 +77,29 @@ class TraceDocument:
     def as_tvm(self) -> list[Any]:
         """What `tvm.s_tir.schedule.Trace.apply_json_to_schedule` takes."""
         return [[list(i) for i in self.instructions], [[k, v] for k, v in sorted(self.decisions.items())]]
+
+
+@lru_cache(1 << 11)
+def _parsed(text: str) -> TraceDocument:
+    """What a store hands out was read before, to check it."""
+    try:
+        fields = from_json(text)
+        instructions, decisions = fields["trace"]
+        found = TraceDocument(
+            tuple(tuple(i) for i in instructions),
+            {int(k): v for k, v in decisions},
+            dict(fields["blocks"]),
+            fields["loops"],
+            fields["cores"],
+        )
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise InputError(
+            f"expected a trace as JSON (trace, blocks, loops, cores), got {text[:60]!r} "
+            f"({type(error).__name__}: {first_line(error)})"
+        ) from None
+    check_trace(found.instructions, found.decisions)
+    check_shape(found.blocks, found.loops, found.cores)
+    return found
 
 
 def trace_document(trace: Any, module: Any, target: Any = None) -> TraceDocument:
