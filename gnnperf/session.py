@@ -144,6 +144,7 @@ class Session:
         self.checkpoint = None if checkpoint is None else Path(checkpoint)
         self.store, self.notify = store, notify
         self._released: dict[str, Store] = {}
+        self._told: dict[str, int] = {}
 
     @cached_property
     def device(self) -> DeviceSpec:
@@ -190,6 +191,7 @@ class Session:
                 confidence=Confidence.of(self.encoder) if recipes else None,
             )  # fmt: skip
             report, queries = pipeline.run()
+            self._tell_left_out()
             if not model_only:
                 self._remember(program, queries, executor)
         return self._found(report, queries, executor)
@@ -227,6 +229,7 @@ class Session:
                     report, queries = pipeline.run()
                 except KeyboardInterrupt:
                     raise _interrupted(pipeline.measured, memory) from None
+                self._tell_left_out()
         return self._found(report, queries, executor)
 
     def embed(
@@ -360,6 +363,18 @@ class Session:
             self._released[model.MODEL] = Store.open(self._folder_of(model) / STORE)
         released = self._released[model.MODEL]
         return [released] if self._own is None else [released, self._own]
+
+    def _tell_left_out(self) -> None:
+        """What the stores do not believe of what they were asked for: one line for each store, once."""
+        own = self.__dict__.get("_own")  # where it was opened
+        for store in [*self._released.values(), *([own] if own is not None else [])]:
+            reasons = store.left_out
+            if reasons.total() > self._told.get(store.location, 0):
+                self._told[store.location] = reasons.total()
+                self.notify(
+                    f"left out {reasons.total()} entries of {store.location} that cannot be right: "
+                    f"{reasons.most_common(1)[0][0]}; `gnnperf store check` tells them all"
+                )
 
     def _proposer(self, program: Program, **about: Any) -> Proposer:
         from gnnperf.nn import Bundle

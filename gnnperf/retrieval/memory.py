@@ -14,6 +14,8 @@ from gnnperf.measure import Measurement
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.stores import USER_FAMILY
 from gnnperf.store import Nest, Record, Store
+from gnnperf.store.checks import record_problem
+from gnnperf.store.schema import plain_name
 
 if TYPE_CHECKING:
     from gnnperf.nn import Bundle
@@ -51,8 +53,8 @@ def add_to_store(
 
 @dataclass
 class Memory:
-    """A store that takes what is measured on the tasks of a program. kernel, frontend: of the program; count:
-    records added."""
+    """A store that takes what is measured on the tasks of a program. kernel, frontend: of the program, as
+    names that a store takes; count: records added."""
 
     store: Store
     kernel: str
@@ -61,6 +63,9 @@ class Memory:
     device: DeviceSpec
     count: int = 0
     _known: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.kernel, self.frontend = plain_name(self.kernel), plain_name(self.frontend)
 
     def add(self, query: Query, tried: Iterable[Tried], provenance: Provenance, origin: str) -> None:
         """Measurements of a task whose baseline was run. provenance: of a measurement; origin: how the
@@ -74,7 +79,7 @@ class Memory:
                 family=USER_FAMILY,
                 frontend=self.frontend,
                 device_fingerprint=self.device.fingerprint,
-                device_name=self.device.name,
+                device_name=plain_name(self.device.name),
                 baseline=query.baseline_name,
                 schedule=candidate.schedule.to_json(),
                 schedule_kind=candidate.schedule.kind,
@@ -82,6 +87,7 @@ class Memory:
             )
             for candidate, measurement in tried
         ]
+        records = [record for record in records if not record_problem(record)]  # no store would use them
         if graph.digest in self._known:
             self.store.add_records(records)
         elif records:

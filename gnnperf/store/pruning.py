@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from gnnperf.store.checks import record_problem
+from gnnperf.store.schema import Record
 from gnnperf.store.snapshot import NestIndex, RecordIndex
 
 
@@ -28,7 +30,8 @@ def prunable_records(
 
 
 def _beyond_best(newest_first: list[dict[str, Any]], keep_best: int) -> list[int]:
-    """`row_id` of all but the newest record of each of the fastest schedules.
+    """`row_id` of all but the newest record of each of the fastest schedules. What is not believed does not
+    compete, and stays: see `Store.check`.
 
     Speedups are compared under one baseline only; runtimes are not, as one fingerprint covers machines of
     different speed.
@@ -36,6 +39,8 @@ def _beyond_best(newest_first: list[dict[str, Any]], keep_best: int) -> list[int
     drop: list[int] = []
     groups: dict[tuple[str, ...], dict[str, dict[str, Any]]] = defaultdict(dict)
     for row in newest_first:
+        if record_problem(Record(**{name: row[name] for name in Record.__slots__})):
+            continue
         newest = groups[row["nest_digest"], row["device_fingerprint"], row["baseline"]]
         if row["schedule"] in newest:
             drop.append(row["row_id"])
@@ -50,7 +55,7 @@ def _beyond_best(newest_first: list[dict[str, Any]], keep_best: int) -> list[int
 def prunable_embeddings(index: NestIndex, encoder_id: str | None) -> list[int]:
     """`row_id` of updated embeddings and, given an encoder, of others' of the nests it has embedded."""
     drop = list(index.superseded)
-    mine = index.by_encoder.get(encoder_id) if encoder_id is not None else None
+    mine = index.embeddings(encoder_id) if encoder_id is not None else None
     if mine is not None:
         other = pc.not_equal(index.rows["encoder_id"], encoder_id)
         replaced = pc.is_in(index.rows["digest"], mine.digests)

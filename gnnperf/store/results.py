@@ -40,11 +40,24 @@ class StoredNest:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """What a store does not believe. where: a line of a file, a nest or a record; reason: in a few words."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Changed:
-    """How many rows were added, removed or written: embeddings of nests, and records."""
+    """How many rows were added, removed, written or checked: embeddings of nests, and records.
+
+    refused: how many there were besides, which did not pass the checks. reasons: of the first of them.
+    """
 
     nests: int
     records: int
+    refused: int = 0
+    reasons: tuple[Refused, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

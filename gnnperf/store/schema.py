@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,7 +18,8 @@ import pyarrow as pa
 import zstandard
 from jaxtyping import Float32
 
-from gnnperf.errors import InputError
+from gnnperf.documents import from_json
+from gnnperf.errors import InputError, first_line
 from gnnperf.measure.measurement import STATUSES
 
 SCHEMA_VERSION = 1
@@ -86,6 +89,36 @@ _NAMES = (
 _RECORD_FIELDS = tuple(f.name for f in fields(Record))
 
 
+LONGEST_NAME, LONGEST_GRAPH = 200, 2**23
+"""Characters of a name, bytes of a graph's JSON."""
+_MOST_SAMPLES, _LONGEST_JSON = 2**40, 2**18
+_UNWANTED = re.compile(r"""[/\\"'`<>]|^\.+$""")
+"""Quotes, separators of paths, markup, and names of folders."""
+
+
+def name_problem(name: object) -> str:
+    """Why a text may not name something, as names are shown, searched and written to files; empty where it
+    may."""
+    return _name_problem(name) if isinstance(name, str) else f"expected a name, got {_short(name)}"
+
+
+@lru_cache(1 << 14)
+def _name_problem(name: str) -> str:
+    if not name:
+        return "expected a name, got an empty one"
+    if len(name) > LONGEST_NAME:
+        return f"expected a name of at most {LONGEST_NAME} characters, got {len(name)}"
+    if not name.isprintable() or _UNWANTED.search(name):
+        return f"expected a name without quotes, slashes, < > and control characters, got {_short(name)}"
+    return ""
+
+
+def plain_name(text: str) -> str:
+    """A name that a store takes, of whatever the user called something."""
+    printed = "".join(c if c.isprintable() else "_" for c in text[:LONGEST_NAME])
+    return _UNWANTED.sub("_", printed) or "_"
+
+
 def content_id(record: Record) -> str:
     """Hash of all fields but `record_id`: equal measurements have equal ids, wherever they are kept."""
     content = {name: getattr(record, name) for name in _RECORD_FIELDS if name != "record_id"}
@@ -98,21 +131,23 @@ def checked(record: Record) -> Record:
 
     Raises InputError if a field is wrong, or if `record_id` is not that of the content.
     """
-    where = f"record of nest {str(record.nest_digest)[:12]}"
+    where = f"record of nest {_short(str(record.nest_digest)[:12])[1:-1]}"
     if record.schema_version != SCHEMA_VERSION:
         raise InputError(
-            f"{where}: expected schema version {SCHEMA_VERSION}, got {record.schema_version!r}; "
+            f"{where}: expected schema version {SCHEMA_VERSION}, got {_short(record.schema_version)}; "
             "use the gnnperf that wrote it"
         )
     for name in _NAMES:
         value = getattr(record, name)
         if not isinstance(value, str) or not value:
-            raise InputError(f"{where}: expected {name} to be a non-empty string, got {value!r}")
+            raise InputError(f"{where}: expected {name} to be a non-empty string, got {_short(value)}")
     if record.status not in STATUSES:
-        raise InputError(f"{where}: expected a status among {', '.join(STATUSES)}, got {record.status!r}")
+        raise InputError(
+            f"{where}: expected a status among {', '.join(STATUSES)}, got {_short(record.status)}"
+        )
     samples = int(record.samples) if isinstance(record.samples, Integral) else -1
-    if samples < 0:
-        raise InputError(f"{where}: expected samples to be a count, got {record.samples!r}")
+    if not 0 <= samples <= _MOST_SAMPLES:
+        raise InputError(f"{where}: expected samples to be a count, got {_short(record.samples)}")
     figures: dict[str, Any] = {name: _figure(record, name, where) for name in FIGURES}
     canonical = replace(
         record,
@@ -138,20 +173,25 @@ def _figure(record: Record, name: str, where: str) -> float | None:
         return None
     if record.status != "ok" and name != "baseline_s":
         raise InputError(f"{where}: expected no {name} with status {record.status}, got {value!r}")
-    number = float(value) if isinstance(value, Real) else math.nan
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        number = math.inf
     if not 0 < number < math.inf:
-        raise InputError(f"{where}: expected {name} to be a positive number, got {value!r}")
+        raise InputError(f"{where}: expected {name} to be a positive number, got {_short(value)}")
     return number
 
 
 def _json_object(text: Any, where: str) -> str:
     try:
-        value = json.loads(text)
+        value = from_json(text)
+        if isinstance(value, dict) and len(text) <= _LONGEST_JSON:
+            compact = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            compact.encode()  # half of a character has no bytes
+            return compact
     except (TypeError, ValueError):
-        value = None
-    if not isinstance(value, dict):
-        raise InputError(f"{where}: expected the text of a JSON object, got {str(text)[:60]!r}")
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        pass
+    raise InputError(f"{where}: expected the text of a JSON object, got {_short(text)}")
 
 
 def _utc(text: Any, where: str) -> str:
@@ -159,9 +199,19 @@ def _utc(text: Any, where: str) -> str:
         moment = datetime.fromisoformat(text)
     except (TypeError, ValueError):
         moment = None
-    if moment is None or moment.tzinfo is None:
-        raise InputError(f"{where}: expected a time with its zone, such as {utc_now()}, got {text!r}")
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+    try:
+        if moment is not None and moment.tzinfo is not None:
+            return moment.astimezone(UTC).isoformat(timespec="microseconds")
+    except OverflowError:  # before the year 1 or after 9999
+        pass
+    raise InputError(f"{where}: expected a time with its zone, such as {utc_now()}, got {_short(text)}")
+
+
+def _short(value: Any) -> str:
+    """For a message: what strangers wrote, on one line."""
+    text = repr(value) if isinstance(value, str) else str(value)
+    text = "".join(c if c.isprintable() else "?" for c in text[:61])
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 # --------------------------------------------------------------------------- tables
@@ -231,7 +281,11 @@ def nest_rows(
 
 def record_rows(records: Iterable[Record]) -> pa.Table:
     """Rows of `RECORDS`, checked. Raises InputError."""
-    ready = [checked(record) for record in records]
+    return rows_of_checked([checked(record) for record in records])
+
+
+def rows_of_checked(ready: Sequence[Record]) -> pa.Table:
+    """Rows of `RECORDS` of what `checked` gave."""
     columns = {name: [getattr(record, name) for record in ready] for name in _RECORD_FIELDS}
     return pa.table(columns | {"row_id": _row_ids(len(ready))}, schema=RECORDS)
 
@@ -249,8 +303,14 @@ def to_nests(rows: pa.Table) -> list[Nest]:
 
 
 def to_graph_json(blob: bytes) -> str:
-    """The program graph's JSON from the column `graph`."""
-    return zstandard.ZstdDecompressor().decompress(blob).decode()
+    """The program graph's JSON from the column `graph`. Raises InputError where it is damaged, or longer than
+    any graph."""
+    try:
+        if zstandard.frame_content_size(blob) > LONGEST_GRAPH:
+            raise InputError(f"expected a graph of at most {LONGEST_GRAPH} bytes, got a longer one")
+        return zstandard.ZstdDecompressor().decompress(blob, LONGEST_GRAPH).decode()
+    except (TypeError, ValueError, zstandard.ZstdError) as error:
+        raise InputError(f"a damaged graph: {first_line(error)}") from None
 
 
 def _row_ids(count: int) -> np.ndarray:

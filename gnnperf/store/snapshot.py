@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Float32, Int64
 
-from gnnperf.errors import InputError, StoreError
+from gnnperf.errors import InputError
 from gnnperf.store.index_files import IndexFiles
 from gnnperf.store.rows import repeated_row_ids, without
-from gnnperf.store.schema import Nest, Record, to_nests, to_records
+from gnnperf.store.schema import FIGURES, Nest, Record, to_nests, to_records
 from gnnperf.store.searchable import Searchable, arranged
 
 NEST_COLUMNS = ("row_id", "digest", "kernel", "family", "frontend", "encoder_id", "embedding", "updated")
@@ -23,7 +23,7 @@ class RecordIndex:
     """The records, grouped by nest; in each group the usable come first, by falling speedup."""
 
     def __init__(self, rows: pa.Table) -> None:
-        rows = rows.combine_chunks()
+        rows = complete(rows, FIGURES).combine_chunks()
         self.superseded: list[int] = repeated_row_ids(rows, ["record_id"])
         rows = without(rows, self.superseded)
         groups = _codes(rows["nest_digest"])
@@ -73,17 +73,45 @@ class RecordIndex:
 
 
 class NestIndex:
-    """The nests, and the embeddings of each encoder as one matrix."""
+    """The nests, and the embeddings of each encoder as one matrix.
+
+    Embeddings that differ in width are not of one encoder, whatever they say: each width is apart.
+    """
 
     def __init__(self, rows: pa.Table) -> None:
+        rows = complete(rows)
         rows = rows.sort_by("updated") if _is_unsorted(rows["updated"]) else rows
-        rows = rows.combine_chunks()
-        self.superseded: list[int] = repeated_row_ids(rows, ["digest", "encoder_id"])
-        rows = without(rows, self.superseded)
-        self.rows: pa.Table = rows.drop_columns(["embedding"])
-        encoders = pc.unique(rows["encoder_id"]).to_pylist()
-        of_encoder = {name: rows.filter(pc.equal(rows["encoder_id"], name)) for name in encoders}
-        self.by_encoder = {name: Embeddings(of_one) for name, of_one in of_encoder.items()}
+        rows = rows.append_column("width", pc.list_value_length(rows["embedding"])).combine_chunks()
+        self._embedded: dict[tuple[str, int], Embeddings] = {}
+        for encoder_id in pc.unique(rows["encoder_id"]).to_pylist():
+            of_encoder = rows.filter(pc.equal(rows["encoder_id"], encoder_id))
+            for width in pc.unique(of_encoder["width"]).to_pylist():
+                of_width = of_encoder.filter(pc.equal(of_encoder["width"], width))
+                self._embedded[encoder_id, width] = Embeddings(of_width, width)
+        embedded = self._embedded.values()
+        self.superseded: list[int] = [row_id for found in embedded for row_id in found.superseded]
+        unusable = [row_id for found in embedded for row_id in found.unusable["row_id"].to_pylist()]
+        self.rows: pa.Table = without(rows.drop_columns(["embedding"]), [*self.superseded, *unusable])
+
+    def embeddings(self, encoder_id: str, width: int | None = None) -> Embeddings | None:
+        """What an encoder has embedded. width: of its embeddings; None: the width that most of them have."""
+        if width is not None:
+            return self._embedded.get((encoder_id, width))
+        of_encoder = [found for (name, _), found in self._embedded.items() if name == encoder_id]
+        return max(of_encoder, key=lambda found: len(found.row_ids), default=None)
+
+    def unusable(self, encoder_id: str, width: int) -> Iterator[str]:
+        """Digests of nests with what an encoder cannot have made: of another width, not finite, zero."""
+        for (name, other), found in self._embedded.items():
+            if name == encoder_id:
+                yield from found.unusable["digest"].to_pylist()
+                yield from [] if other == width else found.digests.to_pylist()
+
+    def widths(self) -> dict[str, int]:
+        """Of the embeddings of every encoder: the width that most of them have."""
+        names = {name for name, _ in self._embedded}
+        found = {name: self.embeddings(name) for name in names}
+        return {name: of_one.matrix.shape[1] for name, of_one in found.items() if of_one is not None}
 
     def digests(self) -> list[str]:
         """Of all nests, each once."""
@@ -97,14 +125,25 @@ class NestIndex:
 
 
 class Embeddings:
-    """The nests one encoder has embedded."""
+    """The nests one encoder has embedded. unusable: `row_id` and `digest` of those whose embedding has no
+    direction. superseded: `row_id` of those that were embedded again."""
 
-    def __init__(self, rows: pa.Table) -> None:
+    def __init__(self, rows: pa.Table, width: int) -> None:
+        """width: of all embeddings."""
         rows = rows.combine_chunks()
-        self._rows: pa.Table = rows.drop_columns(["embedding"])
+        values = rows["embedding"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        matrix = values.reshape(rows.num_rows, width).astype(np.float64)  # float32 cannot hold their squares
+        norms = np.linalg.norm(matrix, axis=1)
+        usable = np.isfinite(norms) & (norms > 0)
+        self.unusable: pa.Table = rows.select(["row_id", "digest"]).filter(pa.array(~usable))
+        self.superseded: list[int] = repeated_row_ids(rows.filter(pa.array(usable)), ["digest"])
+        if self.unusable.num_rows or self.superseded:
+            usable &= ~np.isin(_as_array(rows["row_id"]), self.superseded)
+            rows, matrix, norms = rows.filter(pa.array(usable)), matrix[usable], norms[usable]
+        self._rows: pa.Table = rows.drop_columns(["embedding"]).combine_chunks()
         self.digests: pa.Array = rows["digest"].combine_chunks()
         self.row_ids: Int64[np.ndarray, " n"] = _as_array(rows["row_id"])
-        self.matrix: Float32[np.ndarray, "n d"] = _unit_rows(rows["embedding"].combine_chunks())
+        self.matrix: Float32[np.ndarray, "n d"] = (matrix / norms[:, None]).astype(np.float32)
 
     def nests(self, rows: Int64[np.ndarray, " k"]) -> list[Nest]:
         """The nests in these rows."""
@@ -129,29 +168,30 @@ class Snapshot:
     def __init__(self, nests: NestIndex, records: RecordIndex) -> None:
         self.nests = nests
         self.records = records
-        self._searchable: dict[tuple[str, str], Searchable] = {}
+        self._searchable: dict[tuple[str, str, int], Searchable] = {}
 
-    def searchable(self, encoder_id: str, fingerprint: str, indexes: IndexFiles) -> Searchable:
+    def searchable(
+        self, embeddings: Embeddings, encoder_id: str, fingerprint: str, indexes: IndexFiles
+    ) -> Searchable:
         """The nests embedded by the encoder that have an "ok" record from such a device."""
-        key = encoder_id, fingerprint
+        key = encoder_id, fingerprint, embeddings.matrix.shape[1]
         if key not in self._searchable:
-            embeddings = self.nests.by_encoder[encoder_id]
             usable = self.records.usable(fingerprint)[self.records.groups(embeddings.digests)]
             found, made = arranged(
-                embeddings.matrix, embeddings.row_ids, np.flatnonzero(usable), indexes.kept(*key)
+                embeddings.matrix, embeddings.row_ids, np.flatnonzero(usable), indexes.kept(*key[:2])
             )
             if made is not None:
-                indexes.keep(*key, made)
+                indexes.keep(*key[:2], made)
             self._searchable[key] = found
         return self._searchable[key]
 
 
-def _unit_rows(embeddings: pa.ListArray) -> Float32[np.ndarray, "n d"]:
-    widths = pc.unique(pc.list_value_length(embeddings)).to_pylist()
-    if len(widths) != 1:
-        raise StoreError(f"expected embeddings of one length for one encoder, got lengths {sorted(widths)}")
-    matrix = embeddings.flatten().to_numpy().reshape(len(embeddings), widths[0])
-    return _unit(matrix)
+def complete(rows: pa.Table, may_lack: Collection[str] = ()) -> pa.Table:
+    """The rows that lack no value but of some columns: gnnperf writes no others."""
+    for name in rows.column_names:
+        if name not in may_lack and rows[name].null_count:
+            rows = rows.filter(pc.is_valid(rows[name]))
+    return rows
 
 
 def _unit(matrix: Float32[np.ndarray, "n d"]) -> Float32[np.ndarray, "n d"]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Float32
 
 from gnnperf.errors import InputError
+from gnnperf.store.checks import digest_problem, graph_problem, nest_problem, record_problem
 from gnnperf.store.exchange import Batch, read_export, write_export
 from gnnperf.store.index_files import IndexFiles
 from gnnperf.store.pruning import prunable_embeddings, prunable_records
@@ -32,7 +33,9 @@ from gnnperf.store.schema import (
 )
 from gnnperf.store.snapshot import NEST_COLUMNS, NestIndex, RecordIndex, Snapshot
 from gnnperf.store.tables import Table, is_local, open_tables
+from gnnperf.store.vetting import Vetting
 
+NO_WIDTHS: Mapping[str, int] = MappingProxyType({})
 _BATCH = 256
 
 
@@ -49,6 +52,9 @@ class Store:
     for that is made by the first search, in half a minute for a million nests, and kept in the store's folder
     or, where that cannot be written, in the user's cache. Distances are exact in any case.
 
+    A store is a folder that others may write to, so it hands out only what passes a few checks. What does
+    not is left out, and counted in `left_out`.
+
     Every method raises StoreError when the store cannot be read or written.
 
     Example:
@@ -64,7 +70,8 @@ class Store:
         self._records = records
         self._indexes = IndexFiles(location)
         self._loaded: tuple[tuple[int, int], Snapshot] | None = None
-        self._widths: dict[str, int] = {}  # of the embeddings of each encoder
+        self._widths: dict[str, int] = {}  # of the embeddings of encoders that this process uses
+        self._left_out: dict[str, str] = {}  # why, by digest of the nest or id of the record
 
     @classmethod
     def open(cls, location: str | Path, create: bool = False) -> Store:
@@ -98,17 +105,36 @@ class Store:
 
         Raises InputError: the embedding is of another length, not finite, or zero.
         """
+        width = self._checked_width(encoder_id, np.shape(embedding))
         snapshot = self._snapshot()
-        embeddings = snapshot.nests.by_encoder.get(encoder_id)
+        embeddings = snapshot.nests.embeddings(encoder_id, width)
+        for digest in snapshot.nests.unusable(encoder_id, width):
+            self._left_out[digest] = "an embedding that this encoder cannot have made"
         if embeddings is None:
             return []
         query = embeddings.unit_query(embedding)
-        searchable = snapshot.searchable(encoder_id, fingerprint, self._indexes)
-        rows, distances = searchable.search(query, k + len(exclude))
-        pairs = zip(embeddings.nests(rows), distances.tolist(), strict=True)
-        found = [(nest, distance) for nest, distance in pairs if nest.digest not in exclude][:k]
-        of_each = snapshot.records.of([nest.digest for nest, _ in found], fingerprint)
-        return [Neighbour(*pair, of_one) for pair, of_one in zip(found, of_each, strict=True)]
+        searchable = snapshot.searchable(embeddings, encoder_id, fingerprint, self._indexes)
+        passed_over, wanted = set(exclude), k
+        while True:
+            rows, distances = searchable.search(query, wanted + len(passed_over))
+            pairs = zip(embeddings.nests(rows), distances.tolist(), strict=True)
+            near = [pair for pair in pairs if pair[0].digest not in passed_over][:wanted]
+            of_each = snapshot.records.of([nest.digest for nest, _ in near], fingerprint)
+            found = [
+                Neighbour(nest, distance, self._believed(records) if self._is_believed(nest) else ())
+                for (nest, distance), records in zip(near, of_each, strict=True)
+            ]
+            unusable = {n.nest.digest for n in found if all(r.status != "ok" for r in n.records)}
+            if not unusable:
+                return found[:k]
+            passed_over |= unusable  # others take their places
+            wanted *= 2
+
+    @property
+    def left_out(self) -> Counter[str]:
+        """Nests and records that this object came across and does not believe, by reason: see
+        `gnnperf.store.checks`."""
+        return Counter(self._left_out.values())
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -117,30 +143,40 @@ class Store:
 
     def records(self, digest: str, fingerprint: str | None = None) -> tuple[Record, ...]:
         """The records of a nest, of one device or of all: "ok" ones by falling speedup, then the failures."""
-        return self._snapshot().records.of([digest], fingerprint)[0]
+        return self._believed(self._snapshot().records.of([digest], fingerprint)[0])
 
     def graph_json(self, digest: str) -> str:
-        """The program graph of a nest. Raises InputError if the store does not know the nest."""
-        return self._graphs([digest])[digest]
+        """The program graph of a nest. Raises InputError if the store does not know the nest, or its graph is
+        damaged."""
+        blob = self._graphs([digest]).get(digest)
+        if blob is None:
+            raise InputError(f"expected a nest of the store {self.location}, got the digest {digest!r}")
+        return to_graph_json(blob)
 
     def entries(self, encoder_id: str) -> Iterator[StoredNest]:
         """Every nest with its graph, its records and its embedding by one encoder, in no order."""
         snapshot = self._snapshot()
         digests = snapshot.nests.digests()
-        embedded = snapshot.nests.by_encoder.get(encoder_id)
+        embedded = snapshot.nests.embeddings(encoder_id, self._widths.get(encoder_id))
         vectors = dict(zip(embedded.digests.to_pylist(), embedded.matrix, strict=True)) if embedded else {}
         for start in range(0, len(digests), _BATCH):
             batch = digests[start : start + _BATCH]
-            graphs = self._graphs(batch)
+            graphs = self._believed_graphs(batch, graph_problem)
             for nest, records in zip(snapshot.nests.nests(batch), snapshot.records.of(batch), strict=True):
-                yield StoredNest(nest, graphs[nest.digest], vectors.get(nest.digest), records)
+                if nest.digest in graphs and self._is_believed(nest):
+                    vector = vectors.get(nest.digest)
+                    yield StoredNest(nest, graphs[nest.digest], vector, self._believed(records))
 
     def stale(self, encoder_id: str) -> list[str]:
         """Digests of the nests this encoder has not embedded: `nearest` cannot find them."""
         index = self._snapshot().nests
-        embedded = index.by_encoder.get(encoder_id)
+        embedded = index.embeddings(encoder_id, self._widths.get(encoder_id))
         known = set(embedded.digests.to_pylist()) if embedded else set()
         return [digest for digest in index.digests() if digest not in known]
+
+    def widths(self) -> dict[str, int]:
+        """Of the embeddings of every encoder: the width that most of them have."""
+        return self._snapshot().nests.widths()
 
     def info(self) -> StoreInfo:
         """What is in the store."""
@@ -181,7 +217,10 @@ class Store:
 
         Raises InputError: lengths differ, or an embedding is not finite or zero.
         """
-        self._append_nests(nest_rows(nests, graphs_json, embeddings, encoder_id))
+        rows = nest_rows(nests, graphs_json, embeddings, encoder_id)
+        if len(nests):
+            self._checked_width(encoder_id, np.shape(embeddings)[1:])
+        self._nests.append(rows)
 
     def add_records(self, records: Iterable[Record]) -> list[Record]:
         """Add records in one commit; they are returned with their ids.
@@ -202,22 +241,49 @@ class Store:
         """
         stale = self.stale(encoder_id)
         index = self._snapshot().nests
+        done = 0
         for start in range(0, len(stale), _BATCH):
-            digests = stale[start : start + _BATCH]
-            graphs = self._graphs(digests)
-            texts = [graphs[digest] for digest in digests]
-            self.add_nests(index.nests(digests), texts, embed(texts), encoder_id)
-        return len(stale)
+            graphs = self._believed_graphs(stale[start : start + _BATCH], digest_problem)
+            if graphs:
+                self.add_nests(
+                    index.nests([*graphs]), [*graphs.values()], embed([*graphs.values()]), encoder_id
+                )
+            done += len(graphs)
+        return done
 
-    def merge(self, other: Store) -> Changed:
-        """Add what another store has and this one has not. Of an embedding both have, this store's stays."""
-        return self._absorb(other._batches())
+    def merge(self, other: Store, widths: Mapping[str, int] = NO_WIDTHS) -> Changed:
+        """Add what another store has and this one has not, and believes (see `check`). Of an embedding both
+        have, this store's stays."""
+        vetting = self._vetting(widths)
+        return self._absorb(other._batches(vetting), vetting)
+
+    def check(self, widths: Mapping[str, int] = NO_WIDTHS) -> Changed:
+        """How many rows pass all checks that are made of what is imported, and why the others do not.
+
+        Graphs are parsed and named anew, ids are computed from what they are of, figures and schedules have
+        to be such as gnnperf writes.
+
+        Args:
+            widths: of the embeddings of encoders that are known. Of others, those of the width that most of
+                the store's have pass.
+        """
+        return self._check(self._vetting(widths))
+
+    def _check(self, vetting: Vetting) -> Changed:
+        nests = sum(vetting.nest_rows(rows).num_rows for rows in self._nests.batches())
+        records = sum(vetting.record_rows(rows).num_rows for rows in self._records.batches())
+        return Changed(nests, records, vetting.refused, tuple(vetting.reasons))
+
+    def _vetting(self, widths: Mapping[str, int]) -> Vetting:
+        return Vetting({**self.widths(), **self._widths, **widths})
 
     def prune(
         self,
         keep_best: int | None = None,
         failures_older_than: timedelta | None = None,
         encoder_id: str | None = None,
+        failed_check: bool = False,
+        widths: Mapping[str, int] = NO_WIDTHS,
     ) -> Changed:
         """Remove what is not wanted any more, and compact the files.
 
@@ -226,11 +292,19 @@ class Store:
                 so many fastest schedules.
             failures_older_than: remove older records whose status is not "ok".
             encoder_id: remove the embeddings of other encoders of nests that this encoder has embedded.
+            failed_check: remove what `check` does not let pass, which is told `widths`.
 
         Embeddings that were updated are removed in any case. Returns how many rows were removed.
         """
         if keep_best is not None and keep_best < 1:
             raise InputError(f"expected to keep at least 1 record of each nest, got {keep_best}")
+        failed: tuple[list[int | None], list[int | None]] = ([], [])
+        if failed_check:
+            vetting = self._vetting(widths)
+            self._check(vetting)
+            failed = vetting.row_ids
+            self._nests.delete(failed[0])
+            self._records.delete(failed[1])
         snapshot = self._snapshot()
         nests, records = snapshot.nests, snapshot.records
         before = datetime.now(UTC) - failures_older_than if failures_older_than is not None else None
@@ -240,21 +314,25 @@ class Store:
         self._nests.delete(nest_ids)
         self._records.compact()
         self._nests.compact()
-        return Changed(len(nest_ids), len(record_ids))
+        return Changed(len(failed[0]) + len(nest_ids), len(failed[1]) + len(record_ids))
 
     def export(self, path: str | Path) -> Changed:
-        """Write everything to one file of JSON lines, compressed with zstd (`.jsonl.zst`).
+        """Write everything that passes `check` to one file of JSON lines, compressed with zstd
+        (`.jsonl.zst`).
 
         Raises InputError: the file cannot be written.
         """
-        return Changed(*write_export(Path(path), self._batches()))
+        vetting = self._vetting(NO_WIDTHS)
+        written = write_export(Path(path), self._batches(vetting))
+        return Changed(*written, vetting.refused, tuple(vetting.reasons))
 
-    def import_(self, path: str | Path) -> Changed:
-        """Add what an exported file has and this store has not.
+    def import_(self, path: str | Path, widths: Mapping[str, int] = NO_WIDTHS) -> Changed:
+        """Add what an exported file has and this store has not, and believes (see `check`).
 
         Raises InputError: no such file, or not an intact export; what was read until then has been added.
         """
-        return self._absorb(read_export(Path(path)))
+        vetting = self._vetting(widths)
+        return self._absorb(read_export(Path(path), vetting), vetting)
 
     # ----------------------------------------------------------------------- inside
 
@@ -263,57 +341,97 @@ class Store:
         versions = self._nests.version(), self._records.version()
         if self._loaded is None or self._loaded[0] != versions:
             (old_nests, old_records), old = self._loaded or ((-1, -1), None)
-            nests = old.nests if old and old_nests == versions[0] else self._load_nests()
+            kept = old.nests if old and old_nests == versions[0] else None
+            nests = kept or NestIndex(self._nests.read(NEST_COLUMNS))
             records = old.records if old and old_records == versions[1] else RecordIndex(self._records.read())
             self._loaded = versions, Snapshot(nests, records)
         return self._loaded[1]
 
-    def _load_nests(self) -> NestIndex:
-        nests = NestIndex(self._nests.read(NEST_COLUMNS))
-        self._widths = {name: of_one.matrix.shape[1] for name, of_one in nests.by_encoder.items()}
-        return nests
+    def _checked_width(self, encoder_id: str, shape: tuple[int, ...]) -> int:
+        """The width of an encoder's embeddings, of which one has some shape: this process knows the encoder,
+        those who wrote into the store may not."""
+        width = self._widths.setdefault(encoder_id, shape[0]) if len(shape) == 1 else -1
+        if shape != (width,):
+            raise InputError(
+                f"expected embeddings of length {self._widths.get(encoder_id, 'd')} from encoder "
+                f"{encoder_id}, got shape {shape}; another encoder needs another id"
+            )
+        return width
 
-    def _graphs(self, digests: Sequence[str]) -> dict[str, str]:
+    def _believed(self, records: Sequence[Record]) -> tuple[Record, ...]:
+        """Without those that fail the cheap checks, which are left out and counted."""
+        found = []
+        for record in records:
+            if problem := record_problem(record):
+                self._left_out[record.record_id] = problem
+            else:
+                found.append(record)
+        return tuple(found)
+
+    def _is_believed(self, nest: Nest) -> bool:
+        problem = nest_problem(nest)
+        if problem:
+            self._left_out[nest.digest] = problem
+        return not problem
+
+    def _graphs(self, digests: Sequence[str]) -> dict[str, bytes]:
+        """Compressed graphs, of the nests that have one."""
         rows = self._nests.find("digest", digests, ("digest", "graph"))
-        blobs = dict(zip(rows["digest"].to_pylist(), rows["graph"].to_pylist(), strict=True))
+        blobs: dict[str, bytes] = {}
+        for digest, blob in zip(rows["digest"].to_pylist(), rows["graph"].to_pylist(), strict=True):
+            known = blobs.get(digest)
+            # One for each encoder: where they differ, somebody wrote a wrong one.
+            if blob is not None and (known is None or (blob != known and _is_of(digest, blob))):
+                blobs[digest] = blob
+        return blobs
+
+    def _believed_graphs(
+        self, digests: Sequence[str], problem_of: Callable[[str, str], str]
+    ) -> dict[str, str]:
+        """Graphs as JSON, in this order. problem_of: (JSON, digest) -> why it is left out, or nothing."""
+        found, blobs = {}, self._graphs(digests)
         for digest in digests:
-            if digest not in blobs:
-                raise InputError(f"expected a nest of the store {self.location}, got the digest {digest!r}")
-        return {digest: to_graph_json(blob) for digest, blob in blobs.items()}
+            try:
+                text = to_graph_json(blobs[digest])
+                problem = problem_of(text, digest)
+            except KeyError:
+                problem = "a nest without a graph"
+            except InputError as error:
+                problem = str(error)
+            if problem:
+                self._left_out[digest] = problem
+            else:
+                found[digest] = text
+        return found
 
-    def _append_nests(self, rows: pa.Table) -> None:
-        widths = dict(self._widths)
-        lengths = pc.list_value_length(rows["embedding"]).to_pylist()
-        for encoder_id, length in zip(rows["encoder_id"].to_pylist(), lengths, strict=True):
-            if length != widths.setdefault(encoder_id, length):
-                raise InputError(
-                    f"expected embeddings of length {widths[encoder_id]} from encoder {encoder_id}, "
-                    f"got {length}; another encoder needs another id"
-                )
-        self._nests.append(rows)
-        self._widths = widths
-
-    def _batches(self) -> Iterator[Batch]:
-        """Everything in the store but what has been superseded: (rows of nests, rows of records)."""
+    def _batches(self, vetting: Vetting) -> Iterator[Batch]:
+        """Everything in the store that passes, but what has been superseded: (rows of nests, of records)."""
         snapshot = self._snapshot()
         nests, records = snapshot.nests, snapshot.records
         for rows in self._nests.batches():
-            yield without(rows, nests.superseded), RECORDS.empty_table()
+            yield vetting.nest_rows(without(rows, nests.superseded)), RECORDS.empty_table()
         for rows in self._records.batches():
-            yield NESTS.empty_table(), without(rows, records.superseded)
+            yield NESTS.empty_table(), vetting.record_rows(without(rows, records.superseded))
 
-    def _absorb(self, batches: Iterable[Batch]) -> Changed:
+    def _absorb(self, batches: Iterable[Batch], vetting: Vetting) -> Changed:
         snapshot = self._snapshot()
         embeddings = Unseen(("digest", "encoder_id"), snapshot.nests.rows)
         records = Unseen(("record_id",), snapshot.records.rows)
         added = [0, 0]
         for nest_batch, record_batch in batches:
             new_nests, new_records = embeddings.take(nest_batch), records.take(record_batch)
-            self._append_nests(new_nests)
+            self._nests.append(new_nests)
             self._records.append(new_records)
             added[0] += new_nests.num_rows
             added[1] += new_records.num_rows
-        return Changed(*added)
+        return Changed(added[0], added[1], vetting.refused, tuple(vetting.reasons))
+
+
+def _is_of(digest: str, blob: bytes) -> bool:
+    try:
+        return not digest_problem(to_graph_json(blob), digest)
+    except InputError:
+        return False
 
 
 def _counts(column: pa.ChunkedArray) -> dict[str, int]:

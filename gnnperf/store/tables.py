@@ -103,9 +103,12 @@ class Table:
         if not self._served and result.version % COMPACT_EVERY == 0:
             self._tidy()
 
-    def delete(self, row_ids: Iterable[int]) -> None:
-        """Delete rows by `row_id`."""
-        ids = [str(int(row_id)) for row_id in row_ids]
+    def delete(self, row_ids: Iterable[int | None]) -> None:
+        """Delete rows by `row_id`. None: those that have none, which gnnperf did not write."""
+        given = list(row_ids)
+        if None in given:
+            self._commit(partial(self._table.delete, "row_id IS NULL"))
+        ids = [str(int(row_id)) for row_id in given if row_id is not None]
         for start in range(0, len(ids), _DELETE_BATCH):
             listed = ", ".join(ids[start : start + _DELETE_BATCH])
             self._commit(partial(self._table.delete, f"row_id IN ({listed})"))

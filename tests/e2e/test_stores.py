@@ -21,6 +21,7 @@ from gnnperf.nests import nest_graph
 from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
+from gnnperf.store.schema import nest_rows, record_rows
 
 SCORES = ("retrieve", f"{KERNELS}:scores", "--set", "N=64", "--set", "M=48", "--set", "K=80")
 OLD = "an earlier encoder"
@@ -114,3 +115,32 @@ def test_a_read_only_store_is_searched_and_nothing_is_remembered(own: Path, tmp_
     assert json.loads(done.stdout)["candidates_measured"] == 1
     assert "gnnperf: nothing was remembered: no permission to write the schedule store" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_store_that_strangers_wrote_to_changes_no_answer(
+    own: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Schedules that are none and embeddings of another width, under the encoder that is used."""
+    import lancedb
+
+    command = [*SCORES, "--model-only", "--json", "--store", str(own)]
+    assert run(command) == 0
+    expected = json.loads(capfd.readouterr().out)["nests"]
+    released = Store.open(shipped_bundle() / "store")
+    ((encoder, width),) = released.widths().items()
+    near = next(iter(released.entries(encoder))).embedding
+    assert near is not None and near.shape == (width,)
+    digests = ["a" * 32, "b" * 32]
+    graph = [nest_graph(gemm()).to_json()]
+    nests = [replace(make_nest("stranger"), digest=digest) for digest in digests]
+    bad = [make_record("stranger", recipe(1), 2.0, nest_digest=digest) for digest in digests]
+    database = lancedb.connect(own)
+    database.open_table("nests").add(nest_rows(nests[:1], graph, near[None], encoder))
+    database.open_table("nests").add(nest_rows(nests[1:], graph, np.ones((1, 3)), encoder))
+    database.open_table("records").add(record_rows([replace(r, schedule='{"a":1}') for r in bad]))
+    assert run(command) == 0
+    told = capfd.readouterr()
+    assert json.loads(told.out)["nests"] == expected
+    (line,) = (line for line in told.err.splitlines() if "left out" in line)
+    assert line.startswith(f"gnnperf: left out 2 entries of {own} that cannot be right: ")
+    assert run(["store", "check", str(own)]) == 1

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from gnnperf.graph import Node, ProgramGraph
 from gnnperf.store import Nest, Record, Store
 
 ENCODER, DEVICE, OTHER_DEVICE = "encoder-1", "cpu/x86_64/avx512", "cpu/x86_64/avx2"
 
 
+@cache
+def _graph(number: int) -> ProgramGraph:
+    """One buffer of its own size."""
+    features = {"size_bytes": 8 * (number + 1), "scope": "global", "dtype": "float64", "element_bytes": 8}
+    return ProgramGraph((Node("buffer", features, "größer"),), (), {})
+
+
 def make_nest(number: int) -> Nest:
-    return Nest(f"{number:064x}", f"kernel{number}", f"family{number % 3}", "dace")
+    return Nest(_graph(number).digest, f"kernel{number}", f"family{number % 3}", "dace")
 
 
 def make_embedding(number: int, width: int = 8) -> np.ndarray:
-    return np.random.default_rng(number).standard_normal(width).astype(np.float32)
+    vector = np.random.default_rng(number).standard_normal(width)
+    return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
 def make_graph(number: int) -> str:
-    return f'{{"nodes":[{number}],"text":"größer"}}'
+    return _graph(number).to_json()
+
+
+def make_schedule(tile: int) -> str:
+    """A recipe, as records keep it."""
+    recipe = {"kind": "recipe", "order": "row", "tile_p": tile, "version": 1}
+    return json.dumps(recipe, sort_keys=True, separators=(",", ":"))
 
 
 def make_record(number: int, *, status: str = "ok", speedup: float = 2.0, **changes: Any) -> Record:

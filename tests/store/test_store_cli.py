@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store.samples import DEVICE, ENCODER, fill, make_record
+from store.samples import DEVICE, ENCODER, fill, make_record, make_schedule
 
 from gnnperf.cli.main import run
 from gnnperf.store import Store
@@ -38,7 +38,9 @@ def gnnperf(capfd: pytest.CaptureFixture[str]) -> Gnnperf:
 @pytest.fixture
 def location(store: Store) -> str:
     fill(store, range(4))
-    store.add_records([make_record(0, speedup=3.0, schedule='{"tile":8}'), make_record(1, status="timeout")])
+    store.add_records(
+        [make_record(0, speedup=3.0, schedule=make_schedule(8)), make_record(1, status="timeout")]
+    )
     return store.location
 
 

@@ -65,12 +65,16 @@ def test_the_file_is_readable_json(exported: Path) -> None:
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(arrays(np.float32, 5, elements=st.floats(-1e9, 1e9, width=32)).filter(np.any), st.floats(1e-12, 1e12))
-def test_numbers_survive_exactly(tmp_path: Path, embedding: np.ndarray, runtime_s: float) -> None:
+@given(
+    arrays(np.float64, 5, elements=st.floats(-1, 1)).filter(lambda v: np.linalg.norm(v) > 1e-3),
+    st.floats(1e-9, 1e5),
+)
+def test_numbers_survive_exactly(tmp_path: Path, direction: np.ndarray, runtime_s: float) -> None:
     first, second = (Store.open(f"memory://{name}", create=True) for name in ("first", "second"))
+    embedding = (direction / np.linalg.norm(direction)).astype(np.float32)
     first.add_nest(make_nest(0), make_graph(0), embedding, ENCODER)
-    record = make_record(0, runtime_s=runtime_s, interval_lo_s=runtime_s, interval_hi_s=runtime_s)
-    added = first.add_records([record])
+    times = dict.fromkeys(("runtime_s", "interval_lo_s", "interval_hi_s"), runtime_s)
+    added = first.add_records([make_record(0, **times, baseline_s=2 * runtime_s)])
     first.export(tmp_path / "file.jsonl.zst")
     second.import_(tmp_path / "file.jsonl.zst")
     second.export(tmp_path / "again.jsonl.zst")
@@ -90,40 +94,15 @@ def another_format(values: list[dict]) -> None:
     del values[0]
 
 
-def unknown_line(values: list[dict]) -> None:
-    values[3] = {"surprise": {}}
-
-
-def missing_field(values: list[dict]) -> None:
-    del values[1]["nest"]["family"]
-
-
-def unknown_field(values: list[dict]) -> None:
-    values[-2]["record"]["colour"] = "red"
-
-
-def changed_figure(values: list[dict]) -> None:
-    values[5]["record"]["runtime_s"] = 1e-9
-
-
-def wrong_embedding(values: list[dict]) -> None:
-    values[1]["nest"]["embedding"] = "AAA"
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (cut, "is cut short"),
         (another_version, "expected schema version 1, got 2; use the gnnperf that wrote it"),
         (another_format, "expected a file made by `gnnperf store export`"),
-        (unknown_line, "line 4: expected a nest or a record"),
-        (missing_field, "line 2: expected a nest or a record"),
-        (unknown_field, "line 9: expected a nest or a record"),
-        (changed_figure, "its content was changed"),
-        (wrong_embedding, "padding"),
     ],
 )
-def test_a_damaged_file_is_bad_input(
+def test_a_file_that_is_no_whole_export_is_bad_input(
     damage: Callable[[list[dict]], None], message: str, exported: Path, tmp_path: Path
 ) -> None:
     values = lines(exported)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from store.samples import DEVICE, ENCODER, fill, make_embedding, make_nest, make_record
+from store.samples import DEVICE, ENCODER, fill, make_embedding, make_nest, make_record, make_schedule
 
 from gnnperf.errors import StoreError
 from gnnperf.store import Store
@@ -34,7 +34,7 @@ def test_four_processes_write_while_another_prunes(start_child: StartChild, tmp_
         writer.stdin.write(f"{100 * i}\n")  # all of them have started: they create the store at once
         writer.stdin.flush()
     store = Store.open(path, create=True)
-    store.add_records([make_record(0, schedule=f'{{"tile":{i}}}') for i in range(50)])
+    store.add_records([make_record(0, schedule=make_schedule(i)) for i in range(50)])
     kept = 50
     while any(writer.poll() is None for writer in writers):
         kept = max(1, kept - 1)

@@ -27,6 +27,8 @@ from gnnperf.nn import Bundle
 from gnnperf.retrieval.memory import add_to_store, record_of
 from gnnperf.schedules.traces import TraceDocument, document_of_json, roles_of
 from gnnperf.store import Nest, Record, Store
+from gnnperf.store.checks import record_problem
+from gnnperf.store.schema import plain_name
 
 WORKLOADS, RECORDS = "database_workload.json", "database_tuning_record.json"
 BASELINE = "metaschedule-median"
@@ -103,7 +105,7 @@ def _add(
     records = [
         record
         for (digest, fingerprint), workload in found.items()
-        for record in _records(workload, names[digest], fingerprint, best, created)
+        for record in _records(workload, names[digest], fingerprint, best, created, done)
     ]
     nests = [Nest(digest, names[digest], FAMILY, TvmProgram.frontend) for digest in by_digest]
     add_to_store(store, bundle, nests, [w.graph for w in by_digest.values()], records)
@@ -168,7 +170,9 @@ def _name(workload: _Workload) -> str:
     return f"{anchor}-{'x'.join(str(int(n)) for n in function.params[-1].shape)}"
 
 
-def _records(workload: _Workload, name: str, fingerprint: str, best: int, created: str) -> list[Record]:
+def _records(
+    workload: _Workload, name: str, fingerprint: str, best: int, created: str, done: Imported
+) -> list[Record]:
     baseline_s = statistics.median(seconds for seconds, _ in workload.tuned)
     made: dict[str, Record] = {}
     for position in sorted(range(len(workload.tuned)), key=lambda n: workload.tuned[n][0]):
@@ -179,21 +183,22 @@ def _records(workload: _Workload, name: str, fingerprint: str, best: int, create
         document = document_of_json(
             tuned.trace.as_json(remove_postproc=False), workload.task.module, tuned.target
         )
-        made.setdefault(
-            document.to_json(),
-            record_of(
-                replace(measured, baseline_s=baseline_s, speedup=baseline_s / seconds),
-                nest_digest=workload.graph.digest,
-                kernel=name,
-                family=FAMILY,
-                frontend=TvmProgram.frontend,
-                device_fingerprint=fingerprint,
-                device_name=str(tuned.target.attrs.get("mcpu", "unknown processor")),
-                baseline=BASELINE,
-                schedule=document.to_json(),
-                schedule_kind=TraceDocument.kind,
-                created=created,
-                provenance=json.dumps({"database": "metaschedule", "target": str(tuned.target)}),
-            ),
+        record = record_of(
+            replace(measured, baseline_s=baseline_s, speedup=baseline_s / seconds),
+            nest_digest=workload.graph.digest,
+            kernel=plain_name(name),
+            family=FAMILY,
+            frontend=TvmProgram.frontend,
+            device_fingerprint=fingerprint,
+            device_name=plain_name(str(tuned.target.attrs.get("mcpu", "unknown processor"))),
+            baseline=BASELINE,
+            schedule=document.to_json(),
+            schedule_kind=TraceDocument.kind,
+            created=created,
+            provenance=json.dumps({"database": "metaschedule", "target": str(tuned.target)}),
         )
+        if problem := record_problem(record):
+            done.left_out[problem] += 1
+        else:
+            made.setdefault(record.schedule, record)
     return list(made.values())
