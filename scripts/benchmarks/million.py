@@ -16,6 +16,7 @@ from benchmarks.cpp_client import Client
 from gnnperf.export import FlatStore, open_flat, write_flat
 from gnnperf.graph import ProgramGraph
 from gnnperf.nn import Bundle
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Nest, Record, Store
 from gnnperf.store.schema import nest_rows, record_rows
 from gnnperf.store.searchable import Searchable
@@ -97,8 +98,8 @@ def _records(digests: np.ndarray) -> pa.Table:
     """One record for each nest; what `record_rows` would make of them, in a hundredth of the time."""
     like = Record(
         nest_digest="0", kernel="made-up", family="made-up", frontend="none", device_fingerprint=DEVICE,
-        device_name="made-up", baseline="none", schedule="{}", schedule_kind="none", status="ok",
-        baseline_s=1.0, runtime_s=1.0, interval_lo_s=1.0, interval_hi_s=1.0, speedup=1.0,
+        device_name="made-up", baseline="none", schedule=Recipe().to_json(), schedule_kind=Recipe.kind,
+        status="ok", baseline_s=1.0, runtime_s=1.0, interval_lo_s=1.0, interval_hi_s=1.0, speedup=1.0,
     )  # fmt: skip
     rows = record_rows([like]).take(pa.array(np.zeros(len(digests), np.int64)))
     names = pa.array(digests)

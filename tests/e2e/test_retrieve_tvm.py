@@ -58,10 +58,12 @@ def test_a_product_that_is_not_in_the_store(shell: Shell, kernels: Path, tensor_
     assert answer["baseline"]["name"] == "tvm-default" and answer["verified"] is True
     assert answer["speedup"] >= 1 and answer["candidates_measured"] == 4
     (nest,) = answer["nests"]
-    assert nest["neighbours"][0]["family"] == "matmul"
+    assert "matmul" in {neighbour["family"] for neighbour in nest["neighbours"]}
     for rank, candidate in enumerate(nest["candidates"], start=1):
         assert candidate["rank"] == rank and candidate["status"] in STATUSES
-        assert candidate["schedule"]["kind"] == "trace" and "SSRSRS" in candidate["words"]
+        # The small store of the test has nothing very near: recipes of DaCe nests may be tried, too.
+        assert candidate["schedule"]["kind"] == "trace"
+        assert "SSRSRS" in candidate["words"] or "DaCe recipe" in candidate["words"]
     (beside,) = nest["beside"]
     assert (beside["library"], beside["status"]) == ("torch", "ok")
     ratio = beside["timing"]["runtime_s"] / answer["tuned"]["runtime_s"]
