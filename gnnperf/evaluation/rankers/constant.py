@@ -35,6 +35,16 @@ class Constant:
         }
 
 
+def promising(reference: Reference, pool: Sequence[str], count: int) -> Sequence[str]:
+    """The first of a pool in the fixed order, for those that cannot look at all there are."""
+    if len(pool) <= count:
+        return pool
+    column = {schedule: at for at, schedule in enumerate(reference.schedules)}
+    columns = [column[schedule] for schedule in pool]
+    order = fixed_order(reference.log_efficiency[:, columns], reference.log_baseline)
+    return [pool[at] for at in order[:count]]
+
+
 Choice = Callable[[NDArray[np.float32], NDArray[np.float32]], Sequence[int]]
 """ln efficiencies f32[nests, schedules] and those of the baseline f32[nests] -> columns in order."""
 

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Batch
 
+from gnnperf.evaluation.rankers.constant import promising
 from gnnperf.evaluation.rankers.flat import Standardised
 from gnnperf.evaluation.rankers.kernel_regression import choose_bandwidth
 from gnnperf.evaluation.rankers.learned import Retrieval
 from gnnperf.evaluation.rankers.policy import PolicyProposal, Ranker
 from gnnperf.evaluation.reference import Reference
 from gnnperf.nn import ScheduledProgram, ScheduleHead, collate_programs
-from gnnperf.retrieval.ranking import BANDWIDTH
+from gnnperf.retrieval.ranking import BANDWIDTH, LOOKED_AT
 from gnnperf.training import CorpusNest, RetrievalModule, fit_all
 
 
@@ -49,9 +50,10 @@ class Perceptron:
             return score_numbers(head, programs)
 
         def order(query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
-            recipes = {schedule: reference.recipes[schedule] for schedule in pool}
+            shown = promising(reference, pool, LOOKED_AT)
+            recipes = {schedule: reference.recipes[schedule] for schedule in shown}
             programs = reference.corpus.scheduled.of(query, recipes)
-            fits = [schedule for schedule, program in zip(pool, programs, strict=True) if program is not None]
+            fits = [s for s, program in zip(shown, programs, strict=True) if program is not None]
             scores = score([program for program in programs if program is not None])
             return PolicyProposal([fits[at] for at in np.argsort(-scores, kind="stable")])
 

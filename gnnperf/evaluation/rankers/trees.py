@@ -9,9 +9,11 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from gnnperf.evaluation.rankers.constant import promising
 from gnnperf.evaluation.rankers.flat import flat_programs
 from gnnperf.evaluation.rankers.policy import PolicyProposal, Ranker
 from gnnperf.evaluation.reference import Reference
+from gnnperf.retrieval.ranking import LOOKED_AT
 from gnnperf.training import CorpusNest
 
 Rows = tuple[Float[NDArray, "m f"], Float[NDArray, " m"], Float[NDArray, " m"]]
@@ -53,8 +55,9 @@ class Trees:
         model.fit(features, target, sample_weight=weight)
 
         def order(query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
-            programs = scheduled.of(query, {schedule: reference.recipes[schedule] for schedule in pool})
-            fits = [schedule for schedule, program in zip(pool, programs, strict=True) if program is not None]
+            shown = promising(reference, pool, LOOKED_AT)
+            programs = scheduled.of(query, {schedule: reference.recipes[schedule] for schedule in shown})
+            fits = [s for s, program in zip(shown, programs, strict=True) if program is not None]
             if not fits:
                 return PolicyProposal([])
             predicted = model.predict(flat_programs([p for p in programs if p is not None]))
