@@ -177,6 +177,8 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
                         f"{path} expands to more than {most} bytes: what was read until then has been added; "
                         "expected a file made by `gnnperf store export`"
                     )
+                if overlong and b"\n" not in chunk:
+                    continue
                 *whole, rest = (rest + chunk).split(b"\n")
                 for line in whole:
                     yield number, None if overlong or len(line) > LONGEST_LINE else line
