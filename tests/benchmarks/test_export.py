@@ -18,6 +18,7 @@ from gnnperf.errors import InputError, MeasureError
 from gnnperf.export import load_exported, open_flat
 from gnnperf.graph import ProgramGraph
 from gnnperf.nn import Bundle
+from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Nest, Record, Store
 
 
@@ -66,8 +67,9 @@ def with_store(checkpoint: Path, bundle: Bundle, tmp_path: Path) -> Path:
     nests = [Nest(g.digest, f"k{i}", "f", "dace") for i, g in enumerate(graphs)]
     store.add_nests(nests, [g.to_json() for g in graphs], bundle.embed(graphs), bundle.encoder_id)
     record = Record(
-        nest_digest=graphs[0].digest, kernel="k0", family="f", frontend="dace", device_fingerprint="cpu",
-        device_name="cpu", baseline="b", schedule='{"kind":"recipe"}', schedule_kind="recipe", status="ok",
+        nest_digest=graphs[0].digest, kernel="k0", family="f", frontend="dace",
+        device_fingerprint="cpu/made-up", device_name="cpu", baseline="b",
+        schedule=Recipe().to_json(), schedule_kind=Recipe.kind, status="ok",
         baseline_s=2.0, runtime_s=1.0, interval_lo_s=0.9, interval_hi_s=1.1, speedup=2.0,
     )  # fmt: skip
     store.add_records([record])
