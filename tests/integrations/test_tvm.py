@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target
 from gnnperf.integrations.tvm import GNNCostModel, TransferDatabase
 
@@ -65,6 +66,22 @@ def test_the_search_of_metaschedule_goes_by_it(module: Any) -> None:
     chosen = tuning.generate_measure_candidates()
     tuning.post_tuning()
     assert len(chosen) == 8 and np.isfinite(model.predict(tuning, chosen)).all()
+
+
+@pytest.mark.slow
+def test_tvm_itself_builds_and_runs_what_it_chooses(module: Any, tmp_path: Path) -> None:
+    from tvm.s_tir import meta_schedule as ms
+
+    found = ms.tune_tir(
+        module, host_target(2), str(tmp_path), max_trials_global=4, num_trials_per_iter=4,
+        cost_model=GNNCostModel(), builder=ms.builder.LocalBuilder(initializer=import_tvm),
+    )  # fmt: skip
+    runtimes_s = [float(record.run_secs[0]) for record in found.get_all_tuning_records()]
+    assert 0 < min(runtimes_s) < 1
+
+
+def test_it_may_be_told_of_nothing(context: Any) -> None:
+    GNNCostModel().update(context, [], [])  # as TVM does where no schedule of a round was built
 
 
 def test_measurements_correct_the_order(context: Any, candidates: list[Any]) -> None:

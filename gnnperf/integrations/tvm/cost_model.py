@@ -65,6 +65,8 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
 
     def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
         """Learn from measurements. A failure is learned from as very slow."""
+        if not candidates:  # TVM leaves out what was not built
+            return
         scores, features = self._judge(candidates)
         runtimes = [min(map(float, r.run_secs)) if r.run_secs else np.inf for r in results]
         known = self._known.setdefault(_workload(context), _Measured())
