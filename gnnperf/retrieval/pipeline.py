@@ -8,7 +8,9 @@ baseline, in rounds -> accepted beyond noise -> put back -> the whole verified a
 from __future__ import annotations
 
 import math
+import re
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +22,7 @@ from gnnperf.backends.base import Bench, Executor, Tried, Whole
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.base import Program
-from gnnperf.measure import Timing, speedup_interval
+from gnnperf.measure import Measurement, Timing, speedup_interval
 from gnnperf.measure.competitors import Competitor
 from gnnperf.retrieval.confidence import Confidence
 from gnnperf.retrieval.proposers import Proposer, Stages
@@ -38,6 +40,7 @@ FIRST = 3
 OUT_OF_TIME = "the time budget ended before this task was tried"
 NOTHING_TO_TUNE = "the kernel has nothing that can be tuned"
 NOT_FASTER = "none of the candidates was faster than the baseline beyond noise"
+_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|\bnan\b|\binf\b")
 
 
 @dataclass(frozen=True)
@@ -188,7 +191,7 @@ class Pipeline:
         query.baseline = bench.baseline
         query.winner = fastest(query.tried)
         if query.winner is None and not query.reason:
-            query.reason = NOT_FASTER
+            query.reason = why_all_failed([m for _, m in query.tried]) or NOT_FASTER
 
     # ------------------------------------------------------------------ reporting
 
@@ -238,17 +241,29 @@ def fastest(tried: Sequence[Tried]) -> Tried | None:
 
 
 def why_kept(queries: Sequence[Query]) -> str:
-    """Why there is no winner at all. Where all candidates failed for one cause, it is that cause."""
+    """Why there is no winner at all. Where all candidates failed, it is for what."""
     if not queries:
         return f"{NOTHING_TO_TUNE}; the baseline is kept"
     tried = [measurement for query in queries for _, measurement in query.tried]
     if not tried:
         return "nothing was tried; the baseline is kept"
-    causes = {(m.status, m.detail) for m in tried}
-    if len(causes) == 1 and tried[0].status != "ok":
-        ((status, detail),) = causes
-        return f"all {len(tried)} candidates failed alike: {status}: {detail}; the baseline is kept"
-    return "no schedule was faster than the baseline beyond noise; the baseline is kept"
+    why = why_all_failed(tried) or "no schedule was faster than the baseline beyond noise"
+    return f"{why}; the baseline is kept"
+
+
+def why_all_failed(tried: Sequence[Measurement]) -> str:
+    """The cause, or the most frequent one and how many there are, where no candidate ran right; empty where
+    one did. Causes that differ in numbers alone are one, as what they say of arrays and times differs."""
+    if not tried or any(measurement.status == "ok" for measurement in tried):
+        return ""
+    run = [m for m in tried if m.status != "not_applicable"] or tried
+    causes = Counter((m.status, _NUMBER.sub("#", m.detail)) for m in run)
+    (most, count), *others = causes.most_common()
+    shown = next(m for m in run if (m.status, _NUMBER.sub("#", m.detail)) == most)
+    cause = f"{shown.status}: {shown.detail}" if shown.detail else shown.status
+    if not others:
+        return f"every candidate failed for one cause: {cause}"
+    return f"every candidate failed, for {len(causes)} causes; {count} of {len(run)}: {cause}"
 
 
 def _share(queries: Sequence[Query]) -> None:

@@ -33,6 +33,7 @@ from gnnperf.retrieval import (
 )
 from gnnperf.retrieval.confidence import FEATURES, Confidence, Rates
 from gnnperf.retrieval.memory import Memory
+from gnnperf.retrieval.pipeline import why_all_failed
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import Predict
 from gnnperf.schedules.recipes import Recipe
@@ -229,9 +230,27 @@ def test_when_all_fail_the_baseline_is_kept(
     answer, tuned, queries = make_transfer(list(faults)).run(compiler, runner)
     assert statuses(queries) == ["wrong_result", "run_error"]
     assert (answer.kept_baseline, answer.speedup, tuned) == (True, 1.0, None)
-    assert "no schedule was faster" in answer.note
+    assert answer.note.startswith("every candidate failed, for 2 causes; 1 of 2: ")
     nest = only_nest(answer)
+    assert nest.reason in answer.note
     assert (nest.accepted, nest.abstained, nest.best_s) == (None, False, nest.baseline_s)
+
+
+def test_one_cause_of_all_failures_is_the_headline() -> None:
+    def failed(status: str, detail: str) -> Measurement:
+        return Measurement(status, detail=detail)  # type: ignore[arg-type]
+
+    wrong = [failed("wrong_result", f"C: {n} of 64 elements differ, worst {n}.5e-03") for n in (3, 12)]
+    unfit = failed("not_applicable", "no such loop")
+    (cause,) = {why_all_failed(wrong), why_all_failed([unfit, *wrong])}
+    assert (
+        cause
+        == "every candidate failed for one cause: wrong_result: C: 3 of 64 elements differ, worst 3.5e-03"
+    )
+    assert why_all_failed([unfit]) == "every candidate failed for one cause: not_applicable: no such loop"
+    many = why_all_failed([*wrong, failed("run_error", "SIGSEGV")])
+    assert many.startswith("every candidate failed, for 2 causes; 2 of 3: wrong_result: ")
+    assert not why_all_failed([*wrong, Measurement.from_samples([1e-3])]) and not why_all_failed([])
 
 
 def test_what_does_not_apply_gives_way_to_the_next(
