@@ -297,7 +297,13 @@ class Session:
         return propose_configurations(kernel, gpu, k, {**(sizes or {}), **named}, data, self.checkpoint)
 
     def predict(
-        self, kernel: Any, gpus: Sequence[str], *, fused: bool = False, calibrate: str | Path | None = None
+        self,
+        kernel: Any,
+        gpus: Sequence[str],
+        *,
+        fused: bool = False,
+        calibrate: str | Path | None = None,
+        dtype: str | None = None,
     ) -> OperatorForecast | ConfigurationForecast:
         """The runtime of an operator, a torch model or a configuration of a tunable kernel on GPUs that
         nobody measured.
@@ -308,17 +314,18 @@ class Session:
             gpus: names of the catalog, or YAML files.
             fused: pointwise operators of a model join what runs right before them.
             calibrate: a CSV file with runs on these GPUs.
+            dtype: what fp32 tensors are taken for: "fp64", "tf32", "fp16", "bf16", "fp8", "int8".
 
         Returns:
             `runtime_s` by GPU, and `predictions` with intervals and what was assumed.
 
         Raises:
-            InputError: no such kernel or GPU.
+            InputError: no such kernel or GPU, or one that does not have a dtype.
         """
         from gnnperf.retrieval.gpu import predict
 
         path = None if calibrate is None else Path(calibrate)
-        return predict(kernel, gpus, fused, path, self.checkpoint)
+        return predict(kernel, gpus, fused, path, self.checkpoint, dtype)
 
     # ------------------------------------------------------------------ what it is made of
 

@@ -38,6 +38,11 @@ NOT_MEASURED = "the kernel was not measured anywhere: physics, and what others n
     metavar="FILE.csv",
     help="Runs on these GPUs, as rows of --table with latency_ms: 1 to 20 are enough.",
 )
+@click.option(
+    "--dtype",
+    metavar="NAME",
+    help="What fp32 tensors are taken for: fp64, tf32, fp16, bf16, fp8, int8.",
+)
 @click.option("--table", type=FILE, metavar="FILE.parquet", help="Predict every row instead of a KERNEL.")
 @click.option("--devices", "described", type=FILE, metavar="FILE.yaml", help="GPUs that the table names.")
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.parquet")
@@ -47,6 +52,7 @@ def predict(
     gpus: tuple[str, ...],
     fused: bool,
     calibrate: Path | None,
+    dtype: str | None,
     table: Path | None,
     described: Path | None,
     output: Path | None,
@@ -56,13 +62,15 @@ def predict(
 
     KERNEL is an operator with its sizes (linear:M=512,N=1024,K=768; bmm:B=..,M=..,N=..,K=..; softmax,
     layernorm, reduction, add, relu, ...:B=rows,H=columns; conv, pool, embedding), a torch exported program
-    (model.pt2), or file.py:function that returns (module, example inputs). All is fp32. Or it is a
+    (model.pt2), or file.py:function that returns (module, example inputs). Operators are fp32, or what
+    dtype=fp16 among their sizes says; models what their tensors are. Only fp32 was measured: other dtypes are
+    physics with wider intervals, and one that a GPU is not known to have is refused. Or it is a
     configuration of a tunable kernel (gemm:MWG=64,NWG=64,M=1024; your-description.yaml:threads=128), where
     what is not given has its first value; --calibrate then takes runs with the kernel's parameters, device
     and runtime_ms as columns.
 
-    The table has the columns op_family, op, device, B, M, N, K and H; predicted_ms, lo_ms and hi_ms (the 80%
-    interval) are added.
+    The table has the columns op_family, op, device, B, M, N, K and H, and perhaps dtype;
+    predicted_ms, lo_ms and hi_ms (the 80% interval) are added.
     """  # fmt: skip
     from gnnperf.nn import load_checkpoint
     from gnnperf.nn.runtime import RuntimeHead
@@ -80,6 +88,8 @@ def predict(
             raise InputError("--report is a page about a KERNEL; of a --table, read the --output")
         if fused:
             raise InputError("--fused is for models; leave it out, or give a KERNEL")
+        if dtype is not None:
+            raise InputError("--dtype is for a KERNEL; give the --table a column dtype")
         return _bulk(
             load_checkpoint(checkpoint or shipped(RUNTIME), RuntimeHead), table, described, output, calibrate
         )
@@ -88,7 +98,7 @@ def predict(
     if described or output:
         given = "--devices" if described else "--output"
         raise InputError(f"{given} goes with --table; leave it out, or give a --table")
-    found = load(checkpoint).predict(kernel, gpus, fused=fused, calibrate=calibrate)
+    found = load(checkpoint).predict(kernel, gpus, fused=fused, calibrate=calibrate, dtype=dtype)
     if isinstance(found, ConfigurationForecast):
         return _configuration_report(found)
     for operator, count in found.left_out.items():
@@ -151,7 +161,7 @@ def _bulk(
 
     from gnnperf.devices import read_devices
     from gnnperf.nn.runtime.operator_table import read_operators
-    from gnnperf.retrieval.prediction import calibrate_from, predict_table
+    from gnnperf.retrieval.prediction import calibrate_from, dtype_remarks, predict_table
 
     devices: dict[str, DeviceSpec] = read_devices(described) if described else {}
     if calibrate is not None:
@@ -165,10 +175,12 @@ def _bulk(
         pq.write_table(predicted, output)
     except OSError as error:
         raise InputError(f"cannot write {output}: {error.strerror}") from None
+    other = operators.dtype[operators.usable]
     count, done = len(operators.usable), int(operators.usable.sum())
+    said = [f"{n} rows {what}" for what, n in dtype_remarks(other[other != "fp32"].tolist()).items()]
     left = f"; {count - done} rows are of no known family or lack a size" if done < count else ""
-    document = {"table": path, "output": output, "rows": count, "predicted": done}
-    return Report(document, f"{done} of {count} rows predicted into {output}{left}")
+    document = {"table": path, "output": output, "rows": count, "predicted": done, "remarks": said}
+    return Report(document, "\n".join([f"{done} of {count} rows predicted into {output}{left}", *said]))
 
 
 def _configuration_report(found: ConfigurationForecast) -> Report:

@@ -9,7 +9,7 @@ from typing import Any
 from gnnperf.errors import InputError
 
 _UNITS: Mapping[str, Mapping[str, float]] = {
-    "gflops": {"GFLOP/s": 1, "TFLOP/s": 1000},
+    "gflops": {"GFLOP/s": 1, "TFLOP/s": 1000, "TOP/s": 1000},
     "gbps": {"GB/s": 1, "TB/s": 1000},
     "bytes": {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30},
     "mhz": {"MHz": 1, "GHz": 1000},

@@ -27,7 +27,9 @@ class DeviceSpec:
     l1d_bytes, l2_bytes: per core; l2_bytes of a GPU is all of it. l3_bytes: all of it (AMD: Infinity Cache).
     memory_bytes: main memory, or the GPU's own. memory: its technology ("GDDR6", "HBM2e").
     peak_gflops_*: fused multiply-adds counted as two, on all threads and on one, without matrix units;
-    peak_gflops_fp32_matrix: of instructions that multiply fp32 matrices, where there are such (AMD MFMA).
+    peak_gflops_fp16, peak_gflops_int8: the same (operations, of integers), where they are not those of fp32.
+    peak_gflops_*_matrix: of instructions that multiply dense matrices (tensor cores, MFMA), where there are
+    such, with sums in fp32 or int32. See `product_gflops`.
     bandwidth_gbps: of a CPU the STREAM triad (24 bytes counted per element), on all threads and on one;
     of a GPU the datasheet's peak.
     Only of GPUs: boost_mhz: boost clock. board_power_w: power limit of the whole board.
@@ -55,7 +57,15 @@ class DeviceSpec:
     peak_gflops_fp64: float | None = None
     peak_gflops_fp32_1_thread: float | None = None
     peak_gflops_fp64_1_thread: float | None = None
+    peak_gflops_fp16: float | None = None
+    peak_gflops_int8: float | None = None
+    peak_gflops_fp64_matrix: float | None = None
     peak_gflops_fp32_matrix: float | None = None
+    peak_gflops_tf32_matrix: float | None = None
+    peak_gflops_fp16_matrix: float | None = None
+    peak_gflops_bf16_matrix: float | None = None
+    peak_gflops_fp8_matrix: float | None = None
+    peak_gflops_int8_matrix: float | None = None
     bandwidth_gbps: float | None = None
     bandwidth_gbps_1_thread: float | None = None
     boost_mhz: float | None = None
@@ -79,6 +89,18 @@ class DeviceSpec:
     def vector_bytes(self) -> int | None:
         """Of a register of the widest vector extension; None where the name does not say it."""
         return _VECTOR_BYTES.get(self.isa)
+
+    def product_gflops(self, dtype: str) -> float | None:
+        """Peak of matrix products in a dtype ("fp64", "tf32", "bf16", ...), on matrix units where there are
+        such for it; None where it is not known that there is a way to run them.
+
+        Libraries sum products of fp16 in fp32: without matrix units they are no slower than those.
+        """
+        matrix: float | None = getattr(self, f"peak_gflops_{dtype}_matrix", None)
+        plain: float | None = getattr(self, f"peak_gflops_{dtype}", None)
+        if matrix is None and plain is not None and dtype == "fp16":
+            return max(plain, self.peak_gflops_fp32 or 0.0)
+        return matrix or plain
 
     def to_record(self) -> dict[str, Any]:
         """What records of measurements say of it: `to_dict` with what follows from it."""

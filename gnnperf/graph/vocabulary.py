@@ -57,6 +57,21 @@ ELEMENT_BYTES: Mapping[str, int] = {
 }
 
 
+PRECISIONS: Mapping[str, str] = {
+    "fp64": "float64", "fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16",
+    "fp8": "float8_e4m3", "int8": "int8", "uint8": "uint8", "int16": "int16", "int32": "int32",
+    "int64": "int64", "bool": "bool",
+}  # fmt: skip
+"""What operators compute in -> how that is stored. tf32 is fp32 of which products use fewer digits."""
+
+
+def check_precision(name: str, where: str) -> str:
+    """`name`, if it is one of PRECISIONS. Raises InputError, which begins with `where`."""
+    if name not in PRECISIONS:
+        raise InputError(f"{where}: expected a dtype out of {', '.join(PRECISIONS)}, got {name!r}")
+    return name
+
+
 def element_bytes(dtype: str) -> int:
     """Size of one element; InputError for a dtype that graphs do not know."""
     try:

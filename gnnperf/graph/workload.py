@@ -23,6 +23,7 @@ class Workload:
     transposed: the reduction runs along the rows of the second operand in memory.
     flops: arithmetic operations. read_bytes, written_bytes: distinct bytes of memory.
     family: operators that one library implements alike; "" of a program of unknown origin.
+    dtype: what it computes in, one of PRECISIONS; how much that stores is in the bytes.
     """
 
     kind: Kind
@@ -38,9 +39,10 @@ class Workload:
     columns: float = 1.0
     passes: float = 1.0
     family: str = ""
+    dtype: str = "fp32"
 
 
-def workload_of(graph: ProgramGraph, family: str = "") -> Workload:
+def workload_of(graph: ProgramGraph, family: str = "", dtype: str = "fp32") -> Workload:
     """Read the workload of a program graph of any frontend; time grows with the number of its edges."""
     view = _View(graph)
     computes = [i for i, node in enumerate(graph.nodes) if node.kind == "compute"]
@@ -51,6 +53,7 @@ def workload_of(graph: ProgramGraph, family: str = "") -> Workload:
         read_bytes=view.traffic("read"),
         written_bytes=view.traffic("write", "reduction"),
         family=family,
+        dtype=dtype,
     )
     for compute in reductions:
         if (product := view.product(compute)) is not None:

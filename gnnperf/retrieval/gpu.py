@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gnnperf.devices import DeviceSpec, load_device
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.frontends.base import is_of, kernel_type
+from gnnperf.graph.vocabulary import check_precision
 from gnnperf.shipped import shipped
 
 if TYPE_CHECKING:
@@ -62,8 +63,9 @@ class ConfigurationForecast:
 
 
 def predict(
-    kernel: Any, gpus: Sequence[str], fused: bool, calibrate: Path | None, checkpoint: Path | None
-) -> OperatorForecast | ConfigurationForecast:
+    kernel: Any, gpus: Sequence[str], fused: bool, calibrate: Path | None, checkpoint: Path | None,
+    dtype: str | None,
+) -> OperatorForecast | ConfigurationForecast:  # fmt: skip
     """See `Session.predict`."""
     from gnnperf.frontends.gpu_kernels import is_tunable
 
@@ -72,13 +74,16 @@ def predict(
     if isinstance(kernel, str) and is_tunable(kernel):
         if fused:
             raise InputError("--fused is for models; a tunable kernel is one launch")
+        if dtype is not None:
+            raise InputError("--dtype is for operators; a tunable kernel's description says its buffers'")
         return _configuration(kernel, gpus, calibrate, checkpoint)
-    return _operators(kernel, gpus, fused, calibrate, checkpoint)
+    return _operators(kernel, gpus, fused, calibrate, checkpoint, dtype)
 
 
 def _operators(
-    kernel: Any, gpus: Sequence[str], fused: bool, calibrate: Path | None, checkpoint: Path | None
-) -> OperatorForecast:
+    kernel: Any, gpus: Sequence[str], fused: bool, calibrate: Path | None, checkpoint: Path | None,
+    dtype: str | None,
+) -> OperatorForecast:  # fmt: skip
     from gnnperf.nn import load_checkpoint
     from gnnperf.nn.runtime import RuntimeHead
     from gnnperf.retrieval.prediction import calibrate_from, predict_kernel
@@ -86,6 +91,9 @@ def _operators(
     head = load_checkpoint(checkpoint or shipped(RUNTIME), RuntimeHead)
     devices = {name: load_device(name) for name in gpus}
     name, operators, left_out = _captured(kernel, fused)
+    if dtype is not None:
+        check_precision(dtype, "dtype")
+        operators = [replace(o, dtype=dtype) if o.dtype == "fp32" else o for o in operators]
     workloads = [operator.workload() for operator in operators]
     found = {}
     for gpu, device in devices.items():

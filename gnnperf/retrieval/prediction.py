@@ -16,7 +16,7 @@ from gnnperf.devices import DeviceSpec, find_device
 from gnnperf.errors import InputError
 from gnnperf.graph.workload import Workload
 from gnnperf.nn.runtime import Columns, RuntimeHead
-from gnnperf.nn.runtime.columns import assumptions, on_device, workload_columns
+from gnnperf.nn.runtime.columns import assumptions, is_measured, on_device
 from gnnperf.nn.runtime.model import LEVELS
 from gnnperf.nn.runtime.operator_table import OperatorTable, operator_table
 
@@ -48,14 +48,16 @@ def predict_kernel(head: RuntimeHead, workloads: Sequence[Workload], device: Dev
     for workload in workloads:
         if (objection := head.objection(workload, device)) is not None:
             return KernelPrediction(device, objection=objection)
-    found = head.predict(workloads, device)
+    x = on_device(workloads, device)
+    found = head.predict_columns(x)
     remarks = assumptions(device)
+    unmeasured = [w.dtype for w, known in zip(workloads, is_measured(x), strict=True) if not known]
+    remarks += [f"{count} of the operators {said}" for said, count in dtype_remarks(unmeasured).items()]
     for name, count in Counter(w.family for w in workloads if head.is_unmeasured(w)).items():
         remarks.append(f"{count} of the operators are of a family that was not measured: {name or 'unknown'}")
     alone = float(found.runtime_s.sum())
     total = alone
     if len(workloads) > 1:
-        x = on_device(workload_columns(workloads), device)
         total = head.sequence_s(x, torch.ones(len(workloads), dtype=torch.float64))
     bounds = {level: (float(low.sum()), float(high.sum())) for level, (low, high) in found.bounds_s.items()}
     return KernelPrediction(
@@ -66,6 +68,14 @@ def predict_kernel(head: RuntimeHead, workloads: Sequence[Workload], device: Dev
         tuple(found.runtime_s.tolist()),
         tuple(remarks),
     )
+
+
+def dtype_remarks(dtypes: Sequence[str]) -> dict[str, int]:
+    """What is to be said of operators in dtypes that were not measured, and of how many."""
+    return {
+        f"are {dtype}, which was not measured: physics with the datasheet's peak, and wider intervals": count
+        for dtype, count in Counter(dtypes).items()
+    }
 
 
 def predict_table(head: RuntimeHead, operators: OperatorTable, devices: Mapping[str, DeviceSpec]) -> pa.Table:

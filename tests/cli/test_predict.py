@@ -58,6 +58,30 @@ def test_a_model(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert plain["predictions"][0]["runtime_ms"] > fused["predictions"][0]["runtime_ms"]  # type: ignore[index]
 
 
+def test_dtypes(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    kernel = "linear:M=8192,N=4096,K=1024"
+    plain, half = (
+        document(capfd, kernel + more, "--gpu", "a100")["predictions"][0]  # type: ignore[index]
+        for more in ("", ",dtype=fp16")
+    )
+    assert plain["runtime_ms"] > 4 * half["runtime_ms"]
+    assert any("fp16, which was not measured" in remark for remark in half["remarks"])
+    (same,) = document(capfd, kernel, "--gpu", "a100", "--dtype", "fp16")["predictions"]  # type: ignore[misc]
+    assert same["runtime_ms"] == half["runtime_ms"]
+    assert "got fp8" in refusal(capfd, kernel, "--gpu", "a100", "--dtype", "fp8")
+    assert "expected a dtype out of fp64" in refusal(capfd, kernel, "--gpu", "a100", "--dtype", "half")
+    row = {"op_family": "linear", "op": "linear", "device": "a100", "M": 8192, "N": 4096, "K": 1024, "B": 1}
+    source, result = tmp_path / "rows.parquet", tmp_path / "out.parquet"
+    rows = [{**row, "H": None, "dtype": dtype} for dtype in (None, "fp16")]
+    pq.write_table(pa.Table.from_pylist(rows), source)
+    done = document(capfd, "--table", str(source), "-o", str(result))
+    assert done["remarks"] == [
+        "1 rows are fp16, which was not measured: physics with the datasheet's peak, and wider intervals"
+    ]
+    times = pq.read_table(result)["predicted_ms"].to_pylist()
+    assert times == pytest.approx([plain["runtime_ms"], half["runtime_ms"]])
+
+
 def test_tables(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     rows = [
         {"op_family": "linear", "op": "linear", "device": "ours", "B": 1, "M": 512, "N": 512, "K": 64},

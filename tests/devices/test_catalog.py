@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,30 @@ def test_peaks_follow_from_lanes_and_clock(name: str) -> None:
     issues = 2 if name in DUAL_ISSUE else 1
     peak = 2 * issues * spec.cores * spec.fp32_lanes_per_core * spec.boost_mhz / 1000
     assert spec.peak_gflops_fp32 == pytest.approx(peak, rel=0.02)
+
+
+DTYPES = ("fp64", "tf32", "fp16", "bf16", "fp8", "int8")
+
+
+@pytest.mark.parametrize("name", [name for name, spec in GPUS.items() if spec.vendor == "NVIDIA"])
+def test_matrix_units_do_a_power_of_two_a_cycle(name: str) -> None:
+    spec = GPUS[name]
+    for dtype in DTYPES:
+        peak = getattr(spec, f"peak_gflops_{dtype}_matrix")
+        if peak is not None and spec.boost_mhz:
+            doublings = math.log2(1000 * peak / spec.cores / spec.boost_mhz)
+            assert doublings == pytest.approx(round(doublings), abs=0.2), (dtype, peak)
+            assert peak >= 0.99 * (spec.peak_gflops_fp64 or 0.0)
+
+
+def test_products_take_matrix_units_where_there_are_such() -> None:
+    a100, p100, t4 = (GPUS[name] for name in ("a100-pcie-40gb", "p100-pcie-16gb", "t4"))
+    assert [a100.product_gflops(d) for d in DTYPES] == [19500, 156000, 312000, 312000, None, 624000]
+    assert (p100.product_gflops("fp16"), p100.product_gflops("tf32")) == (18700, None)
+    assert GPUS["p4"].product_gflops("fp16") == GPUS["p4"].peak_gflops_fp32  # libraries sum in fp32
+    assert (t4.product_gflops("bf16"), t4.product_gflops("int8")) == (None, 130000)
+    assert all(spec.product_gflops("fp32") and spec.product_gflops("fp16") for spec in GPUS.values()
+               if spec.arch in ("volta", "turing", "ampere", "ada", "hopper", "blackwell"))  # fmt: skip
 
 
 def test_names_and_aliases() -> None:

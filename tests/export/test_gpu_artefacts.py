@@ -19,7 +19,7 @@ from gnnperf.graph.workload import Workload
 from gnnperf.nn import load_checkpoint
 from gnnperf.nn.demand import DemandBundle
 from gnnperf.nn.runtime import RuntimeHead
-from gnnperf.nn.runtime.columns import KINDS, UNLIMITED_W, on_device, workload_columns
+from gnnperf.nn.runtime.columns import KINDS, UNLIMITED_W, on_device
 from gnnperf.nn.runtime.model import LEVELS
 
 RELEASED = Path(gnnperf.__file__).parent.parent / "checkpoints"
@@ -61,7 +61,7 @@ def workloads(draw: st.DrawFn) -> Workload:
 def test_runtimes_and_intervals_are_those_of_the_head(
     runtime: ExportedModel, head: RuntimeHead, some: list[Workload], gpu: str
 ) -> None:
-    x = on_device(workload_columns(some), load_device(gpu))
+    x = on_device(some, load_device(gpu))
     expected, found = head.predict_columns(x), call(runtime, x)
     for got, wanted in (
         (found["runtime_s"], expected.runtime_s),
@@ -75,19 +75,19 @@ def test_runtimes_and_intervals_are_those_of_the_head(
 @pytest.mark.parametrize("gpu", GPUS)
 def test_objections_are_those_of_the_head(runtime: ExportedModel, head: RuntimeHead, gpu: str) -> None:
     workload, device = parse_operator("linear:M=64,N=64,K=64").workload(), load_device(gpu)
-    x = on_device(workload_columns([workload]), device)
+    x = on_device([workload], device)
     far = call(runtime, x)["outside"][0].max() > runtime.metadata["farthest_doublings"]
     assert bool(far) == (head.objection(workload, device) is not None)
 
 
 def test_an_unknown_power_limit_is_never_outside(runtime: ExportedModel) -> None:
-    x = on_device(workload_columns([parse_operator("relu:B=64,H=64").workload()]), load_device("l4"))
+    x = on_device([parse_operator("relu:B=64,H=64").workload()], load_device("l4"))
     outside = call(runtime, {**x, "power": torch.full_like(x["power"], UNLIMITED_W)})["outside"]
     assert outside[0, SPANS.index("power")] == 0
 
 
 def test_the_metadata_has_the_gpus_of_the_catalog(runtime: ExportedModel) -> None:
-    x = on_device(workload_columns([parse_operator("relu:B=64,H=64").workload()]), load_device("l4"))
+    x = on_device([parse_operator("relu:B=64,H=64").workload()], load_device("l4"))
     columns = runtime.metadata["devices"]["l4"]["columns"]
     assert columns == {name: float(x[name][0]) for name, _ in DEVICE}
     assert "epyc-zen5-2vcpu" not in runtime.metadata["devices"]

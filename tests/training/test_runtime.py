@@ -86,6 +86,7 @@ def synthetic(memory: float) -> OperatorTable:
         made.table.append_column("latency_ms", pa.array(seconds * 1e3)),
         made.columns,
         made.device,
+        made.dtype,
         made.usable,
     )
 

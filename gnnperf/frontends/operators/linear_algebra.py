@@ -25,7 +25,7 @@ class MatMul(Operator):
 
     family: ClassVar[str] = "matmul"
 
-    def nest(self) -> LoopNest:
+    def fp32_nest(self) -> LoopNest:
         buffers = {
             "a": array("a", self.batch, self.m, self.k),
             "b": array("b", self.n, self.k) if self.linear else array("b", self.batch, self.k, self.n),
@@ -69,7 +69,7 @@ class Convolution(Operator):
     def out_width(self) -> int:
         return (self.width + 2 * self.padding - self.kernel) // self.stride + 1
 
-    def nest(self) -> LoopNest:
+    def fp32_nest(self) -> LoopNest:
         """The input is the padded one: halos are read like anything else."""
         inner, outer = self.in_channels // self.groups, self.out_channels // self.groups
         tall, wide = self.height + 2 * self.padding, self.width + 2 * self.padding

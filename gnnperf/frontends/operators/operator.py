@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Literal
 
 from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph
+from gnnperf.graph.vocabulary import PRECISIONS, check_precision
 from gnnperf.graph.workload import Workload, workload_of
 from gnnperf.nests import Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol, nest_graph
 
@@ -24,24 +25,36 @@ tensor of the result's shape; the others are functions of one value, "scale" its
 
 @dataclass(frozen=True)
 class Operator(ABC):
-    """One launch of a kernel on fp32 tensors.
+    """One launch of a kernel.
 
-    epilogue: steps fused into it, in their order.
-    Raises InputError for sizes below 1.
+    epilogue: steps fused into it, in their order. dtype: of its tensors, one of PRECISIONS.
+    Raises InputError for sizes below 1 and for an unknown dtype.
     """
+
+    dtype: str = field(default="fp32", kw_only=True)
 
     family: ClassVar[str]
     """Operators that one library implements alike: "linear", "bmm", "softmax", ..."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type == "int" and value < (0 if field.name == "padding" else 1):
-                raise InputError(f"{self.family}: expected {field.name} of at least 1, got {value}")
+        check_precision(self.dtype, self.family)
+        for own in fields(self):
+            value = getattr(self, own.name)
+            if own.type == "int" and value < (0 if own.name == "padding" else 1):
+                raise InputError(f"{self.family}: expected {own.name} of at least 1, got {value}")
 
     @abstractmethod
+    def fp32_nest(self) -> LoopNest:
+        """Its loop nest, unscheduled, on fp32 tensors."""
+
     def nest(self) -> LoopNest:
-        """Its loop nest, unscheduled."""
+        """Its loop nest, unscheduled. Tensors are stored as its dtype is; sums are those of fp32."""
+        nest, stored = self.fp32_nest(), PRECISIONS[self.dtype]
+        buffers = {
+            name: replace(b, dtype=stored) if b.dtype == "float32" and b.scope == "global" else b
+            for name, b in nest.buffers.items()
+        }
+        return replace(nest, buffers=buffers)
 
     def graph(self) -> ProgramGraph:
         """Its program graph."""
@@ -49,7 +62,7 @@ class Operator(ABC):
 
     def workload(self) -> Workload:
         """What a GPU has to do, read from its graph."""
-        return workload_of(self.graph(), self.family)
+        return workload_of(self.graph(), self.family, self.dtype)
 
 
 # --------------------------------------------------------------------------- building nests

@@ -30,7 +30,7 @@ class Elementwise(Operator):
 
     family: ClassVar[str] = "elementwise"
 
-    def nest(self) -> LoopNest:
+    def fp32_nest(self) -> LoopNest:
         buffers = {"x": array("x", self.elements), "y": array("y", self.elements)}
         other: Expr | None = None
         if self.tensors == 2:
@@ -53,7 +53,7 @@ class Embedding(Operator):
 
     family: ClassVar[str] = "embedding"
 
-    def nest(self) -> LoopNest:
+    def fp32_nest(self) -> LoopNest:
         buffers = {
             "table": array("table", self.vocabulary, self.width),
             "index": Buffer("index", "int64", (self.rows,), (1,)),

@@ -18,7 +18,7 @@ class Softmax(Operator):
 
     family: ClassVar[str] = "softmax"
 
-    def nest(self) -> LoopNest:
+    def fp32_nest(self) -> LoopNest:
         buffers = {name: array(name, self.rows, self.columns) for name in ("x", "y")}
         buffers |= {name: scalar(name) for name in ("top", "sum")}
         x, extent = at("x", "r", "c"), [("c", self.columns)]
@@ -40,7 +40,7 @@ class LayerNorm(Operator):
 
     family: ClassVar[str] = "layernorm"
 
-    def nest(self) -> LoopNest:
+    def fp32_nest(self) -> LoopNest:
         buffers = {name: array(name, self.rows, self.columns) for name in ("x", "y")}
         buffers |= {name: array(name, self.columns) for name in ("weight", "bias")}
         buffers |= {name: scalar(name) for name in ("sum", "squares", "mean", "scale")}
@@ -74,7 +74,7 @@ class Reduction(Operator):
 
     family: ClassVar[str] = "reduction"
 
-    def nest(self) -> LoopNest:
+    def fp32_nest(self) -> LoopNest:
         buffers = {"x": array("x", self.rows, self.columns), "y": array("y", self.rows)}
         start = {"add": 0.0, "mul": 1.0, "min": float("inf"), "max": float("-inf")}[self.function]
         combine = Statement(at("y", "r"), at("x", "r", "c"), self.function, Const(start))
@@ -97,7 +97,7 @@ class Pooling(Operator):
 
     family: ClassVar[str] = "pooling"
 
-    def nest(self) -> LoopNest:
+    def fp32_nest(self) -> LoopNest:
         tall, wide = (
             (extent - 1) * self.stride + self.kernel for extent in (self.out_height, self.out_width)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import get_args
 
 from gnnperf.errors import InputError
@@ -11,6 +12,7 @@ from gnnperf.frontends.operators.linear_algebra import Convolution, MatMul
 from gnnperf.frontends.operators.operator import Function, Operator
 from gnnperf.frontends.operators.pointwise import Elementwise, Embedding
 from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Softmax
+from gnnperf.graph.vocabulary import check_precision
 
 _Build = Callable[[Mapping[str, int]], Operator]
 
@@ -38,11 +40,16 @@ def is_operator(text: str) -> bool:
 
 def parse_operator(text: str) -> Operator:
     """An operator from its name and sizes: "linear:M=512,N=1024,K=768", "softmax:B=4096,H=1024",
-    "add:B=4096,H=1024" (two tensors), "addu:..." (a tensor and a number). Raises InputError."""
+    "add:B=4096,H=1024" (two tensors), "addu:..." (a tensor and a number). dtype=fp16 among the sizes: see
+    PRECISIONS; without, it is fp32. Raises InputError."""
     name, _, written = text.partition(":")
     sizes: dict[str, int] = {}
+    dtype = "fp32"
     for part in filter(None, written.split(",")):
         key, _, value = part.partition("=")
+        if key.strip() == "dtype":
+            dtype = check_precision(value.strip(), text)
+            continue
         if not value.isdecimal():
             raise InputError(f"{text}: expected sizes as B=16,M=512, got {part!r}")
         sizes[key.strip()] = int(value)
@@ -51,7 +58,7 @@ def parse_operator(text: str) -> Operator:
     if wrong:
         may = f" (and may have {optional})" if optional else ""
         raise InputError(f"{text}: {name} needs the sizes {needed}{may}; see {', '.join(sorted(wrong))}")
-    return build(sizes)
+    return replace(build(sizes), dtype=dtype)
 
 
 def _elementwise(name: str, sizes: Mapping[str, int]) -> Operator:

@@ -15,6 +15,7 @@ from gnnperf.frontends.operators.linear_algebra import Convolution, MatMul
 from gnnperf.frontends.operators.operator import Epilogue, Operator
 from gnnperf.frontends.operators.pointwise import Elementwise, Embedding
 from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Softmax
+from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
 
 FREE = frozenset(
     (
@@ -35,6 +36,12 @@ _LIKE: Mapping[str, str] = {
 }
 _POINTWISE = {name: function for function, names in _LIKE.items() for name in names.split()}
 """Operator of PyTorch -> pointwise function that costs the same."""
+
+_DTYPES: Mapping[str, str] = {
+    **{stored: name for name, stored in PRECISIONS.items() if name != "tf32"},
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), "fp8"),
+}
+"""Dtype of PyTorch -> of operators."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,8 @@ class CapturedModel:
 def load_model(spec: str) -> CapturedModel:
     """Read `model.pt2`, or `file.py:function` that returns (module, example inputs). Runs code of the file.
 
-    Raises InputError when there is no such model, when it cannot be exported, or has sizes that vary.
+    Raises InputError when there is no such model, when it cannot be exported, has sizes that vary, or
+    computes in a dtype that is none of PRECISIONS.
     """
     import torch
 
@@ -97,7 +105,7 @@ def _call(path: Path, function: str) -> tuple[Any, Any]:
 
 
 def capture(program: Any, name: str) -> CapturedModel:
-    """The operators of a `torch.export.ExportedProgram`. Raises InputError for sizes that vary."""
+    """The operators of a `torch.export.ExportedProgram`. Raises InputError as `load_model` does."""
     operators: list[Operator] = []
     left_out: Counter[str] = Counter()
     for node in program.graph.nodes:
@@ -106,11 +114,12 @@ def capture(program: Any, name: str) -> CapturedModel:
         target = getattr(node.target, "__name__", str(node.target)).partition(".")[0].rstrip("_")
         if target in FREE:
             continue
-        found = _operators(target, _Call(node, name))
+        call = _Call(node, name)
+        found = _operators(target, call)
         if found is None:
             left_out[target] += 1
         else:
-            operators += found
+            operators += [replace(one, dtype=call.dtype()) for one in found]
     return CapturedModel(name, tuple(operators), dict(left_out))
 
 
@@ -132,6 +141,16 @@ class _Call:
         if not all(isinstance(extent, int) for extent in shape):
             raise InputError(f"{self.model}: {self.node.name} has sizes that vary; export it with fixed ones")
         return shape
+
+    def dtype(self) -> str:
+        """Of the first argument, or of the result where that is stored in more bytes: a comparison costs what
+        it reads. One of PRECISIONS."""
+        values = [n.meta.get("val") for n in (self.node, *self.node.args[:1]) if hasattr(n, "meta")]
+        values = [value[0] if isinstance(value, tuple | list) else value for value in values]
+        texts = [str(v.dtype).removeprefix("torch.") for v in values if hasattr(v, "dtype")]
+        where = f"{self.model}: {self.node.name}"
+        names = [check_precision(_DTYPES.get(text, text), where) for text in texts] or ["fp32"]
+        return max(reversed(names), key=lambda name: element_bytes(PRECISIONS[name]))
 
     def tensors(self) -> int:
         """Arguments that are tensors as large as the result."""
@@ -237,7 +256,7 @@ def _first(value: Any, default: int) -> int:
 _BUILD: Mapping[str, Callable[[_Call], list[Operator]]] = {
     "linear": _linear,
     "addmm": _addmm,
-    **dict.fromkeys(("mm", "bmm", "matmul"), _matmul),
+    **dict.fromkeys(("mm", "bmm", "matmul", "_scaled_mm", "_int_mm"), _matmul),
     "scaled_dot_product_attention": _attention,
     **dict.fromkeys(("conv2d", "convolution"), _convolution),
     **dict.fromkeys(("softmax", "_softmax", "log_softmax", "_log_softmax"), _rows),
@@ -261,6 +280,8 @@ def _results(operator: Operator) -> int:
 
 def _join(before: Operator, after: Operator) -> Operator | None:
     if not isinstance(after, Elementwise) or after.epilogue or after.elements != _results(before):
+        return None
+    if after.dtype != before.dtype:
         return None
     if not isinstance(before, MatMul | Convolution | Pooling | Elementwise):
         return None

@@ -10,10 +10,14 @@ from torch import Tensor
 
 from gnnperf.devices import DeviceSpec, peer
 from gnnperf.errors import InputError
+from gnnperf.graph.vocabulary import PRECISIONS, element_bytes
 from gnnperf.graph.workload import Workload
 
 Columns = Mapping[str, Tensor]
-"""Name -> f64[n]. Times in seconds, sizes in bytes, rates per second."""
+"""Name -> f64[n]. Times in seconds, sizes in bytes, rates per second.
+
+Rows that are not fp32 have two more: `element_bytes`, and `gain`, the peak of their dtype over that of fp32.
+"""
 
 KINDS = ("contraction", "rows", "map")
 FAMILIES = ("bmm", "linear", "softmax", "layernorm", "elementwise")
@@ -116,8 +120,37 @@ def assumptions(device: DeviceSpec) -> list[str]:
     return words
 
 
-def on_device(workloads: Columns, device: DeviceSpec) -> dict[str, Tensor]:
-    """Columns of b workloads with those of one device added."""
-    some = next(iter(workloads.values()))
-    numbers = {name: torch.full_like(some, value) for name, value in device_columns(device).items()}
-    return {**workloads, **numbers}
+def on_device(workloads: Sequence[Workload], device: DeviceSpec) -> dict[str, Tensor]:
+    """Columns of b workloads with those of one device added. Raises InputError as `device_columns` and `gain`
+    do."""
+    columns = workload_columns(workloads)
+    some = columns["flops"]
+    columns |= {name: torch.full_like(some, value) for name, value in device_columns(device).items()}
+    if any(w.dtype != "fp32" for w in workloads):
+        gains = [gain(device, w.dtype, w.kind) for w in workloads]
+        sizes = [float(element_bytes(PRECISIONS[w.dtype])) for w in workloads]
+        columns |= {"gain": torch.tensor(gains).double(), "element_bytes": torch.tensor(sizes).double()}
+    return columns
+
+
+def gain(device: DeviceSpec, dtype: str, kind: str) -> float:
+    """The peak of a GPU in a dtype over that in fp32: of products, or of other arithmetic, which is done in
+    fp32 whatever is stored, but for fp64. Raises InputError where the GPU is not known to have the dtype."""
+    product = kind == "contraction"
+    if not product and dtype != "fp64":
+        return 1.0
+    peak = device.product_gflops(dtype) if product else device.peak_gflops_fp64
+    if peak is None:
+        known = [name for name in PRECISIONS if device.product_gflops(name)]
+        raise InputError(
+            f"{device.name}: expected a dtype that its peak is known of ({', '.join(known)}), got {dtype}; "
+            f"choose one of them, or add peak_gflops_{dtype} to a YAML of the device"
+        )
+    return peak / ((product and device.peak_gflops_fp32_matrix) or device.peak_gflops_fp32 or peak)
+
+
+def is_measured(x: Columns) -> Tensor:
+    """bool[n]: rows in fp32, or that cost what fp32 costs; nothing else was measured anywhere."""
+    if "gain" not in x:
+        return torch.ones_like(x["flops"], dtype=torch.bool)
+    return (x["gain"] == 1) & (x["element_bytes"] == 4)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gnnperf.nn.runtime.columns import Columns
-from gnnperf.nn.runtime.physics import Offsets, Physics, either
+from gnnperf.nn.runtime.physics import Offsets, Physics, bytes_of, either, gain_of, product_peak
 
 TILES = ((256, 128), (128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128), (64, 32), (32, 32))
 """Output tiles that libraries have fp32 kernels for."""
@@ -17,6 +17,9 @@ SPLITS = (1, 4)
 SINGLE_ISSUE = -0.25
 """ln of the share of its peak that a multiprocessor reaches which starts one instruction a cycle: loads and
 address arithmetic take slots from multiplications. No such GPU is in the training split, hence a constant."""
+MATRIX_UNITS = -0.25
+"""ln of the share of their peak that products in other dtypes than fp32 reach: not measured, of the order
+that vendors publish for large ones."""
 _VARIANTS = [(tile_m, tile_n, parts) for tile_m, tile_n in TILES for parts in SPLITS]
 _REFERENCE = 128 * 128
 
@@ -26,6 +29,9 @@ class ContractionTime(Physics):
 
     Energy is another roofline: joules per FLOP grow with the feature size of the process, and no kernel
     that runs for long can use more than the board's power; short ones run on before the limit is felt.
+
+    Of other dtypes nothing was measured. A board is taken to give the peak of each at the same power, and the
+    latency of a step of the reduction to lie between that of fp32 and one shorter by as much as it is faster.
     """
 
     start: ClassVar = {
@@ -70,8 +76,10 @@ class ContractionTime(Physics):
         c = self.constants
         batch, m, n, k = x["batch"], x["m"], x["n"], x["k"]
         share = self.get("rate", offsets) + c["rate_amd"] * x["amd"] + SINGLE_ISSUE * x["single_issue"]
+        if "gain" in x:
+            share = torch.where(gain_of(x) == 1, share, self.get("rate", offsets) + MATRIX_UNITS)
         share = share + c["legacy_linear"] * linear * x["legacy"]
-        core_flops = x["matrix_peak"] / x["cores"] * torch.exp(share)
+        core_flops = product_peak(x) / x["cores"] * torch.exp(share)
         # [variants, n]: every tile, with the reduction whole and split.
         tile_m, tile_n, parts = (
             torch.tensor(v, dtype=torch.float64)[:, None] for v in zip(*_VARIANTS, strict=True)
@@ -83,7 +91,8 @@ class ContractionTime(Physics):
         depth = torch.sqrt((torch.ceil(k / 8) * 8 / parts) ** 2 + torch.exp(2 * c["fill"]))
         throughput = torch.ceil(count / x["cores"]) * (2 * size * depth / (core_flops * torch.exp(rate)))
         waves = torch.ceil(count / (x["cores"] * torch.clamp(torch.floor(_REFERENCE / size), 1, 8)))
-        latency = waves * depth * torch.exp(c["latency"]) * torch.sqrt(size / _REFERENCE) / x["clock"]
+        step = torch.exp(c["latency"]) / torch.sqrt(gain_of(x))
+        latency = waves * depth * step * torch.sqrt(size / _REFERENCE) / x["clock"]
         time = torch.sqrt(torch.sqrt((throughput * throughput) ** 2 + (latency * latency) ** 2))
         partial_sums = (parts > 1) * batch * m * n * 8 * parts / (0.7 * x["bandwidth"])
         time = time + torch.exp(c["tile_cycles"]) / x["clock"] + partial_sums
@@ -100,10 +109,10 @@ class ContractionTime(Physics):
         first, second = m * k * torch.clamp(n / side, min=1), n * k * torch.clamp(m / side, min=1)
         size = (x["read_bytes"] + x["written_bytes"]) / x["batch"]
         share = torch.sigmoid(2 * torch.log(size / x["l2"])) * torch.exp(self.constants["rereads"])
-        return 4 * x["batch"] * (first + second - m * k - n * k) * share
+        return bytes_of(x) * x["batch"] * (first + second - m * k - n * k) * share
 
     def joules(self, x: Columns, padding: Tensor, moved: Tensor) -> Tensor:
         """flop_energy: picojoules per FLOP and nanometre of process; byte_energy: picojoules per bit."""
         flops = 2 * x["batch"] * x["m"] * x["n"] * x["k"] * torch.sqrt(padding)
-        per_flop = torch.exp(self.constants["flop_energy"]) * x["process"] * 1e-12
+        per_flop = torch.exp(self.constants["flop_energy"]) * x["process"] * 1e-12 / gain_of(x)
         return flops * per_flop + moved * 8e-12 * torch.exp(self.constants["byte_energy"])

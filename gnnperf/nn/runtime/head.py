@@ -19,8 +19,8 @@ from gnnperf.nn.runtime.columns import (
     Columns,
     device_columns,
     family_of,
+    is_measured,
     on_device,
-    workload_columns,
 )
 from gnnperf.nn.runtime.model import LEVELS, RuntimeCalibration, RuntimeModel, device_span
 from gnnperf.nn.runtime.physics import roofline_s
@@ -30,6 +30,9 @@ UNMEASURED = "unmeasured"
 DEVICE_STEP, SIZE_STEP = 0.25, 0.05
 """Intervals grow by these shares for every doubling that a GPU, or a workload, lies outside of what was
 seen. Chosen by hand: left-out GPUs lie too close to the others to fit them."""
+OTHER_DTYPE, OTHER_PRODUCT = 1.5, 2.0
+"""How much wider intervals are of dtypes that were not measured: what moves memory, and products, which run
+on units of their own. Chosen by hand."""
 FARTHEST = 4.0
 """Doublings beyond which nothing is said about a GPU."""
 
@@ -80,8 +83,8 @@ class RuntimeHead:
         return float(torch.log((own.runtime_s * times).sum() / (plain.runtime_s * times).sum()))
 
     def predict(self, workloads: Sequence[Workload], device: DeviceSpec) -> Intervals:
-        """Runtimes on one GPU. Raises InputError for one that is no GPU or lacks a number."""
-        return self.predict_columns(on_device(workload_columns(workloads), device))
+        """Runtimes on one GPU. Raises InputError for one that is no GPU, lacks a number, or a dtype."""
+        return self.predict_columns(on_device(workloads, device))
 
     def predict_columns(self, x: Columns) -> Intervals:
         """Of columns of workloads and devices, in any mixture."""
@@ -127,7 +130,9 @@ class RuntimeHead:
             size = torch.log(roofline)
             apart = torch.clamp(torch.maximum(low - size, size - high), min=0) / math.log(2)
             beyond = torch.where(x["family"] == code, apart, beyond)
-        return 1 + DEVICE_STEP * outside + SIZE_STEP * beyond
+        factor = torch.where(x["kind"] == 0, OTHER_PRODUCT, OTHER_DTYPE)
+        factor = torch.where(is_measured(x), 1.0, factor)
+        return factor * (1 + DEVICE_STEP * outside + SIZE_STEP * beyond)
 
     def is_unmeasured(self, workload: Workload) -> bool:
         """Whether the family of a workload was measured nowhere: its interval is half as wide again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from gnnperf.devices import DeviceSpec, find_device
 from gnnperf.errors import InputError
-from gnnperf.nn.runtime.columns import FAMILIES, KINDS, Rows, device_columns
+from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
+from gnnperf.nn.runtime.columns import FAMILIES, KINDS, Rows, device_columns, gain
 
 NEEDED = ("op_family", "op", "device", "B", "M", "N", "K", "H")
 TWO_TENSORS = ("add", "sub", "mul", "div", "pow")
@@ -27,7 +29,6 @@ _KIND_OF = {
     "elementwise": "map",
 }
 _PASSES = {"softmax": 3.0, "layernorm": 2.0}
-_ELEMENT_BYTES = 4.0
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,14 @@ class OperatorTable:
     """n operators on GPUs.
 
     table: as it was read. columns: of the workloads, f64[n] each, as `workload_columns` gives them.
-    device: name of each row's GPU. usable: rows of a known family with all sizes it needs.
+    device: name of each row's GPU. dtype: of each row, one of PRECISIONS. usable: rows of a known family with
+    all sizes it needs.
     """
 
     table: pa.Table
     columns: Mapping[str, torch.Tensor]
     device: NDArray[np.str_]
+    dtype: NDArray[np.str_]
     usable: NDArray[np.bool_]
 
     def rows(self, devices: Mapping[str, DeviceSpec], chosen: NDArray[np.bool_] | None = None) -> Rows:
@@ -58,17 +61,24 @@ class OperatorTable:
     def device_numbers(
         self, devices: Mapping[str, DeviceSpec], chosen: NDArray[np.bool_]
     ) -> dict[str, torch.Tensor]:
-        """Columns of the devices of the chosen rows. Raises InputError for an unknown device."""
+        """Columns of the devices of the chosen rows. Raises InputError for an unknown device, or a dtype that
+        is not known of one."""
         names, code = np.unique(self.device[chosen], return_inverse=True)
-        numbers = []
+        numbers, gains = [], np.ones(int(chosen.sum()))
+        kinds, dtypes = self.columns["kind"].numpy()[chosen], self.dtype[chosen]
         for name in names:
             device = find_device(str(name), devices)
             if device is None:
                 raise InputError(f"no device {str(name)!r}; describe it in the file that --devices names")
             numbers.append(device_columns(device))
+            for kind, dtype in itertools.product(range(len(KINDS)), np.unique(dtypes[dtypes != "fp32"])):
+                mine = (names[code] == name) & (kinds == kind) & (dtypes == dtype)
+                if mine.any():
+                    gains[mine] = gain(device, str(dtype), KINDS[kind])
         keys = numbers[0] if numbers else {}
         index = torch.from_numpy(code)
-        return {key: torch.tensor([n[key] for n in numbers], dtype=torch.float64)[index] for key in keys}
+        found = {key: torch.tensor([n[key] for n in numbers], dtype=torch.float64)[index] for key in keys}
+        return {**found, "gain": torch.from_numpy(gains)} if "element_bytes" in self.columns else found
 
     def texts(self, name: str) -> NDArray[np.str_]:
         """A column of texts. Raises InputError where there is none."""
@@ -78,7 +88,8 @@ class OperatorTable:
 
 
 def read_operators(path: Path) -> OperatorTable:
-    """Read a Parquet file with the columns op_family, op, device, B, M, N, K and H. Raises InputError."""
+    """Read a Parquet file with the columns op_family, op, device, B, M, N, K and H, and perhaps dtype, which
+    is fp32 elsewhere. Raises InputError."""
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
@@ -92,7 +103,12 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
         raise InputError(f"{origin}: expected a column {missing[0]!r}; needed: {', '.join(NEEDED)}")
     text = {n: _texts(table[n]) for n in ("op_family", "op", "device")}
     size = {n: _numbers(table[n], f"{origin}: column {n}") for n in "BMNKH"}
-    family = text["op_family"]
+    family, dtype = text["op_family"], np.full(len(table), "fp32")
+    if "dtype" in table.column_names:
+        given = _texts(table["dtype"])
+        dtype = np.where(given == "", "fp32", given)
+    stored = {name: PRECISIONS[check_precision(str(name), f"{origin}: column dtype")] for name in set(dtype)}
+    size_of = np.array([float(element_bytes(stored[name])) for name in dtype])
     linear, product = family == "linear", np.isin(family, ("bmm", "linear"))
     batch = np.where(linear, 1.0, size["B"])
     m, n, k = size["M"], size["N"], size["K"]
@@ -103,8 +119,8 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
     rows = np.where(pointwise, elements, size["B"])
     columns = {
         "flops": np.where(product, 2 * batch * m * n * k, elements * np.where(pointwise, 1.0, 7.0)),
-        "read_bytes": _ELEMENT_BYTES * np.where(product, batch * (m * k + k * n), elements * tensors),
-        "written_bytes": _ELEMENT_BYTES * np.where(product, batch * m * n, elements),
+        "read_bytes": size_of * np.where(product, batch * (m * k + k * n), elements * tensors),
+        "written_bytes": size_of * np.where(product, batch * m * n, elements),
         "batch": np.where(product, batch, 1.0),
         "m": np.where(product, m, 1.0),
         "n": np.where(product, n, 1.0),
@@ -115,8 +131,10 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
         "kind": np.array([float(KINDS.index(_KIND_OF.get(name, "map"))) for name in family]),
         "family": np.array([float(FAMILIES.index(name)) if name in FAMILIES else -1.0 for name in family]),
     }
+    if (dtype != "fp32").any():
+        columns["element_bytes"] = size_of
     tensors_of = {name: torch.from_numpy(np.nan_to_num(values, nan=1.0)) for name, values in columns.items()}
-    return OperatorTable(table, tensors_of, text["device"], usable)
+    return OperatorTable(table, tensors_of, text["device"], dtype, usable)
 
 
 def _numbers(column: pa.ChunkedArray, what: str) -> NDArray[np.float64]:

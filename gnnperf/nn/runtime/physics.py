@@ -26,8 +26,23 @@ GDDR_SHARE = 0.1
 
 def roofline_s(x: Columns) -> Tensor:
     """max(FLOPs / peak, compulsory bytes / bandwidth), in seconds."""
-    compute = x["flops"] / torch.where(x["kind"] == 0, x["matrix_peak"], x["peak"])
+    compute = x["flops"] / torch.where(x["kind"] == 0, product_peak(x), x["peak"] * gain_of(x))
     return torch.maximum(compute, (x["read_bytes"] + x["written_bytes"]) / x["bandwidth"])
+
+
+def gain_of(x: Columns) -> Tensor:
+    """f64[n]: the peak of a row's dtype over that of fp32."""
+    return x["gain"] if "gain" in x else torch.ones_like(x["flops"])
+
+
+def bytes_of(x: Columns) -> Tensor:
+    """f64[n]: bytes of an element."""
+    return x["element_bytes"] if "element_bytes" in x else torch.full_like(x["flops"], 4.0)
+
+
+def product_peak(x: Columns) -> Tensor:
+    """f64[n]: FLOPs per second of products in a row's dtype."""
+    return x["matrix_peak"] * gain_of(x)
 
 
 def either(a: Tensor, b: Tensor, sharpness: Tensor) -> Tensor:
@@ -112,7 +127,7 @@ class RowsTime(Physics):
         resident = x["cores"] * torch.clamp(torch.floor(x["threads"] / block), 1, 16)
         size = x["read_bytes"] + x["written_bytes"]
         again = x["read_bytes"] * (passes - 1)
-        held = torch.log(resident * rows_per_block * columns * 4 / x["l2"])
+        held = torch.log(resident * rows_per_block * columns * bytes_of(x) / x["l2"])
         miss = torch.sigmoid(torch.exp(c["miss_slope"]) * (held - c["miss_edge"]))
         fits = torch.sigmoid(4 * (torch.log(size / x["l2"]) + 0.4))
         memory = (size * fits + again * miss) / self.bandwidth(x, offsets)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from gnnperf.errors import InputError
@@ -37,6 +39,18 @@ def test_an_epilogue_reads_only_what_it_adds() -> None:
     assert fused.read_bytes - plain.read_bytes == FLOAT * (128 + 64 * 128)
     assert fused.written_bytes == plain.written_bytes
     assert (fused.kind, fused.m, fused.n, fused.k) == ("contraction", 64, 128, 256)
+
+
+def test_tensors_are_stored_as_the_dtype_is() -> None:
+    plain = parse_operator("linear:M=64,N=128,K=256")
+    for dtype, size in {"fp64": 8, "tf32": 4, "bf16": 2, "fp8": 1, "int8": 1}.items():
+        work = parse_operator(f"linear:M=64,N=128,K=256,dtype={dtype}").workload()
+        assert (work.dtype, work.flops) == (dtype, plain.workload().flops)
+        assert work.read_bytes * FLOAT == plain.workload().read_bytes * size
+    embedding = dataclasses.replace(Embedding(8, 16, 100), dtype="fp16").workload()
+    assert embedding.read_bytes == 2 * 8 * 16 + 8 * 8  # indices stay int64
+    with pytest.raises(InputError, match=r"expected a dtype out of fp64, fp32, tf32, .*, got 'fp4'"):
+        parse_operator("softmax:B=8,H=8,dtype=fp4")
 
 
 def test_convolutions_are_products() -> None:

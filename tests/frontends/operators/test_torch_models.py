@@ -28,6 +28,23 @@ class Odd(nn.Module):
 def odd():
     return Odd(), (torch.randn(4, 4),)
 
+def half():
+    return nn.Sequential(nn.Linear(8, 4), nn.GELU()).bfloat16(), (torch.randn(2, 8).bfloat16(),)
+
+class Ids(nn.Module):
+    def forward(self, x):
+        return (x + 1).half() * 2
+
+def ids():
+    return Ids(), (torch.arange(6),)
+
+class Waves(nn.Module):
+    def forward(self, x):
+        return x + x
+
+def waves():
+    return Waves(), (torch.randn(4, dtype=torch.complex64),)
+
 def wrong():
     return 3
 
@@ -64,6 +81,15 @@ def test_a_saved_program(tmp_path: Path) -> None:
     assert load_model(str(tmp_path / "model.pt2")).operators == (
         MatMul(3, 4, 8, linear=True, epilogue=("bias",)),
     )
+
+
+def test_dtypes_are_those_of_the_tensors(models: str) -> None:
+    model = load_model(f"{models}:half")
+    assert [o.dtype for o in model.operators] == ["bf16", "bf16"]
+    assert len(model.fused().operators) == 1
+    assert [o.dtype for o in load_model(f"{models}:ids").operators] == ["int64", "int64", "fp16"]
+    with pytest.raises(InputError, match=r"expected a dtype out of .*, got 'complex64'"):
+        load_model(f"{models}:waves")
 
 
 def test_convolutions(models: str) -> None:

@@ -11,7 +11,7 @@ from gnnperf.errors import InputError
 from gnnperf.frontends.operators import Convolution, Elementwise, LayerNorm, MatMul, Operator, Softmax
 from gnnperf.nn import load_checkpoint
 from gnnperf.nn.runtime import RuntimeHead, roofline_s
-from gnnperf.nn.runtime.columns import assumptions, on_device, workload_columns
+from gnnperf.nn.runtime.columns import assumptions, on_device
 from gnnperf.shipped import shipped
 
 OPERATORS: tuple[Operator, ...] = (
@@ -29,7 +29,7 @@ def head() -> RuntimeHead:
 
 
 def test_roofline_by_hand() -> None:
-    x = on_device(workload_columns([o.workload() for o in (OPERATORS[0], OPERATORS[4])]), load_device("l4"))
+    x = on_device([o.workload() for o in (OPERATORS[0], OPERATORS[4])], load_device("l4"))
     assert roofline_s(x).tolist() == pytest.approx([2 * 4096 * 4096 * 1024 / 30.29e12, 3 * 4 * 2**26 / 300e9])
 
 
@@ -70,6 +70,38 @@ def test_intervals_are_wider_far_away(head: RuntimeHead) -> None:
     assert width(Convolution(8, 64, 64, 56, 56, 3), t4) > near  # a family that was not measured
 
 
+def test_dtypes_are_physics_with_wider_intervals(head: RuntimeHead) -> None:
+    device = load_device("h100-sxm")
+    dtypes = ("fp64", "fp32", "tf32", "fp16", "fp8")
+    large = [dataclasses.replace(OPERATORS[0], m=16384, dtype=d).workload() for d in dtypes]
+    found = head.predict(large, device)
+    times, rooflines = found.runtime_s.tolist(), found.roofline_s.tolist()
+    assert times[0] == pytest.approx(times[1], rel=0.1)  # matrix units give fp64 the peak of fp32 there
+    assert times[1] > 4 * times[2] > 6 * times[3] > 8 * times[4]
+    assert rooflines[3] == pytest.approx(large[3].flops / 989.4e12)
+    assert all(time > least for time, least in zip(times, rooflines, strict=True))
+    low, high = (torch.log(bound) for bound in found.bounds_s[0.8])
+    width = (high - low).tolist()
+    assert all(w > 1.9 * width[1] for w in (width[0], *width[2:]))
+    adds = [dataclasses.replace(OPERATORS[4], dtype=d).workload() for d in ("fp32", "fp16")]
+    full, half = head.predict(adds, device).runtime_s.tolist()
+    assert half == pytest.approx(full / 2, rel=0.1)
+
+
+def test_a_dtype_that_a_gpu_does_not_have_is_refused(head: RuntimeHead) -> None:
+    fp8 = dataclasses.replace(OPERATORS[0], dtype="fp8").workload()
+    with pytest.raises(InputError, match=r"Tesla T4: expected a dtype .*\(fp64, fp32, fp16, int8\), got fp8"):
+        head.predict([fp8], load_device("t4"))
+    relu = dataclasses.replace(OPERATORS[4], dtype="bf16").workload()
+    assert head.predict([relu], load_device("t4")).runtime_s.isfinite().all()  # nothing is multiplied in it
+
+
+def test_fp64_is_not_faster_than_its_peak(head: RuntimeHead) -> None:
+    gelu = Elementwise("gelu", 1 << 26, dtype="fp64").workload()
+    found = head.predict([gelu], load_device("t4"))
+    assert float(found.runtime_s[0]) >= gelu.flops / 254e9 * 0.999
+
+
 def test_nothing_is_said_of_devices_unlike_all_others(head: RuntimeHead) -> None:
     work = OPERATORS[0].workload()
     assert head.objection(work, load_device("h100-sxm")) is None
@@ -85,7 +117,7 @@ def test_nothing_is_said_of_devices_unlike_all_others(head: RuntimeHead) -> None
 def test_a_few_runs_correct_a_device(head: RuntimeHead) -> None:
     device = load_device("a4000")
     works = [MatMul(n, n, n, linear=True).workload() for n in (1024, 1536, 2048, 3072, 4096)]
-    x = on_device(workload_columns(works), device)
+    x = on_device(works, device)
     before = head.predict(works, device)
     truth = 1.3 * before.runtime_s
     off = []
@@ -106,12 +138,12 @@ def test_a_few_runs_correct_a_device(head: RuntimeHead) -> None:
 def test_kernels_in_a_sequence_share_the_power(head: RuntimeHead) -> None:
     device = load_device("l4")
     works = [OPERATORS[0].workload(), OPERATORS[4].workload()]
-    x = on_device(workload_columns(works), device)
+    x = on_device(works, device)
     once, ten = (head.sequence_s(x, torch.full((2,), n, dtype=torch.float64)) for n in (1.0, 10.0))
     assert ten == pytest.approx(10 * once)
     alone = head.predict(works, device).runtime_s
     assert once < float(alone.sum())
-    unlimited = on_device(workload_columns(works), dataclasses.replace(device, board_power_w=1000.0))
+    unlimited = on_device(works, dataclasses.replace(device, board_power_w=1000.0))
     assert head.sequence_s(unlimited, torch.ones(2, dtype=torch.float64)) < 0.9 * once
 
 
