@@ -278,7 +278,7 @@ class Session:
 
     def propose(
         self, kernel: str, gpu: str, *, k: int = 5, sizes: Mapping[str, float] | None = None,
-        data: str | Path | None = None, **named: float,
+        data: str | Path | None = None, ignore: Sequence[str] = (), **named: float,
     ) -> ConfigurationProposal:  # fmt: skip
         """The k configurations of a tunable GPU kernel to try first on a GPU, which need not be here.
 
@@ -288,13 +288,17 @@ class Session:
             sizes: of the problem, where they are not the description's; `named`, too.
             data: measurements on other GPUs (tunable_kernels.parquet, or its folder); None: $GNNPERF_DATA, or
                 those that were released with the model.
+            ignore: parameters of these measurements that the description does not have: of configurations
+                that differ in them alone the fastest counts.
 
         Raises:
             InputError: no such kernel, GPU, size or data.
         """
         from gnnperf.retrieval.gpu import propose_configurations
 
-        return propose_configurations(kernel, gpu, k, {**(sizes or {}), **named}, data, self.checkpoint)
+        return propose_configurations(
+            kernel, gpu, k, {**(sizes or {}), **named}, data, ignore, self.checkpoint
+        )
 
     def predict(
         self,

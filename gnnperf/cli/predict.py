@@ -161,16 +161,11 @@ def _bulk(
 
     from gnnperf.devices import read_devices
     from gnnperf.nn.runtime.operator_table import read_operators
-    from gnnperf.retrieval.prediction import calibrate_from, dtype_remarks, predict_table
+    from gnnperf.retrieval.prediction import dtype_remarks, predict_table
 
     devices: dict[str, DeviceSpec] = read_devices(described) if described else {}
-    if calibrate is not None:
-        if len(devices) != 1:
-            raise InputError("--calibrate with --table needs --devices with the one GPU that was measured")
-        (device,) = devices.values()
-        head = calibrate_from(head, calibrate, device, devices)
     operators = read_operators(path)
-    predicted = predict_table(head, operators, devices)
+    predicted = predict_table(head, operators, devices, calibrate)
     try:
         pq.write_table(predicted, output)
     except OSError as error:

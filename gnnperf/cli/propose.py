@@ -23,11 +23,17 @@ if TYPE_CHECKING:
 )
 @sizes_option
 @data_option("tunable_kernels.parquet, measured on other GPUs", "$GNNPERF_DATA, else what was released")
+@click.option(
+    "--ignore",
+    multiple=True,
+    metavar="NAME",
+    help="Parameter of --data that the description lacks; repeatable.",
+)
 @checkpoint_option
 @click.option("--output", "-o", type=ANY_PATH, metavar="FILE.json", help="A cache file for Kernel Tuner.")
 def propose(
-    kernel: str, gpu: str, k: int, sizes: dict[str, float], data: Path | None, checkpoint: Path | None,
-    output: Path | None,
+    kernel: str, gpu: str, k: int, sizes: dict[str, float], data: Path | None, ignore: tuple[str, ...],
+    checkpoint: Path | None, output: Path | None,
 ) -> Report:  # fmt: skip
     """Propose configurations of a tunable GPU kernel to try first on a GPU, which need not be here.
 
@@ -42,7 +48,7 @@ def propose(
 
     if output is not None and (output.is_dir() or not output.parent.is_dir()):
         raise InputError(f"--output: expected a file to write, in a folder that exists, got {output}")
-    proposal = load(checkpoint).propose(kernel, gpu, k=k, sizes=sizes, data=data)
+    proposal = load(checkpoint).propose(kernel, gpu, k=k, sizes=sizes, data=data, ignore=ignore)
     description = find_description(kernel)
     if output is not None:
         document = to_json(kernel_tuner_cache(proposal, description, sizes))

@@ -3,6 +3,7 @@
 from gnnperf.devices.cache import gnnperf_cache_dir
 from gnnperf.devices.catalog import (
     find_device,
+    known_device,
     list_devices,
     load_device,
     peer,
@@ -27,6 +28,7 @@ __all__ = [
     "find_device",
     "find_gpus",
     "gnnperf_cache_dir",
+    "known_device",
     "list_devices",
     "load_device",
     "measure_gpu",

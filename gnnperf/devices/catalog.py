@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnperf.devices.host import describe_host
+from gnnperf.devices.names import names_of, plain, resolve, similar
 from gnnperf.devices.spec import DeviceSpec
 from gnnperf.errors import InputError
 
@@ -23,20 +24,21 @@ def list_devices() -> dict[str, DeviceSpec]:
 def load_device(name: str) -> DeviceSpec:
     """A device by name ("host", or one of the catalog), or by the path of a YAML file.
 
-    Names of the catalog are those of its files, of the devices, and their aliases, in either case:
-    "l4", "NVIDIA L4", "Tesla T4", "NVIDIA_A100-PCIE-40GB".
-    Raises InputError when there is none, or when the file is not a valid description.
+    Names of the catalog are those of its files, of the devices, and their aliases, in either case ("l4",
+    "NVIDIA L4", "Tesla T4"), and what else means one of them alone ("H100 SXM5"; see `names.resolve`).
+    Raises InputError when there is none or several, or when the file is not a valid description.
     """
     if name == HOST:
         return describe_host()
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or path.is_file():
         return read_device(path)
-    key = _names().get(_plain(name))
-    if key is not None:
-        return _catalog()[key]
-    known = ", ".join([HOST, *_catalog()])
-    raise InputError(f"no device {name!r}; give one of {known}, or the path of a .yaml file")
+    if (device := _of_catalog(name)) is not None:
+        return device
+    near = similar(name, _catalog())
+    known = ", ".join(near or [HOST, *_catalog()])
+    listed = " (`gnnperf devices list` shows all)" if near else ""
+    raise InputError(f"no device {name!r}; give one of {known}{listed}, or the path of a .yaml file")
 
 
 def read_device(path: Path) -> DeviceSpec:
@@ -71,13 +73,21 @@ def read_devices(path: Path) -> dict[str, DeviceSpec]:
 
 
 def find_device(name: str, devices: Mapping[str, DeviceSpec]) -> DeviceSpec | None:
-    """The device that goes by `name` among `devices` (by key, name or alias), else in the catalog."""
-    wanted = _plain(name)
+    """The device that goes by `name` among `devices` (by key, name or alias), else in the catalog, as
+    `load_device` finds it there; None where there is none. Raises InputError where there are several."""
+    wanted = plain(name)
     for key, device in devices.items():
-        if wanted in (_plain(key), _plain(device.name), *map(_plain, device.aliases)):
+        if wanted in map(plain, names_of(key, device)):
             return device
-    key_of = _names().get(wanted)
-    return None if key_of is None else _catalog()[key_of]
+    return _of_catalog(name)
+
+
+def known_device(name: str, devices: Mapping[str, DeviceSpec]) -> DeviceSpec:
+    """As `find_device`, of a table's GPU. Raises InputError where there is none."""
+    device = find_device(name, devices)
+    if device is None:
+        raise InputError(f"no device {name!r}; describe it in the file that --devices names")
+    return device
 
 
 def peer(device: DeviceSpec) -> DeviceSpec | None:
@@ -108,16 +118,14 @@ def _catalog() -> Mapping[str, DeviceSpec]:
 
 @functools.cache
 def _names() -> Mapping[str, str]:
-    """Every name of a device of the catalog, as `_plain` has it -> the name of its file."""
-    return {
-        _plain(name): key
-        for key, device in _catalog().items()
-        for name in (key, device.name, *device.aliases)
-    }
+    """Every name of a device of the catalog, as `plain` has it -> the name of its file."""
+    return {plain(name): key for key, device in _catalog().items() for name in names_of(key, device)}
 
 
-def _plain(name: str) -> str:
-    """Without case and punctuation: "Tesla T4", "tesla_t4" and "tesla-t4" are one name. "NVIDIA " and
-    "AMD " are left out: some tools say them and some do not."""
-    plain = "".join(c for c in name.lower() if c.isalnum())
-    return plain.removeprefix("nvidia").removeprefix("amd")
+@functools.cache
+def _of_catalog(name: str) -> DeviceSpec | None:
+    path = _CATALOG / f"{name.lower()}.yaml"
+    if name.replace("-", "").isalnum() and path.is_file():  # one file is read sooner than all of them
+        return read_device(path)
+    key = _names().get(plain(name)) or resolve(name, _catalog())
+    return None if key is None else _catalog()[key]

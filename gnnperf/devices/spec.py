@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -129,7 +130,7 @@ class DeviceSpec:
         """
         if not isinstance(values, Mapping):
             raise InputError(f"{origin}: expected a mapping of device fields, got {type(values).__name__}")
-        hints = get_type_hints(cls)
+        hints = _hints()
         fields = {f.name: f for f in dataclasses.fields(cls) if f.name != "provenance"}
         unknown = [str(key) for key in values if key not in fields]
         if unknown:
@@ -147,6 +148,11 @@ class DeviceSpec:
         if missing:
             raise InputError(f"{origin}: field {missing[0]!r} is missing; required: {', '.join(required)}")
         return cls(**checked, provenance=provenance)
+
+
+@functools.cache
+def _hints() -> Mapping[str, Any]:
+    return get_type_hints(DeviceSpec)
 
 
 def _checked(hint: Any, value: Any, where: str) -> Any:

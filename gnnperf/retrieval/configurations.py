@@ -36,7 +36,7 @@ DEVICE = (
     "l2_bytes",
 )  # fmt: skip
 ROWS = 3000
-"""Rows of a table that trees learn from."""
+"""Rows of a table that trees learn from; drawn again where it has fewer."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,13 @@ def rank_configurations(
         measured: tables of the same kernel on other GPUs; those with the same configurations as the
             candidates count most. None: the kernel was never measured.
     """
+    with threadpool_limits(1, "openmp"):  # on a busy machine threads wait for one another, not for work
+        return _rank(candidates, demands, measured)
+
+
+def _rank(
+    candidates: Candidates, demands: Sequence[Demand], measured: Sequence[GpuTable]
+) -> ConfigurationRanking:
     network = np.mean([d.predict(candidates) for d in demands], axis=0)
     guesses = [_from_best(network)]
     weights = [1.0]
@@ -192,22 +199,20 @@ def _physical_trees(candidates: Candidates, measured: Sequence[GpuTable]) -> Flo
 def _trees(
     measured: Sequence[GpuTable], columns: Callable[[GpuTable], Float64[np.ndarray, "n f"]]
 ) -> HistGradientBoostingRegressor:
-    """Fitted to log2(runtime / best); tables count alike."""
+    """Fitted to log2(runtime / best); of every table as many rows, so that they count alike: weights would
+    make the search for thresholds slow."""
     chance = np.random.default_rng(0)
-    rows, targets, weights = [], [], []
+    rows, targets = [], []
     for table in measured:
         ok = np.flatnonzero(table.ok)
-        some = chance.choice(ok, min(ROWS, len(ok)), replace=False)
+        some = chance.choice(ok, ROWS, replace=len(ok) < ROWS)
         rows.append(columns(table)[some])
         targets.append(np.minimum(np.log2(table.runtime_ms[some] / table.best_ms), SLOWEST))
-        weights.append(np.full(len(some), 1.0 / len(some)))
     trees = HistGradientBoostingRegressor(
         max_iter=200, learning_rate=0.1, max_leaf_nodes=31, min_samples_leaf=10, l2_regularization=1.0,
         early_stopping=False, random_state=0,
     )  # fmt: skip
-    weight = np.concatenate(weights)
-    with threadpool_limits(1, "openmp"):  # on a busy machine threads wait for one another, not for work
-        return trees.fit(np.concatenate(rows), np.concatenate(targets), weight / weight.mean())
+    return trees.fit(np.concatenate(rows), np.concatenate(targets))
 
 
 DEVIATION = 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,10 +95,12 @@ def _operators(
         check_precision(dtype, "dtype")
         operators = [replace(o, dtype=dtype) if o.dtype == "fp32" else o for o in operators]
     workloads = [operator.workload() for operator in operators]
-    found = {}
-    for gpu, device in devices.items():
-        adapted = calibrate_from(head, calibrate, device, devices) if calibrate else head
-        found[gpu] = predict_kernel(adapted, workloads, device)
+    heads = dict.fromkeys(devices, head)
+    if calibrate:
+        heads = {gpu: calibrate_from(head, calibrate, d, devices) for gpu, d in devices.items()}
+        if all(own is head for own in heads.values()):
+            raise InputError(f"{calibrate}: expected runs on {' or '.join(devices)}, got none; leave it out")
+    found = {gpu: predict_kernel(heads[gpu], workloads, device) for gpu, device in devices.items()}
     if all(prediction.objection for prediction in found.values()):
         raise GnnperfError(f"no prediction: {next(iter(found.values())).objection}")
     return OperatorForecast(name, operators, workloads, left_out, found)
@@ -154,6 +156,7 @@ def propose_configurations(
     k: int,
     sizes: Mapping[str, float],
     data: str | Path | None,
+    ignored: Collection[str],
     checkpoint: Path | None,
 ) -> ConfigurationProposal:
     """See `Session.propose`."""
@@ -166,9 +169,13 @@ def propose_configurations(
     description, device = find_description(kernel), load_device(gpu)
     check_gpu(device)
     path = data_or_none(None if data is None else Path(data))
+    if ignored and path is None:
+        raise InputError("--ignore is for measurements of your own; give --data, or leave it out")
     bundle = load_checkpoint(checkpoint or shipped(TUNABLE), DemandBundle)
     measured = (
-        bundle.tables(description) if path is None else load_tables(path, {description.name: description})
+        bundle.tables(description)
+        if path is None
+        else load_tables(path, {description.name: description}, ignored)
     )
     return propose(description, device, bundle, k, measured, sizes)
 

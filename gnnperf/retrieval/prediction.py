@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import torch
 
-from gnnperf.devices import DeviceSpec, find_device
+from gnnperf.devices import DeviceSpec, find_device, known_device
 from gnnperf.errors import InputError
 from gnnperf.graph.workload import Workload
 from gnnperf.nn.runtime import Columns, RuntimeHead
@@ -78,20 +78,38 @@ def dtype_remarks(dtypes: Sequence[str]) -> dict[str, int]:
     }
 
 
-def predict_table(head: RuntimeHead, operators: OperatorTable, devices: Mapping[str, DeviceSpec]) -> pa.Table:
+def predict_table(
+    head: RuntimeHead,
+    operators: OperatorTable,
+    devices: Mapping[str, DeviceSpec],
+    calibrate: Path | None = None,
+) -> pa.Table:
     """The table with predicted_ms, lo_ms and hi_ms (the 80% interval) added; null where an operator is of no
-    known family or lacks a size. Raises InputError for an unknown device."""
+    known family or lacks a size.
+
+    calibrate: runs, as of `calibrate_from`; the rows of every GPU are predicted with its own. Raises
+    InputError for an unknown device, and where no run is of a GPU of the table.
+    """
     count = len(operators.device)
     result = np.full((3, count), np.nan)
-    rows = np.flatnonzero(operators.usable)
-    for start in range(0, len(rows), CHUNK):
-        part = rows[start : start + CHUNK]
-        chosen = np.zeros(count, dtype=bool)
-        chosen[part] = True
-        x = {name: values[torch.from_numpy(part)] for name, values in operators.columns.items()}
-        found = head.predict_columns({**x, **operators.device_numbers(devices, chosen)})
-        low, high = found.bounds_s[LEVELS[1]]
-        result[:, part] = 1e3 * torch.stack([found.runtime_s, low, high]).numpy()
+    heads = {"": head}
+    if calibrate is not None:
+        heads = {str(name): head for name in np.unique(operators.device[operators.usable])}
+        for name in heads:
+            device = known_device(name, devices)
+            heads[name] = calibrate_from(head, calibrate, device, devices)
+        if all(own is head for own in heads.values()):
+            raise InputError(f"{calibrate}: expected runs on {' or '.join(heads)}, got none; leave it out")
+    for name, own in heads.items():
+        rows = np.flatnonzero(operators.usable & (True if calibrate is None else operators.device == name))
+        for start in range(0, len(rows), CHUNK):
+            part = rows[start : start + CHUNK]
+            chosen = np.zeros(count, dtype=bool)
+            chosen[part] = True
+            x = {column: values[torch.from_numpy(part)] for column, values in operators.columns.items()}
+            found = own.predict_columns({**x, **operators.device_numbers(devices, chosen)})
+            low, high = found.bounds_s[LEVELS[1]]
+            result[:, part] = 1e3 * torch.stack([found.runtime_s, low, high]).numpy()
     table = operators.table
     for name, values in zip(("predicted_ms", "lo_ms", "hi_ms"), result, strict=True):
         if name in table.column_names:

@@ -129,6 +129,8 @@ def propose(
         bundle: released networks.
         k: how many, at least one.
         measured: configurations measured on GPUs; those of this kernel are used.
+            They say which configurations are good, never that one is allowed: the description's parameters
+            and constraints do.
         sizes: problem size, where it is not the description's. What was measured counts for the order of
             the configurations whatever its size.
 
@@ -140,11 +142,13 @@ def propose(
     mine = [table for table in measured if table.kernel == description.name]
     found = configurations_of(description)
     parameters = description.parameters
-    seen = {tuple(c[p] for p in parameters) for c in found}
+    seen = {tuple(c.values()) for c in found}
+    allowed = [set(values) for values in parameters.values()]
     for table in mine:  # what was fastest elsewhere may not be among those drawn
         order = np.argsort(-table.efficiency, kind="stable")[: table.ok.sum()]
         for i in order[:1000]:
-            if table.plan.valid[i] and table.keys[i] not in seen:
+            within = all(value in some for value, some in zip(table.keys[i], allowed, strict=True))
+            if within and table.plan.valid[i] and table.keys[i] not in seen:
                 seen.add(table.keys[i])
                 found.append(dict(zip(parameters, table.keys[i], strict=True)))
     candidates = _candidates(description, found, device, sizes)

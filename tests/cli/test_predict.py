@@ -122,6 +122,18 @@ def test_a_table_is_calibrated_by_runs_on_its_gpu(capfd: pytest.CaptureFixture[s
     document(capfd, *table, "--calibrate", str(runs))
     (after,) = pq.read_table(result)["predicted_ms"].to_pylist()
     assert before < after < 1.4 * before
+    rows = [{**row, "H": None, "device": gpu} for gpu in ("A10", "t4")]
+    pq.write_table(pa.Table.from_pylist(rows), source)
+    runs.write_text(f"op_family,device,M,N,K,latency_ms\nlinear,NVIDIA A10,4096,4096,1024,{1.4 * before}\n")
+    document(capfd, *table[:4])
+    plain = pq.read_table(result)["predicted_ms"].to_pylist()
+    document(capfd, *table[:4], "--calibrate", str(runs))  # the catalog knows both: each is its own
+    adapted = pq.read_table(result)["predicted_ms"].to_pylist()
+    assert adapted == pytest.approx([after, plain[1]]) and plain[0] == pytest.approx(before)
+    runs.write_text("op_family,device,M,N,K,latency_ms\nlinear,l4,4096,4096,1024,1\n")
+    assert "expected runs on A10 or t4, got none" in refusal(capfd, *table[:4], "--calibrate", str(runs))
+    kernel = ["linear:M=4096,N=4096,K=1024", "--gpu", "a10", "--calibrate", str(runs)]
+    assert "expected runs on a10, got none" in refusal(capfd, *kernel)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +200,8 @@ def test_runs_on_the_gpu_calibrate(capfd: pytest.CaptureFixture[str], tmp_path: 
     path.write_text(f"op_family,device,M,N,K,latency_ms\nlinear,NVIDIA A10,4096,4096,1024,{slower}\n")
     after = document(capfd, kernel, "--gpu", "a10", "--calibrate", str(path))["predictions"][0]  # type: ignore[index]
     assert before["runtime_ms"] < after["runtime_ms"] < slower
-    other = document(capfd, kernel, "--gpu", "t4", "--calibrate", str(path))["predictions"][0]  # type: ignore[index]
+    both = ["--gpu", "t4", "--gpu", "a10", "--calibrate", str(path)]
+    other = document(capfd, kernel, *both)["predictions"][0]  # type: ignore[index]
     assert other == document(capfd, kernel, "--gpu", "t4")["predictions"][0]  # type: ignore[index]
 
 
@@ -216,7 +229,6 @@ TABLE = ["--table", __file__, "-o", "out.parquet"]
         (TABLE[:2], 2, "--table needs --output"),
         ([*TABLE, "--gpu", "t4"], 2, "takes its GPUs from its column device"),
         ([*TABLE, "--report", "page.html"], 2, "--report is a page about a KERNEL"),
-        ([*TABLE, "--calibrate", __file__], 2, "needs --devices with the one GPU"),
     ],
 )
 def test_mistakes(capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str) -> None:

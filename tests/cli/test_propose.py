@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from helpers import gpu_world
 
 from gnnperf.cli.main import run
+from gnnperf.frontends.gpu_kernels.description import KERNELS
 from gnnperf.frontends.gpu_kernels.tables import load_tables
 from gnnperf.nn import save_checkpoint
 from gnnperf.nn.demand import ANY, DemandBundle
@@ -69,6 +71,34 @@ def test_a_described_kernel_that_nobody_measured(
     assert "scale on NVIDIA H200" in said.out
     assert "not measured anywhere" in said.out
     assert "no measurements of other GPUs" in said.err
+
+
+def test_limits_of_a_description_hold_for_what_other_gpus_lend(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    whole = KERNELS / "pnpoly.yaml"
+    description = yaml.safe_load(whole.read_text())
+    description["parameters"]["block_size_x"] = [64, 128]
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(description))
+    arguments = ["--gpu", "L4", "-k", "20", "--data", str(world), "--json"]
+    sizes = []
+    for kernel in ("pnpoly", str(tmp_path / "mine.yaml")):
+        assert propose(world, kernel, *arguments) == 0
+        found = json.loads(capfd.readouterr().out)["configurations"]
+        sizes.append({c["block_size_x"] for c in found})
+    assert not sizes[0] <= {64, 128}
+    assert sizes[1] <= {64, 128}
+
+
+def test_unknown_parameters_of_data(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    rows = gpu_world.rows(("pnpoly",), gpu_world.GPUS[:1], 6)
+    rows[1]["params"] = json.dumps({**json.loads(rows[1]["params"]), "clock": 900})
+    path = gpu_world.write(tmp_path / "tunable_kernels.parquet", rows)
+    arguments = ["pnpoly", "--gpu", "L4", "--data", str(path)]
+    assert propose(world, *arguments) == 2
+    assert "has no parameter 'clock'; add it, or leave it out with --ignore clock" in capfd.readouterr().err
+    assert propose(world, *arguments, "--ignore", "clock") == 0
+    assert "measured elsewhere: pnpoly_made_up" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,41 @@ def test_names_and_aliases() -> None:
     assert GPUS["mi250x"].provenance["board_power_w"].doubtful is not None
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("MI250", "mi250"),
+        ("H100 SXM5", "h100-sxm"),
+        ("H100-SXM5-80GB", "h100-sxm"),
+        ("rtx4090", "rtx-4090"),
+        ("3090 Ti", "rtx-3090-ti"),
+        ("2080Ti", "rtx-2080-ti"),
+        ("A100-SXM-80GB", "a100-sxm4-80gb"),
+        ("V100 16GB SXM2", "v100-sxm2-16gb"),
+        ("6000 Ada", "rtx-6000-ada"),
+        ("MI300X OAM", "mi300x"),
+    ],
+)
+def test_names_as_people_write_them(name: str, meant: str) -> None:
+    assert load_device(name) == find_device(name, {}) == GPUS[meant]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("A100-80GB", "may be any of a100-pcie-80gb, a100-sxm4-80gb; give one of them"),
+        ("A100 SXM4", "may be any of a100-sxm4-40gb, a100-sxm4-80gb; give one of them"),
+        ("MI300", "no device 'MI300'; give one of mi100, mi250, mi300x"),
+        ("RTX 6000", "no device 'RTX 6000'; give one of rtx-6000-ada"),  # there is an older one of that name
+        ("gpu", "no device 'gpu'; give one of host, "),
+    ],
+)
+def test_names_that_leave_open_which_device_is_meant(name: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_device(name)
+    assert message in str(caught.value)
+
+
 def test_names_are_unique() -> None:
     for key, spec in GPUS.items():
         for name in (key, spec.name, *spec.aliases):

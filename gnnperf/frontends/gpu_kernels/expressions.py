@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import CodeType
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,15 @@ def _cdiv(a: Any, b: Any) -> Any:
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {"cdiv": _cdiv, "min": np.minimum, "max": np.maximum}
+_OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.USub: operator.neg, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge, ast.Not: lambda a: a == 0,
+}  # fmt: skip
 _NODES = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp),
-    *(ast.IfExp, ast.Call, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.Not),
-    *(ast.And, ast.Or, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
+    *(ast.IfExp, ast.Call, ast.And, ast.Or, *_OPERATORS),
 )
 
 
@@ -33,12 +38,13 @@ _NODES = (
 class Expression:
     """Of integers: + - * // % **, comparisons, and, or, not, `a if c else b`, cdiv(a, b), min, max.
 
-    Truth is 1, and anything but 0 is true. `names`: what it reads.
+    Truth is 1, and anything but 0 is true; what a condition rules out is not evaluated. `names`: what it
+    reads.
     """
 
     text: str
     names: frozenset[str]
-    _code: CodeType
+    _tree: ast.expr = field(compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: object, where: str) -> Expression:
@@ -59,53 +65,56 @@ class Expression:
                     f"cdiv, min and max, got {source!r}"
                 )
         names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(_FUNCTIONS)
-        vectorised = ast.fix_missing_locations(_Elementwise().visit(tree))
-        return cls(source, frozenset(names), compile(vectorised, where, "eval"))
+        return cls(source, frozenset(names), tree.body)
 
     def __call__(self, values: Values, where: str) -> Int64[np.ndarray, " n"]:
         """Evaluate in n configurations. InputError for a name without value, or a division by zero."""
         if missing := sorted(self.names - set(values)):
             raise InputError(f"{where}: {missing[0]!r} in {self.text!r} is no parameter, size or loop bound")
-        with np.errstate(divide="raise"):
-            try:
-                found = np.asarray(eval(self._code, {"__builtins__": {}, **_HELPERS}, dict(values)), np.int64)
-            except (FloatingPointError, ZeroDivisionError, OverflowError):
-                raise InputError(f"{where}: {self.text!r} divides by zero or overflows") from None
         count = len(next(iter(values.values()))) if values else 1
+        with np.errstate(divide="raise", over="raise"):
+            try:
+                found = np.asarray(_evaluate(self._tree, {n: values[n] for n in self.names}, count), np.int64)
+            except (FloatingPointError, ZeroDivisionError, OverflowError, ValueError):
+                raise InputError(f"{where}: {self.text!r} divides by zero or overflows") from None
         return np.broadcast_to(found, (count,))
 
 
-_HELPERS: Mapping[str, Any] = {
-    **_FUNCTIONS,
-    "_if": lambda c, a, b: np.where(np.asarray(c) != 0, a, b),
-    "_and": lambda *terms: np.logical_and.reduce(np.broadcast_arrays(*(np.asarray(t) != 0 for t in terms))),
-    "_or": lambda *terms: np.logical_or.reduce(np.broadcast_arrays(*(np.asarray(t) != 0 for t in terms))),
-    "_not": lambda a: np.asarray(a) == 0,
-}
+def _evaluate(node: ast.expr, values: Values, count: int) -> Any:
+    """As Python would for one configuration, for `count` at once: a branch is evaluated where it is taken."""
 
+    def of(part: ast.expr) -> Any:
+        return _evaluate(part, values, count)
 
-class _Elementwise(ast.NodeTransformer):
-    """What Python decides for one value, NumPy decides for each."""
+    def where(chosen: np.ndarray, part: ast.expr) -> Any:
+        return _evaluate(part, {name: v[chosen] for name, v in values.items()}, int(chosen.sum()))
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        return self._call("_if", node.test, node.body, node.orelse)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        return self._call("_and" if isinstance(node.op, ast.And) else "_or", *node.values)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        if isinstance(node.op, ast.Not):
-            return self._call("_not", node.operand)
-        return self.generic_visit(node)
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        self.generic_visit(node)
-        terms = [node.left, *node.comparators]
-        pairs = [
-            ast.Compare(left, [op], [right])
-            for left, op, right in zip(terms, node.ops, terms[1:], strict=False)
-        ]
-        return pairs[0] if len(pairs) == 1 else self._call("_and", *pairs)
-
-    def _call(self, name: str, *arguments: ast.expr) -> ast.Call:
-        return ast.Call(ast.Name(name, ast.Load()), [self.visit(a) for a in arguments], [])
+    match node:
+        case ast.Name():
+            return values[node.id]
+        case ast.UnaryOp():
+            return _OPERATORS[type(node.op)](of(node.operand))
+        case ast.BinOp():
+            return _OPERATORS[type(node.op)](of(node.left), of(node.right))
+        case ast.Call(func=ast.Name(id=name)):
+            return _FUNCTIONS[name](*map(of, node.args))
+        case ast.Compare():
+            terms = [of(term) for term in (node.left, *node.comparators)]
+            pairs = zip(node.ops, terms, terms[1:], strict=False)
+            return np.logical_and.reduce([_OPERATORS[type(op)](a, b) for op, a, b in pairs])
+        case ast.BoolOp():
+            decided = isinstance(node.op, ast.Or)
+            result = np.full(count, not decided)
+            for term in node.values:
+                open_ = result != decided
+                result[open_] = np.asarray(where(open_, term)) != 0
+            return result
+        case ast.IfExp():
+            chosen = np.broadcast_to(np.asarray(of(node.test)) != 0, (count,))
+            result = np.empty(count, np.int64)
+            for rows, part in ((chosen, node.body), (~chosen, node.orelse)):
+                result[rows] = where(rows, part)
+            return result
+        case _:
+            assert isinstance(node, ast.Constant)
+            return node.value

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -174,8 +175,11 @@ def plan(
         InputError: a name that the kernel does not have, a value that is no integer of at least 0, or a
             bound that cannot be computed or is less than 1.
     """
-    values = _values(description, configurations, sizes or {})
-    valid = np.ones(len(configurations), dtype=bool)
+    return _plan(description, _values(description, configurations, sizes or {}))
+
+
+def _plan(description: Description, values: Mapping[str, Integers]) -> Plan:
+    valid = np.ones(len(next(iter(values.values()))), dtype=bool)
     for constraint in description.constraints:
         valid &= constraint(values, f"{description.name}: constraints") != 0
     loops: list[PlannedLoop] = []
@@ -203,7 +207,8 @@ def _values(
     known = {*description.parameters, *description.sizes}
     if wrong := sorted(set(sizes) - set(description.sizes)):
         raise InputError(f"{name}: unknown size {wrong[0]!r}; known: {', '.join(description.sizes)}")
-    if wrong := sorted(set().union(*configurations) - known) if configurations else []:
+    named = set().union(*configurations)
+    if wrong := sorted(named - known):
         raise InputError(
             f"{name}: unknown parameter {wrong[0]!r}; known: {', '.join(description.parameters)}"
         )
@@ -211,7 +216,7 @@ def _values(
     given = {**first, **description.sizes, **sizes}
     try:
         table = {
-            key: np.array([_integer(c.get(key, default)) for c in configurations], dtype=np.int64)
+            key: _integers(_column(configurations, key, default, key in named))
             for key, default in given.items()
         }
     except (TypeError, ValueError, OverflowError) as error:
@@ -221,12 +226,25 @@ def _values(
     return table
 
 
-def _integer(value: Any) -> int:
-    if value != value:  # a missing value of a table
-        return 0
-    if int(value) != value or value < 0:
-        raise ValueError(f"got {value!r}")
-    return int(value)
+def _column(
+    configurations: Sequence[Mapping[str, Any]], key: str, default: Any, named: bool
+) -> Sequence[Any]:
+    if not named:
+        return [default] * len(configurations)
+    try:
+        return list(map(itemgetter(key), configurations))
+    except KeyError:
+        return [c.get(key, default) for c in configurations]
+
+
+def _integers(values: Sequence[Any]) -> Integers:
+    found = np.array(values)
+    if found.dtype.kind not in "biuf":
+        raise ValueError(f"got {next((v for v in values if not isinstance(v, int | float)), values[0])!r}")
+    found = np.where(found == found, found, 0)  # a missing value of a table
+    if (wrong := (found < 0) | (found != np.floor(found)) | (np.abs(found) > np.iinfo(np.int64).max)).any():
+        raise ValueError(f"got {values[int(wrong.argmax())]!r}")
+    return found.astype(np.int64)
 
 
 def configurations_of(description: Description, limit: int = 20_000, seed: int = 0) -> list[dict[str, int]]:
@@ -257,10 +275,12 @@ def configurations_of(description: Description, limit: int = 20_000, seed: int =
 def _allowed(
     description: Description, names: Sequence[str], drawn: Sequence[tuple[int, ...]]
 ) -> list[dict[str, int]]:
-    every = [dict(zip(names, values, strict=True)) for values in drawn]
-    if not every:
+    if not drawn:
         return []
-    return [c for c, ok in zip(every, plan(description, every).valid, strict=True) if ok]
+    values = dict(zip(names, np.array(drawn, dtype=np.int64).T, strict=True))
+    values |= {name: np.full(len(drawn), size) for name, size in description.sizes.items()}
+    chosen = np.flatnonzero(_plan(description, values).valid)
+    return [dict(zip(names, drawn[i], strict=True)) for i in chosen]
 
 
 def is_tunable(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -99,32 +99,35 @@ def data_or_none(given: Path | None) -> Path | None:
     return data_path(given) if given or os.environ.get(DATA_VARIABLE) else None
 
 
-def load_tables(path: Path, descriptions: Mapping[str, Description] | None = None) -> list[GpuTable]:
+def load_tables(
+    path: Path, descriptions: Mapping[str, Description] | None = None, ignored: Collection[str] = ()
+) -> list[GpuTable]:
     """Read a Parquet file with the columns COLUMNS, `params` in JSON; tables in the order of their names.
 
-    descriptions: of kernels by name, beside those that come with gnnperf. Kernels without one, and tables
-    without a valid row, are left out. Parameters that have one value in a space, and which the description
-    does not know, are passed over. Raises InputError.
+    descriptions: of the kernels to read, by name; None: all that come with gnnperf. Other kernels, and tables
+    without a valid row, are left out. Parameters that the description does not know are passed over where
+    they have one value in a space, or are among `ignored`: of rows that differ in these alone the fastest
+    counts. Raises InputError.
     """
     import pyarrow.lib
     import pyarrow.parquet
 
     try:
-        columns = pyarrow.parquet.read_table(path, columns=list(COLUMNS)).to_pydict()
+        known = descriptions or {name: find_description(name) for name in list_descriptions()}
+        chosen = [("kernel", "in", list(known))]
+        columns = pyarrow.parquet.read_table(path, columns=list(COLUMNS), filters=chosen).to_pydict()
     except (OSError, pyarrow.lib.ArrowException) as error:
         first = str(error).splitlines()[0]
         raise InputError(f"{path}: expected a Parquet file with {', '.join(COLUMNS)}: {first}") from None
-    known = {name: find_description(name) for name in list_descriptions()} | dict(descriptions or {})
     groups: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for i, (kernel, space, device) in enumerate(
         zip(columns["kernel"], columns["space"], columns["device"], strict=True)
     ):
-        if kernel in known:
-            groups[kernel, space, device].append(i)
+        groups[kernel, space, device].append(i)
     tables = []
     for (kernel, space, device), rows in sorted(groups.items()):
         try:
-            tables.append(_table(known[kernel], space, device, rows, columns))
+            tables.append(_table(known[kernel], space, device, rows, columns, ignored))
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"{path}: {space} on {device}: expected numbers in time_ms, and JSON objects of numbers in "
@@ -134,24 +137,40 @@ def load_tables(path: Path, descriptions: Mapping[str, Description] | None = Non
 
 
 def _table(
-    description: Description, space: str, gpu: str, rows: Sequence[int], columns: Mapping[str, list[Any]]
-) -> GpuTable | None:
+    description: Description, space: str, gpu: str, rows: Sequence[int], columns: Mapping[str, list[Any]],
+    ignored: Collection[str],
+) -> GpuTable | None:  # fmt: skip
     runtime = np.array([float(columns["time_ms"][i] or 0.0) for i in rows])
     valid = np.array([bool(columns["valid"][i]) for i in rows]) & (runtime > 0)
     if not valid.any():
         return None
-    given = [dict(json.loads(columns["params"][i])) for i in rows]
+    given = [dict(one) for one in json.loads(f"[{','.join(columns['params'][i] for i in rows)}]")]
     names = {name for configuration in given for name in configuration}
     known = {*description.parameters, *description.sizes}
-    for name in sorted(names - known):
+    for name in sorted(names - known - set(ignored)):
         if len({configuration.get(name) for configuration in given}) > 1:
-            raise InputError(f"{space}: the description of {description.name} has no parameter {name!r}")
+            raise InputError(
+                f"{space}: the description of {description.name} has no parameter {name!r}; add it, or leave "
+                f"it out with --ignore {name}"
+            )
     kept = names & known
     configurations = [
         {name: int(v) for name, v in c.items() if name in kept and v is not None and v == v} for c in given
     ]
     where_ok = np.where(valid, runtime, np.nan)
+    if ignored:
+        configurations, where_ok = _fastest(configurations, where_ok)
     return GpuTable(description, load_device(gpu), configurations, space, gpu, where_ok)
+
+
+def _fastest(
+    configurations: Sequence[dict[str, int]], runtime_ms: Float64[np.ndarray, " n"]
+) -> tuple[list[dict[str, int]], Float64[np.ndarray, " m"]]:
+    """Of equal configurations the one that ran fastest; one that failed where all did."""
+    order = np.argsort(runtime_ms, kind="stable")  # NaN last
+    first = {tuple(sorted(configurations[i].items())): int(i) for i in order[::-1]}
+    kept = sorted(first.values())
+    return [configurations[i] for i in kept], runtime_ms[kept]
 
 
 def spaces_of(tables: Sequence[GpuTable], gpus: int) -> Iterator[tuple[str, list[GpuTable]]]:

@@ -82,7 +82,7 @@ def device_columns(device: DeviceSpec) -> dict[str, float]:
     clock, peak = float(device.boost_mhz or 0) * 1e6, float(device.peak_gflops_fp32 or 0) * 1e9
     lanes = float(device.fp32_lanes_per_core or 0)
     legacy = device.arch in _LEGACY
-    like = peer(device)
+    like = peer(device) if device.process_nm is None or device.memory is None else None
     process = device.process_nm or (like.process_nm if like else None)
     known = device.board_power_w is not None and process is not None
     memory = (device.memory or (like.memory if like else None) or "").upper()

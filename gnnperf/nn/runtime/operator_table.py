@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 
-from gnnperf.devices import DeviceSpec, find_device
+from gnnperf.devices import DeviceSpec, known_device
 from gnnperf.errors import InputError
 from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
 from gnnperf.nn.runtime.columns import FAMILIES, KINDS, Rows, device_columns, gain
@@ -67,9 +67,7 @@ class OperatorTable:
         numbers, gains = [], np.ones(int(chosen.sum()))
         kinds, dtypes = self.columns["kind"].numpy()[chosen], self.dtype[chosen]
         for name in names:
-            device = find_device(str(name), devices)
-            if device is None:
-                raise InputError(f"no device {str(name)!r}; describe it in the file that --devices names")
+            device = known_device(str(name), devices)
             numbers.append(device_columns(device))
             for kind, dtype in itertools.product(range(len(KINDS)), np.unique(dtypes[dtypes != "fp32"])):
                 mine = (names[code] == name) & (kinds == kind) & (dtypes == dtype)

@@ -174,3 +174,19 @@ def test_a_kernel_that_nobody_described_is_told() -> None:
         InputError, match="expected one of convolution2d, expdist, gemm, hotspot, pnpoly, or a YAML"
     ):
         find_description("fft")
+
+
+def test_a_branch_that_is_not_taken_is_not_evaluated() -> None:
+    values = {"n": np.array([0, 2, 4]), "m": np.array([8, 8, 8])}
+    for text, found in {
+        "m // n if n else 1": [1, 4, 2],
+        "1 if n == 0 else 2 if m % n == 0 and m // n > 2 else 3": [1, 2, 3],
+        "n > 0 and m // n == 2": [0, 0, 1],
+        "n == 0 or m // n == 4": [1, 1, 0],
+        "not n": [1, 0, 0],
+        "0 < n <= 2": [0, 1, 0],
+        "max(cdiv(m, 3), n) - 2 ** n": [2, -1, -12],
+    }.items():
+        assert Expression.parse(text, "here")(values, "here").tolist() == found, text
+    with pytest.raises(InputError, match="divides by zero"):
+        Expression.parse("m // n", "here")(values, "here")

@@ -39,8 +39,23 @@ def test_tables_by_space_and_gpu(tmp_path: Path) -> None:
 def test_a_parameter_that_varies_has_to_be_described(tmp_path: Path) -> None:
     rows = gpu_world.rows(("pnpoly",), ("A100",), 4)
     rows[1]["params"] = json.dumps({**json.loads(rows[1]["params"]), "clock": 900})
-    with pytest.raises(InputError, match="the description of pnpoly has no parameter 'clock'"):
+    with pytest.raises(InputError, match="has no parameter 'clock'; add it, or leave it out with --ignore"):
         load_tables(gpu_world.write(tmp_path / "t.parquet", rows))
+
+
+def test_a_parameter_may_be_ignored(tmp_path: Path) -> None:
+    rows = gpu_world.rows(("pnpoly",), ("A100",), 4)
+    again = []
+    for row, factor in zip(rows, (1.0, 2.0, 0.5, 1.0), strict=True):
+        params = json.dumps({**json.loads(row["params"]), "clock": 9})
+        again.append({**row, "time_ms": row["time_ms"] * factor, "params": params})
+    (table,) = load_tables(gpu_world.write(tmp_path / "t.parquet", [*rows, *again]), ignored=["clock"])
+    assert len(table) == 4
+    found = dict(zip(table.keys, table.runtime_ms.tolist(), strict=True))
+    (whole,) = load_tables(gpu_world.write(tmp_path / "t.parquet", rows))
+    times = [found[key] for key in whole.keys]
+    assert np.isnan(times[0])
+    assert times[1:] == (whole.runtime_ms[1:] * [1.0, 0.5, 1.0]).tolist()  # the faster of two
 
 
 @pytest.mark.parametrize(
