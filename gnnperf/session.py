@@ -156,7 +156,7 @@ class Session:
     def retrieve(
         self, kernel: Any, *, k: int = 5, sizes: Mapping[str, float] | None = None, inputs: Any = None,
         seed: int | None = None, baseline: str | None = None, budget_s: float | None = None,
-        model_only: bool = False, competitors: Sequence[str] = (), **named: Any,
+        model_only: bool = False, competitors: Sequence[str] = (), weights: str | None = None, **named: Any,
     ) -> Retrieval:  # fmt: skip
         """Make a kernel faster with the schedules of kernels like it.
 
@@ -171,6 +171,10 @@ class Session:
             budget_s: wall time for measuring candidates.
             model_only: rank schedules and measure nothing.
             competitors: libraries to time in turn with the result: "torch", for TVM functions.
+            weights: of a TVM function that leaves the layout of weights free (`layout_free_buffers`, as
+                operators of `topi` do): "varying" (the default): packing them is a part of the function and
+                of its time; "constant": they are packed once, and that is not counted. The function takes
+                them as it did in either case.
             named: sizes and inputs, too: numbers and arrays by name.
 
         Raises:
@@ -178,7 +182,7 @@ class Session:
             GnnperfError: the kernel cannot be compiled, run or measured.
         """
         started = time.monotonic()
-        given = _given(sizes, inputs, seed, named)
+        given = _given(sizes, inputs, seed, named, weights)
         options = Options(k, budget_s, model_only)
         with self._opened(kernel, given, baseline, competitors, not model_only) as (
             program,
@@ -199,7 +203,8 @@ class Session:
     def tune(
         self, kernel: Any, *, trials: int = 64, sizes: Mapping[str, float] | None = None, inputs: Any = None,
         seed: int | None = None, baseline: str | None = None, budget_s: float | None = None,
-        competitors: Sequence[str] = (), advance: Callable[[int], contextlib.AbstractContextManager[Advance]]
+        competitors: Sequence[str] = (), weights: str | None = None,
+        advance: Callable[[int], contextlib.AbstractContextManager[Advance]]
         = lambda _: contextlib.nullcontext(lambda _steps, _doing: None), **named: Any,
     ) -> Retrieval:  # fmt: skip
         """Search for faster schedules than `retrieve` finds, starting from those.
@@ -214,7 +219,7 @@ class Session:
         from gnnperf.retrieval.tuning import Tuning
 
         started = time.monotonic()
-        given = _given(sizes, inputs, seed, named)
+        given = _given(sizes, inputs, seed, named, weights)
         options = Options(trials, budget_s)
         with self._opened(kernel, given, baseline, competitors, True) as (program, executor, beside):
             memory, tasks = self._memory(program), sum(t.objection is None for t in program.tasks)
@@ -430,6 +435,8 @@ class Session:
         """A kernel's program, what measures it, and the competitors that are named. The executor comes before
         models and stores are loaded: it may fork."""
         program = load_program(kernel, given)
+        if program.schedule_kind != "trace":
+            given.refuse(f"{program.name!r}, which is no TVM kernel,", "weights")
         beside: list[Competitor] = []
         executor: Executor
         if program.schedule_kind == "trace":
@@ -489,8 +496,9 @@ def load(checkpoint: str | Path | None = None, store: str | Path | Literal[False
 
 
 def _given(
-    sizes: Mapping[str, float] | None, inputs: Any, seed: int | None, named: Mapping[str, Any]
-) -> Given:
+    sizes: Mapping[str, float] | None, inputs: Any, seed: int | None, named: Mapping[str, Any],
+    weights: str | None = None,
+) -> Given:  # fmt: skip
     """What was given, with numbers among the sizes and arrays among the inputs."""
     numbers = {n: v for n, v in named.items() if isinstance(v, int | float | np.integer | np.floating)}
     arrays = {n: v for n, v in named.items() if n not in numbers}
@@ -500,7 +508,7 @@ def _given(
     if arrays and inputs is not None and not isinstance(inputs, Mapping):
         raise InputError("inputs: expected a dict where arrays are given by name, too")
     both = {**(inputs or {}), **{n: np.asarray(v) for n, v in arrays.items()}} if arrays else inputs
-    return Given({**(sizes or {}), **numbers}, both, seed)  # type: ignore[dict-item]  # NumPy's numbers, too
+    return Given({**(sizes or {}), **numbers}, both, seed, weights)  # type: ignore[dict-item]  # NumPy's numbers, too
 
 
 def _competitor(name: str, target: Any) -> Competitor:

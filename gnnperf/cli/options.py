@@ -128,10 +128,15 @@ def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) ->
 
 
 def measuring_options(command: F) -> F:
-    """`--baseline`, `--budget`, `--output`, `--store`, `--no-store`, `--beside`, as `baseline: str | None`,
-    `budget_s: float | None`, `output: Path | None`, `store_location: str | None`, `no_store: bool`,
-    `competitors: tuple[str, ...]`."""
+    """`--baseline`, `--budget`, `--output`, `--store`, `--no-store`, `--beside`, `--weights`, as `baseline:
+    str | None`, `budget_s: float | None`, `output: Path | None`, `store_location: str | None`, `no_store:
+    bool`, `competitors: tuple[str, ...]`, `weights: str | None`."""
     for option in (
+        click.option(
+            "--weights", type=click.Choice(["varying", "constant"]),
+            help="Of a TVM function that leaves the layout of weights free: varying (default): packing them "
+            "is a part of the function; constant: they are packed once, which is not counted.",
+        ),
         click.option(
             "--beside", "competitors", type=click.Choice(["torch"]), multiple=True,
             help="Time this library's implementation in turn with the result, on as many threads, where it "

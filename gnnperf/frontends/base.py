@@ -69,12 +69,14 @@ class Given:
 
     sizes: numbers by name: symbols, scalar arguments, parameters of a function that makes the kernel.
     inputs: arrays and scalars by name, a function that makes them as `file.py:function`, or, of a torch
-    module, its example inputs in order; None: they are generated. seed: of what is generated.
+    module, its example inputs in order; None: they are generated. seed: of what is generated. weights:
+    whether a TVM function's weights are "constant" or "varying", see `Session.retrieve`.
     """
 
     sizes: Mapping[str, float] = field(default_factory=dict)
     inputs: Mapping[str, Any] | Sequence[Any] | str | None = None
     seed: int | None = None
+    weights: str | None = None
 
     def refuse(self, kernel: str, *names: str) -> None:
         """InputError where one of these was given and means nothing for such a kernel."""

@@ -14,13 +14,18 @@ from gnnperf.cli.main import run
 from gnnperf.measure.measurement import STATUSES
 
 PRODUCT = """
-from tvm import te
+from tvm import te, topi
 
 
 def product(m=40, n=96, k=72):
     a, b = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
     r = te.reduce_axis((0, k), name="k")
     return [a, b, te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")]
+
+
+def layer():
+    x, w = te.placeholder((32, 48), name="x"), te.placeholder((40, 48), name="w")
+    return [x, w, topi.nn.dense(x, w)]
 
 
 def broken():
@@ -77,6 +82,35 @@ def test_a_product_that_is_not_in_the_store(shell: Shell, kernels: Path, tensor_
     assert checked.exit_code == 0, checked.stderr
     info = shell.gnnperf("store", "info", shell.user_store, "--json").document
     assert info["records"] == 4 and info["families"] == {"user": 4}
+
+
+CHECK_LAYER = """
+import numpy as np, run
+rng = np.random.default_rng(1)
+for _ in range(2):  # other weights are packed anew
+    w = rng.random((40, 48), np.float32)
+    for x in rng.random((2, 32, 48), np.float32):
+        y = np.empty((32, 40), np.float32)
+        run.call("layer", x, w, y)
+        assert np.allclose(y, x @ w.T, rtol=1e-4)
+"""
+
+
+def test_free_weights_are_taken_as_before(shell: Shell, kernels: Path, tensor_checkpoint: Path) -> None:
+    names = {"constant": "tvm-default/constant-weights", "varying": "tvm-default"}
+    for weights, name in names.items():
+        answer = shell.gnnperf(
+            "retrieve", f"{kernels}:layer", "--weights", weights, "--checkpoint", tensor_checkpoint, "-k", 3,
+            "--store", shell.folder / "weights", "--json", "--output", weights,
+        ).document  # fmt: skip
+        (nest,) = answer["nests"]
+        assert {tried["status"] for tried in nest["candidates"]} == {"ok"} and not answer["kept_baseline"]
+        assert answer["baseline"]["name"] == name
+        # What was timed without packing says nothing of weights that vary.
+        assert "layer" not in {near["kernel"] for near in nest["neighbours"]}
+        (shell.folder / weights / "check.py").write_text(CHECK_LAYER)
+        checked = shell.python(shell.folder / weights / "check.py")
+        assert checked.exit_code == 0, checked.stderr
 
 
 CHECK_MODEL = """
@@ -148,6 +182,7 @@ def test_what_cannot_be_tuned_is_left_as_it_is(
         (["{file}:number"], "expected 'number' to be a PrimFunc"),
         (["{file}:product", "--baseline", "simplify"], "--baseline"),
         (["{file}:product", "--inputs", "x.py:f"], "--inputs"),
+        (["{file}:product", "--weights", "constant"], "leaves the layout of weights free"),
         (["{file}:product", "--beside", "torch"], "--beside is about what was measured"),
         (["{folder}/nothing.json"], "there is no file"),
         (["{folder}/nothing.pt2"], "nothing.pt2"),

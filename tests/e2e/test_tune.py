@@ -102,6 +102,7 @@ def test_nests_of_dace_programs(shell: Shell) -> None:
     ("arguments", "said"),
     [
         (["{dace}:scores", *SIZES, "--beside", "torch"], "--beside: a DaCe kernel takes none"),
+        (["{dace}:scores", *SIZES, "--weights", "constant"], "--weights: 'scores', which is no TVM kernel"),
         (["{file}:product", "--seed", "3"], "--seed: a TVM kernel takes none"),
         (["{file}:product", "--trials", "0"], "--trials"),
         (["{file}:product", "--beside", "cublas"], "--beside"),

@@ -17,7 +17,7 @@ from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.backends.tvm.whole_kernel import measured_whole
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm import TvmTask
-from gnnperf.frontends.tvm.program import BASELINE, TvmProgram
+from gnnperf.frontends.tvm.program import BASELINE, CONSTANT_WEIGHTS, TvmProgram
 from gnnperf.measure import Measurement, Timing
 from gnnperf.measure.competitors import Competitor, joined
 from gnnperf.measure.confine import available_threads
@@ -38,7 +38,8 @@ class TvmExecutor:
         """measuring: off, nothing can be measured, and nothing is forked. server: of the caller's, who closes
         it, with the program's modules in their order; None: of its own."""
         self.program = program
-        self.baseline_name, self.baseline_note = BASELINE, ""
+        constant = program.whole is None and any(task.constant_weights for task in program.tasks)
+        self.baseline_name, self.baseline_note = CONSTANT_WEIGHTS if constant else BASELINE, ""
         self._owned = measuring and server is None
         if self._owned:
             programs = [program.whole] if program.whole else ()
@@ -90,7 +91,7 @@ class TvmBench:
 
     def __init__(self, task: TvmTask, number: int, server: BenchServer, target: Any, pace: Pace) -> None:
         self.task, self.number, self.server, self.target, self.pace = task, number, server, target, pace
-        self.baseline_name = BASELINE
+        self.baseline_name = CONSTANT_WEIGHTS if task.constant_weights else BASELINE
         self.baseline = server.baseline(number).measurement.timing
         self._best_s = self.baseline.runtime_s or math.inf
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from gnnperf.backends.tvm.program_output import write_program
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.program import TvmProgram
+from gnnperf.frontends.tvm.weights import Packing, unpacked
 
 SCHEDULES, TVMSCRIPT = "schedules.json", "kernel.py"
 
@@ -42,14 +43,16 @@ def write_output(folder: Path, program: TvmProgram, trials: Sequence[Trials], re
         }
         for task, candidate in winners.items()
     }
+    unpacking = {name: unpacked(module) for name, module in modules.items()}
+    packed = {name: packing for name, (_, packing) in unpacking.items() if packing is not None}
     try:
-        combined = _combined(modules)
+        combined = _combined({name: module for name, (module, _) in unpacking.items()})
         with tempfile.TemporaryDirectory(dir=folder, prefix=".gnnperf-") as scratch:
             new = Path(scratch)
             _compile(combined, program.target, new / LIBRARY)
             (new / TVMSCRIPT).write_text(_readable(combined), encoding="utf-8")
             (new / SCHEDULES).write_text(json.dumps(schedules, indent=1) + "\n", encoding="utf-8")
-            (new / SCRIPT).write_text(_script(program.name, program.tasks), encoding="utf-8")
+            (new / SCRIPT).write_text(_script(program.name, program.tasks, packed), encoding="utf-8")
             (new / REPORT).write_text(report + "\n", encoding="utf-8")
             whole: tuple[str, ...] = ()
             if program.whole is not None and program.exported is not None:
@@ -62,12 +65,20 @@ def write_output(folder: Path, program: TvmProgram, trials: Sequence[Trials], re
 
 
 def _combined(modules: dict[str, Any]) -> Any:
-    """One module with a function per task, named after it."""
+    """One module with a function per task, named after it; and what packs its weights, see `_packs`."""
     import tvm
 
-    return tvm.IRModule(
-        {name: module["main"].with_attr("global_symbol", name) for name, module in modules.items()}
-    )
+    found = {}
+    for task, module in modules.items():
+        for variable, function in module.functions.items():
+            name = task if variable.name_hint == "main" else _packs(task, variable.name_hint)
+            found[name] = function.with_attr("global_symbol", name)
+    return tvm.IRModule(found)
+
+
+def _packs(task: str, name: str) -> str:
+    """Name of a function that packs weights of a task."""
+    return f"{task}_{name}"
 
 
 def _readable(module: Any) -> str:
@@ -78,9 +89,7 @@ def _readable(module: Any) -> str:
 
 def _compile(module: Any, target: Any, path: Path) -> None:
     import tvm
-    from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
 
-    module = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(module)
     try:
         tvm.tirx.build(module, target).export_library(str(path))
     except OSError:
@@ -93,7 +102,7 @@ def _compile(module: Any, target: Any, path: Path) -> None:
 _TEMPLATE = '''"""{name}: compiled by gnnperf. Needs apache-tvm and NumPy.
 
 call(TASK, *arrays) runs a task in place, results last. `python {script}` runs each once on made-up inputs.
-"""
+{note}"""
 
 import os
 import pathlib
@@ -106,8 +115,32 @@ import tvm
 
 ARGUMENTS = {arguments}
 """(dtype, shape) of every argument, by task."""
+PACKING = {packing}
+"""Of tasks with constant weights: functions that pack, places of what they take, (dtype, shape) of what they
+give, which is numbered on after the arguments; and places of what the task's function takes."""
 
 library = tvm.runtime.load_module(str(pathlib.Path(__file__).resolve().parent / "{library}"))
+weights = {{}}
+"""By task: arrays, and what they were packed into."""
+
+
+def taken(task, arrays, tensors):
+    """What the task's function takes. Weights are packed once, as long as they are the same arrays."""
+    if task not in PACKING:
+        return tensors
+    steps, takes = PACKING[task]
+    places = sorted({{place for _, given, _ in steps for place in given}})
+    mine = [arrays[place] for place in places]
+    known = weights.get(task)
+    if known is None or any(a is not b for a, b in zip(mine, known[0])):
+        packed = []
+        for name, given, results in steps:
+            made = [tvm.runtime.empty(shape, dtype) for dtype, shape in results]
+            library[name](*(tensors[place] for place in given), *made)
+            packed += made
+        known = weights[task] = mine, packed
+    values = [*tensors[:-1], *known[1]]
+    return [*(values[place] for place in takes), tensors[-1]]
 
 
 def call(task, *arrays):
@@ -117,7 +150,7 @@ def call(task, *arrays):
     if got != expected:
         raise TypeError(f"{{task}}: expected {{expected}}, got {{got}}")
     tensors = [tvm.runtime.tensor(array) for array in arrays]
-    library[task](*tensors)
+    library[task](*taken(task, arrays, tensors))
     arrays[-1][...] = tensors[-1].numpy()
 
 
@@ -129,7 +162,8 @@ def example(task):
 
 if __name__ == "__main__":
     for task in ARGUMENTS:
-        tensors = [tvm.runtime.tensor(array) for array in example(task)]
+        arrays = example(task)
+        tensors = taken(task, arrays, [tvm.runtime.tensor(array) for array in arrays])
         times = []
         for _ in range(6):
             start = time.perf_counter()
@@ -139,9 +173,19 @@ if __name__ == "__main__":
 '''
 
 
-def _script(name: str, tasks: Sequence[TvmTask]) -> str:
+_PACKED = "Weights are packed at the first call, and again where a call has other arrays.\n"
+
+
+def _script(name: str, tasks: Sequence[TvmTask], packed: Mapping[str, Packing]) -> str:
     lines = ""
     for task in tasks:
         arguments = [(str(b.dtype), tuple(int(n) for n in b.shape)) for b in task.function.params]
         lines += f"    {task.name!r}: {arguments!r},\n"
-    return _TEMPLATE.format(name=name, script=SCRIPT, library=LIBRARY, arguments="{\n" + lines + "}")
+    packing = {
+        task: ([(_packs(task, step), [*given], results) for step, given, results in one.steps], [*one.takes])
+        for task, one in packed.items()
+    }
+    return _TEMPLATE.format(
+        name=name, script=SCRIPT, library=LIBRARY, arguments="{\n" + lines + "}", packing=packing,
+        note=_PACKED if packed else "",
+    )  # fmt: skip

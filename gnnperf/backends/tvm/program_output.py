@@ -7,14 +7,14 @@ DIR/model.py         loads both; `model(*arrays)` for other programs, `python mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gnnperf.errors import GnnperfError, first_line
-from gnnperf.frontends.tvm.whole_program import MAIN, PREPARE, WholeProgram
+from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
 
 PROGRAM, WEIGHTS, MODEL = "libprogram.so", "weights.npz", "model.py"
 
@@ -23,9 +23,9 @@ def write_program(
     folder: Path, name: str, program: WholeProgram, scheduled: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Write the files; their names. scheduled: IRModules by task. Raises GnnperfError and OSError."""
-    executable = program.compiled(scheduled)
+    compiled = program.compiled(scheduled)
     try:
-        executable.export_library(str(folder / PROGRAM))
+        compiled.executable.export_library(str(folder / PROGRAM))
     except OSError:
         raise
     except Exception as error:  # the linker, or what it could not find
@@ -33,17 +33,17 @@ def write_program(
             f"cannot link {PROGRAM}: {first_line(error)}; --output needs a C++ compiler"
         ) from error
     np.savez(folder / WEIGHTS, *program.weights)
-    (folder / MODEL).write_text(_script(name, program), encoding="utf-8")
+    (folder / MODEL).write_text(_script(name, program, compiled.preparing), encoding="utf-8")
     return PROGRAM, WEIGHTS, MODEL
 
 
-def _script(name: str, program: WholeProgram) -> str:
+def _script(name: str, program: WholeProgram, preparing: Sequence[str]) -> str:
     main = program.module[MAIN]
     given = main.params[: len(main.params) if main.attrs is None else int(main.attrs["num_input"])]
     inputs = [(str(p.ty.dtype), tuple(int(n) for n in p.ty.shape.values)) for p in given]
     return _TEMPLATE.format(
         name=name, script=MODEL, library=PROGRAM, weights=WEIGHTS, main=MAIN, inputs=inputs,
-        prepared=f'list(machine["{PREPARE}"](tuple(stored)))' if program.prepares else "stored",
+        preparing=[*preparing],
     )  # fmt: skip
 
 
@@ -68,8 +68,9 @@ INPUTS = {inputs}
 folder = pathlib.Path(__file__).resolve().parent
 machine = relax.VirtualMachine(tvm.runtime.load_module(str(folder / "{library}")), tvm.cpu())
 with np.load(folder / "{weights}") as file:
-    stored = [tvm.runtime.tensor(file[name]) for name in file.files]
-weights = {prepared}
+    weights = [tvm.runtime.tensor(file[name]) for name in file.files]
+for function in {preparing}:  # once: from the form that they were exported in
+    weights = list(machine[function](tuple(weights)))
 
 
 def model(*arrays):

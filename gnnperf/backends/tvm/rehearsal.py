@@ -16,7 +16,7 @@ from gnnperf.backends.tvm.kernel import Build, Kernel
 from gnnperf.backends.tvm.problem import arguments, computed, poisoned, solved, tensors
 from gnnperf.devices import MachineLock
 from gnnperf.errors import last_line
-from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
+from gnnperf.frontends.tvm.whole_program import MAIN, Compiled, WholeProgram
 from gnnperf.measure.confine import available_threads, limit_memory, prefer_this_process
 from gnnperf.measure.interleaved import Turn
 from gnnperf.measure.outcome import Outcome, checked
@@ -124,15 +124,15 @@ def rehearse_programs(
         inputs = tensors(problem.inputs.values())
         with MachineLock():
             prefer_this_process()
-            yield from (player(programs[n], made, inputs) for (n, _), made in zip(parts, built, strict=True))
+            yield from (player(made, inputs) for made in built)
 
-    def player(program: WholeProgram, built: Any, inputs: Sequence[Any]) -> tuple[Outcome, Turn | None]:
+    def player(built: Compiled | Outcome, inputs: Sequence[Any]) -> tuple[Outcome, Turn | None]:
         import tvm
 
         if isinstance(built, Outcome):
             return built, None
         try:
-            machine, weights = program.machine(built)
+            machine, weights = built.machine()
         except Exception as error:
             return Outcome("run_error", detail=last_line(error)), None
         given = [*inputs, *weights]

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,10 +17,16 @@ from gnnperf.frontends.tvm.load import load_tasks, tasks_of
 from gnnperf.frontends.tvm.relax_programs import exported_program
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.tasks import TvmTask
+from gnnperf.frontends.tvm.weights import has_free_weights, packed_where_it_pays, with_constant_weights
 from gnnperf.frontends.tvm.whole_program import WholeProgram
 
 BASELINE = "tvm-default"
 """The unscheduled function: relax's default pipeline for CPUs legalises and fuses, but schedules nothing."""
+
+
+CONSTANT_WEIGHTS = f"{BASELINE}/constant-weights"
+"""The same, where what packs weights is no part of what is timed: the unscheduled function packs none."""
+WEIGHTS = ("varying", "constant")
 
 
 @dataclass
@@ -49,6 +55,8 @@ def tvm_program(kernel: Any, given: Given) -> TvmProgram:
     """
     given.refuse("a TVM kernel", "seed")
     set_runtime_threads()
+    if is_of(kernel, "torch") or str(kernel).endswith(".pt2"):
+        given.refuse("an exported program, whose weights are constant,", "weights")
     if is_of(kernel, "torch"):
         return _of_torch(kernel, given)
     given.refuse("a TVM kernel", "inputs")
@@ -60,12 +68,27 @@ def tvm_program(kernel: Any, given: Given) -> TvmProgram:
         import_tvm(without_torch=True)
         target = host_target()
         name = str(kernel).rpartition(":")[2] if ":" in str(kernel) else path.stem
-        return TvmProgram(name, load_tasks(str(kernel), given.sizes, target), target)
+        tasks = load_tasks(str(kernel), given.sizes, target)
+        return TvmProgram(name, _with_weights(tasks, name, given.weights), target)
     import_tvm()
     target = host_target()
     name = _name_of(kernel)
     _takes_no_sizes(given, name)
-    return TvmProgram(name, tasks_of(kernel, name, target), target)
+    return TvmProgram(name, _with_weights(tasks_of(kernel, name, target), name, given.weights), target)
+
+
+def _with_weights(tasks: Sequence[TvmTask], name: str, weights: str | None) -> Sequence[TvmTask]:
+    """Tasks whose weights are as the user says. Raises InputError where there is nothing to say."""
+    if weights not in (None, *WEIGHTS):
+        raise InputError(f"--weights: expected {' or '.join(WEIGHTS)}, got {weights!r}")
+    free = [task for task in tasks if has_free_weights(task.function) and not task.constant_weights]
+    if weights is not None and not free:
+        raise InputError(
+            f"--weights: expected a function that leaves the layout of weights free (layout_free_buffers), "
+            f"which {name!r} does not; leave it out"
+        )
+    said = with_constant_weights if weights == "constant" else packed_where_it_pays
+    return [replace(task, module=said(task.module)) if task in free else task for task in tasks]
 
 
 def _takes_no_sizes(given: Given, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.tasks import TvmTask, single
+from gnnperf.frontends.tvm.weights import with_constant_weights
 from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
 from gnnperf.schedules.traces.document import program_key
 
@@ -75,14 +76,17 @@ def relax_program(module: Any, name: str, target: Any = None) -> WholeProgram:
                     passes.RewriteDataflowReshape(),  # reshapes that are views run nothing
                 ]
             )(_with_weights_apart(legal, passes))  # fmt: skip
+            plain = {variable.name_hint for variable in fused.functions}
+            if _has_weights(fused):
+                fused = passes.AttachAttrLayoutFreeBuffers()(fused)
         found = meta_schedule.relax_integration.extract_tasks(_without_preparation(fused), target)
     except Exception as error:  # passes raise anything
         raise InputError(f"kernel: relax cannot split {name!r} into tasks: {first_line(error)}") from None
     if not found:
         raise InputError(f"kernel: {name!r} has no operator that becomes a loop nest")
-    names = _unique([re.sub(r"\W", "_", f"{name}_{t.task_name}") for t in found])
+    names = _unique([re.sub(r"\W", "_", f"{name}_{_original(t.task_name, plain)}") for t in found])
     tasks = tuple(
-        TvmTask(own, _single(task.dispatched[0]), int(task.weight))
+        TvmTask(own, with_constant_weights(_single(task.dispatched[0])), int(task.weight))
         for own, task in zip(names, found, strict=True)
     )
     return WholeProgram(fused, target, (), tasks, _sites(fused, tasks))
@@ -122,9 +126,13 @@ def _single(module: Any) -> Any:
 def _with_weights_apart(module: Any, passes: Any) -> Any:
     """The module with what depends on weights alone (transposing them, say) in a function of its own, which
     runs once, before the program runs."""
-    if not any("num_input" in (f.attrs or {}) for f in module.functions.values()):
+    if not _has_weights(module):
         return module
     return passes.LiftTransformParams()(module)
+
+
+def _has_weights(module: Any) -> bool:
+    return any("num_input" in (function.attrs or {}) for function in module.functions.values())
 
 
 def _without_preparation(module: Any) -> Any:
@@ -132,6 +140,12 @@ def _without_preparation(module: Any) -> Any:
     tvm = import_tvm()
     kept = {v: f for v, f in module.functions.items() if not v.name_hint.endswith("_transform_params")}
     return tvm.IRModule(kept, attrs=module.attrs)
+
+
+def _original(name: str, known: Collection[str]) -> str:
+    """Of a function that a pass made of another one: its name with a number."""
+    made_of = [old for old in known if name.startswith(old) and name[len(old) :].isdecimal()]
+    return name if name in known else max(made_of, key=len, default=name)
 
 
 def _unique(names: list[str]) -> list[str]:

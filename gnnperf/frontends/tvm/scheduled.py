@@ -10,6 +10,7 @@ from gnnperf.frontends.tvm.fused_loops import divide, split_points
 from gnnperf.frontends.tvm.intrinsics import tensor_instruction
 from gnnperf.frontends.tvm.translate import TirTranslator, free_name
 from gnnperf.frontends.tvm.unrolling import auto_unrolled
+from gnnperf.frontends.tvm.weights import MARK
 from gnnperf.frontends.tvm.workspaces import Workspaces
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import Annotation, Const, Expr, Load, Loop, LoopNest, Node, Op, Symbol, nest_graph
@@ -26,8 +27,6 @@ _ANNOTATIONS = {
 }
 _LEVELS = {"blockIdx": "block", "threadIdx": "thread", "vthread": "virtual_thread"}
 _NOTES = ("meta_schedule.parallel", "meta_schedule.vectorize", "meta_schedule.unroll_explicit")
-_REWRITTEN = "meta_schedule.layout_rewrite_preproc"
-"""On blocks that bring weights into another layout, once and for all before anything runs."""
 _MAX_STEP = "pragma_auto_unroll_max_step"
 
 
@@ -154,7 +153,7 @@ class ScheduledTranslator(TirTranslator):
     # ------------------------------------------------------------------ blocks
 
     def block(self, block: Any, reduced: bool) -> list[Node]:
-        if _REWRITTEN in block.annotations:
+        if MARK in block.annotations:  # weights in another layout, brought into it before anything runs
             self.given |= {self.expression.names[w.source.__chandle__()] for w in block.writes}
             return []
         self.workspaces.enter(block, (), False)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gnnperf.frontends.tvm.target import has_vnni
+from gnnperf.frontends.tvm.weights import pack_inside
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.schedules.traces.allowed import check_trace
 from gnnperf.schedules.traces.roles import roles_of
@@ -103,7 +104,7 @@ def plain_generator() -> Any:
     """MetaSchedule's own rules for CPUs."""
     from tvm.s_tir import meta_schedule as ms
 
-    return ms.space_generator.PostOrderApply(sch_rules="llvm", postprocs="llvm", mutator_probs="llvm")
+    return ms.space_generator.PostOrderApply(sch_rules="llvm", postprocs=_postprocs(), mutator_probs="llvm")
 
 
 def spatial_generator() -> Any:
@@ -134,14 +135,14 @@ def spatial_generator() -> Any:
             return TileSpatial()
 
     rules = [_inline(strict=False), TileSpatial(), _annotate(max_vectorize_extent=64)]
-    return ms.space_generator.PostOrderApply(sch_rules=rules, postprocs="llvm", mutator_probs="llvm")
+    return ms.space_generator.PostOrderApply(sch_rules=rules, postprocs=_postprocs(), mutator_probs="llvm")
 
 
 def vnni_generator() -> Any:
     """The rules for CPUs, and tiles that end in VNNI's dot product of 16 x 4 bytes. Without vectorized
     copies: those of packed weights fail in TVM's `vectorize_loop`."""
     from tvm.s_tir import meta_schedule as ms
-    from tvm.s_tir.meta_schedule import postproc, schedule_rule
+    from tvm.s_tir.meta_schedule import schedule_rule
 
     from gnnperf.frontends.tvm.vnni import VNNI_DOT_16x4_INTRIN
 
@@ -163,14 +164,22 @@ def vnni_generator() -> Any:
         _annotate(max_vectorize_extent=1),
         schedule_rule.RandomComputeLocation(),
     ]
-    postprocs = [
+    postprocs = _postprocs(tensorize=True)
+    return ms.space_generator.PostOrderApply(sch_rules=rules, postprocs=postprocs, mutator_probs="llvm")
+
+
+def _postprocs(tensorize: bool = False) -> list[Any]:
+    """MetaSchedule's own for CPUs, with the functions' signatures kept (see `weights`)."""
+    from tvm.s_tir.meta_schedule import postproc
+
+    return [
         postproc.DisallowDynamicLoop(),
         postproc.RewriteParallelVectorizeUnroll(),
         postproc.RewriteReductionBlock(),
-        postproc.RewriteTensorize(vectorize_init_loop=True),
+        *([postproc.RewriteTensorize(vectorize_init_loop=True)] if tensorize else []),
         postproc.RewriteLayout(),
+        pack_inside(),
     ]
-    return ms.space_generator.PostOrderApply(sch_rules=rules, postprocs=postprocs, mutator_probs="llvm")
 
 
 def _inline(strict: bool) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.translate import TirProgram, translate
+from gnnperf.frontends.tvm.weights import has_constant_weights
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest, Node, nest_graph, normalise, partition
 from gnnperf.nests.analysis import accesses, written
@@ -30,6 +31,11 @@ class TvmTask:
     def function(self) -> Any:
         """The PrimFunc."""
         return self.module["main"]
+
+    @property
+    def constant_weights(self) -> bool:
+        """Whether it has weights that are packed once, apart from what is timed."""
+        return has_constant_weights(self.function)
 
     @cached_property
     def nests(self) -> tuple[LoopNest, ...]:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.tasks import TvmTask
 
-MAIN, PREPARE = "main", "main_transform_params"
-"""Of a program: what runs; what brings weights into the form that it takes them in, once, before it runs."""
+MAIN, PREPARE, PACK = "main", "main_transform_params", "main_pack_params"
+"""Of a program: what runs; what brings weights, once, before it runs, into the form that its functions take;
+and then into that which its schedules take."""
 
 
 @dataclass(frozen=True)
@@ -29,35 +30,61 @@ class WholeProgram:
     tasks: Sequence[TvmTask] = ()
     sites: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def prepares(self) -> bool:
-        """Whether there is a function that prepares the weights."""
-        return any(variable.name_hint == PREPARE for variable in self.module.functions)
-
     def linked(self, scheduled: Mapping[str, Any]) -> Any:
-        """The module with the functions of some tasks scheduled. scheduled: IRModules by the task's name."""
+        """The module with the functions of some tasks scheduled, and what these need of weights in `PACK`.
+        scheduled: IRModules by the task's name."""
         tvm = import_tvm()
         functions = {}
         for variable, function in self.module.functions.items():
             chosen = scheduled.get(self.sites.get(variable.name_hint, ""))
             if chosen is not None:
-                function = chosen["main"].with_attr("global_symbol", variable.name_hint)
+                function = chosen["main"].without_attr("global_symbol")
             functions[variable] = function
-        return tvm.IRModule(functions, attrs=self.module.attrs)
+        module = tvm.IRModule(functions, attrs=self.module.attrs)
+        return _packed(module) if scheduled and PREPARE in _by_name(module) else module
 
-    def compiled(self, scheduled: Mapping[str, Any]) -> Any:
-        """An executable of relax's virtual machine, of what `linked` gives."""
+    def compiled(self, scheduled: Mapping[str, Any]) -> Compiled:
+        """What `linked` gives, for relax's virtual machine."""
         tvm = import_tvm()
-        from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
+        module = self.linked(scheduled)
+        preparing = [name for name in (PREPARE, PACK) if name in _by_name(module)]
+        return Compiled(tvm.compile(module, self.target), preparing, self.weights)
 
-        module = RemoveWeightLayoutRewriteBlock(skip_tensor_rewrite=True)(self.linked(scheduled))
-        return tvm.compile(module, self.target)
 
-    def machine(self, executable: Any) -> tuple[Any, list[Any]]:
-        """A virtual machine that can run `main`, and the weights in the form that it takes them in."""
+@dataclass(frozen=True)
+class Compiled:
+    """executable: of relax's virtual machine. preparing: its functions that bring weights into the form that
+    `main` takes them in, in this order. weights: as the program was saved with them."""
+
+    executable: Any
+    preparing: Sequence[str]
+    weights: Sequence[NDArray[Any]]
+
+    def machine(self) -> tuple[Any, list[Any]]:
+        """A virtual machine that can run `main`, and the weights that this takes."""
         tvm = import_tvm()
-        machine = tvm.relax.VirtualMachine(executable, tvm.cpu())
+        machine = tvm.relax.VirtualMachine(self.executable, tvm.cpu())
         weights = [tvm.runtime.tensor(weight) for weight in self.weights]
-        if self.prepares:
-            weights = list(machine[PREPARE](tuple(weights)))
+        for name in self.preparing:
+            weights = list(machine[name](tuple(weights)))
         return machine, weights
+
+
+def _packed(module: Any) -> Any:
+    """The module with what its schedules do to weights alone in `PACK`."""
+    tvm = import_tvm()
+    passes = tvm.relax.transform
+    known = _by_name(module)
+    others = {v: f for v, f in module.functions.items() if v.name_hint != PREPARE}
+    split = passes.SplitLayoutRewritePreproc()(tvm.IRModule(others, attrs=module.attrs))
+    lifted = passes.LiftTransformParams()(split)
+    made = _by_name(lifted)
+    functions = {v: f for v, f in lifted.functions.items() if v.name_hint != PREPARE}
+    result = tvm.IRModule({**others, **functions, known[PREPARE]: module[PREPARE]}, attrs=module.attrs)
+    result[PACK] = lifted[made[PREPARE]].with_attr("global_symbol", PACK)
+    return passes.DeadCodeElimination([MAIN, PREPARE, PACK])(result)  # drops what still packs for itself
+
+
+def _by_name(module: Any) -> dict[str, Any]:
+    """GlobalVars."""
+    return {variable.name_hint: variable for variable in module.functions}

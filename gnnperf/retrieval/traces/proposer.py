@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gnnperf.backends.base import Tried
 from gnnperf.devices import DeviceSpec
 from gnnperf.frontends.tvm import TvmTask
+from gnnperf.frontends.tvm.program import CONSTANT_WEIGHTS
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.proposers import Stages
 from gnnperf.retrieval.query import Query
@@ -25,7 +26,7 @@ from gnnperf.retrieval.traces.quiet import quiet
 from gnnperf.retrieval.traces.ranking import GraphScorer, hedged, ranked, ranked_again
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.schedules.traces import TraceDocument
-from gnnperf.store import Neighbour, Store
+from gnnperf.store import Neighbour, Record, Store
 
 if TYPE_CHECKING:
     from gnnperf.nn import Bundle
@@ -62,7 +63,8 @@ class TraceProposer:
 
     def ask(self, query: Query, vector: NDArray[np.float32], k: int) -> None:
         timed = self.stages.timed
-        query.neighbours = timed("search", partial(self._nearest, vector, self.stores, TraceDocument.kind))
+        asked = partial(self._nearest, query, vector)
+        query.neighbours = timed("search", partial(asked, self.stores, TraceDocument.kind))
         with quiet():
             pool = timed("proposals", partial(propose, _function(query), query.neighbours, self.target))
         query.candidates = [*timed("ranking", partial(ranked, pool.candidates, self.model))]
@@ -83,7 +85,7 @@ class TraceProposer:
         traces in turn."""
         reach = min((n.distance for n in query.neighbours), default=math.inf)
         far = self.recipe_stores and reach > self.FAR
-        nests = self._nearest(vector, self.recipe_stores, Recipe.kind) if far else []
+        nests = self._nearest(query, vector, self.recipe_stores, Recipe.kind) if far else []
         if not nests or nests[0].distance >= reach:
             return
         head = partial(scores_of, self.bundle, _function(query))
@@ -93,14 +95,18 @@ class TraceProposer:
             query.candidates = [candidate for pair in both for candidate in pair if candidate is not None]
             query.neighbours = sorted([*query.neighbours, *nests], key=lambda n: n.distance)
 
-    def _nearest(self, vector: NDArray[np.float32], stores: Sequence[Store], kind: str) -> list[Neighbour]:
-        """Neighbours with schedules of a kind, that ran right."""
+    def _nearest(
+        self, query: Query, vector: NDArray[np.float32], stores: Sequence[Store], kind: str
+    ) -> list[Neighbour]:
+        """Neighbours with schedules of a kind, that ran right with such weights as the task has."""
         wanted = self.ASKED * self.neighbours
         encoder, device = self.bundle.encoder_id, self.device.fingerprint
+        constant = _function(query).constant_weights
         usable = [
             n
-            for n in nearest(stores, vector, wanted, encoder, device, self.exclude)
-            if n.nest.family not in self.exclude_families
+            for found in nearest(stores, vector, wanted, encoder, device, self.exclude)
+            if (n := replace(found, records=_with_weights(found.records, constant)))
+            and n.nest.family not in self.exclude_families
             and any(r.schedule_kind == kind and r.status == "ok" for r in n.records)
         ]
         return usable[: self.neighbours]
@@ -112,6 +118,15 @@ class TraceProposer:
             why = next(iter(query.refused.values()), "there are none")
             return f"no trace of a neighbour fits: {why}"
         return ""
+
+
+def _with_weights(records: Sequence[Record], constant: bool) -> tuple[Record, ...]:
+    """Of a neighbour's records those that were measured with such weights: its own kind where there are some,
+    but never, for weights that vary, what was timed without packing them."""
+    apart = tuple(record for record in records if record.baseline == CONSTANT_WEIGHTS)
+    if constant and apart:
+        return apart
+    return tuple(record for record in records if record.baseline != CONSTANT_WEIGHTS)
 
 
 def _function(query: Query) -> TvmTask:

@@ -11,13 +11,13 @@ from frontends.interpret import Interpreter
 
 from gnnperf.frontends.tvm import scheduled_nest, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.spaces import DesignSpace, plain_generator
+from gnnperf.frontends.tvm.target import host_target
 from gnnperf.nests import LoopNest
 
 tvm = import_tvm()
 from frontends.tvm import functions, test_intrinsics  # noqa: E402
 from schedules.traces import test_transfer  # noqa: E402
-from tvm.s_tir import Schedule  # noqa: E402
-from tvm.s_tir.schedule import Trace  # noqa: E402
 
 
 def product(a: Any, b: Any) -> Any:
@@ -94,18 +94,11 @@ def test_units_compute_what_the_function_computes(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in CASES if n not in ("gather", "packed")])
 def test_scheduled_nests_compute_what_the_function_computes(name: str) -> None:
-    """Without the layout of weights, which is another before the function runs."""
     thing, reference = CASES[name]
-    context = test_transfer.context(thing)
-    function, designs = context.mod["main"], context.generate_design_space()
-    postprocs = [p for p in context.space_generator.postprocs if "RewriteLayout" not in str(p)]
-    for seed, design in enumerate(list(designs)[:3], 1):
-        schedule = Schedule(context.mod, seed=seed)
-        Trace(design.trace.insts, {}).apply_to_schedule(schedule, remove_postproc=True)
-        schedule.enter_postproc()
-        if all(p.apply(schedule) for p in postprocs):
-            found = computed([scheduled_nest(schedule.mod)], function)
-            assert agree(found, expected(function, reference))
+    (task,) = tasks_of(thing, name)
+    for sample in DesignSpace(None, task.module, host_target(2), plain_generator()).sample(3, 1):
+        found = computed([scheduled_nest(sample.sch.mod)], task.function)
+        assert agree(found, expected(task.function, reference))
 
 
 def test_tensorized_nests_compute_what_the_function_computes() -> None:
