@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from gnnperf.measure import Measurement, Timing
+from gnnperf.measure import Evidence, Measurement, Timing
 from gnnperf.measure.competitors import Competitor
 from gnnperf.schedules import Schedule
 
@@ -58,7 +58,8 @@ class Whole:
     """A whole program, before and after, timed in turn.
 
     tuned: that has speedups; equal to the baseline where that was kept. schedules: by number of the task.
-    competitors: measurements of other implementations, by name. note: what is to be said of it.
+    competitors: measurements of other implementations, by name. note: what is to be said of it. evidence:
+    what its results were verified on.
     """
 
     baseline: Timing
@@ -69,6 +70,13 @@ class Whole:
     schedules: Mapping[int, Schedule] = field(default_factory=dict)
     competitors: Mapping[str, Measurement] = field(default_factory=dict)
     note: str = ""
+    evidence: Evidence = field(default_factory=Evidence)
+
+
+def unverifiable(evidence: Evidence) -> str:
+    """What is said of results that could not be told from wrong ones."""
+    silent = ", ".join(f"{name} ({why})" for name, why in evidence.unverifiable.items())
+    return f"not verifiable with these inputs: {silent}; give others with --inputs or --seed"
 
 
 class Bench(Protocol):

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gnnperf.cli.output import Report
-from gnnperf.errors import GnnperfError
+from gnnperf.errors import GnnperfError, MeasureError
 
 if TYPE_CHECKING:
     from gnnperf.devices import DeviceSpec
     from gnnperf.graph import ProgramGraph
+    from gnnperf.measure import Evidence
     from gnnperf.retrieval.report import RetrievalReport
     from gnnperf.session import Retrieval
 
@@ -38,6 +39,8 @@ def saved(run: Callable[[], Retrieval], output: Path | None) -> tuple[Retrieval,
 def measured_report(result: Retrieval, failure: GnnperfError | None, explain: bool) -> Report:
     """What `retrieve` and `tune` print."""
     page = partial(page_of_retrieval, result, result.graphs)
+    if result.failed:
+        failure = failure or MeasureError(result.note)
     return Report(result.to_dict(), retrieval_view(result, explain), failure, page)
 
 
@@ -101,9 +104,9 @@ def _summary(result: RetrievalReport) -> Any:
             f"{result.kernel} on {result.device}: {result.baseline_name} {_duration(result.baseline)} -> "
             f"{_duration(result.tuned)}: {_speedup(result.speedup, result.speedup_interval)}"
         )
-        verified = "results verified, " if result.verified else ""
+        verified = f"results verified {_on(result.verification)}, " if result.verified else ""
         lines.append(f"{verified}{result.candidates_measured} candidates measured in {result.wall_s:.1f} s")
-    if result.note:
+    if result.note and not result.failed:
         lines.append(result.note)
     judged = [nest.confident for nest in result.nests if nest.confident is not None]
     if judged:
@@ -112,6 +115,12 @@ def _summary(result: RetrievalReport) -> Any:
         lines.append(f"baseline is {result.baseline_name}: {result.baseline_note}")
     lines += [f"not tuned: {part['part']}: {part['reason']}" for part in result.skipped]
     return Text("\n".join(lines))
+
+
+def _on(evidence: Evidence | None) -> str:
+    """What results were verified on."""
+    count = len(evidence.inputs) if evidence else 1
+    return f"on {count} sets of inputs" if count > 1 else "on the inputs"
 
 
 def _confidence(sure: int, nests: int) -> str:

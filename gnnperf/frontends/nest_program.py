@@ -94,6 +94,10 @@ class TunableProgram(Program, Protocol):
     def capture(self, compiler: Compiler, runner: Runner, for_graphs: bool = False) -> None:
         """Fill the inputs of all tasks, or only of those whose graphs need them. Raises GnnperfError."""
 
+    def other_inputs(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Values for every argument of the whole that results may be verified on as well, and in words what
+        these are like; none where all were given."""
+
     def tuned(self, functions: Mapping[int, CppFunction]) -> Iterator[Tuned]:
         """The program with functions in place of some tasks, by their index, the best form first; the next
         is for where one does not work. Raises GnnperfError."""
@@ -183,6 +187,9 @@ class NestProgram:
 
     def capture(self, compiler: Compiler, runner: Runner, for_graphs: bool = False) -> None:
         """It has its inputs."""
+
+    def other_inputs(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        return iter(())
 
     def tuned(self, functions: Mapping[int, CppFunction]) -> Iterator[Tuned]:
         (function,) = functions.values()

@@ -6,7 +6,14 @@ from gnnperf.measure.measurement import STATUSES, Limits, Measurement, Status, T
 from gnnperf.measure.profile import Case, Profile, profile
 from gnnperf.measure.runner import Runner
 from gnnperf.measure.statistics import is_tie, median_interval, speedup_interval
-from gnnperf.measure.verification import equivalent_length, perturbed, relative_tolerance, verify
+from gnnperf.measure.verification import (
+    Evidence,
+    equivalent_length,
+    is_moderate,
+    perturbed,
+    relative_tolerance,
+    verify,
+)
 
 __all__ = [
     "FLAGS",
@@ -14,6 +21,7 @@ __all__ = [
     "Argument",
     "Case",
     "Compiler",
+    "Evidence",
     "Library",
     "Limits",
     "Measurement",
@@ -23,6 +31,7 @@ __all__ = [
     "Status",
     "Timing",
     "equivalent_length",
+    "is_moderate",
     "is_tie",
     "median_interval",
     "perturbed",

@@ -7,7 +7,8 @@ test in C++ may be optimised away.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ _RTOL = {2: (4e-3, 5e-2), 4: (2e-5, 1e-2), 8: (1e-10, 1e-6), 16: (1e-10, 1e-6)}
 
 The first is some hundred units in the last place (a chain of reassociated operations and vector
 math functions; double precision is laxer in units because its mistakes are never that small)."""
+
+LARGEST = 1e15
+"""Results beyond this come from a recurrence that amplifies rounding errors."""
 
 AMPLIFIED = 8.0
 """Roundings inside a program count this many times those of its inputs."""
@@ -65,7 +69,7 @@ def equivalent_length(
     for name, expected in reference.items():
         if expected.dtype.kind not in "fc":
             continue
-        with np.errstate(invalid="ignore", over="ignore"):
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             change = np.abs(moved[name] - expected) / (np.abs(expected) + root_mean_square(np.abs(expected)))
         largest = float(np.max(change[np.isfinite(change)], initial=0.0))
         length = max(length, math.ceil((AMPLIFIED * largest / relative_tolerance(expected.dtype)) ** 2))
@@ -89,6 +93,56 @@ def verify(
         if problem:
             return f"{name}: {problem}"
     return None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What agreeing results are worth.
+
+    Attributes:
+        inputs: what the kernel was verified on: sets of arguments, in words.
+        finite, changed: shares of all elements of all outputs, on the first of these, that are numbers, and
+            that are not what was there before.
+        unverifiable: outputs that told nothing on any of them, and why.
+    """
+
+    inputs: Sequence[str] = ("the inputs",)
+    finite: float = 1.0
+    changed: float = 1.0
+    unverifiable: Mapping[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(reference: Mapping[str, NDArray[Any]], before: Mapping[str, Any]) -> Evidence:
+        """Of outputs that are right. before: values of arguments, of outputs among them where a program may
+        read or keep them."""
+        silent, finite, changed, total = {}, 0, 0, 0
+        for name, array in reference.items():
+            numbers = int(np.isfinite(array).sum()) if array.dtype.kind in "fc" else array.size
+            old = before.get(name)
+            other = array.size if old is None else int(np.count_nonzero(_differs(array, np.asarray(old))))
+            finite, changed, total = finite + numbers, changed + other, total + array.size
+            if array.size and not numbers:
+                silent[name] = "no element is a finite number"
+            elif array.size and not other:
+                silent[name] = "it stays as it was"
+            elif array.size > 1 and not _differs(array, array.reshape(-1)[0]).any():
+                silent[name] = f"all elements are {array.reshape(-1)[0]}"
+        return Evidence(
+            finite=finite / total if total else 1.0,
+            changed=changed / total if total else 1.0,
+            unverifiable=silent,
+        )
+
+    def joined(self, other: Evidence, words: str) -> Evidence:
+        """With what verifying on other arguments has shown. words: what these are like."""
+        silent = {name: why for name, why in self.unverifiable.items() if name in other.unverifiable}
+        return replace(self, inputs=[*self.inputs, words], unverifiable=silent)
+
+
+def _differs(array: NDArray[Any], other: Any) -> NDArray[np.bool_]:
+    """Element by element; NaN is as NaN."""
+    both = np.not_equal(array, other)
+    return both & ~((array != array) & (other != other))
 
 
 def _compare(expected: NDArray[Any], got: NDArray[Any], reduction_length: int) -> str | None:
@@ -133,6 +187,11 @@ def _excess(expected: NDArray[Any], got: NDArray[Any], rtol: float, scale: float
     same = (e == g) | (np.isnan(e) & np.isnan(g))
     excess[special] = np.where(same[special], 0.0, np.inf)
     return excess
+
+
+def is_moderate(array: NDArray[Any]) -> bool:
+    """Whether all elements are finite and none is beyond `LARGEST`."""
+    return array.dtype.kind not in "fc" or bool((np.abs(array) < LARGEST).all())
 
 
 def root_mean_square(array: NDArray[Any]) -> float:

@@ -12,17 +12,17 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gnnperf.backends.base import Bench, Executor, Tried, Whole
+from gnnperf.backends.base import Bench, Executor, Tried, Whole, unverifiable
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.base import Program
-from gnnperf.measure import Measurement, Timing, speedup_interval
+from gnnperf.measure import Evidence, Measurement, Timing, speedup_interval
 from gnnperf.measure.competitors import Competitor
 from gnnperf.retrieval.confidence import Confidence
 from gnnperf.retrieval.proposers import Proposer, Stages
@@ -95,12 +95,13 @@ class Pipeline:
         self.stages.timed("candidates", partial(self.measure, queries, before))
         if any(query.winner for query in queries):
             self.notify("putting the winners together")
-        notes: list[str] = []
         try:
-            whole = self.stages.timed("whole", partial(executor.assemble, queries))
+            whole = self.stages.timed("whole", partial(executor.assemble, queries)) or _added_up(queries)
         except GnnperfError as error:
-            whole, notes = None, [str(error)]
-        return self._report(queries, whole, notes), queries
+            for query in queries:
+                query.winner = None
+            return replace(self._report(queries, None, [f"{error}; nothing is kept"]), failed=True), queries
+        return self._report(queries, whole, []), queries
 
     # ------------------------------------------------------------------ asking
 
@@ -198,16 +199,12 @@ class Pipeline:
     def _report(self, queries: Sequence[Query], whole: Whole | None, notes: Sequence[str]) -> RetrievalReport:
         executor = self.executor
         assert executor is not None
-        measured = [query for query in queries if query.baseline is not None]
-        alone = whole is None and bool(measured)
-        if alone:
-            whole = _added_up(measured)
         given = whole.schedules if whole else {}
         said = [*notes, *([whole.note] if whole else [])]
-        if not self.options.model_only and not given and not (whole and whole.note):
+        if not notes and not given and not (whole and whole.note):
             said.insert(0, why_kept(queries))
-        if alone and len(queries) > 1:
-            said.append("times are those of each task alone, times its calls, added up")
+        if whole and whole.evidence.unverifiable:
+            said.append(unverifiable(whole.evidence))
         return RetrievalReport(
             kernel=self.program.name,
             device=self.device.fingerprint,
@@ -217,7 +214,8 @@ class Pipeline:
             tuned=whole.tuned if whole else None,
             speedup=whole.speedup if whole else None,
             speedup_interval=whole.speedup_interval if whole else None,
-            verified=whole is not None,
+            verified=whole is not None and not whole.evidence.unverifiable,
+            verification=whole.evidence if whole else None,
             kept_baseline=whole is None or whole.kept_baseline,
             note="; ".join(filter(None, said)),
             candidates_measured=sum(query.measured for query in queries),
@@ -273,8 +271,12 @@ def _share(queries: Sequence[Query]) -> None:
         query.share = one_s / sum(spent_s) if one_s else None
 
 
-def _added_up(queries: Sequence[Query]) -> Whole:
-    """Of all tasks, each as often as it is called; the ends of the intervals added up hold the sum."""
+def _added_up(queries: Sequence[Query]) -> Whole | None:
+    """Of all tasks that were measured, each as often as it is called; the ends of the intervals added up hold
+    the sum. None where none was."""
+    queries = [query for query in queries if query.baseline is not None]
+    if not queries:
+        return None
 
     def total(timings: Sequence[Timing | None]) -> Timing:
         parts = [(t, q.task.calls or 1) for t, q in zip(timings, queries, strict=True) if t is not None]
@@ -284,4 +286,8 @@ def _added_up(queries: Sequence[Query]) -> Whole:
     baseline, tuned = total([q.baseline for q in queries]), total([q.best for q in queries])
     won = {q.number: q.winner[0].schedule for q in queries if q.winner}
     interval = speedup_interval(baseline.interval_s, tuned.interval_s) if won else None
-    return Whole(baseline, tuned, baseline.runtime_s / tuned.runtime_s, interval, not won, won)
+    note = "times are those of each task alone, times its calls, added up" if len(queries) > 1 else ""
+    return Whole(
+        baseline, tuned, baseline.runtime_s / tuned.runtime_s, interval, not won, won, note=note,
+        evidence=Evidence(("random numbers", "others")),
+    )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gnnperf.backends.base import Candidate
-from gnnperf.measure import Measurement, Timing, speedup_interval
+from gnnperf.measure import Evidence, Measurement, Timing, speedup_interval
 
 Interval = tuple[float, float]
 
@@ -126,6 +126,10 @@ class RetrievalReport:
     stages_s: Mapping[str, float] = field(default_factory=dict)
     beside: list[Comparison] = field(default_factory=list)
     """Other libraries' implementations of a whole kernel of several tasks."""
+    verification: Evidence | None = None
+    """What the results of what is kept were verified on; None where nothing was."""
+    failed: bool = False
+    """Whether the whole could not be measured; `note` says why."""
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of `gnnperf retrieve --json`."""
@@ -137,6 +141,8 @@ class RetrievalReport:
             "speedup": self.speedup,
             "speedup_interval": self.speedup_interval,
             "verified": self.verified,
+            "verification": self.verification,
+            "failed": self.failed,
             "kept_baseline": self.kept_baseline,
             "note": self.note,
             "candidates_measured": self.candidates_measured,

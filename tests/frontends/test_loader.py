@@ -248,3 +248,10 @@ def test_kernel_that_calls_back_into_python(tmp_path: Path) -> None:
     )
     with pytest.raises(GnnperfError, match=r"numpy_outer|cannot parse"):
         load_kernel(f"{spec}:f", {"N": 4})
+
+
+def test_arrays_that_overlap_are_refused_where_one_is_written(module: Path) -> None:
+    both = np.zeros((5, 4))
+    with pytest.raises(InputError, match=r"B, which is written, shares memory with A.*give a copy"):
+        load_kernel(f"{module}:add", None, {"A": both[:4], "B": both[1:]})
+    load_kernel(f"{module}:add", None, {"A": both[:2], "B": both[2:4]})

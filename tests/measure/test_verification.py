@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnnperf.measure import equivalent_length, perturbed, relative_tolerance, verify
+from gnnperf.measure import Evidence, equivalent_length, perturbed, relative_tolerance, verify
 from gnnperf.measure.verification import root_mean_square
 
 FLOATS = [np.float16, np.float32, np.float64]
@@ -137,3 +137,25 @@ def test_root_mean_square_neither_overflows_nor_sees_special_values() -> None:
     assert root_mean_square(np.array([3e200, np.nan, 4e200, np.inf])) == pytest.approx(12.5**0.5 * 1e200)
     assert root_mean_square(np.array([np.nan])) == 0
     assert root_mean_square(np.zeros(0)) == 0
+
+
+def test_evidence_counts_numbers_and_changes_and_names_outputs_that_tell_nothing() -> None:
+    nan = np.full(4, np.nan)
+    half = np.array([1.0, np.nan, 2.0, np.inf])
+    reference = {"half": half, "nan": nan, "kept": np.arange(4.0), "flat": np.full((2, 2), 7)}
+    evidence = Evidence.of(reference, {"kept": np.arange(4.0), "half": np.array([1.0, np.nan, 3.0, 3.0])})
+    assert evidence.finite == (2 + 0 + 4 + 4) / 16
+    assert evidence.changed == (2 + 4 + 0 + 4) / 16
+    assert evidence.unverifiable == {
+        "nan": "no element is a finite number",
+        "kept": "it stays as it was",
+        "flat": "all elements are 7",
+    }
+
+
+def test_one_number_is_not_constant_and_other_inputs_may_tell_more() -> None:
+    assert Evidence.of({"sum": np.array([3.0])}, {}).unverifiable == {}
+    flat = Evidence.of({"x": np.zeros(3)}, {})
+    told = flat.joined(Evidence.of({"x": np.arange(3.0)}, {}), "others")
+    assert flat.unverifiable and not told.unverifiable
+    assert [*told.inputs] == ["the inputs", "others"]

@@ -386,3 +386,18 @@ def test_a_nest_that_cannot_be_measured_alone(
     nest = only_nest(answer)
     assert nest.abstained
     assert nest.reason == "it cannot be measured alone: this cannot be put together"
+
+
+def test_nothing_is_kept_of_a_program_whose_whole_cannot_be_measured(
+    make_transfer: Callable[..., Transfer],
+    monkeypatch: pytest.MonkeyPatch,
+    compiler: Compiler,
+    runner: Runner,
+) -> None:
+    monkeypatch.setattr(cpp.CppExecutor, "assemble", refuse)
+    answer, tuned, queries = make_transfer([FAST]).run(compiler, runner)
+    assert statuses(queries) == ["ok"]
+    assert (answer.failed, answer.verified, answer.verification) == (True, False, None)
+    assert (answer.speedup, answer.tuned, answer.kept_baseline, tuned) == (None, None, True, None)
+    assert answer.note == "this cannot be put together; nothing is kept"
+    assert only_nest(answer).accepted is None

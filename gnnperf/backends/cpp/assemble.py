@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gnnperf.backends.base import Trials
+from gnnperf.backends.base import Trials, unverifiable
 from gnnperf.backends.cpp.cases import WholeKernel
 from gnnperf.errors import BuildError, GnnperfError
 from gnnperf.frontends.nest_program import TunableProgram, Tuned
-from gnnperf.measure import Compiler, Measurement, Runner
+from gnnperf.measure import Compiler, Evidence, Measurement, Runner
 from gnnperf.schedules.recipes import Recipe, apply, emit
 
 SECOND_LOOK_S = 3.0
@@ -23,11 +23,13 @@ SECOND_LOOK_S = 3.0
 
 @dataclass(frozen=True)
 class Assembly:
-    """The tuned program that won, its measurement, and the schedule of each replaced task by number."""
+    """The tuned program that won, its measurement, the schedule of each replaced task by number, and what
+    its results were verified on."""
 
     program: Tuned
     measurement: Measurement
     schedules: Mapping[int, Recipe]
+    evidence: Evidence
 
 
 def assemble(
@@ -46,11 +48,15 @@ def assemble(
                 reasons.append(f"the tuned kernel could not be built ({error})")
                 continue
             reason = _refusal(measurement)
+            evidence = Evidence()
+            if not reason:
+                evidence, fault = whole.verify_elsewhere(tuned, program.other_inputs(), compiler, runner)
+                reason = f"the tuned kernel is {fault}" if fault else _silence(evidence, whole)
             if reason:
                 reasons.append(reason)
             elif best is None or (measurement.runtime_s or 0.0) < (best.measurement.runtime_s or 0.0):
-                best = Assembly(tuned, measurement, schedules)
-            if measurement.status == "ok":
+                best = Assembly(tuned, measurement, schedules, evidence)
+            if measurement.status == "ok" and not reason.startswith("the tuned kernel is wrong"):
                 break  # else the frontend's optimisation of the rest broke it: try without
     if best is not None:
         return best, ""
@@ -90,6 +96,13 @@ def _refusal(measurement: Measurement) -> str:
     if not measurement.faster_beyond_noise:
         return f"the tuned kernel is not faster as a whole beyond noise ({measurement.speedup:.2f}x)"
     return ""
+
+
+def _silence(evidence: Evidence, whole: WholeKernel) -> str:
+    """Why agreeing results do not count: no output had a number, or none was changed; empty where they do."""
+    if len(evidence.unverifiable) < len(whole.reference) or (evidence.finite and evidence.changed):
+        return ""
+    return f"the results are {unverifiable(evidence)}"
 
 
 def _best_tried(trials: Trials) -> Recipe | None:

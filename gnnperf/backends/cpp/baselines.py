@@ -20,10 +20,12 @@ LONGEST_SECOND_RUN_S = 2.0
 
 @dataclass(frozen=True)
 class Baseline:
-    """`name` is what was built, `reason` why it is not what was asked for, `reference` what the plain
-    program computes: the outputs that are right, up to the roundings of `reduction_length` terms."""
+    """`name` is what was built, `reason` why it is not what was asked for, `plain` the plain program,
+    `reference` what it computes: the outputs that are right, up to the roundings of `reduction_length`
+    terms."""
 
     library: Library
+    plain: Library
     name: str
     reason: str | None
     reference: Mapping[str, NDArray[Any]]
@@ -85,6 +87,8 @@ def build_baseline(
     if time.monotonic() - started < LONGEST_SECOND_RUN_S:
         with contextlib.suppress(MeasureError):
             length = equivalent_length(reference, run(plain, perturbed(code.data)), length)
+        if length > code.reduction_length and (fault := verify(reference, run(plain, code.data), length)):
+            raise MeasureError(f"its results differ from run to run, nothing can be verified: {fault}")
     for library in optimised:
         try:
             if isinstance(library, BuildError):
@@ -94,6 +98,6 @@ def build_baseline(
             reason = str(error)
         else:
             if wrong is None:
-                return Baseline(library, baselines[wanted], None, reference, length)
+                return Baseline(library, plain, baselines[wanted], None, reference, length)
             reason = f"{baselines[wanted]} changes the results: {wrong}"
-    return Baseline(plain, baselines[plain_name], reason, reference, length)
+    return Baseline(plain, plain, baselines[plain_name], reason, reference, length)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,10 +13,25 @@ from gnnperf.backends.cpp.baselines import BaselineSources, build_baseline
 from gnnperf.backends.cpp.trials import NestCase
 from gnnperf.errors import BuildError, MeasureError
 from gnnperf.frontends.nest_program import Measurable, NestTask, Tuned
-from gnnperf.measure import Compiler, Library, Limits, Measurement, Runner, Timing
+from gnnperf.measure import (
+    Compiler,
+    Evidence,
+    Library,
+    Limits,
+    Measurement,
+    Runner,
+    Timing,
+    equivalent_length,
+    is_moderate,
+    perturbed,
+    verify,
+)
 
+Arguments = Mapping[str, Any]
 SLOWEST = 30.0
 """A candidate that takes this many times its baseline, and two seconds, counts as hung."""
+LONGEST_CHECK_S = 0.5
+"""No other inputs are tried after this time."""
 SINGLE_RUN = Limits(timeout_s=120.0, budget_s=0.0, min_samples=3, cutoff=float("inf"))
 
 
@@ -69,6 +85,7 @@ class WholeKernel:
 
     code: Measurable
     library: Library
+    plain: Library
     reference: Mapping[str, NDArray[Any]]
     reduction_length: int
     baseline_name: str
@@ -103,8 +120,8 @@ class WholeKernel:
         if timed.status != "ok":
             raise MeasureError(f"the baseline does not run: {timed.status}, {timed.detail}")
         return WholeKernel(
-            code, baseline.library, baseline.reference, baseline.reduction_length, baseline.name,
-            baseline.reason or "", timed.timing,
+            code, baseline.library, baseline.plain, baseline.reference, baseline.reduction_length,
+            baseline.name, baseline.reason or "", timed.timing,
         )  # fmt: skip
 
     def measure(self, tuned: Tuned, compiler: Compiler, runner: Runner, budget_s: float = 1.0) -> Measurement:
@@ -124,3 +141,42 @@ class WholeKernel:
             limits,
             reduction_length=self.reduction_length,
         )
+
+    @property
+    def evidence(self) -> Evidence:
+        """What agreeing with the reference is worth."""
+        return Evidence.of(self.reference, self.code.data)
+
+    def verify_elsewhere(
+        self, tuned: Tuned, others: Iterable[tuple[str, Arguments]], compiler: Compiler, runner: Runner
+    ) -> tuple[Evidence, str]:
+        """Verify a tuned program, which is right on the inputs, on others, as long as that takes little.
+
+        others: what they are like, and the arguments; those on which the plain program crashes, or computes
+        what is infinite or far too large, say nothing. Returns what all of it is worth, and in a line what
+        is wrong, empty where nothing is.
+        """
+        code, inouts, limits = self.code, tuple(self.code.inouts), Limits(timeout_s=max(5.0, LONGEST_CHECK_S))
+        evidence, started = self.evidence, time.monotonic()
+        library = compiler.build(tuned.source(f"{code.name}_tuned"))
+
+        def run(which: Library, inputs: Arguments) -> dict[str, NDArray[Any]]:
+            return runner.reference(which, inputs, code.outputs, inouts, limits)
+
+        for words, inputs in others:
+            try:
+                expected, moved = run(self.plain, inputs), run(self.plain, perturbed(inputs))
+            except MeasureError:
+                continue
+            if all(is_moderate(array) for array in expected.values()):
+                length = equivalent_length(expected, moved, self.reduction_length)
+                try:
+                    fault = verify(expected, run(library, inputs), length)
+                except MeasureError as error:
+                    fault = str(error)
+                if fault:
+                    return evidence, f"wrong on other inputs, {words}: {fault}"
+                evidence = evidence.joined(Evidence.of(expected, inputs), words)
+            if time.monotonic() - started > LONGEST_CHECK_S:
+                break
+        return evidence, ""

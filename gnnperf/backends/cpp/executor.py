@@ -83,12 +83,12 @@ class CppExecutor:
 
     def assemble(self, trials: Sequence[Trials]) -> Whole | None:
         assert self._whole is not None
-        baseline = self._whole.baseline
+        baseline, evidence = self._whole.baseline, self._whole.evidence
         if not any(one.winner for one in trials):
-            return Whole(baseline, baseline)
+            return Whole(baseline, baseline, evidence=evidence)
         found, note = assemble(self.program, trials, self._whole, self.compiler, self.runner)
         if found is None:
-            return Whole(baseline, baseline, note=note)
+            return Whole(baseline, baseline, note=note, evidence=evidence)
         self._tuned, measured = found.program, found.measurement
         assert measured.baseline_s is not None and measured.baseline_interval_s is not None
         return Whole(
@@ -99,6 +99,7 @@ class CppExecutor:
             False,
             found.schedules,
             note=note,
+            evidence=found.evidence,
         )
 
     def provenance(self, measurement: Measurement) -> Mapping[str, Any]:

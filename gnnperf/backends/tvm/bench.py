@@ -27,6 +27,7 @@ from gnnperf.measure.confine import available_threads, prefer_this_process
 from gnnperf.measure.outcome import Outcome
 from gnnperf.measure.problem import OUTPUT, Problem, random_inputs
 from gnnperf.measure.supervisor import Child, Failed, Message, result_of
+from gnnperf.measure.verification import Evidence
 
 _TOGETHER = 8
 """Candidates compiled by one process: so many are compiled again, at most, when one of them hangs."""
@@ -76,6 +77,8 @@ class TraceBench:
             found = result_of(solve, self.limits.reference_s)
         except Failed as failure:
             raise MeasureError(f"the unscheduled function: {failure}") from None
+        if silent := Evidence.of({OUTPUT: reference}, {}).unverifiable:
+            raise MeasureError(f"nothing can be verified on random inputs: of its output, {silent[OUTPUT]}")
         self.problem = Problem(inputs, [OUTPUT], {OUTPUT: reference}, found["reduction_length"])
         self.baseline = Outcome("ok", tuple(found["samples_s"]))
 

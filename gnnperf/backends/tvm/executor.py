@@ -14,7 +14,7 @@ from gnnperf.backends.base import Trials, Tried, Whole
 from gnnperf.backends.tvm.competitors import TORCH, torch_program
 from gnnperf.backends.tvm.output import write_output
 from gnnperf.backends.tvm.server import BenchServer
-from gnnperf.backends.tvm.whole_kernel import measured_whole
+from gnnperf.backends.tvm.whole_kernel import check_translation, exported_problem, measured_whole
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.program import BASELINE, CONSTANT_WEIGHTS, TvmProgram
@@ -22,6 +22,7 @@ from gnnperf.measure import Measurement, Timing
 from gnnperf.measure.competitors import Competitor, joined
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.interleaved import Pace, in_turns
+from gnnperf.measure.problem import Problem
 
 FINALISTS = 3
 """Of the candidates that were measured, timed once more in turn with the baseline."""
@@ -47,12 +48,18 @@ class TvmExecutor:
             first = next((n for n, t in enumerate(program.tasks) if t.objection is None), 0)
             server.prepare(first)  # it is at work while models are loaded
         self.server = server
+        self._problem: Problem | None = None
         self.pace = Pace(budget_s=min(Pace().budget_s, FINALS_S / max(len(program.tasks), 1)))
 
     def prepare(self, measuring: bool) -> None:
         """Inputs are made where they are needed."""
 
     def whole(self) -> Timing | None:
+        """Nothing is tuned of a program that TVM translates wrongly: raises MeasureError. It is timed at the
+        end, in turn with what is tuned."""
+        if self.program.exported is not None and self.server is not None:
+            self._problem = exported_problem(self.program.exported, self.program.tasks)
+            check_translation(self.program.exported, self._problem, self.server)
         return None
 
     @contextmanager
@@ -62,12 +69,12 @@ class TvmExecutor:
 
     def assemble(self, trials: Sequence[Trials]) -> Whole | None:
         program = self.program
-        if program.whole is None or program.exported is None:
+        if self._problem is None:
             return None
-        assert self.server is not None
+        assert self.server is not None and program.exported is not None
         others = {TORCH: partial(torch_program, program.exported)}
         try:
-            return measured_whole(program.exported, program.tasks, trials, self.server, others)
+            return measured_whole(self._problem, trials, self.server, others)
         except MeasureError as error:
             raise MeasureError(f"the whole program cannot be measured: {error}") from None
 

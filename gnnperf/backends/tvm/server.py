@@ -65,8 +65,9 @@ class BenchServer(Service):
 
     @contextmanager
     def rehearsed(self, number: int, modules: Sequence[Any]) -> Iterator[Rehearsed]:
-        """Compile and verify the unscheduled function of a module and schedules of it, in one process, which
-        times one of them per turn until the context closes. Player 0 is the unscheduled function."""
+        """Compile the unscheduled function of a module and schedules of it, and verify them on other inputs
+        than `measure` does, in one process, which times one of them per turn until the context closes. Player
+        0 is the unscheduled function."""
         with self._turns(self.ask("rehearse", number, _texts(modules))) as found:
             yield found
 
@@ -120,7 +121,7 @@ class _Benches:
     def rehearse(self, number: int, texts: Sequence[str]) -> list[Outcome]:
         self.end()
         self._rehearsal = rehearse_schedules(
-            self.modules[number], texts, self.target, self.limits, self.build, self.seed
+            self.modules[number], texts, self.target, self.limits, self.build, self.seed + 1
         )
         return self._rehearsal.outcomes
 

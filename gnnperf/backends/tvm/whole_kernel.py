@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from gnnperf.backends.base import Trials, Whole
+from gnnperf.backends.tvm.first_wrong import wrong_part
 from gnnperf.backends.tvm.problem import reduction_length
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.errors import MeasureError, first_line
 from gnnperf.frontends.tvm import TvmTask
-from gnnperf.measure import Measurement
+from gnnperf.measure import Evidence, Measurement
 from gnnperf.measure.interleaved import Pace, Turn, in_turns
 from gnnperf.measure.problem import Arrays, Problem
 from gnnperf.measure.supervisor import Failed
@@ -84,16 +85,30 @@ def timed_whole(
     return {name: found.get(name) or failed[name] for name in (*players, *others)}
 
 
+def check_translation(path: Path, problem: Problem, server: BenchServer) -> None:
+    """Raises MeasureError where the program that the server knows first, with nothing scheduled, computes
+    something else than PyTorch; it names the part."""
+    with server.rehearsed_whole([(0, {})], problem) as (outcomes, _):
+        (found,) = outcomes
+    if found.status != "ok":
+        part = wrong_part(path)
+        first = f"; the first part that is wrong is {part}" if part else ""
+        raise MeasureError(
+            f"TVM translates {path.name} wrongly, with nothing scheduled ({found.status}: {found.detail})"
+            f"{first}; write it otherwise, or leave it to PyTorch"
+        )
+
+
 def measured_whole(
-    path: Path, tasks: Sequence[TvmTask], trials: Sequence[Trials], server: BenchServer,
-    others: Mapping[str, Start], pace: Pace | None = None,
+    problem: Problem, trials: Sequence[Trials], server: BenchServer, others: Mapping[str, Start],
+    pace: Pace | None = None,
 ) -> Whole:  # fmt: skip
     """An exported program, the first that the server knows, with all winners. Where that is not right, or not
     faster beyond noise, the winners are given up.
 
-    others: what it is timed beside. Raises MeasureError where the program cannot be measured at all.
+    problem: of the program. others: what it is timed beside. Raises MeasureError where the program cannot be
+    measured at all.
     """
-    problem = exported_problem(path, tasks)
     winners = {t.task.name: t.winner[0].program for t in trials if t.winner}
     players: dict[str, tuple[int, Scheduled]] = {BASELINE: (0, {})}
     if winners:
@@ -116,5 +131,6 @@ def measured_whole(
         return replace(kept, note=note)
     schedules = {t.number: t.winner[0].schedule for t in trials if t.winner}
     return Whole(
-        baseline, tuned.timing, tuned.speedup or 1.0, tuned.speedup_interval, False, schedules, beside
-    )
+        baseline, tuned.timing, tuned.speedup or 1.0, tuned.speedup_interval, False, schedules, beside,
+        evidence=Evidence.of(problem.reference, {}),
+    )  # fmt: skip

@@ -19,7 +19,7 @@ from gnnperf.frontends.dace.codegen import compiled
 from gnnperf.frontends.dace.dtypes import dtype_name
 from gnnperf.frontends.dace.inputs import aligned, make_dominant
 from gnnperf.frontends.dace.units import Unit
-from gnnperf.measure import Compiler, Library, Limits, Runner
+from gnnperf.measure import Compiler, Library, Limits, Runner, is_moderate
 from gnnperf.nests.ir import Loop, walk
 
 if TYPE_CHECKING:
@@ -222,15 +222,11 @@ class _Probe:
         unit.nest = replace(unit.nest, parameters=parameters)
 
 
-LARGEST = 1e15
-"""Results beyond this come from a recurrence that amplifies rounding errors."""
-
-
 def settle_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner, limits: Limits) -> bool:
     """Where random square matrices make a kernel with recurrences overflow, make them symmetric and
     diagonally dominant. Changes `kernel.data`; True if it did. Matrices that the user gave stay."""
     matrices = [
-        kernel.data[n] for n in sorted(kernel.generated)
+        n for n in sorted(kernel.generated)
         if np.ndim(kernel.data[n]) == 2 and kernel.data[n].dtype.kind == "f"
         and kernel.data[n].shape[0] == kernel.data[n].shape[1]
     ]  # fmt: skip
@@ -238,11 +234,11 @@ def settle_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner, limits
         return False
     library = compiled(kernel.simplified, f"{kernel.name}_simplify", compiler)
     results = runner.reference(library, kernel.data, kernel.outputs, kernel.inouts, limits)
-    values = [r for r in results.values() if r.dtype.kind == "f"]
-    if all(np.isfinite(v).all() and (np.abs(v) < LARGEST).all() for v in values):
+    if all(is_moderate(array) for array in results.values()):
         return False
-    for matrix in matrices:
-        make_dominant(matrix)
+    for name in matrices:
+        make_dominant(kernel.data[name])
+        kernel.generated.remove(name)  # it may not be just anything any more
     return True
 
 

@@ -6,7 +6,7 @@ import inspect
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -199,6 +199,36 @@ def _random(
     if dtype.kind == "c":
         values = values + 1j * generator.random(shape)
     return values.astype(dtype)
+
+
+def other_inputs(data: Mapping[str, Any], generated: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The same arguments with other values of the generated arrays, and in words what these are like.
+
+    Integers are those that were there, in another order: they may be indices.
+    """
+    generator = np.random.default_rng(1)
+    arrays = [name for name in sorted(generated) if isinstance(data[name], np.ndarray) and data[name].size]
+
+    def shuffled(old: NDArray[Any]) -> NDArray[Any]:
+        return generator.permutation(old.reshape(-1)).reshape(old.shape)
+
+    def magnitudes(old: NDArray[Any]) -> NDArray[Any]:
+        return shuffled(old) * np.power(10.0, generator.uniform(-3.0, 3.0, old.shape))
+
+    floats: Mapping[str, Callable[[NDArray[Any]], Any]] = {
+        "another order": shuffled,
+        "negative numbers": lambda old: -shuffled(old),
+        "numbers of all magnitudes": magnitudes,
+        "zeros": np.zeros_like,
+        "ones": np.ones_like,
+    }
+    for words, made in floats.items() if arrays else ():
+        found = dict(data)
+        for name in arrays:
+            old = data[name]
+            values = made(old) if old.dtype.kind in "fc" else shuffled(old)
+            found[name] = aligned(values.astype(old.dtype), tuple(s // old.itemsize for s in old.strides))
+        yield words, found
 
 
 def make_dominant(matrix: NDArray[Any]) -> None:

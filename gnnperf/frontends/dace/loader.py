@@ -21,7 +21,7 @@ from gnnperf.frontends.dace.capture import capture_inputs
 from gnnperf.frontends.dace.codegen import BASELINES, auto_optimised, dace_source
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
-from gnnperf.frontends.dace.inputs import make_inputs, resolve_symbols, user_inputs
+from gnnperf.frontends.dace.inputs import make_inputs, other_inputs, resolve_symbols, user_inputs
 from gnnperf.frontends.dace.normal_form import bind, linearise, simplify
 from gnnperf.frontends.dace.parts import Chain, parts
 from gnnperf.frontends.dace.pieces import Liveness, bounding_arrays, build
@@ -70,7 +70,7 @@ class DaceKernel:
     symbols: dict[str, int]
     data: dict[str, Any]
     generated: set[str]
-    """Arguments whose values were made up."""
+    """Arguments whose values were made up, and may be others as well."""
     outputs: list[str]
     units: list[Unit] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
@@ -111,6 +111,10 @@ class DaceKernel:
         for loops that depend on data. Raises BuildError, MeasureError."""
         if not for_graphs or any(is_data_dependent(loop) for u in self.units for loop in u.nest.loops()):
             capture_inputs(self, compiler, runner)
+
+    def other_inputs(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """See `TunableProgram`."""
+        return other_inputs(self.data, self.generated)
 
     def tuned(self, functions: Mapping[int, CppFunction]) -> Iterator[DaceProgram]:
         """The kernel with functions in place of units: first with DaCe's optimisation of the rest, then as it
@@ -211,12 +215,25 @@ def kernel_of(
             if s.in_degree(n) > 0 and not linear.arrays[n.data].transient
         }
     )  # fmt: skip
+    _refuse_overlaps(given, outputs)
     kernel = DaceKernel(name, linear, bound, values, data, generated, outputs)
     scalars = {k: v for k, v in data.items() if np.ndim(v) == 0}
     _add_units(kernel, linear, scalars)
     _mark_first(kernel)
     _require_real_inputs(kernel)
     return kernel
+
+
+def _refuse_overlaps(given: Mapping[str, Any], outputs: Sequence[str]) -> None:
+    """DaCe's programs, and what is made of them, take arrays that are written to be apart from all others."""
+    arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
+    for output in outputs:
+        for name, array in arrays.items():
+            if name != output and output in arrays and np.may_share_memory(array, arrays[output]):
+                raise InputError(
+                    f"--inputs: {output}, which is written, shares memory with {name}; expected arrays "
+                    "apart: give a copy of one"
+                )
 
 
 def _simplify(sdfg: Any, name: str, scalars_as_symbols: bool) -> None:

@@ -140,7 +140,7 @@ def test_a_program_that_is_wrong_with_its_winners_goes_without(
 ) -> None:
     query = query_with(program, wrong(program))
     others = {"other": lambda _: lambda: 1.0}
-    found = measured_whole(path, program.tasks, [query], server, others, PACE)
+    found = measured_whole(exported_problem(path, program.tasks), [query], server, others, PACE)
     assert query.winner is None and "wrong_result" in query.reason
     assert found.kept_baseline and found.tuned == found.baseline and "the baseline is kept" in found.note
     beside = comparison("other", found.competitors["other"], found.tuned)
@@ -157,11 +157,11 @@ def test_a_program_that_is_no_faster_with_its_winners_goes_without(
     server: Any = None
     found = {BASELINE: [1.0, 1.1, 1.2] * 3, "tuned": [1.0, 1.1, 1.2] * 3}
     query = query_with(program, wrong(program))
-    assert "not faster" in measured_whole(path, program.tasks, [query], server, {}).note
+    assert "not faster" in measured_whole(exported_problem(path, program.tasks), [query], server, {}).note
     assert query.winner is None
     found["tuned"] = [0.5] * 9
     query = query_with(program, wrong(program))
-    whole = measured_whole(path, program.tasks, [query], server, {})
+    whole = measured_whole(exported_problem(path, program.tasks), [query], server, {})
     assert query.winner is not None and whole.note == "" and whole.speedup == pytest.approx(2.2)
 
 

@@ -1,0 +1,113 @@
+"""Whole kernels are verified on more than one set of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gnnperf.backends.cpp import cases
+from gnnperf.backends.cpp.cases import WholeKernel
+from gnnperf.errors import MeasureError
+from gnnperf.frontends.dace import DaceKernel, load_kernel
+from gnnperf.frontends.nest_program import Tuned
+from gnnperf.measure import Compiler, Runner
+
+HEADER = "import dace\nimport numpy as np\nN = dace.symbol('N')\n@dace.program\n"
+MAP = "def kernel(A: dace.float64[N], C: dace.float64[N]):\n    C[:] = "
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[tuple[Compiler, Runner]]:
+    with Compiler() as compiler, Runner() as runner:
+        yield compiler, runner
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cases, "LONGEST_CHECK_S", 60.0)
+
+
+def loaded(folder: Path, body: str, inputs: Mapping[str, Any] | None = None) -> DaceKernel:
+    path = folder / "kernel.py"
+    path.write_text(HEADER + MAP + body)
+    return load_kernel(f"{path}:kernel", {"N": 50}, inputs)
+
+
+def plain(kernel: DaceKernel) -> Tuned:
+    return kernel.kept("dace-simplify")
+
+
+def test_what_is_right_is_verified_on_all_kinds_of_numbers(
+    tmp_path: Path, tools: tuple[Compiler, Runner]
+) -> None:
+    kernel = loaded(tmp_path, "2.0 * A + 1.0")
+    whole = WholeKernel.prepare(kernel, "simplify", *tools)
+    evidence, fault = whole.verify_elsewhere(plain(kernel), kernel.other_inputs(), *tools)
+    assert fault == ""
+    assert [*evidence.inputs] == [
+        "the inputs", "another order", "negative numbers", "numbers of all magnitudes", "zeros", "ones"
+    ]  # fmt: skip
+    assert (evidence.finite, evidence.changed, evidence.unverifiable) == (1.0, 1.0, {})
+
+
+def test_what_is_wrong_on_other_inputs_alone_is_found(tmp_path: Path, tools: tuple[Compiler, Runner]) -> None:
+    """Generated inputs are positive: on them, a number is its absolute value."""
+    kernel, other = loaded(tmp_path, "2.0 * A"), loaded(tmp_path, "2.0 * np.abs(A)")
+    whole = WholeKernel.prepare(kernel, "simplify", *tools)
+    assert whole.measure(plain(other), *tools, budget_s=0.01).status == "ok"
+    evidence, fault = whole.verify_elsewhere(plain(other), kernel.other_inputs(), *tools)
+    assert fault.startswith("wrong on other inputs, negative numbers: C: 50 of 50 elements differ")
+    assert [*evidence.inputs] == ["the inputs", "another order"]
+
+
+def test_inputs_without_a_result_say_nothing(tmp_path: Path, tools: tuple[Compiler, Runner]) -> None:
+    """The logarithm of a negative number, or of zero, is none."""
+    kernel = loaded(tmp_path, "np.log(A)")
+    whole = WholeKernel.prepare(kernel, "simplify", *tools)
+    evidence, fault = whole.verify_elsewhere(plain(kernel), kernel.other_inputs(), *tools)
+    assert (fault, *evidence.inputs) == (
+        "", "the inputs", "another order", "numbers of all magnitudes", "ones"
+    )  # fmt: skip
+
+
+def test_results_that_stay_may_be_told_by_other_inputs(
+    tmp_path: Path, tools: tuple[Compiler, Runner]
+) -> None:
+    kernel = loaded(tmp_path, "np.minimum(A, 0.0)")
+    whole = WholeKernel.prepare(kernel, "simplify", *tools)
+    assert whole.evidence.unverifiable == {"C": "all elements are 0.0"}
+    evidence, fault = whole.verify_elsewhere(plain(kernel), kernel.other_inputs(), *tools)
+    assert (fault, evidence.unverifiable) == ("", {})
+
+
+def test_inputs_of_the_user_stay_as_they_are(tmp_path: Path) -> None:
+    given = {"A": np.linspace(0.0, 1.0, 50)}
+    for _, inputs in loaded(tmp_path, "2.0 * A", given).other_inputs():
+        np.testing.assert_array_equal(inputs["A"], given["A"])
+        assert inputs["C"].ctypes.data % 64 == 0
+    assert not [*loaded(tmp_path, "2.0 * A", {**given, "C": np.zeros(50)}).other_inputs()]
+
+
+RACE = """def kernel(A: dace.float64[N], C: dace.float64[N]):
+    for i in dace.map[0:N]:
+        with dace.tasklet(dace.Language.CPP):
+            a << A[i]
+            c >> C[i]
+            '''
+            c = a + (double)std::chrono::steady_clock::now().time_since_epoch().count();
+            '''
+"""
+
+
+def test_kernels_that_differ_from_run_to_run_are_recognised(
+    tmp_path: Path, tools: tuple[Compiler, Runner]
+) -> None:
+    path = tmp_path / "kernel.py"
+    path.write_text(HEADER + RACE)
+    kernel = load_kernel(f"{path}:kernel", {"N": 50})
+    with pytest.raises(MeasureError, match="differ from run to run"):
+        WholeKernel.prepare(kernel, "simplify", *tools)
