@@ -55,8 +55,9 @@ class Measurable(Protocol):
     def plain_source(self) -> Source:
         """The program as it stands: what results are verified against. Raises BuildError."""
 
-    def optimised_source(self) -> Source | None:
-        """What the frontend's own optimiser makes of it; None where it has none. Raises BuildError."""
+    def optimised_sources(self) -> Mapping[str, Source]:
+        """What the frontend's own optimiser makes of it, in one form or several, as reports call each; none
+        where it has no optimiser. Raises BuildError."""
 
 
 class NestTask(Task, Measurable, Protocol):
@@ -154,8 +155,8 @@ class PlainNest:
     def plain_source(self) -> Source:
         return Source.of(emit(apply(PLAIN, self.nest), f"{self.name}_plain"))
 
-    def optimised_source(self) -> Source | None:
-        return None
+    def optimised_sources(self) -> Mapping[str, Source]:
+        return {}
 
 
 @dataclass

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -34,11 +35,11 @@ class Baseline:
 
 @dataclass(frozen=True)
 class BaselineSources:
-    """What a baseline is built of. optimised: None where the plain program is the baseline; reason: why it
-    is, though the optimised one was wanted."""
+    """What a baseline is built of. optimised: by the name that reports give them; none where the plain
+    program is the baseline; reason: why it is, though the optimised one was wanted."""
 
     plain: Source
-    optimised: Source | None = None
+    optimised: Mapping[str, Source] = field(default_factory=dict)
     reason: str | None = None
 
     @staticmethod
@@ -48,14 +49,14 @@ class BaselineSources:
         if wanted == [*code.baselines][-1]:
             return BaselineSources(plain)
         try:
-            return BaselineSources(plain, code.optimised_source())
+            return BaselineSources(plain, code.optimised_sources())
         except BuildError as error:
-            return BaselineSources(plain, None, str(error))
+            return BaselineSources(plain, reason=str(error))
 
     @property
     def all(self) -> list[Source]:
         """To be built, the plain program first."""
-        return [self.plain] if self.optimised is None else [self.plain, self.optimised]
+        return [self.plain, *self.optimised.values()]
 
 
 def build_baseline(
@@ -68,9 +69,10 @@ def build_baseline(
 ) -> Baseline:
     """The baseline of a program or of a nest, with the name that reports give it.
 
-    wanted: one of the code's `baselines`. The optimised one becomes the plain one, with the reason, where it
-    cannot be made or compiled, or computes something else. sources: of the code, where they are known. Raises
-    BuildError or MeasureError where the plain program does not compile or run.
+    wanted: one of the code's `baselines`. Of several optimised ones it is the fastest; it becomes the plain
+    one, with the reason, where none can be made or compiled, or all compute something else. sources: of the
+    code, where they are known. Raises BuildError or MeasureError where the plain program does not compile or
+    run.
     """
     sources = sources or BaselineSources.of(code, wanted)
     baselines, plain_name, reason = code.baselines, [*code.baselines][-1], sources.reason
@@ -89,7 +91,8 @@ def build_baseline(
             length = equivalent_length(reference, run(plain, perturbed(code.data)), length)
         if length > code.reduction_length and (fault := verify(reference, run(plain, code.data), length)):
             raise MeasureError(f"its results differ from run to run, nothing can be verified: {fault}")
-    for library in optimised:
+    right: dict[str, Library] = {}
+    for name, library in zip(sources.optimised, optimised, strict=True):
         try:
             if isinstance(library, BuildError):
                 raise library
@@ -98,6 +101,29 @@ def build_baseline(
             reason = str(error)
         else:
             if wrong is None:
-                return Baseline(library, plain, baselines[wanted], None, reference, length)
-            reason = f"{baselines[wanted]} changes the results: {wrong}"
-    return Baseline(plain, plain, baselines[plain_name], reason, reference, length)
+                right[name] = library
+            else:
+                reason = f"{name} changes the results: {wrong}"
+    if not right:
+        return Baseline(plain, plain, baselines[plain_name], reason, reference, length)
+    times_s = _times_s(right, code, runner, limits) if len(right) > 1 else dict.fromkeys(right, 0.0)
+    fastest = min(times_s, key=lambda name: times_s[name])
+    slower = [f"{name} takes {times_s[name] / times_s[fastest]:.1f} times as long" for name in times_s
+              if name != fastest]  # fmt: skip
+    return Baseline(right[fastest], plain, fastest, "; ".join(slower) or None, reference, length)
+
+
+def _times_s(
+    libraries: Mapping[str, Library], code: Measurable, runner: Runner, limits: Limits
+) -> dict[str, float]:
+    """Median runtimes of some programs, the first anew in turn with each other. inf for one that fails."""
+    quick = replace(limits, budget_s=0.1, min_samples=1)
+    first, *others = libraries
+    found = {}
+    for name in others:
+        measured = runner.measure(
+            libraries[first], libraries[name], code.data, code.outputs, tuple(code.inouts), None, quick
+        )
+        found[first] = measured.baseline_s or 0.0
+        found[name] = measured.runtime_s or math.inf
+    return found

@@ -52,6 +52,7 @@ _TEMPLATE = '''"""{name}: compiled by gnnperf. Needs only NumPy.
 call(**arguments) runs the kernel in place. `python {script}` runs it once on made-up inputs.
 """
 
+import atexit
 import ctypes
 import pathlib
 import time
@@ -66,21 +67,27 @@ SYMBOL = "{symbol}"
 library = ctypes.CDLL(str(pathlib.Path(__file__).resolve().parent / "{library}"))
 {functions}
 
+_CHECKED = [
+    (name, None if ctype == "*" else getattr(ctypes, ctype), np.dtype(dtype), tuple(shape),
+     tuple(s * np.dtype(dtype).itemsize for s in strides))
+    for name, ctype, dtype, shape, strides in ARGUMENTS
+]
+"""The same as what a call compares: strides in bytes."""
+
 
 def call(**arguments):
     """Run once, writing arrays in place; their dtypes, shapes and memory order are those of ARGUMENTS."""
     values = []
-    for name, ctype, dtype, shape, strides in ARGUMENTS:
+    for name, scalar, dtype, shape, strides in _CHECKED:
         value = arguments[name]
-        if ctype != "*":
-            values.append(getattr(ctypes, ctype)(value))
+        if scalar is not None:
+            values.append(scalar(value))
             continue
-        expected = tuple(s * np.dtype(dtype).itemsize for s in strides)
-        if value.dtype != dtype or value.shape != tuple(shape) or (value.size and value.strides != expected):
+        if value.dtype != dtype or value.shape != shape or (value.strides != strides and value.size):
             got = f"{{value.dtype}}{{list(value.shape)}} with strides {{list(value.strides)}} bytes"
-            wanted = f"{{dtype}}{{list(shape)}} with strides {{list(expected)}} bytes"
+            wanted = f"{{dtype}}{{list(shape)}} with strides {{list(strides)}} bytes"
             raise TypeError(f"{{name}}: expected {{wanted}}, got {{got}}")
-        values.append(ctypes.c_void_p(value.ctypes.data))
+        values.append(ctypes.c_void_p(value.__array_interface__["data"][0]))
     {run}
 
 
@@ -116,13 +123,23 @@ _program.restype = None""",
     "dace": """_initialise = getattr(library, f"__dace_init_{SYMBOL}")
 _initialise.restype = ctypes.c_void_p
 _program = getattr(library, f"__program_{SYMBOL}")
-_finalise = getattr(library, f"__dace_exit_{SYMBOL}")""",
+_program.restype = None
+_finalise = getattr(library, f"__dace_exit_{SYMBOL}")
+_handles = {}
+
+
+def _handle(arguments):
+    # The program's state: made at the first call, and gone when Python ends.
+    key = tuple(arguments[name] for name, _ in INIT)
+    if key not in _handles:
+        made = _initialise(*(getattr(ctypes, ctype)(value) for (_, ctype), value in zip(INIT, key)))
+        _handles[key] = ctypes.c_void_p(made)
+        atexit.register(_finalise, _handles[key])
+    return _handles[key]""",
 }
 _RUN = {
     "plain": "_program(*values)",
-    "dace": """handle = ctypes.c_void_p(_initialise(*(getattr(ctypes, t)(arguments[n]) for n, t in INIT)))
-    _program(handle, *values)
-    _finalise(handle)""",
+    "dace": "_program(_handle(arguments), *values)",
 }
 """By the library's protocol."""
 

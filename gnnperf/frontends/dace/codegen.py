@@ -9,23 +9,25 @@ from typing import Any
 
 import dace
 
-from gnnperf.errors import BuildError, first_line
+from gnnperf.errors import BuildError, NotApplicable, first_line
+from gnnperf.frontends.dace.openblas import openblas_installed, with_openblas
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.measure import Argument, Compiler, Library, Source
 
 BASELINES: Mapping[str, str] = {"auto": "dace-auto", "simplify": "dace-simplify"}
 """What a user may ask to beat, and how reports call it: DaCe's own optimisation, or the plain program."""
 
+WITH_BLAS = f"{BASELINES['auto']}+openblas"
+"""DaCe's optimisation where products are calls of OpenBLAS rather than loops."""
+
 
 def auto_optimised(sdfg: Any) -> Any:
-    """A copy after DaCe's `auto_optimize`. Raises BuildError where that fails.
-
-    Library nodes stay portable loops: DaCe would link whatever BLAS it believes to find.
-    """
+    """A copy after DaCe's `auto_optimize`, which takes OpenBLAS for nodes of BLAS. Raises BuildError where
+    that fails."""
     from dace.transformation.auto.auto_optimize import auto_optimize
 
     program = copy.deepcopy(sdfg)
-    with quiet_dace():
+    with quiet_dace(), openblas_installed():
         try:
             auto_optimize(program, dace.DeviceType.CPU, validate=False)
         except Exception as error:  # DaCe's transformations raise anything
@@ -60,7 +62,10 @@ def dace_source(sdfg: Any, name: str) -> Source:
     linkable = [o for o in objects if o.language == "cpp" and o.linkable]
     if len(linkable) != 1:
         raise BuildError(f"DaCe generated {len(linkable)} C++ files instead of one")
-    text = linkable[0].clean_code
+    try:
+        text = with_openblas(linkable[0].clean_code)
+    except NotApplicable as error:
+        raise BuildError(str(error)) from None
     return Source(text, name, arguments, "dace", _init_arguments(text, name))
 
 

@@ -18,11 +18,12 @@ from dace.frontend.python.parser import DaceProgram as DaceProgramObject
 from gnnperf.errors import BuildError, GnnperfError, InputError, first_line
 from gnnperf.frontends.base import Skipped
 from gnnperf.frontends.dace.capture import capture_inputs
-from gnnperf.frontends.dace.codegen import BASELINES, auto_optimised, dace_source
+from gnnperf.frontends.dace.codegen import BASELINES, WITH_BLAS, auto_optimised, dace_source
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.inputs import make_inputs, other_inputs, resolve_symbols, user_inputs
 from gnnperf.frontends.dace.normal_form import bind, linearise, simplify
+from gnnperf.frontends.dace.openblas import has_products
 from gnnperf.frontends.dace.parts import Chain, parts
 from gnnperf.frontends.dace.pieces import Liveness, bounding_arrays, build
 from gnnperf.frontends.dace.source import load_program, load_sdfg, parse_program
@@ -59,7 +60,7 @@ class DaceProgram:
 class DaceKernel:
     """A whole kernel with its nests.
 
-    `bound`: the user's program with symbols bound and library nodes expanded, nothing else. `sdfg`:
+    `parsed`: the user's program. `bound`: the same with symbols bound and library nodes expanded. `sdfg`:
     the same in linear form, which units refer to. `data`: a value for every argument. `outputs`:
     arrays the kernel writes; all are inouts.
     """
@@ -67,6 +68,7 @@ class DaceKernel:
     name: str
     sdfg: Any
     bound: Any
+    parsed: Any
     symbols: dict[str, int]
     data: dict[str, Any]
     generated: set[str]
@@ -102,9 +104,15 @@ class DaceKernel:
         """What DaCe makes of the kernel by default. Raises BuildError."""
         return dace_source(self.simplified, f"{self.name}_simplify")
 
-    def optimised_source(self) -> Source:
-        """What DaCe's `auto_optimize` makes of the kernel. Raises BuildError."""
-        return dace_source(auto_optimised(self.simplified), f"{self.name}_auto")
+    def optimised_sources(self) -> Mapping[str, Source]:
+        """What DaCe's `auto_optimize` makes of the kernel, of its products loops or calls of OpenBLAS. Raises
+        BuildError."""
+        found = {BASELINES["auto"]: dace_source(auto_optimised(self.simplified), f"{self.name}_auto")}
+        if self.with_products is not None:
+            with contextlib.suppress(BuildError):  # then there are the loops
+                blas = auto_optimised(self.with_products)
+                found[WITH_BLAS] = dace_source(blas, f"{self.name}_blas")
+        return found
 
     def capture(self, compiler: Compiler, runner: Runner, for_graphs: bool = False) -> None:
         """Fill the inputs of all units by running the kernel; with `for_graphs` only where graphs need them,
@@ -131,6 +139,8 @@ class DaceKernel:
 
     def kept(self, baseline: str) -> DaceProgram:
         """The program behind a baseline."""
+        if baseline == WITH_BLAS:
+            return DaceProgram(auto_optimised(self.with_products))
         optimised = baseline == BASELINES["auto"]
         return DaceProgram(auto_optimised(self.simplified) if optimised else self.simplified)
 
@@ -141,6 +151,20 @@ class DaceKernel:
         program = copy.deepcopy(self.bound)
         _simplify(program, self.name, scalars_as_symbols=True)
         return program
+
+    @cached_property
+    def with_products(self) -> Any | None:
+        """The same, with nodes of BLAS as they are; None where there are none."""
+        if not has_products(self.parsed):
+            return None
+        program = copy.deepcopy(self.parsed)
+        program.name = self.name
+        try:
+            bind(program, self.symbols, expand=False)
+            simplify(program, scalars_as_symbols=True, expand=False)
+        except Exception:  # DaCe's passes raise anything; without products there are the loops
+            return None
+        return program if has_products(program) else None
 
 
 def load_kernel(
@@ -216,7 +240,7 @@ def kernel_of(
         }
     )  # fmt: skip
     _refuse_overlaps(given, outputs)
-    kernel = DaceKernel(name, linear, bound, values, data, generated, outputs)
+    kernel = DaceKernel(name, linear, bound, sdfg, values, data, generated, outputs)
     scalars = {k: v for k, v in data.items() if np.ndim(v) == 0}
     _add_units(kernel, linear, scalars)
     _mark_first(kernel)

@@ -21,8 +21,8 @@ from dace.transformation.passes.simplify import SimplifyPass
 from gnnperf.frontends.dace.quiet import quiet_dace
 
 
-def bind(sdfg: Any, symbols: Mapping[str, int]) -> None:
-    """In place: structured regions lowered to states, symbols bound, library nodes expanded.
+def bind(sdfg: Any, symbols: Mapping[str, int], expand: bool = True) -> None:
+    """In place: structured regions lowered to states, symbols bound, library nodes expanded, if wanted.
 
     Libraries before anything is simplified: inlining changes the ranks of operands, and expansions
     check them.
@@ -35,7 +35,8 @@ def bind(sdfg: Any, symbols: Mapping[str, int]) -> None:
         sdfg.using_experimental_blocks = False
         sdfg.reset_cfg_list()
         specialise(sdfg, symbols)
-        expand_libraries(sdfg)
+        if expand:
+            expand_libraries(sdfg)
 
 
 def _views_of_nothing(sdfg: Any) -> None:
@@ -50,14 +51,15 @@ def _views_of_nothing(sdfg: Any) -> None:
         sdfg.arrays[name] = dace.data.Array(descriptor.dtype, descriptor.shape, transient=True)
 
 
-def simplify(sdfg: Any, scalars_as_symbols: bool) -> None:
-    """In place: DaCe's simplification. It turns scalars into symbols on edges where it can; as results
-    of a loop they are easier to follow as data."""
+def simplify(sdfg: Any, scalars_as_symbols: bool, expand: bool = True) -> None:
+    """In place: DaCe's simplification, after which library nodes are expanded, if wanted. It turns scalars
+    into symbols on edges where it can; as results of a loop they are easier to follow as data."""
     skip = set() if scalars_as_symbols else {"ScalarToSymbolPromotion"}
     with quiet_dace():
         for _ in range(2):  # what was simplified may have become a library node that expands
             SimplifyPass(skip=skip).apply_pass(sdfg, {})
-            expand_libraries(sdfg)
+            if expand:
+                expand_libraries(sdfg)
 
 
 def specialise(sdfg: Any, values: Mapping[str, int]) -> None:

@@ -85,9 +85,9 @@ class Unit:
         """What DaCe makes of the unit by default. Raises BuildError."""
         return dace_source(self.cutout(), f"{self.name}_simplify")
 
-    def optimised_source(self) -> Source:
+    def optimised_sources(self) -> Mapping[str, Source]:
         """What DaCe's `auto_optimize` makes of the unit. Raises BuildError."""
-        return dace_source(auto_optimised(self.cutout()), f"{self.name}_auto")
+        return {BASELINES["auto"]: dace_source(auto_optimised(self.cutout()), f"{self.name}_auto")}
 
     def cutout(self) -> Any:
         """A standalone SDFG of the unit: the unscheduled code that results are verified against."""

@@ -111,8 +111,11 @@ def openblas() -> Path:
 
 def prelude(nest: LoopNest) -> str:
     """What the emitted calls of a nest call; empty where it has none."""
-    if not any(lp.annotation and lp.annotation.library for lp in nest.loops()):
-        return ""
+    return blas_header() if any(lp.annotation and lp.annotation.library for lp in nest.loops()) else ""
+
+
+def blas_header() -> str:
+    """C++ that calls OpenBLAS on the threads of OpenMP. Raises NotApplicable without OpenBLAS."""
     return _BLAS.replace("OPENBLAS_PATH", json.dumps(str(openblas())))
 
 

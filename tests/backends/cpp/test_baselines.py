@@ -79,13 +79,13 @@ def test_auto_with_wrong_results_is_no_baseline(
 def test_auto_that_does_not_compile_or_run_is_no_baseline(
     code: str, reason: str, baseline_of: BaselineOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    optimised = DaceKernel.optimised_source
+    optimised = DaceKernel.optimised_sources
 
-    def spoiled(kernel: DaceKernel) -> Source:
-        source = optimised(kernel)
-        return replace(source, text=f"{source.text}\n{code}\n")
+    def spoiled(kernel: DaceKernel) -> dict[str, Source]:
+        sources = optimised(kernel)
+        return {name: replace(s, text=f"{s.text}\n{code}\n") for name, s in sources.items()}
 
-    monkeypatch.setattr(DaceKernel, "optimised_source", spoiled)
+    monkeypatch.setattr(DaceKernel, "optimised_sources", spoiled)
     baseline = baseline_of("relu", "auto")
     assert baseline.name == "dace-simplify"
     assert baseline.reason is not None

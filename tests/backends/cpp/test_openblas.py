@@ -1,0 +1,118 @@
+"""DaCe's nodes of BLAS and LAPACK, by the OpenBLAS of scipy-openblas32."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gnnperf.backends.cpp.baselines import build_baseline
+from gnnperf.backends.cpp.output import write_output
+from gnnperf.frontends.dace import DaceKernel, load_kernel
+from gnnperf.frontends.dace.codegen import WITH_BLAS
+from gnnperf.frontends.dace.openblas import with_openblas
+from gnnperf.measure import Compiler, Runner
+
+HEADER = "import dace\nimport numpy as np\nN, M = dace.symbol('N'), dace.symbol('M')\n@dace.program\n"
+KERNELS = {
+    "product": "def kernel(A: dace.float64[N, M], B: dace.float64[M, N], C: dace.float64[N, N]):\n"
+    "    C[:] = A @ B",
+    "transposed": "def kernel(A: dace.float32[M, N], B: dace.float32[N, M], C: dace.float32[N, N]):\n"
+    "    C[:] = np.transpose(A) @ np.transpose(B)",
+    "vectors": "def kernel(A: dace.float64[N, M], x: dace.float64[M], y: dace.float64[M]):\n"
+    "    y[:] = (A @ x) @ A",
+    "batch": "def kernel(A: dace.float32[3, N, M], B: dace.float32[3, M, N], C: dace.float32[3, N, N]):\n"
+    "    C[:] = A @ B",
+    "complex": "def kernel(A: dace.complex128[N, M], B: dace.complex128[M, N], C: dace.complex128[N, N]):\n"
+    "    C[:] = A @ B",
+}
+SIZES = {"N": 70, "M": 90}
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[tuple[Compiler, Runner]]:
+    with Compiler() as compiler, Runner(threads=2) as runner:
+        yield compiler, runner
+
+
+def loaded(folder: Path, text: str, **options: object) -> DaceKernel:
+    path = folder / "kernel.py"
+    path.write_text(HEADER + text)
+    sizes = {name: size for name, size in SIZES.items() if f" {name}" in text or f"[{name}" in text}
+    return load_kernel(f"{path}:kernel", sizes, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_products_of_dace_are_calls_that_compute_what_loops_do(
+    name: str, tmp_path: Path, tools: tuple[Compiler, Runner]
+) -> None:
+    compiler, runner = tools
+    kernel = loaded(tmp_path, KERNELS[name])
+    source = kernel.optimised_sources()[WITH_BLAS]
+    assert "gp_cblas_" in source.text or "scipy_cblas_" in source.text
+    found = runner.reference(compiler.build(source), kernel.data, kernel.outputs, kernel.inouts)
+    plain = compiler.build(kernel.plain_source())
+    reference = runner.reference(plain, kernel.data, kernel.outputs, kernel.inouts)
+    for output, expected in reference.items():
+        np.testing.assert_allclose(found[output], expected, rtol=1e-4)
+
+
+def test_the_faster_of_loops_and_calls_is_the_baseline(
+    tmp_path: Path, tools: tuple[Compiler, Runner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = loaded(tmp_path, KERNELS["product"])
+    for times, name, reason in (
+        ({"dace-auto": 3.0, WITH_BLAS: 2.0}, WITH_BLAS, "dace-auto takes 1.5 times as long"),
+        ({"dace-auto": 2.0, WITH_BLAS: 5.0}, "dace-auto", f"{WITH_BLAS} takes 2.5 times as long"),
+    ):
+        monkeypatch.setattr("gnnperf.backends.cpp.baselines._times_s", lambda *_, t=times: t)
+        baseline = build_baseline(kernel, "auto", *tools)
+        assert (baseline.name, baseline.reason) == (name, reason)
+
+
+def test_programs_without_products_have_one_form(tmp_path: Path) -> None:
+    text = "def kernel(A: dace.float64[N, M], C: dace.float64[N, M]):\n    C[:] = A + 1.0"
+    assert [*loaded(tmp_path, text).optimised_sources()] == ["dace-auto"]
+
+
+RUN = """
+import sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+import run
+
+rng = np.random.default_rng(0)
+for _ in range(2):
+    A = rng.random((70, 70)) + 70 * np.eye(70)
+    C = np.empty((70, 70))
+    run.call(A=A, C=C)
+    np.testing.assert_allclose(C, np.linalg.inv(A) + 1.0, rtol=1e-8, atol=1e-12)
+opened = {line.split()[-1] for line in open("/proc/self/maps") if "libscipy_openblas.so" in line}
+assert opened == {sys.argv[1] + "/libscipy_openblas.so"}, opened
+"""
+
+
+def test_lapack_works_out_of_the_box_and_in_what_is_written(
+    tmp_path: Path, tools: tuple[Compiler, Runner]
+) -> None:
+    text = "def kernel(A: dace.float64[N, N], C: dace.float64[N, N]):\n    C[:] = np.linalg.inv(A) + 1.0"
+    matrix = np.random.default_rng(1).random((70, 70)) + 70 * np.eye(70)
+    kernel = loaded(tmp_path, text, inputs={"A": matrix})
+    baseline = build_baseline(kernel, "auto", *tools)
+    np.testing.assert_allclose(baseline.reference["C"], np.linalg.inv(matrix) + 1.0, rtol=1e-8, atol=1e-12)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    write_output(folder, kernel, kernel.kept(baseline.name), "{}", tools[0])
+    done = subprocess.run(
+        [sys.executable, "-I", "-W", "error", "-c", RUN, str(folder)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_code_without_blas_stays_as_it_is() -> None:
+    assert with_openblas("int main() {}") == "int main() {}"
