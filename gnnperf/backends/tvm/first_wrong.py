@@ -101,7 +101,7 @@ def is_right(program: Any) -> bool:
 
     problem = Problem.solved({str(n): t.numpy() for n, t in enumerate(given)}, solve, LONGEST_SUM)
     whole = plain_program(program, host_target())
-    machine, weights = whole.machine(whole.compiled({}))
+    machine, weights = whole.compiled({}).machine()
     found = machine[MAIN](*[tvm.runtime.tensor(array) for array in problem.inputs.values()], *weights)
     results = [found] if hasattr(found, "numpy") else list(found)
     return problem.verify({str(n): result.numpy() for n, result in enumerate(results)}) is None

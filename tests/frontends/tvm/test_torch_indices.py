@@ -30,6 +30,6 @@ def test_indices_count_from_the_end(name: str) -> None:
     tvm = import_tvm()
     x, i = torch.arange(60.0).reshape(3, 4, 5), torch.tensor([0, -1, 2])
     whole = plain_program(torch.export.export(Program(), (x, i)), host_target())
-    machine, _ = whole.machine(whole.compiled({}))
+    machine, _ = whole.compiled({}).machine()
     (found,) = machine["main"](tvm.runtime.tensor(x.numpy()), tvm.runtime.tensor(i.numpy()))
     np.testing.assert_array_equal(found.numpy(), FUNCTIONS[name](x, i).numpy())
