@@ -43,15 +43,21 @@ class Problem:
         return verify(self.reference, found, self.reduction_length)
 
 
-def random_inputs(signature: Sequence[tuple[Sequence[int], np.dtype[Any]]], seed: int) -> dict[str, Any]:
+def random_inputs(
+    signature: Sequence[tuple[Sequence[int], np.dtype[Any]]], seed: int, ends: Mapping[int, int] | None = None
+) -> dict[str, Any]:
     """Arrays `x0`, `x1`, ... of the given shapes and types: normally distributed numbers, or integers of the
-    whole range."""
+    whole range. ends: by place, of those that hold indices, from 0 to below that."""
     rng = np.random.default_rng(seed)
 
-    def array(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    def array(place: int, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
         if dtype.kind == "f":
             return rng.standard_normal(tuple(shape), np.float32).astype(dtype)
+        if dtype.kind == "b":
+            return rng.integers(0, 2, tuple(shape)).astype(dtype)
+        if ends and place in ends:
+            return rng.integers(0, ends[place], tuple(shape), dtype)
         bounds = np.iinfo(dtype)
         return rng.integers(bounds.min, bounds.max, tuple(shape), dtype, endpoint=True)
 
-    return {f"x{n}": array(shape, dtype) for n, (shape, dtype) in enumerate(signature)}
+    return {f"x{n}": array(n, shape, dtype) for n, (shape, dtype) in enumerate(signature)}

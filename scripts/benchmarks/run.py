@@ -20,6 +20,7 @@ NAMES = (
     "unseen-numba",
     "tensor-transfer",
     "torch-models",
+    "operator-matrix",
     "cost-model",
     "cross-frontend",
     "products",

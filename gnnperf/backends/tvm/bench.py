@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from gnnperf.backends.tvm.batch import Batch, BenchLimits
 from gnnperf.backends.tvm.kernel import Build, build_kernel
-from gnnperf.backends.tvm.problem import arguments, signature, solved
+from gnnperf.backends.tvm.problem import arguments, made_inputs, signature, solved
 from gnnperf.devices import MachineLock
 from gnnperf.errors import MeasureError
 from gnnperf.measure.confine import available_threads, prefer_this_process
 from gnnperf.measure.outcome import Outcome
-from gnnperf.measure.problem import OUTPUT, Problem, random_inputs
+from gnnperf.measure.problem import OUTPUT, Problem
 from gnnperf.measure.supervisor import Child, Failed, Message, result_of
 from gnnperf.measure.verification import Evidence
 
@@ -58,8 +58,8 @@ class TraceBench:
         """Raises MeasureError where the unscheduled function itself cannot be run. time_baseline: off, it is
         run for its results only."""
         self.target, self.build, self.limits = target, build, limits or BenchLimits()
-        *shapes, out = signature(module)
-        inputs, reference = random_inputs(shapes, seed), _shared(*out)
+        *_, out = signature(module)
+        inputs, reference = made_inputs(module, seed), _shared(*out)
 
         def solve(_: object) -> Message:
             """In a fork, which leaves no threads here."""

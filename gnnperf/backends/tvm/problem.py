@@ -10,17 +10,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.backends.tvm.kernel import Kernel
+from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.tvm.translate import translate
 from gnnperf.measure.problem import OUTPUT, Arrays, Problem, random_inputs
+from gnnperf.nests.ir import Statement, loads, reads, walk
 
 
 def solved(module: Any, kernel: Kernel, seed: int = 0) -> Problem:
     """The problem of an unscheduled module, which `kernel` was built from, on random inputs."""
-    *shapes, out = signature(module)
+    *_, out = signature(module)
     return Problem.solved(
-        random_inputs(shapes, seed),
+        made_inputs(module, seed),
         lambda inputs: computed(kernel, [*tensors(inputs.values()), poisoned(np.empty(*out))]),
         reduction_length(module),
     )
+
+
+def made_inputs(module: Any, seed: int) -> dict[str, NDArray[Any]]:
+    """Random inputs of a module, `x0`, `x1`, ...: what is used as an index is one."""
+    *shapes, _ = signature(module)
+    return random_inputs(shapes, seed, _index_ends(module["main"]))
+
+
+def _index_ends(function: Any) -> dict[int, int]:
+    """By place of the parameters that hold indices, the least extent that they index."""
+    try:
+        program = translate(function)
+    except UnsupportedConstruct:  # then nothing runs it
+        return {}
+    ends: dict[int, int] = {}
+    for node in walk(program.body):
+        if isinstance(node, Statement):
+            for load in (node.target, *reads(node)):
+                for index, extent in zip(load.indices, program.buffers[load.buffer].shape, strict=True):
+                    for inner in loads(index):
+                        if inner.buffer in program.parameters:
+                            place = program.parameters.index(inner.buffer)
+                            ends[place] = min(int(extent), ends.get(place, int(extent)))
+    return ends
 
 
 def signature(module: Any) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
@@ -43,8 +70,7 @@ def tensors(arrays: Iterable[NDArray[Any]]) -> list[Any]:
 
 def poisoned(like: NDArray[Any]) -> Any:
     """A tensor of NaN or of bytes of ones."""
-    array = np.empty_like(like)
-    array.view(np.uint8).fill(0xFF)
+    array = np.frombuffer(b"\xff" * like.nbytes, like.dtype).reshape(like.shape)
     return tensors([array])[0]
 
 

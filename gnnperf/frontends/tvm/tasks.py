@@ -15,6 +15,11 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest, Node, nest_graph, normalise, partition
 from gnnperf.nests.analysis import accesses, written
 
+_VERIFIED = {"bool", "float16", "float32", "float64"} | {
+    f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)
+}
+"""Types of arrays whose values NumPy makes and compares."""
+
 
 @dataclass(frozen=True)
 class TvmTask:
@@ -61,6 +66,8 @@ class TvmTask:
     @property
     def objection(self) -> str | None:
         """Why the task is left as it is; None where it can be tuned: translated and verified."""
+        if unknown := sorted({str(parameter.dtype) for parameter in self.function.params} - _VERIFIED):
+            return f"it has arrays of {', '.join(unknown)}, whose values cannot be verified"
         if self.unsupported is not None:
             return self.unsupported
         program = translate(self.function)
@@ -70,6 +77,9 @@ class TvmTask:
             return f"its results are {', '.join(results) or 'none'}: expected one, the last of its parameters"
         if any(int(extent) == 0 for parameter in self.function.params for extent in parameter.shape):
             return "it has an array without elements"
+        outermost = getattr(self.function.body, "block", None)
+        if outermost is None or outermost.name_hint != "root":  # as TVM calls what it puts around blocks
+            return "its loops are not around blocks but inside of one, which TVM cannot schedule"
         if not self.nest.has_loops:
             return "it has no loop"
         return None
