@@ -113,7 +113,7 @@ class OperatorStudy(Study):
         return [f"{row['operator']}: {row['reason']}" for row in table if row["reason"]]
 
 
-_NOTHING = {
+_NOTHING: Mapping[str, Any] = {
     "tasks": 0, "tuned_tasks": 0, "baseline_s": None, "tuned_s": None, "speedup": None,
     "speedup_interval": None, "decision": "failed", "candidates_measured": 0, "failing": [],
 }  # fmt: skip

@@ -42,11 +42,12 @@ def _index_ends(function: Any) -> dict[int, int]:
     for node in walk(program.body):
         if isinstance(node, Statement):
             for load in (node.target, *reads(node)):
-                for index, extent in zip(load.indices, program.buffers[load.buffer].shape, strict=True):
+                shape = program.buffers[load.buffer].shape
+                for index, extent in zip(load.indices, shape, strict=True):
                     for inner in loads(index):
-                        if inner.buffer in program.parameters:
+                        if inner.buffer in program.parameters and isinstance(extent, int):
                             place = program.parameters.index(inner.buffer)
-                            ends[place] = min(int(extent), ends.get(place, int(extent)))
+                            ends[place] = min(extent, ends.get(place, extent))
     return ends
 
 

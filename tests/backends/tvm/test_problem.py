@@ -1,0 +1,65 @@
+"""Inputs that functions can be run on, and results that nobody computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gnnperf.backends.tvm.kernel import build_kernel
+from gnnperf.backends.tvm.problem import made_inputs, poisoned, solved
+from gnnperf.frontends.tvm import tasks_of
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.target import host_target
+from gnnperf.measure.problem import OUTPUT
+
+import_tvm()
+from tvm import te, topi  # noqa: E402
+
+
+def made(work: Any, *given: Any) -> Any:
+    (task,) = tasks_of([*given, work(*given)], "f")
+    assert task.objection is None
+    return task.module
+
+
+def test_what_is_used_as_an_index_is_one() -> None:
+    x, i = te.placeholder((7, 300), name="x"), te.placeholder((40,), "int32", "i")
+    for axis, end in ((0, 7), (1, 300)):
+        drawn = made_inputs(made(lambda x, i, axis=axis: topi.take(x, i, axis), x, i), 0)["x1"]
+        assert drawn.min() >= 0 and end // 2 < drawn.max() < end
+    drawn = made_inputs(made(lambda x, i: topi.add(i, topi.take(i, i)), x, i), 0)["x1"]
+    assert drawn.min() >= 0 and drawn.max() < 40
+    wide = made_inputs(made(lambda x, i: topi.add(i, i), x, i), 0)["x1"]
+    assert wide.min() < -1000 and wide.max() > 1000
+
+
+def test_conditions_are_true_or_false() -> None:
+    shapes = ("bool", "float32", "float32")
+    given = [te.placeholder((64,), dtype, f"x{n}") for n, dtype in enumerate(shapes)]
+    module = made(topi.where, *given)
+    inputs = made_inputs(module, 0)
+    expected = np.where(inputs["x0"], inputs["x1"], inputs["x2"])
+    found = solved(module, build_kernel(module, host_target(1))).reference[OUTPUT]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_results_of_one_number_are_poisoned_too() -> None:
+    module = made(topi.sum, te.placeholder((8, 8), name="x"))
+    reference = solved(module, build_kernel(module, host_target(1))).reference[OUTPUT]
+    assert reference.shape == () and np.isnan(poisoned(reference).numpy())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "work", "said"),
+    [
+        ("bfloat16", topi.nn.relu, "arrays of bfloat16"),
+        ("float32", lambda x: topi.cumsum(x, 1), "inside of one"),
+        ("float32", lambda x: topi.argmax(x, 1), "a reduction of several values at once"),
+    ],
+)
+def test_what_cannot_be_tuned_says_why(dtype: str, work: Any, said: str) -> None:
+    x = te.placeholder((8, 8), dtype, "x")
+    (task,) = tasks_of([x, work(x)], "f")
+    assert task.objection is not None and said in task.objection
