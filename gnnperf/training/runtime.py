@@ -20,7 +20,7 @@ LAUNCH_BOUND_S = 2e-4
 @dataclass(frozen=True)
 class RuntimeFitSettings:
     """rows_per_group: measurements of one family on one device that a fit sees. steps: of Adam, for products
-    and, cheaper, for the rest."""
+    and, cheaper, for the rest. network: fit a remainder, too."""
 
     rows_per_group: int = 300
     steps: int = 300
@@ -28,6 +28,7 @@ class RuntimeFitSettings:
     learning_rate: float = 0.03
     device_penalty: float = 0.03
     network_decay: float = 0.02
+    network: bool = True
 
 
 DEFAULT = RuntimeFitSettings()
@@ -39,7 +40,7 @@ def fit_model(rows: Rows, seed: int, config: RuntimeFitSettings = DEFAULT) -> Ru
     Kinds without rows keep the constants that physics puts there.
     """
     torch.manual_seed(seed)
-    model = RuntimeModel()
+    model = RuntimeModel(config.network)
     part = part_of(rows.columns)
     weight = 0.05 + rows.seconds / (rows.seconds + LAUNCH_BOUND_S)
     memory: dict[int, float] = {}

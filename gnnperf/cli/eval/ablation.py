@@ -31,11 +31,17 @@ from gnnperf.shipped import shipped
     help="With --measure: what the corpora were collected with; may be repeated.  [default: those of the "
     "corpora that come with gnnperf]",
 )  # fmt: skip
+@click.option(
+    "--beside", "others", type=FILE, multiple=True, metavar="JSON",
+    help="What gnnperf eval tensor-ranking, gpu-operators or gpu-schedules printed with --json: the ablation "
+    "of that model joins table and figures. May be repeated.",
+)  # fmt: skip
 def ablation(
     corpora: tuple[Path, ...],
     folder: Path | None,
     per_family: int | None,
     configs: tuple[Path, ...],
+    others: tuple[Path, ...],
     **options: Any,
 ) -> Report:
     """Compare the released ranking of schedules with the same without one of its parts.
@@ -44,12 +50,21 @@ def ablation(
     and nothing is measured; or, with --measure, all that is known elsewhere. What does without the network is
     given the same numbers; nests_ratio_at_1 is the network over the best that does without. Efficiency is
     the best known runtime over the best one reached with k candidates, the geometric mean over families; of
-    ours: its share of that of the whole. Low and high end 95% intervals over families.
+    ours: its share of that of the whole. Low and high end 95% intervals over families. The other models come
+    in with --beside.
     """
     from gnnperf.corpus.config import NestConfig, load_config
-    from gnnperf.evaluation.ablation import POLICIES, Measuring, evaluate_ablation, measure_ablation
+    from gnnperf.evaluation.ablation import (
+        POLICIES,
+        Measuring,
+        add_beside,
+        evaluate_ablation,
+        measure_ablation,
+        read_beside,
+    )
     from gnnperf.evaluation.replay import Folders
 
+    documents = read_beside(others)
     settings = replay_settings(options, POLICIES)
     folders = Folders(corpora)
     if folder is None:
@@ -58,7 +73,8 @@ def ablation(
                 raise InputError(f"{option} is for --measure; leave it out, or give --measure DIR")
         read = folders.load()
         with progress("replaying", len(settings.tasks(read))) as advance:
-            return benchmark_report(evaluate_ablation(folders, read, settings, advance))
+            result = evaluate_ablation(folders, read, settings, advance)
+        return benchmark_report(add_beside(result, documents) if documents else result)
     if options["split"] != "family":
         raise InputError("--measure is for families that are held out; leave --split out")
     chosen = configs or tuple(shipped("configs/corpus") / f"{name}.yaml" for name in ("first", "random"))
@@ -76,4 +92,4 @@ def ablation(
         raise Interrupted(
             f"interrupted; {folder} keeps what is done; run the same command to go on"
         ) from None
-    return benchmark_report(result)
+    return benchmark_report(add_beside(result, documents) if documents else result)

@@ -67,10 +67,13 @@ def tensor_ranking(
 ) -> Report:  # fmt: skip
     """Rank measured TVM schedules of workloads, and of operator kinds, that were not learned from.
 
-    Beside our cost model over scheduled graphs: MetaSchedule's XGBModel on its own features, a perceptron on
-    the same features summed up, all trained on the same records, and random order. top1 and top5: best
-    runtime over the best of the 1 or 5 schedules ranked first, every workload weighted alike, and a schedule
-    that fails counts as the unscheduled function. pairwise: share of pairs in the right order, ties left out.
+    Beside our cost model stand its judges: network (over the scheduled graph), statements (a perceptron on
+    what each costs) and trees; without_network is the mean of the last two. Then MetaSchedule's XGBModel on
+    its own features, a perceptron on these summed up (mlp), all trained on the same records, and random
+    order. Figures tvm_network are of the network alone, tvm_without_network of the best without it. top1 and
+    top5: best runtime over the best of the 1 or 5 schedules ranked first, every workload weighted alike, and
+    a schedule that fails counts as the unscheduled function. pairwise: share of pairs in the right order,
+    ties left out.
     Ctrl-C gives the table of what there is.
     """
     import warnings

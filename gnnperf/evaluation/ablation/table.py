@@ -99,7 +99,8 @@ def compare(corpus: Corpus, answers: Sequence[Answer], ks: Sequence[int] = KS) -
             efficiency, low, high = np.exp(mean_interval(of[row])).tolist()
             share, share_low, share_high = np.exp(mean_interval(of[row] - of[OURS])).tolist()
             yield {
-                "policy": row, "without": without, "k": k, "efficiency": efficiency, "low": low, "high": high,
+                "model": "loop-nests", "held_out": "family", "policy": row, "without": without, "k": k,
+                "efficiency": efficiency, "low": low, "high": high,
                 "of_ours": share, "of_ours_low": share_low, "of_ours_high": share_high,
             }  # fmt: skip
 

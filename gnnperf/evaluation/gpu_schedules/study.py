@@ -188,6 +188,9 @@ def summarise(
     for name in ("random", *BASELINES):
         for k in ("top1", "top5"):
             mean(f"{name}_{k}", GPU, f"{name}_{k}")
+    for count in (1, K):
+        mean(f"tunable_with_network_at_{count}", GPU, f"top{count}")
+        mean(f"tunable_portfolio_at_{count}", GPU, f"portfolio_top{count}")
     mean("heldout_kernel_top5", KERNEL, "top5")
     mean("heldout_kernel_random_top5", KERNEL, "random_top5")
     mean("heldout_both_top5", BOTH, "top5")

@@ -14,6 +14,7 @@ from jaxtyping import Float64
 from torch import nn
 
 from gnnperf.nn.scaling import Standardise
+from gnnperf.nn.traces import JUDGES, TensorBundle
 from gnnperf.training.traces.data import RankingData, SchedulePool
 from gnnperf.training.traces.features import STORE_FEATURES
 from gnnperf.training.traces.fit import JudgeFitSettings, fit_judges, train_judge
@@ -23,20 +24,21 @@ Contender = Callable[
     [Sequence[SchedulePool], Sequence[SchedulePool], JudgeFitSettings, int], dict[str, Scores]
 ]
 OURS, XGB, MLP, RANDOM = "gnnperf", "xgb", "mlp", "random"
+NETWORK, WITHOUT_NETWORKS = JUDGES[0], (*JUDGES[1:], "without_network")
+"""The judge that passes messages over a graph, alone; those that do not, each alone, then together."""
 
 
 def ours(
     known: Sequence[SchedulePool], asked: Sequence[SchedulePool], settings: JudgeFitSettings, seed: int
 ) -> dict[str, Scores]:
-    """The cost model that is released, and each of its judges alone."""
-    from gnnperf.nn.traces import TensorBundle
-
+    """The cost model that is released, each of its judges alone, and together those that see no graph."""
     models, trees = fit_judges(known, settings, [seed])
     bundle = TensorBundle(models, trees)
     found = [bundle.describe(pool.graphs, features=False) for pool in asked]
     scores: dict[str, Scores] = {OURS: [one.scores.astype(np.float64) for one in found]}
     for number, name in enumerate(bundle.judges):
         scores[name] = [one.judgements[number].astype(np.float64) for one in found]
+    scores[WITHOUT_NETWORKS[-1]] = [one.judgements[1:].mean(0, dtype=np.float64) for one in found]
     return scores
 
 

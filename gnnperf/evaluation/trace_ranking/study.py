@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from gnnperf.errors import InputError
-from gnnperf.evaluation.trace_ranking.baselines import CONTENDERS, OURS, RANDOM
+from gnnperf.evaluation.trace_ranking.baselines import (
+    CONTENDERS,
+    NETWORK,
+    OURS,
+    RANDOM,
+    WITHOUT_NETWORKS,
+)
 from gnnperf.evaluation.trace_ranking.scores import Ranking, rank_pool, rank_randomly, summary
 from gnnperf.training.traces.corpus import HELD_OUT, TensorCorpus
 from gnnperf.training.traces.data import SchedulePool
@@ -121,7 +127,18 @@ def headline(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
             prefix = "" if row["held_out"] == WORKLOAD else "heldout_kind_"
             prefix += "" if row["model"] == OURS else f"{row['model']}_"
             figures |= {f"{prefix}{name}": value for name, value in row.items() if name not in _ABOUT}
-    return figures
+    return figures | dict(_network_figures(figures))
+
+
+def _network_figures(figures: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """What the network is worth: by itself, and the best that there is without it."""
+    for held_out, prefix in (("", "tvm_"), ("heldout_kind_", "tvm_kinds_")):
+        for metric in ("top1", "top1_mean", "top5", "pairwise"):
+            if f"{held_out}{NETWORK}_{metric}" in figures:
+                others = [figures[f"{held_out}{name}_{metric}"] for name in WITHOUT_NETWORKS]
+                yield f"{prefix}full_{metric}", figures[f"{held_out}{metric}"]
+                yield f"{prefix}network_{metric}", figures[f"{held_out}{NETWORK}_{metric}"]
+                yield f"{prefix}without_network_{metric}", max(others)
 
 
 def describe(

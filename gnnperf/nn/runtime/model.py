@@ -44,15 +44,15 @@ class Remainder(nn.Module):
 
 
 class RuntimeModel(nn.Module):
-    """ln(seconds) of workloads on GPUs: physics plus the remainder."""
+    """ln(seconds) of workloads on GPUs: physics plus the remainder. network: with a remainder at all."""
 
-    def __init__(self) -> None:
+    def __init__(self, network: bool = True) -> None:
         super().__init__()
         self.physics = nn.ModuleDict(
             {"map": MapTime(), "softmax": RowsTime(), "rows": RowsTime(), "contraction": ContractionTime()}
         )
         # Not of rows: it made predictions for GPUs that were left out worse there (mean error 19, not 16%).
-        self.remainder = nn.ModuleDict({"contraction": Remainder(4)})
+        self.remainder = nn.ModuleDict({"contraction": Remainder(4)} if network else {})
 
     def physics_of(self, part: str) -> Physics:
         """The formulas of one of PARTS."""

@@ -22,7 +22,8 @@ from gnnperf.nn.traces.trees import TreeJudge, program_numbers
 TREES = "trees.ubj"
 PIECE = 256
 """Graphs scored at a time: what fits into caches."""
-JUDGES = ("graph", "statements", "trees")
+JUDGES = ("network", "statements", "trees")
+"""A network over the graph, a perceptron on the numbers of statements, and trees."""
 FEATURES = 2 * len(NUMBERS)
 """Width of what describes a graph beside its score."""
 

@@ -131,10 +131,15 @@ def test_the_whole_study_has_its_figures() -> None:
                  "heldout_kind_xgb_top1", "mlp_top1", "random_top1", "average_peak"):  # fmt: skip
         assert 0 < figures[name] <= 1, name
     assert figures["random_pairwise"] == 0.5
-    for judge in ("graph", "statements", "trees"):
+    without = ("statements", "trees", "without_network")
+    for judge in ("network", *without):
         assert 0 < figures[f"{judge}_top1"] <= 1 and 0 < figures[f"heldout_kind_{judge}_top1"] <= 1
-    # All, kinds and workloads of 2 held-out workloads of 2 kinds, and of 6 of 3 kinds, for each of 7 models.
-    assert len(rows_shown) == 7 * (1 + 2 + 2) + 7 * (1 + 3 + 6)
+    assert figures["tvm_network_top1"] == figures["network_top1"]
+    assert figures["tvm_kinds_full_top5"] == figures["heldout_kind_top5"]
+    best = max(figures[f"heldout_kind_{judge}_top1"] for judge in without)
+    assert figures["tvm_kinds_without_network_top1"] == best
+    # All, kinds and workloads of 2 held-out workloads of 2 kinds, and of 6 of 3 kinds, for each of 8 models.
+    assert len(rows_shown) == 8 * (1 + 2 + 2) + 8 * (1 + 3 + 6)
     assert describe(pools, settings, corpus)["schedules_learned_from"] == 40
     # What an interrupted run has is a table too.
     part = headline(table(judged_of(rows[:1]), pools))

@@ -53,7 +53,7 @@ def test_trees_are_a_third_judge(folder: Path) -> None:
     bundle = replace(load_checkpoint(folder, TensorBundle), trees=trees)
     graphs = [encode(graph) for graph in GRAPHS]
     found = bundle.describe(graphs)
-    assert bundle.judges == ("graph", "statements", "trees") and found.judgements.shape == (3, len(graphs))
+    assert bundle.judges == ("network", "statements", "trees") and found.judgements.shape == (3, len(graphs))
     assert found.scores.tolist() == found.judgements.mean(0).tolist()
     without = load_checkpoint(folder, TensorBundle).describe(graphs)
     assert without.judgements.tolist() == found.judgements[:2].tolist()
