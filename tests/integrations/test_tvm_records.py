@@ -16,6 +16,7 @@ from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.spaces import DesignSpace
 from gnnperf.frontends.tvm.target import host_target
+from gnnperf.frontends.tvm.tasks import single
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.integrations.tvm import Imported, import_database
 from gnnperf.integrations.tvm.records import target_fingerprint
@@ -76,6 +77,28 @@ def test_its_traces_are_transferred(tmp_path: Path, bundle: Bundle) -> None:
     vector = bundle.embed([task.graph])[0]
     near = store.nearest(vector, 4, bundle.encoder_id, describe_host().fingerprint)
     assert propose(task, near, host_target()).candidates
+
+
+def test_what_tvm_timed_without_packing_is_kept_apart(tmp_path: Path, bundle: Bundle) -> None:
+    """Of weights that are free of layout."""
+
+    class Dense(TvmWorkload):
+        def build(self) -> Any:
+            from tvm import te, topi
+
+            a, w = te.placeholder((32, 48), name="a"), te.placeholder((40, 48), name="w")
+            return single(te.create_prim_func([a, w, topi.nn.dense(a, w)]))
+
+    write_database(tmp_path, [(Dense("dense", {}), host_target(), [1e-3]), (SMALL, host_target(), [1e-3])])
+    store, done = imported(tmp_path, bundle)
+    assert done.records == 2
+    baselines = {}
+    for workload in (Dense("dense", {}), SMALL):
+        (record,) = store.records(TvmTask("any", workload.build()).graph.digest)
+        baselines[workload.kind] = record.baseline
+    assert baselines == {
+        "dense": "metaschedule-median-constant-weights", "matmul": "metaschedule-median",
+    }  # fmt: skip
 
 
 def test_other_targets_are_kept_apart_or_left_out(tmp_path: Path, bundle: Bundle) -> None:

@@ -17,14 +17,19 @@ from gnnperf.frontends.tvm.load import load_tasks, tasks_of
 from gnnperf.frontends.tvm.relax_programs import exported_program
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.tasks import TvmTask
-from gnnperf.frontends.tvm.weights import has_free_weights, packed_where_it_pays, with_constant_weights
+from gnnperf.frontends.tvm.weights import (
+    PACKED_AHEAD,
+    has_free_weights,
+    packed_where_it_pays,
+    with_constant_weights,
+)
 from gnnperf.frontends.tvm.whole_program import WholeProgram
 
 BASELINE = "tvm-default"
 """The unscheduled function: relax's default pipeline for CPUs legalises and fuses, but schedules nothing."""
 
 
-CONSTANT_WEIGHTS = f"{BASELINE}/constant-weights"
+CONSTANT_WEIGHTS = BASELINE + PACKED_AHEAD
 """The same, where what packs weights is no part of what is timed: the unscheduled function packs none."""
 WEIGHTS = ("varying", "constant")
 

@@ -21,6 +21,8 @@ MARK = "meta_schedule.layout_rewrite_preproc"
 """Annotation of the blocks that pack."""
 CONSTANT = "gnnperf.constant_weights"
 """Attribute of functions whose weights are the same in every call."""
+PACKED_AHEAD = "-constant-weights"
+"""End of the name of a baseline beside which schedules were timed that had their weights packed before."""
 REUSED = 32
 """Reads of a weight's element from which on packing it in every call pays: of a product with a weight of
 1280 x 768, four schedules with packing were slower than without at 16 rows and faster at 64."""

@@ -21,6 +21,7 @@ from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.program import TvmProgram
 from gnnperf.frontends.tvm.tasks import single
+from gnnperf.frontends.tvm.weights import PACKED_AHEAD, has_free_weights
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Measurement
 from gnnperf.nn import Bundle
@@ -32,7 +33,8 @@ from gnnperf.store.schema import plain_name
 
 WORKLOADS, RECORDS = "database_workload.json", "database_tuning_record.json"
 BASELINE = "metaschedule-median"
-"""The median of the schedules that were measured for a workload."""
+"""The median of the schedules that were measured for a workload. TVM's builder drops what packs weights that
+are free of layout, so that of such functions it is one of constant weights."""
 FAMILY = "metaschedule"
 FAILED_S = 1e9
 """From here on, what MetaSchedule writes as a runtime is its mark of a failure."""
@@ -66,7 +68,7 @@ def import_database(folder: Path, open_store: Callable[[], Store], bundle: Bundl
     """
     records, created = _read(folder)
     done = Imported()
-    found: dict[tuple[str, str], _Workload] = {}
+    found: dict[tuple[str, str, bool], _Workload] = {}
     tasks: dict[int, tuple[TvmTask, ProgramGraph] | str] = {}
     for record in records:
         seconds = [float(s) for s in record.run_secs or ()]
@@ -83,7 +85,8 @@ def import_database(folder: Path, open_store: Callable[[], Store], bundle: Bundl
             done.left_out["failed when they were measured"] += 1
         else:
             task, graph = entry
-            workload = found.setdefault((graph.digest, fingerprint), _Workload(graph, task))
+            free = has_free_weights(task.function)
+            workload = found.setdefault((graph.digest, fingerprint, free), _Workload(graph, task))
             workload.tuned.append((statistics.median(seconds), record))
     if not found:
         reasons = "; ".join(f"{n} {why}" for why, n in done.left_out.items()) or "it is empty"
@@ -93,18 +96,18 @@ def import_database(folder: Path, open_store: Callable[[], Store], bundle: Bundl
 
 
 def _add(
-    found: Mapping[tuple[str, str], _Workload],
+    found: Mapping[tuple[str, str, bool], _Workload],
     store: Store,
     bundle: Bundle,
     best: int,
     created: str,
     done: Imported,
 ) -> None:
-    by_digest = {digest: workload for (digest, _), workload in found.items()}
+    by_digest = {digest: workload for (digest, *_), workload in found.items()}
     names = {digest: _name(workload) for digest, workload in by_digest.items()}
     records = [
         record
-        for (digest, fingerprint), workload in found.items()
+        for (digest, fingerprint, _), workload in found.items()
         for record in _records(workload, names[digest], fingerprint, best, created, done)
     ]
     nests = [Nest(digest, names[digest], FAMILY, TvmProgram.frontend) for digest in by_digest]
@@ -191,7 +194,7 @@ def _records(
             frontend=TvmProgram.frontend,
             device_fingerprint=fingerprint,
             device_name=plain_name(str(tuned.target.attrs.get("mcpu", "unknown processor"))),
-            baseline=BASELINE,
+            baseline=BASELINE + PACKED_AHEAD if has_free_weights(workload.task.function) else BASELINE,
             schedule=document.to_json(),
             schedule_kind=TraceDocument.kind,
             created=created,

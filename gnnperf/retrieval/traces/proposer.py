@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gnnperf.backends.base import Tried
 from gnnperf.devices import DeviceSpec
 from gnnperf.frontends.tvm import TvmTask
-from gnnperf.frontends.tvm.program import CONSTANT_WEIGHTS
+from gnnperf.frontends.tvm.weights import PACKED_AHEAD
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.proposers import Stages
 from gnnperf.retrieval.query import Query
@@ -123,10 +123,10 @@ class TraceProposer:
 def _with_weights(records: Sequence[Record], constant: bool) -> tuple[Record, ...]:
     """Of a neighbour's records those that were measured with such weights: its own kind where there are some,
     but never, for weights that vary, what was timed without packing them."""
-    apart = tuple(record for record in records if record.baseline == CONSTANT_WEIGHTS)
+    apart = tuple(record for record in records if record.baseline.endswith(PACKED_AHEAD))
     if constant and apart:
         return apart
-    return tuple(record for record in records if record.baseline != CONSTANT_WEIGHTS)
+    return tuple(record for record in records if not record.baseline.endswith(PACKED_AHEAD))
 
 
 def _function(query: Query) -> TvmTask:
