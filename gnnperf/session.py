@@ -170,7 +170,9 @@ class Session:
             baseline: what to beat, of a DaCe kernel: "auto" (`auto_optimize`, the default) or "simplify".
             budget_s: wall time for measuring candidates.
             model_only: rank schedules and measure nothing.
-            competitors: libraries to time in turn with the result: "torch", for TVM functions.
+            competitors: what to time in turn with the result, on as many threads. Of a DaCe program "numpy",
+                "numba", "torch" and "torch-compile", which run its Python function, and functions of yours as
+                `file.py:function`, with arguments of the same names; of TVM functions "torch".
             weights: of a TVM function that leaves the layout of weights free (`layout_free_buffers`, as
                 operators of `topi` do): "varying" (the default): packing them is a part of the function and
                 of its time; "constant": they are packed once, and that is not counted. The function takes
@@ -451,9 +453,9 @@ class Session:
         elif program.schedule_kind == "recipe":
             from gnnperf.backends.cpp.executor import CppExecutor
 
-            if competitors:
-                raise InputError("--beside: a DaCe kernel takes none: expected no such option; leave it out")
-            executor = CppExecutor(cast("TunableProgram", program), baseline, ahead=measuring)
+            executor = CppExecutor(
+                cast("TunableProgram", program), baseline, ahead=measuring, competitors=competitors
+            )
         else:
             raise InputError(
                 f"{program.name}: expected a kernel that this machine runs, got one for GPUs; see `gnnperf "
@@ -515,7 +517,7 @@ def _competitor(name: str, target: Any) -> Competitor:
     from gnnperf.backends.tvm.competitors import TORCH, Torch
 
     if name != TORCH:
-        raise InputError(f"--beside: expected {TORCH}, got {name!r}")
+        raise InputError(f"--beside: of a TVM function, expected {TORCH}, got {name!r}")
     return Torch(target)
 
 

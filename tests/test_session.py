@@ -167,7 +167,10 @@ def test_released_models_and_no_store_by_default(monkeypatch: pytest.MonkeyPatch
             "inputs: expected a dict where arrays are given by name",
         ),
         ({"N": 8, "M": 8, "a": np.ones((8, 8))}, "a: expected float32 elements, got float64"),
-        ({"N": 8, "M": 8, "competitors": ["torch"]}, "--beside: a DaCe kernel takes none"),
+        (
+            {"N": 8, "M": 8, "competitors": ["cublas"]},
+            "--beside: expected numpy, numba, torch,",
+        ),
         ({"N": 8, "M": 8, "baseline": "best"}, "--baseline: expected one of auto, simplify, got 'best'"),
     ],
 )
@@ -182,7 +185,7 @@ def test_mistakes_with_a_dace_program(session: Session, given: dict[str, Any], s
         ({"inputs": {"a": np.ones(3)}}, "--inputs: a TVM kernel takes none"),
         ({"seed": 1}, "--seed: a TVM kernel takes none"),
         ({"N": 3}, "takes no arguments, got N"),
-        ({"competitors": ["cublas"]}, "--beside: expected torch, got 'cublas'"),
+        ({"competitors": ["cublas"]}, "--beside: of a TVM function, expected torch, got 'cublas'"),
     ],
 )
 def test_mistakes_with_a_function_of_tvm(

@@ -138,9 +138,10 @@ def measuring_options(command: F) -> F:
             "is a part of the function; constant: they are packed once, which is not counted.",
         ),
         click.option(
-            "--beside", "competitors", type=click.Choice(["torch"]), multiple=True,
-            help="Time this library's implementation in turn with the result, on as many threads, where it "
-            "has one. For TVM kernels.",
+            "--beside", "competitors", metavar="NAME", multiple=True,
+            help="Time this in turn with the result, on as many threads; may be repeated. Of a DaCe program: "
+            "numpy, numba, torch, torch-compile (its Python function, run by these), or your own "
+            "file.py:function with arguments of the same names. Of a TVM kernel: torch's operator.",
         ),
         click.option("--no-store", is_flag=True, help="Use the released store only and remember nothing."),
         click.option(

@@ -171,8 +171,12 @@ def _beside(result: RetrievalReport) -> list[str]:
         if found.timing is None:
             lines.append(f"{name}: {found.library}: {found.detail or found.status}")
             continue
-        shown = _speedup(found.speedup, found.speedup_interval)
-        lines.append(f"{name}: {found.library} {_duration(found.timing)}; what is kept is {shown} as fast")
+        assert found.speedup is not None and found.speedup_interval is not None
+        low, high = found.speedup_interval
+        said = f"what is kept is {_speedup(found.speedup, found.speedup_interval)} as fast"
+        if high < 1:
+            said = f"it is faster than what is kept: {_speedup(1 / found.speedup, (1 / high, 1 / low))}"
+        lines.append(f"{name}: {found.library} {_duration(found.timing)}; {said}")
     return lines
 
 

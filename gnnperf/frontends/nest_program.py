@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from gnnperf.frontends.base import Program, Skipped, Task
@@ -83,7 +84,11 @@ class Tuned(Protocol):
 
 
 class TunableProgram(Program, Protocol):
-    """A program of nests that recipes can be put into. baselines: as of a `Measurable`. whole: all of it."""
+    """A program of nests that recipes can be put into.
+
+    baselines: as of a `Measurable`. whole: all of it. function: file and name of the Python function that it
+    was made from, where Python can run that. sizes: values of its symbols.
+    """
 
     @property
     def tasks(self) -> Sequence[NestTask]: ...
@@ -91,6 +96,10 @@ class TunableProgram(Program, Protocol):
     def baselines(self) -> Mapping[str, str]: ...
     @property
     def whole(self) -> Measurable: ...
+    @property
+    def function(self) -> tuple[Path, str] | None: ...
+    @property
+    def sizes(self) -> Mapping[str, int]: ...
 
     def capture(self, compiler: Compiler, runner: Runner, for_graphs: bool = False) -> None:
         """Fill the inputs of all tasks, or only of those whose graphs need them. Raises GnnperfError."""
@@ -176,6 +185,8 @@ class NestProgram:
     skipped: Sequence[Skipped] = ()
     schedule_kind: ClassVar[str] = "recipe"
     baselines: ClassVar[Mapping[str, str]] = PLAIN_BASELINE
+    function: ClassVar[tuple[Path, str] | None] = None
+    sizes: ClassVar[Mapping[str, int]] = MappingProxyType({})
 
     @cached_property
     def whole(self) -> PlainNest:

@@ -65,12 +65,14 @@ def joined(
 @dataclass(frozen=True)
 class PythonFunction:
     """Function `name` of the file `path`, which needs `package` ("numpy", "numba", "torch"). arguments: in
-    plain values, beside the arrays and scalars of the problem."""
+    plain values, beside the arrays and scalars of the problem. compiled: "numba" or "torch" where it is
+    compiled by that first; else empty."""
 
     path: Path
     name: str
     package: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    compiled: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,8 @@ class Starter:
             "NUMBA_NUM_THREADS": str(self.threads),
             "NUMBA_CACHE_DIR": self.folder,
         }
+        if isinstance(contender, PythonFunction):  # NumPy's own BLAS has no other threads
+            environment["OPENBLAS_NUM_THREADS"] = str(self.threads)
         return Player(_job(contender, self.problem), self.effort, environment)
 
 

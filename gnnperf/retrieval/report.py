@@ -67,7 +67,10 @@ class Comparison:
 
 
 def comparison(name: str, theirs: Measurement, ours: Timing | None) -> Comparison:
-    """What is told of another library. ours: of what was kept."""
+    """What is told of another library. ours: of what was kept, where that is not the measurement's
+    baseline."""
+    if theirs.baseline_s is not None and theirs.baseline_interval_s is not None:
+        ours = Timing(theirs.baseline_s, theirs.baseline_interval_s)
     if theirs.runtime_s is None or theirs.interval_s is None or ours is None:
         return Comparison(name, theirs.status, detail=theirs.detail)
     timing = Timing(theirs.runtime_s, theirs.interval_s)

@@ -20,6 +20,7 @@ from gnnperf.measure import (
     Limits,
     Measurement,
     Runner,
+    Source,
     Timing,
     equivalent_length,
     is_moderate,
@@ -127,7 +128,7 @@ class WholeKernel:
     def measure(self, tuned: Tuned, compiler: Compiler, runner: Runner, budget_s: float = 1.0) -> Measurement:
         """Verify a tuned program against the reference and time it beside the baseline, in several
         processes. Raises BuildError where it does not compile."""
-        library = compiler.build(tuned.source(f"{self.code.name}_tuned"))
+        library = compiler.build(self.tuned_source(tuned))
         limits = Limits(
             timeout_s=max(5.0, SLOWEST * self.baseline_s), budget_s=budget_s, processes=3, cutoff=float("inf")
         )
@@ -141,6 +142,10 @@ class WholeKernel:
             limits,
             reduction_length=self.reduction_length,
         )
+
+    def tuned_source(self, tuned: Tuned) -> Source:
+        """Its code, under one name: it is compiled once. Raises BuildError."""
+        return tuned.source(f"{self.code.name}_tuned")
 
     @property
     def evidence(self) -> Evidence:
@@ -158,7 +163,7 @@ class WholeKernel:
         """
         code, inouts, limits = self.code, tuple(self.code.inouts), Limits(timeout_s=max(5.0, LONGEST_CHECK_S))
         evidence, started = self.evidence, time.monotonic()
-        library = compiler.build(tuned.source(f"{code.name}_tuned"))
+        library = compiler.build(self.tuned_source(tuned))
 
         def run(which: Library, inputs: Arguments) -> dict[str, NDArray[Any]]:
             return runner.reference(which, inputs, code.outputs, inouts, limits)

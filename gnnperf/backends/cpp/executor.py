@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from gnnperf.backends.base import Candidate, Trials, Tried, Whole
 from gnnperf.backends.cpp.assemble import assemble
 from gnnperf.backends.cpp.baselines import BaselineSources
 from gnnperf.backends.cpp.cases import UnitCase, WholeKernel
+from gnnperf.backends.cpp.competitors import beside, competitors_of
 from gnnperf.backends.cpp.output import write_output
 from gnnperf.backends.cpp.trials import NestBench
 from gnnperf.errors import BuildError, InputError
@@ -31,10 +33,13 @@ class CppExecutor:
         compiler: Compiler | None = None,
         runner: Runner | None = None,
         ahead: bool = False,
+        competitors: Sequence[str] = (),
     ) -> None:
         """compiler, runner: of the caller's, who closes them; None: of its own. ahead: begin to compile the
-        whole program's baseline, while the caller loads models."""
+        whole program's baseline, while the caller loads models. competitors: of the whole, see
+        `competitors_of`. Raises InputError."""
         self.program = program
+        self._competitors = competitors_of(program, competitors)
         self.wanted = wanted or next(iter(program.baselines))
         if self.wanted not in program.baselines:
             known = ", ".join(program.baselines)
@@ -81,7 +86,15 @@ class CppExecutor:
             case = UnitCase.prepare(task, self.wanted, self.compiler, self.runner)
         yield CppBench(case, self)
 
-    def assemble(self, trials: Sequence[Trials]) -> Whole | None:
+    def assemble(self, trials: Sequence[Trials]) -> Whole:
+        found = self._assembled(trials)
+        assert self._whole is not None
+        kept = self._whole.library
+        if self._tuned is not None:
+            kept = self.compiler.build(self._whole.tuned_source(self._tuned))
+        return replace(found, competitors=beside(self._whole, kept, self._competitors, self.runner))
+
+    def _assembled(self, trials: Sequence[Trials]) -> Whole:
         assert self._whole is not None
         baseline, evidence = self._whole.baseline, self._whole.evidence
         if not any(one.winner for one in trials):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,6 +31,7 @@ from gnnperf.frontends.dace.source import load_program, load_sdfg, parse_program
 from gnnperf.frontends.dace.splice import splice
 from gnnperf.frontends.dace.translate import DaceTranslator
 from gnnperf.frontends.dace.units import Unit, make_units
+from gnnperf.frontends.user_files import split_spec
 from gnnperf.measure import Compiler, Runner, Source
 from gnnperf.nests.analysis import is_data_dependent
 
@@ -74,6 +76,8 @@ class DaceKernel:
     generated: set[str]
     """Arguments whose values were made up, and may be others as well."""
     outputs: list[str]
+    function: tuple[Path, str] | None = None
+    """File and name of the Python function."""
     units: list[Unit] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 
@@ -84,6 +88,10 @@ class DaceKernel:
     @property
     def inouts(self) -> list[str]:
         return self.outputs
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return self.symbols
 
     @property
     def tasks(self) -> list[Unit]:
@@ -194,7 +202,18 @@ def load_kernel(
         (sdfg, closure), name = parse_program(load_program(spec), given), _kernel_name(spec)
     own = {*map(str, sdfg.free_symbols), *_scalars(sdfg)}
     symbols = {k: v for k, v in symbols.items() if k in own or k not in settled}
-    return kernel_of(sdfg, symbols, {**closure, **given}, seed, name)
+    found = kernel_of(sdfg, symbols, {**closure, **given}, seed, name)
+    return replace(found, function=_function(kernel))
+
+
+def _function(kernel: Any) -> tuple[Path, str] | None:
+    """File and name of a program's Python function; None where it has none that can be found by these."""
+    if isinstance(kernel, DaceProgramObject):
+        file, name = inspect.getsourcefile(kernel.f), kernel.f.__qualname__
+        return (Path(file), name) if file and Path(file).is_file() and name.isidentifier() else None
+    if isinstance(kernel, str) and ":" in kernel:
+        return split_spec(kernel, "kernel")
+    return None
 
 
 def _scalars(sdfg: Any) -> set[str]:
