@@ -123,6 +123,8 @@ class Child:
         """What it reported, waiting for that at most so long. [] where it said nothing; None where nothing
         more is to come: it ended, or what came is no report. Raises EOFError where `client`, for whom this
         is done, hangs up."""
+        if self._garbled:
+            return None
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         poller = select.poll()
         for peer in filter(None, (self.channel, client)):
@@ -141,15 +143,15 @@ class Child:
             if not data:
                 return None
             *lines, self._pending = (self._pending + data).split(b"\n")
-            try:
-                messages = [json.loads(line) for line in lines]
-            except ValueError:
-                messages = [None]
-            if not all(isinstance(message, dict) for message in messages):
-                self._garbled = True  # what runs there found the channel
-                return None
-            if messages:
-                return messages
+            messages = []
+            for line in lines:
+                message = _message(line)
+                if not message:
+                    self._garbled = True  # what runs there found the channel
+                    break
+                messages.append(message)
+            if messages or self._garbled:
+                return messages or None
 
     def reports(self, limit_s: float | None, client: socket.socket | None = None) -> Iterator[Message]:
         """What it reports, until it ends. Raises Failed when it says nothing for `limit_s`, or for what its
@@ -382,6 +384,15 @@ def _wait_for_fork(pid: int, patience_s: float | None) -> int:
             raise subprocess.TimeoutExpired(str(pid), patience_s or 0.0)
         time.sleep(0.001)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _message(line: bytes) -> Message | None:
+    """A line of a report; None where it is none."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _last_words(errors: int) -> str:

@@ -69,9 +69,9 @@ def test_a_child_may_ask_for_more_time() -> None:
     assert result_of(ask_for_time, 0.2) == "done"
 
 
-def test_what_is_no_report_ends_the_child() -> None:
+def test_what_is_no_report_ends_the_child_and_what_came_before_counts() -> None:
     with Child.fork(lambda channel: (channel.sendall(b'{"a": 1}\nnoise\n'), time.sleep(3600))) as child:
-        assert list(child.reports(20.0)) == []
+        assert list(child.reports(20.0)) == [{"a": 1}]
         assert child.failure().detail == "wrote what is no report"
 
 
