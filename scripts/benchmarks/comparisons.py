@@ -149,7 +149,9 @@ class ComparedRow:
         told = self.retrieval
         if told is None:
             return [self.failure, *missing]
-        fallback = [f"no auto_optimize: {told.baseline_note}"] if told.baseline_note else []
+        fallback = (
+            [f"the baseline is {told.baseline_name}: {told.baseline_note}"] if told.baseline_note else []
+        )
         skipped = [f"not tuned: {part['part']}: {part['reason']}" for part in told.skipped]
         return [note for note in (*fallback, told.note, *missing, *skipped) if note]
 

@@ -1,6 +1,9 @@
 """Operators as TVM's users make them: `OPERATORS` lists, by name, kind and way of making. Each is a function
 without arguments that gives what `gnnperf retrieve` takes."""
 
+# TVMScript is Python only to the eye.
+# mypy: ignore-errors
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
