@@ -28,6 +28,7 @@ seed_option = click.option(
 seeds_option = click.option(
     "--seeds", default=1, show_default=True, type=click.IntRange(1), help="Trainings to average."
 )
+anyway_option = click.option("--anyway", is_flag=True, help="Write it even if the network does not help.")
 workers_option = click.option(
     "--workers", default=2, show_default=True, type=click.IntRange(1), help="Processes, of one thread each."
 )
@@ -41,7 +42,7 @@ def release() -> None:
 @release.command(cls=Verb)
 @corpora_option
 @output_option
-@click.option("--anyway", is_flag=True, help="Write it even if the network does not help.")
+@anyway_option
 @seed_option
 @workers_option
 def loop_nests(corpora: tuple[Path, ...], output: Path, anyway: bool, seed: int, workers: int) -> Report:
@@ -72,16 +73,18 @@ def loop_nests(corpora: tuple[Path, ...], output: Path, anyway: bool, seed: int,
     help="Checkpoint of loop-nests that embeds the workloads of the store.",
 )  # fmt: skip
 @cache_option
+@anyway_option
 @seed_option
 @seeds_option
 @quick_option
 def tensor_programs(
-    corpus: Path, output: Path, evaluation: Path | None, encoder: Path, cache: Path | None, seed: int,
-    seeds: int, quick: bool,
+    corpus: Path, output: Path, evaluation: Path | None, encoder: Path, cache: Path | None,
+    anyway: bool, seed: int, seeds: int, quick: bool,
 ) -> Report:  # fmt: skip
     """Cost model of scheduled tensor programs, with a store of traces, for TVM.
 
     Workloads that are marked held out are in neither; the figures say how the model ranks their schedules.
+    What picks no better for them than the same without its network is not written.
     """
     import warnings
 
@@ -95,7 +98,7 @@ def tensor_programs(
     settings = QUICK_FIT if quick else DEFAULT_FIT
     train = partial(
         train_tensor_programs, corpus, bundle, evaluation, range(seed, seed + seeds), settings,
-        cache or default_cache(),
+        cache or default_cache(), anyway,
     )  # fmt: skip
     return _release(train, output)
 

@@ -67,7 +67,7 @@ def test_the_command_and_the_release(
     (tmp_path / "ranking.json").write_text(text)
     command = ["train", "release", "tensor-programs", *options, "--quick", "--json"]
     command += ["--evaluation", str(tmp_path / "ranking.json"), "-o", str(tmp_path / "bundle")]
-    assert run(command) == 0
+    assert run([*command, "--anyway"]) == 0
     released = json.loads(capfd.readouterr().out)
     bundle = load_checkpoint(tmp_path / "bundle", TensorBundle)
     assert bundle.trees is not None

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gnnperf.corpus.reader import read_corpus
+from gnnperf.errors import InputError
 from gnnperf.evaluation.release import Progress, Trained, read_evaluation
-from gnnperf.evaluation.trace_ranking.scores import rank_pool, summary
+from gnnperf.evaluation.trace_ranking.scores import first_pick_ratio, rank_pool, summary
 from gnnperf.nn import Bundle
+from gnnperf.nn.traces import TensorBundle
 from gnnperf.retrieval.from_corpus import fill_store
 from gnnperf.store import Store
 from gnnperf.training.traces.bundle import fit_bundle
 from gnnperf.training.traces.corpus import HELD_OUT, load_tensor_corpus
-from gnnperf.training.traces.data import pools_of
+from gnnperf.training.traces.data import SchedulePool, pools_of
 from gnnperf.training.traces.features import corpus_features
 from gnnperf.training.traces.fit import JudgeFitSettings
 
@@ -25,6 +28,7 @@ def train_tensor_programs(
     seeds: range,
     settings: JudgeFitSettings,
     cache: Path,
+    anyway: bool,
     progress: Progress,
 ) -> Trained:
     """Train on all workloads of a corpus but those held out, whose schedules the model then ranks.
@@ -37,9 +41,10 @@ def train_tensor_programs(
         seeds: of the trainings that are averaged.
         settings: of each training.
         cache: folder where features of schedules are kept for the next time.
+        anyway: also where the network does not help on the workloads held out.
 
     Raises:
-        InputError: no such corpus or evaluation.
+        InputError: no such corpus or evaluation, or a network that does not help.
     """
     known_of_kinds = read_evaluation(evaluation, "tensor-ranking") if evaluation else {}
     measured = load_tensor_corpus(corpus)
@@ -48,7 +53,9 @@ def train_tensor_programs(
     known = [pool for pool in pools if pool.workload.split != HELD_OUT]
     asked = [pool for pool in pools if pool.workload.split == HELD_OUT]
     bundle = fit_bundle(measured, known, settings, seeds)
-    rankings = [rank_pool(pool, bundle.score_encoded(pool.graphs).astype(float)) for pool in asked]
+    figures = dict(known_of_kinds.get("figures", {}))
+    if asked:
+        figures |= _worth(bundle, asked, anyway)
     provenance = replace(
         bundle.provenance,
         corpus={
@@ -56,9 +63,28 @@ def train_tensor_programs(
             "held_out_workloads": len(asked),
             "evaluated_on": known_of_kinds.get("settings", {}),
         },
-        figures={**known_of_kinds.get("figures", {}), **(summary(rankings) if rankings else {})},
+        figures=figures,
     )
     return Trained(
         replace(bundle, provenance=provenance),
         fill_store=lambda store: fill_store(read_corpus(corpus), encoder, Store.open(store, create=True)),
     )
+
+
+def _worth(bundle: TensorBundle, asked: Sequence[SchedulePool], anyway: bool) -> dict[str, float]:
+    """How a model ranks the schedules of workloads that it has not seen, and what its network is worth."""
+    found = [bundle.describe(pool.graphs, features=False) for pool in asked]
+    rankings = [rank_pool(pool, one.scores.astype(float)) for pool, one in zip(asked, found, strict=True)]
+    without = [
+        rank_pool(pool, one.judgements[1:].mean(0).astype(float))
+        for pool, one in zip(asked, found, strict=True)
+    ]
+    ratio, low, high = first_pick_ratio(rankings, without)
+    if low <= 1.0 and not anyway:
+        raise InputError(
+            f"expected a network that helps on workloads held out, got first picks {ratio:.3f} times as fast "
+            f"as without it (95% interval {low:.3f} to {high:.3f}); collect more, or give --anyway"
+        )
+    return {
+        **summary(rankings), "tvm_ratio_at_1": ratio, "tvm_ratio_at_1_low": low, "tvm_ratio_at_1_high": high
+    }  # fmt: skip

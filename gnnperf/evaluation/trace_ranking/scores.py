@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from gnnperf.evaluation.metrics import average_peak_score, pairwise_accuracy, top_k_score
+from gnnperf.evaluation.metrics import average_peak_score, mean_interval, pairwise_accuracy, top_k_score
 from gnnperf.training.traces.data import FAILED, SchedulePool
 
 PEAK = 8
@@ -84,6 +84,14 @@ def summary(rankings: Sequence[Ranking]) -> dict[str, float]:
         "top1_median": float(np.median(first)),
         "top1_least": float(first.min()),
     }
+
+
+def first_pick_ratio(rankings: Sequence[Ranking], others: Sequence[Ranking]) -> tuple[float, float, float]:
+    """How much faster the first picks of some rankings are than those of others of the same workloads: the
+    geometric mean, and the ends of its 95% interval over workloads."""
+    logs = [math.log(other.top1_s / own.top1_s) for own, other in zip(rankings, others, strict=True)]
+    ratio, low, high = np.exp(mean_interval(np.array(logs))).tolist()
+    return ratio, low, high
 
 
 def _reached(pool: SchedulePool) -> Float64[np.ndarray, " n"]:

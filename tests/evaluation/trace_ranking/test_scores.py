@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
 from helpers.made_up_products import made_up_pool
 
 from gnnperf.errors import InputError
+from gnnperf.evaluation.release import tensor_programs
 from gnnperf.evaluation.trace_ranking import (
     RankingSettings,
     describe,
@@ -23,11 +25,12 @@ from gnnperf.evaluation.trace_ranking import (
 from gnnperf.evaluation.trace_ranking.scores import (
     Ranking,
     expected_best,
+    first_pick_ratio,
     rank_pool,
     rank_randomly,
     summary,
 )
-from gnnperf.nn.traces import CostModelConfig
+from gnnperf.nn.traces import CostModelConfig, Described, TensorBundle
 from gnnperf.training.traces.corpus import TensorCorpus
 from gnnperf.training.traces.data import SchedulePool
 from gnnperf.training.traces.fit import JudgeFitSettings
@@ -89,6 +92,33 @@ def test_workloads_count_alike() -> None:
             "top1_median": 0.75, "top1_least": 0.5,
         }
     )  # fmt: skip
+
+
+def test_first_picks_are_compared_by_hand() -> None:
+    """Twice and eight times as fast; and always four times."""
+    own, other = ([Ranking(1.0, s, s, 0.5, 0.5) for s in picks] for picks in ((1.0, 1.0), (2.0, 8.0)))
+    assert first_pick_ratio(own, other) == pytest.approx((4.0, 2.0, 8.0))
+    assert first_pick_ratio(own[:1] * 9, [Ranking(1.0, 4.0, 1.0, 0.5, 0.5)] * 9) == pytest.approx((4.0,) * 3)
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_a_network_that_does_not_help_is_not_released(helps: bool) -> None:
+    """Without it, the schedule that takes twice the time comes first; or the network says nothing new."""
+    pools = [pool_of([1.0, 2.0])] * 5
+    without = np.array([0.0, 1.0] if helps else [1.0, 0.0], np.float32)
+    network = np.array([3.0, 0.0], np.float32)
+
+    class Bundle:
+        def describe(self, graphs: object, features: bool) -> Described:
+            return Described((network + without) / 2, np.stack([network, without]), np.zeros((2, 0)))
+
+    if helps:
+        worth = tensor_programs._worth(cast(TensorBundle, Bundle()), pools, anyway=False)
+        assert worth["tvm_ratio_at_1_low"] == pytest.approx(2.0) and worth["top1"] == 1.0
+    else:
+        with pytest.raises(InputError, match=r"got first picks 1.000 times as fast .* or give --anyway"):
+            tensor_programs._worth(cast(TensorBundle, Bundle()), pools, anyway=False)
+        assert tensor_programs._worth(cast(TensorBundle, Bundle()), pools, anyway=True)["top1"] == 1.0
 
 
 def world() -> list[SchedulePool]:
