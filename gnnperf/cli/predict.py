@@ -69,7 +69,8 @@ def predict(
     what is not given has its first value; --calibrate then takes runs with the kernel's parameters, device
     and runtime_ms as columns.
 
-    The table has the columns op_family, op, device, B, M, N, K and H, and perhaps dtype;
+    The table has the columns op_family, op, device, B, M, N, K and H, and perhaps dtype,
+    and of a conv conv_cin, conv_cout, conv_k, conv_img, conv_stride, conv_pad and perhaps conv_groups;
     predicted_ms, lo_ms and hi_ms (the 80% interval) are added.
     """  # fmt: skip
     from gnnperf.nn import load_checkpoint

@@ -86,7 +86,7 @@ def test_tables(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     rows = [
         {"op_family": "linear", "op": "linear", "device": "ours", "B": 1, "M": 512, "N": 512, "K": 64},
         {"op_family": "softmax", "op": "softmax", "device": "Tesla T4", "B": 512, "H": 512},
-        {"op_family": "conv", "op": "conv", "device": "Tesla T4", "B": 1, "H": 1},
+        {"op_family": "pool", "op": "pool", "device": "Tesla T4", "B": 1, "H": 1},
     ]
     rows = [{**dict.fromkeys("BMNKH"), **row} for row in rows]
     source, result, devices = (tmp_path / name for name in ("rows.parquet", "out.parquet", "devices.yaml"))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gnnperf.errors import InputError
-from gnnperf.frontends.operators import Elementwise, LayerNorm, MatMul, Operator, Softmax
+from gnnperf.frontends.operators import Convolution, Elementwise, LayerNorm, MatMul, Operator, Softmax
 from gnnperf.nn.runtime import RuntimeModel, workload_columns
 from gnnperf.nn.runtime.operator_table import OperatorTable, operator_table, read_operators
 from gnnperf.training.leave_one_out import calibrate, leave_one_out
@@ -41,6 +41,19 @@ def test_rows_and_graphs_give_the_same_workload() -> None:
     assert operators.columns["flops"][:2].tolist() == from_graphs["flops"][:2].tolist()
 
 
+def test_convolutions_are_products_in_tables_too() -> None:
+    sizes = {"conv_cin": 16, "conv_cout": 32, "conv_k": 3, "conv_img": 28, "conv_stride": 2, "conv_pad": 1}
+    row = {"op_family": "conv", "op": "conv", "B": 2, **sizes}
+    operators = table([{**row, "conv_groups": None}, {**row, "conv_groups": 16}, {**row, "conv_k": 40}])
+    assert operators.usable.tolist() == [True, True, False]
+    assert not operators.learned.any()
+    works = [Convolution(2, 16, 32, 28, 28, 3, 2, 1, groups).workload() for groups in (1, 16)]
+    for name, values in workload_columns(works).items():
+        assert operators.columns[name][:2].tolist() == values.tolist(), name
+    with pytest.raises(InputError, match="expected a column 'conv_cin' for rows of the family conv"):
+        table([{"op_family": "conv", "op": "conv", "B": 2}])
+
+
 def test_layer_norm_leaves_out_only_its_vectors() -> None:
     row = table([{"op_family": "layernorm", "op": "ln", "B": 64, "H": 1024}]).columns
     work = LayerNorm(64, 1024).workload()
@@ -58,7 +71,7 @@ def test_tables_are_checked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read .* as Parquet"):
         read_operators(path)
     assert (
-        table([{"op_family": "conv", "op": "conv"}, {"op_family": "bmm", "op": "bmm", "M": 3}]).usable.sum()
+        table([{"op_family": "pool", "op": "pool"}, {"op_family": "bmm", "op": "bmm", "M": 3}]).usable.sum()
         == 0
     )
     unknown = table([{**CASES[0][0], "device": "abacus", "latency_ms": 1.0}])

@@ -66,7 +66,7 @@ def evaluate_operators(
     if not path.is_file():
         raise InputError(f"expected measured operators in {path}; give --data, or set GNNPERF_DATA")
     measured = read_operators(path)
-    keep = measured.usable & ~left_out(measured, LEFT_OUT)
+    keep = measured.learned & ~left_out(measured, LEFT_OUT)
     rows = measured.rows({}, keep)
     split, names = measured.texts("split")[keep], measured.device[keep]
     fit_on, judge_on = np.isin(split, settings.fit_on), test_or_train(rows, split)

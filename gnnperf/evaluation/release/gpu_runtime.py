@@ -51,7 +51,7 @@ def train_gpu_runtime(data: Path, config: RuntimeConfig, workers: int, progress:
     processes. The rows say by which factor a runtime may lie above or below. Raises InputError.
     """
     measured = read_operators(data)
-    keep = measured.usable & ~left_out(measured, config.left_out)
+    keep = measured.learned & ~left_out(measured, config.left_out)
     rows = measured.rows({}, keep)
     split = measured.texts("split")[keep]
     with progress("fitting", len(np.unique(rows.device.numpy())) + len(config.seeds)) as advance:

@@ -19,11 +19,15 @@ from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
 from gnnperf.nn.runtime.columns import FAMILIES, KINDS, Rows, device_columns, gain
 
 NEEDED = ("op_family", "op", "device", "B", "M", "N", "K", "H")
+CONVOLUTION = ("conv_cin", "conv_cout", "conv_k", "conv_img", "conv_stride", "conv_pad")
+"""What a row of the family "conv" has beside its batch B: channels in and out, sides of the kernel and of the
+image, step, padding; and perhaps conv_groups."""
 TWO_TENSORS = ("add", "sub", "mul", "div", "pow")
 """Elementwise operators of two tensors; "addu", ... take a number for the second."""
 _KIND_OF = {
     "bmm": "contraction",
     "linear": "contraction",
+    "conv": "contraction",
     "softmax": "rows",
     "layernorm": "rows",
     "elementwise": "map",
@@ -37,7 +41,7 @@ class OperatorTable:
 
     table: as it was read. columns: of the workloads, f64[n] each, as `workload_columns` gives them.
     device: name of each row's GPU. dtype: of each row, one of PRECISIONS. usable: rows of a known family with
-    all sizes it needs.
+    all sizes it needs; learned: those of families that models tell apart, which convolutions are not of.
     """
 
     table: pa.Table
@@ -45,6 +49,10 @@ class OperatorTable:
     device: NDArray[np.str_]
     dtype: NDArray[np.str_]
     usable: NDArray[np.bool_]
+
+    @property
+    def learned(self) -> NDArray[np.bool_]:
+        return self.usable & (self.columns["family"].numpy() >= 0)
 
     def rows(self, devices: Mapping[str, DeviceSpec], chosen: NDArray[np.bool_] | None = None) -> Rows:
         """Measured rows (column latency_ms) on known GPUs, among `chosen`. Raises InputError."""
@@ -107,9 +115,17 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
         dtype = np.where(given == "", "fp32", given)
     stored = {name: PRECISIONS[check_precision(str(name), f"{origin}: column dtype")] for name in set(dtype)}
     size_of = np.array([float(element_bytes(stored[name])) for name in dtype])
-    linear, product = family == "linear", np.isin(family, ("bmm", "linear"))
-    batch = np.where(linear, 1.0, size["B"])
+    linear, convolution = family == "linear", family == "conv"
+    product = np.isin(family, ("bmm", "linear", "conv"))
+    batch, inputs = np.where(linear, 1.0, size["B"]), np.full(len(table), np.nan)
     m, n, k = size["M"], size["N"], size["K"]
+    if convolution.any():
+        groups, as_product, images = _convolutions(table, origin, size["B"])
+        batch, m, n, k = (
+            np.where(convolution, a, b) for a, b in zip((groups, *as_product), (batch, m, n, k), strict=True)
+        )
+        inputs = np.where(convolution, images, np.nan)
+    inputs = np.where(np.isnan(inputs), batch * m * k, inputs)
     elements = size["B"] * size["H"]
     pointwise = family == "elementwise"
     usable = (product & (batch * m * n * k > 0)) | (np.isin(family, FAMILIES[2:]) & (elements > 0))
@@ -117,7 +133,7 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
     rows = np.where(pointwise, elements, size["B"])
     columns = {
         "flops": np.where(product, 2 * batch * m * n * k, elements * np.where(pointwise, 1.0, 7.0)),
-        "read_bytes": size_of * np.where(product, batch * (m * k + k * n), elements * tensors),
+        "read_bytes": size_of * np.where(product, inputs + batch * k * n, elements * tensors),
         "written_bytes": size_of * np.where(product, batch * m * n, elements),
         "batch": np.where(product, batch, 1.0),
         "m": np.where(product, m, 1.0),
@@ -133,6 +149,29 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
         columns["element_bytes"] = size_of
     tensors_of = {name: torch.from_numpy(np.nan_to_num(values, nan=1.0)) for name, values in columns.items()}
     return OperatorTable(table, tensors_of, text["device"], dtype, usable)
+
+
+def _convolutions(
+    table: pa.Table, origin: str, images: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], tuple[NDArray[np.float64], ...], NDArray[np.float64]]:
+    """Of rows that are convolutions: groups, (m, n, k) of the product of each, and elements of the
+    padded input that are read. Raises InputError."""
+    if missing := [name for name in CONVOLUTION if name not in table.column_names]:
+        raise InputError(
+            f"{origin}: expected a column {missing[0]!r} for rows of the family conv; they need B and "
+            f"{', '.join(CONVOLUTION)}"
+        )
+    channels, filters, side, image, step, padding = (
+        _numbers(table[name], f"{origin}: column {name}") for name in CONVOLUTION
+    )
+    groups = np.ones_like(channels)
+    if "conv_groups" in table.column_names:
+        given = _numbers(table["conv_groups"], f"{origin}: column conv_groups")
+        groups = np.where(np.isnan(given), 1.0, given)
+    out = np.maximum((image + 2 * padding - side) // step + 1, 0.0)
+    reached = (out - 1) * step + side
+    as_product = images * out**2, filters / groups, channels / groups * side**2
+    return groups, as_product, images * channels * reached**2
 
 
 def _numbers(column: pa.ChunkedArray, what: str) -> NDArray[np.float64]:
