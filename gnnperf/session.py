@@ -172,7 +172,8 @@ class Session:
             model_only: rank schedules and measure nothing.
             competitors: what to time in turn with the result, on as many threads. Of a DaCe program "numpy",
                 "numba", "torch" and "torch-compile", which run its Python function, and functions of yours as
-                `file.py:function`, with arguments of the same names; of TVM functions "torch".
+                `file.py:function`, with arguments of the same names; of TVM functions "torch", and of torch
+                programs, which are always timed beside PyTorch as it runs eagerly, "torch-compile", too.
             weights: of a TVM function that leaves the layout of weights free (`layout_free_buffers`, as
                 operators of `topi` do): "varying" (the default): packing them is a part of the function and
                 of its time; "constant": they are packed once, and that is not counted. The function takes
@@ -442,14 +443,16 @@ class Session:
         beside: list[Competitor] = []
         executor: Executor
         if program.schedule_kind == "trace":
+            from gnnperf.backends.tvm.competitors import COMPILED
             from gnnperf.backends.tvm.executor import TvmExecutor
             from gnnperf.frontends.tvm.program import TvmProgram
 
             assert isinstance(program, TvmProgram)
             if baseline is not None:
                 raise InputError("--baseline: a TVM kernel takes none: expected no such option; leave it out")
-            beside = [_competitor(name, program.target) for name in competitors]
-            executor = TvmExecutor(program, measuring)
+            wholes = [COMPILED] if COMPILED in competitors and program.exported is not None else []
+            beside = [_competitor(name, program.target) for name in competitors if name not in wholes]
+            executor = TvmExecutor(program, measuring, wholes=wholes)
         elif program.schedule_kind == "recipe":
             from gnnperf.backends.cpp.executor import CppExecutor
 

@@ -126,8 +126,10 @@ def test_a_function_of_tvm(session: Session, product: Any, tmp_path: Path) -> No
 def test_a_torch_module(session: Session, tmp_path: Path) -> None:
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(48, 64), torch.nn.ReLU()).eval()
-    found = session.retrieve(module, k=1, inputs=(torch.randn(16, 48),))
-    assert found.kernel == "Sequential" and [one.library for one in found.beside] == ["torch"]
+    beside = ["torch-compile"]
+    found = session.retrieve(module, k=1, inputs=(torch.randn(16, 48),), competitors=beside)
+    assert found.kernel == "Sequential"
+    assert [(one.library, one.status) for one in found.beside] == [("torch", "ok"), ("torch-compile", "ok")]
     check_found(found, tmp_path / "tuned")
     assert {"libprogram.so", "weights.npz", "model.py"} <= {p.name for p in (tmp_path / "tuned").iterdir()}
 

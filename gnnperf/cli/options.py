@@ -141,7 +141,8 @@ def measuring_options(command: F) -> F:
             "--beside", "competitors", metavar="NAME", multiple=True,
             help="Time this in turn with the result, on as many threads; may be repeated. Of a DaCe program: "
             "numpy, numba, torch, torch-compile (its Python function, run by these), or your own "
-            "file.py:function with arguments of the same names. Of a TVM kernel: torch's operator.",
+            "file.py:function with arguments of the same names. Of a TVM kernel: torch's operator. Of a "
+            "torch program, which is always timed beside PyTorch: torch-compile.",
         ),
         click.option("--no-store", is_flag=True, help="Use the released store only and remember nothing."),
         click.option(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gnnperf.devices import DeviceSpec
     from gnnperf.graph import ProgramGraph
     from gnnperf.measure import Evidence
-    from gnnperf.retrieval.report import RetrievalReport
+    from gnnperf.retrieval.report import Comparison, RetrievalReport
     from gnnperf.session import Retrieval
 
 
@@ -89,7 +89,8 @@ def retrieval_view(result: RetrievalReport, explain: bool) -> Any:
             table.add_row(*((nest.name, share) if position == 0 else ("", "")), *row)
     if result.nests:
         parts.append(table)
-    parts += [Text(line) for line in (*_searches(result), *_beside(result))]
+    named = [(nest.name, found) for nest in result.nests for found in nest.beside]
+    parts += [Text(line) for line in (*_searches(result), *_beside(named))]
     if explain:
         parts += [Text(line) for line in _explanations(result)]
     return Group(*parts)
@@ -98,7 +99,7 @@ def retrieval_view(result: RetrievalReport, explain: bool) -> Any:
 def _summary(result: RetrievalReport) -> Any:
     from rich.text import Text
 
-    lines = []
+    lines = _beside([(result.kernel, found) for found in result.beside])
     if result.baseline is not None and result.tuned is not None:
         lines.append(
             f"{result.kernel} on {result.device}: {result.baseline_name} {_duration(result.baseline)} -> "
@@ -162,10 +163,8 @@ def _searches(result: RetrievalReport) -> list[str]:
     return lines
 
 
-def _beside(result: RetrievalReport) -> list[str]:
-    """Other libraries, a line each."""
-    named = [(nest.name, found) for nest in result.nests for found in nest.beside]
-    named += [(f"all of {result.kernel}", found) for found in result.beside]
+def _beside(named: Sequence[tuple[str, Comparison]]) -> list[str]:
+    """Other implementations of what is named, a line each."""
     lines = []
     for name, found in named:
         if found.timing is None:

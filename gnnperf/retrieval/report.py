@@ -139,6 +139,7 @@ class RetrievalReport:
         return {
             "kernel": self.kernel,
             "device": self.device,
+            "beside": self.beside,
             "baseline": {"name": self.baseline_name, "note": self.baseline_note, **_timing(self.baseline)},
             "tuned": _timing(self.tuned),
             "speedup": self.speedup,
@@ -152,7 +153,6 @@ class RetrievalReport:
             "wall_s": self.wall_s,
             "stages_s": self.stages_s,
             "nests": self.nests,
-            "beside": self.beside,
             "skipped": self.skipped,
         }
 

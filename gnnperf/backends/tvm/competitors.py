@@ -19,7 +19,7 @@ from gnnperf.measure.interleaved import Turn
 from gnnperf.measure.problem import OUTPUT, Problem
 from gnnperf.measure.supervisor import Failed
 
-TORCH = "torch"
+TORCH, COMPILED = "torch", "torch-compile"
 OPERATORS = Path(__file__).with_name("torch_operators.py")
 PROGRAM = Path(__file__).with_name("torch_program.py")
 
@@ -51,10 +51,11 @@ def torch_operator(workload: TvmWorkload, module: Any, target: Any, stack: ExitS
     return _started(replace(problem, inputs=updated), PythonFunction(OPERATORS, name, "torch", about), stack)
 
 
-def torch_program(path: Path, stack: ExitStack) -> Turn:
-    """Start the process that runs an exported program (`.pt2`), eagerly, on the example inputs that it was
-    exported with, until the stack closes. Raises Failed."""
-    function = PythonFunction(PROGRAM, "run", "torch", {"path": str(path.resolve())})
+def torch_program(path: Path, stack: ExitStack, how: str = TORCH) -> Turn:
+    """Start the process that runs an exported program (`.pt2`) on the example inputs that it was exported
+    with, until the stack closes. how: `TORCH`, eagerly, or `COMPILED`, by torch.compile. Raises Failed."""
+    name = "run" if how == TORCH else "run_compiled"
+    function = PythonFunction(PROGRAM, name, "torch", {"path": str(path.resolve())})
     return _started(Problem({}, [], {}), function, stack)
 
 

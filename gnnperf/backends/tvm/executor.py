@@ -34,10 +34,13 @@ class TvmExecutor:
     """See `Executor`. It forks when it is made: best before torch starts threads and a store is opened."""
 
     def __init__(
-        self, program: TvmProgram, measuring: bool = True, server: BenchServer | None = None
-    ) -> None:
+        self, program: TvmProgram, measuring: bool = True, server: BenchServer | None = None,
+        wholes: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         """measuring: off, nothing can be measured, and nothing is forked. server: of the caller's, who closes
-        it, with the program's modules in their order; None: of its own."""
+        it, with the program's modules in their order; None: of its own. wholes: what an exported program is
+        timed beside, besides PyTorch as it runs eagerly."""
+        self._wholes = wholes
         self.program = program
         constant = program.whole is None and any(task.constant_weights for task in program.tasks)
         self.baseline_name, self.baseline_note = CONSTANT_WEIGHTS if constant else BASELINE, ""
@@ -72,7 +75,7 @@ class TvmExecutor:
         if self._problem is None:
             return None
         assert self.server is not None and program.exported is not None
-        others = {TORCH: partial(torch_program, program.exported)}
+        others = {how: partial(torch_program, program.exported, how=how) for how in (TORCH, *self._wholes)}
         try:
             return measured_whole(self._problem, trials, self.server, others)
         except MeasureError as error:

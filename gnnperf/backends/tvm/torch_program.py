@@ -15,12 +15,21 @@ _calls: dict[str, Callable[[], Any]] = {}
 
 
 def run(path: str) -> None:
-    """One run."""
+    """One run, eagerly."""
+    _run(path, lambda module: module)
+
+
+def run_compiled(path: str) -> None:
+    """One run of what torch.compile makes of it."""
+    _run(path, torch.compile)
+
+
+def _run(path: str, prepared: Callable[[Any], Any]) -> None:
     if path not in _calls:
         program = torch.export.load(path)
         if program.example_inputs is None:
             raise ValueError("the program was saved without example inputs")
         positional, named = program.example_inputs
-        module = program.module()
+        module = prepared(program.module())
         _calls[path] = lambda: module(*positional, **named)
     _calls[path]()

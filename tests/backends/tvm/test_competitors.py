@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gnnperf.backends.tvm.competitors import Torch, torch_program
+from gnnperf.backends.tvm.competitors import COMPILED, Torch, torch_program
 from gnnperf.frontends.tvm import TvmTask, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
@@ -57,6 +57,7 @@ def test_an_exported_program_runs_as_it_is(tmp_path: Path) -> None:
     torch.export.save(torch.export.export(torch.nn.Linear(8, 16).eval(), (torch.ones(4, 8),)), path)
     with ExitStack() as stack:
         assert 0 < torch_program(path, stack)() < 0.1
+        assert 0 < torch_program(path, stack, COMPILED)() < 0.1
     with ExitStack() as stack, pytest.raises(Failed) as failed:
         torch_program(tmp_path / "nothing.pt2", stack)
     assert failed.value.status == "run_error"
