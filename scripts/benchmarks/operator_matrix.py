@@ -123,8 +123,10 @@ def told(found: Mapping[str, Any]) -> dict[str, Any]:
     """What retrieval says of an operator. found: the document of `gnnperf retrieve --json`."""
     nests = found["nests"]
     untuned = "kept" if found["candidates_measured"] else "left"
-    reasons = [found["note"]] + [nest["reason"] for nest in nests if nest["accepted"] is None]
+    reasons = [nest["reason"] for nest in nests if nest["accepted"] is None and nest["reason"]]
     reasons += [part["reason"] for part in found["skipped"]]
+    if found["kept_baseline"] and not reasons:
+        reasons = [found["note"]]
     return {
         "tasks": len(nests) + len(found["skipped"]),
         "tuned_tasks": sum(nest["accepted"] is not None for nest in nests),
@@ -135,7 +137,7 @@ def told(found: Mapping[str, Any]) -> dict[str, Any]:
         "decision": untuned if found["kept_baseline"] else "tuned",
         "candidates_measured": found["candidates_measured"],
         "failing": [nest["name"] for nest in nests if _all_failed(nest)],
-        "reason": "; ".join(dict.fromkeys(filter(None, reasons))),
+        "reason": "; ".join(dict.fromkeys(reasons)),
     }
 
 
