@@ -35,6 +35,8 @@ def _sizes(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -
                 raise ValueError
         except ValueError:
             raise click.BadParameter(f"expected NAME=NUMBER, such as N=512, got {pair!r}.") from None
+        if len(sizes) < pairs.index(pair) + 1:
+            raise click.BadParameter(f"expected one value for {name}, got another: {pair!r}.")
     return sizes
 
 

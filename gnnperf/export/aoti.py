@@ -15,7 +15,7 @@ from torch import Tensor
 from gnnperf.errors import BuildError, InputError
 from gnnperf.export.functions import Function
 from gnnperf.export.torchscript import METADATA
-from gnnperf.export.writing import write_whole
+from gnnperf.export.writing import check_archive, write_whole
 
 
 def save_aoti(path: Path, functions: Sequence[Function], metadata: str) -> None:
@@ -87,6 +87,7 @@ def load_aoti(path: Path) -> tuple[AotiFunctions, str]:
     """The functions and the text of their metadata. Raises InputError for a file that is none of this."""
     from torch.export.pt2_archive._package import PT2ArchiveReader
 
+    check_archive(path)
     try:
         with PT2ArchiveReader(str(path)) as archive:
             text = archive.read_string(f"extra/{METADATA}")

@@ -13,7 +13,7 @@ from torch.jit._trace import TracerWarning  # torch.jit has it, but not for type
 
 from gnnperf.errors import InputError
 from gnnperf.export.functions import Call, Function
-from gnnperf.export.writing import write_whole
+from gnnperf.export.writing import check_archive, write_whole
 
 METADATA = "gnnperf.json"
 """Name of the metadata inside the artefact."""
@@ -46,6 +46,7 @@ def _scripted(function: Function) -> nn.Module:
 def load_torchscript(path: Path) -> tuple[Call, str]:
     """What calls the functions, and the text of their metadata. Raises InputError for another file."""
     extra = {METADATA: ""}
+    check_archive(path)
     try:
         with _torchscript_is_deprecated():
             module = torch.jit.load(str(path), map_location="cpu", _extra_files=extra)  # type: ignore[no-untyped-call]

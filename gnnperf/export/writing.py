@@ -1,8 +1,9 @@
-"""Files that appear only when they are complete."""
+"""Files that appear only when they are complete, and archives that are what was written."""
 
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -27,3 +28,22 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> int:
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}; choose another folder") from error
     return size
+
+
+def check_archive(path: Path) -> None:
+    """Raises InputError where a part of an artefact, an archive of torch, is not what its checksum says.
+
+    torch itself loads such a file without a word.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; name a file of `gnnperf export`") from error
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {error}; write it again with `gnnperf export`") from error
+    if damaged is not None:
+        raise InputError(
+            f"{path}: {damaged}: the checksum is not the one that was written; write it again with "
+            "`gnnperf export`"
+        )

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 import gnnperf
+from gnnperf.documents import from_json
 from gnnperf.errors import InputError
 
 FORMAT = 1
@@ -212,7 +213,7 @@ def read_files(
 def read_metadata(folder: Path) -> dict[str, Any]:
     """`metadata.json` of a checkpoint in today's format. Raises InputError where the folder is none."""
     try:
-        metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
+        metadata = from_json((folder / METADATA).read_text(encoding="utf-8"))
         if not isinstance(metadata, dict):
             raise ValueError("no JSON object")
     except (OSError, ValueError) as error:

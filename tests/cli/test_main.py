@@ -83,6 +83,11 @@ def test_version() -> None:
         ),
         (["embed"], "gnnperf: Missing argument 'KERNEL...'. See 'gnnperf embed --help'.\n"),
         (
+            ["embed", "kernel.py:f", "--set", "N=1", "--set", "N=2"],
+            "gnnperf: Invalid value for '--set': expected one value for N, got another: 'N=2'. "
+            "See 'gnnperf embed --help'.\n",
+        ),
+        (
             ["embed", "kernel.py:f", "--set", "N=many"],
             "gnnperf: Invalid value for '--set': expected NAME=NUMBER, such as N=512, got 'N=many'. "
             "See 'gnnperf embed --help'.\n",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -235,6 +236,17 @@ def test_files_that_are_no_artefact(folder: Path, tmp_path: Path, content: bytes
     elif isinstance(content, bytes):
         path.write_bytes(content)
     with pytest.raises(InputError, match=r"cannot read .*m\.pt: .*gnnperf export"):
+        load_exported(path)
+
+
+def test_a_flipped_bit_is_found(folder: Path, tmp_path: Path) -> None:
+    """torch loads such a file without a word."""
+    path, content = tmp_path / "m.pt", bytearray((folder / "model.pt").read_bytes())
+    with zipfile.ZipFile(folder / "model.pt") as archive:
+        largest = max(archive.infolist(), key=lambda entry: entry.file_size)
+    content[largest.header_offset + 30 + len(largest.filename) + largest.compress_size // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"{largest.filename}: the checksum is not the one"):
         load_exported(path)
 
 

@@ -84,6 +84,10 @@ def test_a_tuned_program_is_right_remembered_and_used_again(
     np.testing.assert_allclose(program(other, one), other)
     (folder,) = tmp_path.iterdir()
     assert (folder / "libkernel.so").is_file()
+    # What somebody left without its report is made anew.
+    (folder / "report.json").unlink()
+    gnnperf.tuned(k=1, remember=False, cache=tmp_path)(product)(other, one)
+    assert (folder / "report.json").is_file()
     # A new process finds it: nothing is tuned again.
     monkeypatch.setattr(Session, "retrieve", lambda *_, **__: pytest.fail("tuned again"))
     again = gnnperf.tuned(k=1, remember=False, cache=tmp_path)(product)

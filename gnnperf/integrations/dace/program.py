@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -89,7 +90,8 @@ class TunedProgram:
                 new.mkdir()
                 sdfg.name = name
                 self.session.retrieve(sdfg, k=self.k, sizes=symbols, inputs={**closure, **arrays}).save(new)
-                if not folder.exists():  # another process may have been faster
+                if not (folder / REPORT).is_file():  # else another process was faster
+                    shutil.rmtree(folder, ignore_errors=True)  # what somebody left without its report
                     new.rename(folder)
         return _loaded(folder, closure)
 

@@ -19,6 +19,7 @@ from jaxtyping import Float32
 import gnnperf
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.graph import EDGE_FEATURES, NODE_FEATURES, EncodedGraph
+from gnnperf.schedules.traces.allowed import check_trace
 from gnnperf.training.traces.corpus import MeasuredWorkload, TensorCorpus
 
 STORE_FEATURES = 164
@@ -90,7 +91,7 @@ def replayed(workload: MeasuredWorkload, traces: Sequence[Any]) -> list[Schedule
     for trace in traces:
         try:
             schedule = _replay(module, trace)
-        except Exception:  # TVM raises anything
+        except Exception:  # TVM raises anything, and what is not allowed is refused
             found.append(ScheduleFeatures(None, None))
             continue
         candidate = ms.MeasureCandidate(schedule, arguments)
@@ -103,6 +104,8 @@ def _replay(module: Any, trace: Any) -> Any:
     from tvm.s_tir import Schedule
     from tvm.s_tir.schedule import Trace
 
+    instructions, decisions = trace
+    check_trace(instructions, dict(decisions))
     schedule = Schedule(module)
     Trace.apply_json_to_schedule(trace, schedule)
     return schedule
