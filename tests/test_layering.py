@@ -23,7 +23,7 @@ ALLOWED = {
     "measure": "errors devices schedules",
     "store": "errors documents devices graph measure schedules",
     "frontends": "errors devices graph nests schedules measure",
-    "nn": "errors devices graph nests schedules frontends",
+    "nn": "errors documents devices graph nests schedules frontends",
     "backends": "errors devices nests schedules measure frontends nn",
     "search": "nests schedules measure frontends backends",
     "corpus": "errors devices graph nests schedules measure frontends backends search",

@@ -48,7 +48,8 @@ class Program(Protocol):
     """A kernel as its frontend sees it.
 
     schedule_kind: of the schedules that its tasks take: "recipe", "trace", "configuration"; "" where they
-    take none. frontend: the name that records of its tasks carry. skipped: parts that are no tasks.
+    take none. frontend: the name that records of its tasks carry. skipped: parts that are no tasks. notes:
+    what else is to be said of how it was read.
     """
 
     @property
@@ -61,6 +62,8 @@ class Program(Protocol):
     def tasks(self) -> Sequence[Task]: ...
     @property
     def skipped(self) -> Sequence[Skipped]: ...
+    @property
+    def notes(self) -> Sequence[str]: ...
 
 
 @dataclass(frozen=True)

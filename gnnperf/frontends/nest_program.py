@@ -183,6 +183,7 @@ class NestProgram:
     nest: LoopNest
     data: Mapping[str, Any]
     skipped: Sequence[Skipped] = ()
+    notes: Sequence[str] = ()
     schedule_kind: ClassVar[str] = "recipe"
     baselines: ClassVar[Mapping[str, str]] = PLAIN_BASELINE
     function: ClassVar[tuple[Path, str] | None] = None

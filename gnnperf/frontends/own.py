@@ -99,6 +99,7 @@ class UnscheduledProgram:
     calls: int | None = 1
     objection: str | None = None
     skipped: Sequence[Skipped] = ()
+    notes: Sequence[str] = ()
 
     @property
     def tasks(self) -> Sequence[UnscheduledProgram]:

@@ -200,7 +200,7 @@ class Pipeline:
         executor = self.executor
         assert executor is not None
         given = whole.schedules if whole else {}
-        said = [*notes, *([whole.note] if whole else [])]
+        said = [*self.program.notes, *notes, *([whole.note] if whole else [])]
         if not notes and not given and not (whole and whole.note):
             said.insert(0, why_kept(queries))
         if whole and whole.evidence.unverifiable:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import dace
 import numpy as np
 import pytest
 from frontends.kit import KERNELS, load
 
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.frontends.dace import kernel_of, load_kernel
+from gnnperf.measure import Compiler, Runner
 
 HEADER = "import dace\nimport numpy as np\nN = dace.symbol('N')\nM = dace.symbol('M')\n"
 ADD = "@dace.program\ndef add(A: dace.float64[N, M], B: dace.float64[N, M]):\n    B[:] = A + 1.0\n"
@@ -255,3 +257,29 @@ def test_arrays_that_overlap_are_refused_where_one_is_written(module: Path) -> N
     with pytest.raises(InputError, match=r"B, which is written, shares memory with A.*give a copy"):
         load_kernel(f"{module}:add", None, {"A": both[:4], "B": both[1:]})
     load_kernel(f"{module}:add", None, {"A": both[:2], "B": both[2:4]})
+
+
+def test_axes_of_length_one_make_no_difference(module: Path) -> None:
+    kernel = load_kernel(f"{module}:add", {"N": 5, "M": 1}, {"A": np.arange(5.0), "B": np.zeros((1, 5, 1))})
+    assert kernel.data["A"].shape == kernel.data["B"].shape == (5, 1)
+    np.testing.assert_array_equal(kernel.data["A"][:, 0], np.arange(5.0))
+    assert kernel.notes == ["A: [5] was taken for [5, 1]", "B: [1, 5, 1] was taken for [5, 1]"]
+    with pytest.raises(InputError, match=r"A: expected shape \(5, 1\), got \(6,\)"):
+        load_kernel(f"{module}:add", {"N": 5, "M": 1}, {"A": np.arange(6.0)})
+
+
+def test_what_dace_cannot_simplify_is_taken_as_it_is(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(sdfg: dace.SDFG, *_: object) -> None:
+        for state in list(sdfg.states()):  # it fails when it has done half of its work
+            sdfg.remove_node(state)
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr("gnnperf.frontends.dace.loader.simplify", broken)
+    kernel = load_kernel(f"{module}:add", {"N": 5, "M": 7})
+    (note,) = kernel.notes
+    assert note == "DaCe cannot simplify the kernel (list index out of range): it is taken as it is written"
+    assert kernel.tasks and kernel.outputs == ["B"]
+    with Compiler() as compiler, Runner() as runner:
+        library = compiler.build(kernel.plain_source())
+        found = runner.reference(library, kernel.data, kernel.outputs, kernel.inouts)
+    np.testing.assert_allclose(found["B"], kernel.data["A"] + 1.0)

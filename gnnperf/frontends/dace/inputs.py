@@ -150,6 +150,24 @@ def make_inputs(
     return data, generated
 
 
+def shaped(sdfg: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The given values, arrays that differ from the signature of a specialised SDFG by axes of length one in
+    its shapes; and a line about each of these."""
+    found, notes = dict(given), []
+    for name, descriptor in sdfg.arglist().items():
+        value = given.get(name)
+        if isinstance(descriptor, dace.data.Array) and isinstance(value, np.ndarray):
+            shape = _shape(name, descriptor)
+            if value.shape != shape and _without_ones(value.shape) == _without_ones(shape):
+                found[name] = value.reshape(shape)
+                notes.append(f"{name}: {list(value.shape)} was taken for {list(shape)}")
+    return found, notes
+
+
+def _without_ones(shape: tuple[int, ...]) -> list[int]:
+    return [extent for extent in shape if extent != 1]
+
+
 def _was_symbol(name: str, given: Mapping[str, Any]) -> bool:
     """Symbols may be given beside the arrays; they are no arguments any more once bound."""
     return np.ndim(given[name]) == 0

@@ -16,13 +16,13 @@ import dace
 import numpy as np
 from dace.frontend.python.parser import DaceProgram as DaceProgramObject
 
-from gnnperf.errors import BuildError, GnnperfError, InputError, first_line
+from gnnperf.errors import BuildError, InputError, first_line
 from gnnperf.frontends.base import Skipped
 from gnnperf.frontends.dace.capture import capture_inputs
 from gnnperf.frontends.dace.codegen import BASELINES, WITH_BLAS, auto_optimised, dace_source
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
-from gnnperf.frontends.dace.inputs import make_inputs, other_inputs, resolve_symbols, user_inputs
+from gnnperf.frontends.dace.inputs import make_inputs, other_inputs, resolve_symbols, shaped, user_inputs
 from gnnperf.frontends.dace.normal_form import bind, linearise, simplify
 from gnnperf.frontends.dace.openblas import has_products
 from gnnperf.frontends.dace.parts import Chain, parts
@@ -80,6 +80,7 @@ class DaceKernel:
     """File and name of the Python function."""
     units: list[Unit] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     frontend: ClassVar[str] = "dace"
     schedule_kind: ClassVar[str] = "recipe"
@@ -156,9 +157,7 @@ class DaceKernel:
     def simplified(self) -> Any:
         """What DaCe makes of the program by default: the "simplify" baseline, and the truth that results
         are compared with."""
-        program = copy.deepcopy(self.bound)
-        _simplify(program, self.name, scalars_as_symbols=True)
-        return program
+        return _simplified(self.bound, scalars_as_symbols=True)[0]
 
     @cached_property
     def with_products(self) -> Any | None:
@@ -248,9 +247,11 @@ def kernel_of(
         )
     bound.name = name = name or bound.name
     bind(bound, values)
+    given, notes = shaped(bound, given)
     data, generated = make_inputs(bound, {**symbols, **values}, given, seed)
-    linear = copy.deepcopy(bound)
-    _simplify(linear, name, scalars_as_symbols=False)
+    linear, failure = _simplified(bound, scalars_as_symbols=False)
+    if failure:
+        notes.append(f"DaCe cannot simplify the kernel ({failure}): it is taken as it is written")
     linearise(linear)
     outputs = sorted(
         {
@@ -259,7 +260,7 @@ def kernel_of(
         }
     )  # fmt: skip
     _refuse_overlaps(given, outputs)
-    kernel = DaceKernel(name, linear, bound, sdfg, values, data, generated, outputs)
+    kernel = DaceKernel(name, linear, bound, sdfg, values, data, generated, outputs, notes=notes)
     scalars = {k: v for k, v in data.items() if np.ndim(v) == 0}
     _add_units(kernel, linear, scalars)
     _mark_first(kernel)
@@ -279,11 +280,14 @@ def _refuse_overlaps(given: Mapping[str, Any], outputs: Sequence[str]) -> None:
                 )
 
 
-def _simplify(sdfg: Any, name: str, scalars_as_symbols: bool) -> None:
+def _simplified(sdfg: Any, scalars_as_symbols: bool) -> tuple[Any, str]:
+    """A copy after DaCe's simplification; or without it, and why."""
+    program = copy.deepcopy(sdfg)
     try:
-        simplify(sdfg, scalars_as_symbols)
-    except Exception as error:  # DaCe's passes raise anything
-        raise GnnperfError(f"kernel: DaCe cannot simplify {name!r}: {first_line(error)}") from error
+        simplify(program, scalars_as_symbols)
+    except Exception as error:  # DaCe's passes raise anything, and leave the program half done
+        return copy.deepcopy(sdfg), first_line(error)
+    return program, ""
 
 
 def _add_units(kernel: DaceKernel, sdfg: Any, scalars: Mapping[str, Any]) -> None:

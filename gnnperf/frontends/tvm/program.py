@@ -48,6 +48,7 @@ class TvmProgram:
     whole: WholeProgram | None = None
     exported: Path | None = None
     skipped: Sequence[Skipped] = ()
+    notes: Sequence[str] = ()
     frontend: ClassVar[str] = "tvm"
     schedule_kind: ClassVar[str] = "trace"
 
