@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from gnnperf.frontends.gpu_kernels import Description
     from gnnperf.frontends.operators import Operator
     from gnnperf.graph.workload import Workload
+    from gnnperf.nn.runtime import RuntimeHead
     from gnnperf.retrieval.prediction import KernelPrediction
     from gnnperf.retrieval.tunable import ConfigurationProposal, Prediction
 
@@ -84,11 +86,9 @@ def _operators(
     kernel: Any, gpus: Sequence[str], fused: bool, calibrate: Path | None, checkpoint: Path | None,
     dtype: str | None,
 ) -> OperatorForecast:  # fmt: skip
-    from gnnperf.nn import load_checkpoint
-    from gnnperf.nn.runtime import RuntimeHead
     from gnnperf.retrieval.prediction import calibrate_from, predict_kernel
 
-    head = load_checkpoint(checkpoint or shipped(RUNTIME), RuntimeHead)
+    head = _head(folder := checkpoint or shipped(RUNTIME), _written(folder))
     devices = {name: load_device(name) for name in gpus}
     name, operators, left_out = _captured(kernel, fused)
     if dtype is not None:
@@ -104,6 +104,21 @@ def _operators(
     if all(prediction.objection for prediction in found.values()):
         raise GnnperfError(f"no prediction: {next(iter(found.values())).objection}")
     return OperatorForecast(name, operators, workloads, left_out, found)
+
+
+@functools.lru_cache(maxsize=4)
+def _head(folder: Path, written: int) -> RuntimeHead:
+    """Read once: it takes longer than a prediction."""
+    from gnnperf.nn import load_checkpoint
+    from gnnperf.nn.runtime import RuntimeHead
+
+    return load_checkpoint(folder, RuntimeHead)
+
+
+def _written(folder: Path) -> int:
+    """When a bundle was written, in ns; 0 where there is none."""
+    path = folder / "metadata.json"
+    return path.stat().st_mtime_ns if path.is_file() else 0
 
 
 def _captured(kernel: Any, fused: bool) -> tuple[str, list[Operator], dict[str, int]]:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gnnperf.nn.runtime.adaptation import Traits, fit_likeness, traits_of
 from gnnperf.nn.runtime.columns import FAMILIES, Rows
 from gnnperf.nn.runtime.head import RuntimeHead
 from gnnperf.nn.runtime.model import LEVELS, RuntimeCalibration, RuntimeModel, device_span
@@ -23,12 +24,24 @@ from gnnperf.training.runtime import RuntimeFitSettings, fit_model
 class Held:
     """Predictions for one GPU by models that did not see it.
 
-    rows: positions of the rows predicted. log_predicted: ln(seconds), one row per seed.
+    rows: positions of the rows predicted. log_predicted: ln(seconds), one row per seed. shares: of the first
+    seed's, f64[n, 3]; see `RuntimeModel.shares`.
     """
 
     device: int
     rows: NDArray[np.int64]
     log_predicted: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+    def take(self, chosen: NDArray[np.bool_]) -> Held:
+        """Of some of its rows."""
+        return Held(self.device, self.rows[chosen], self.log_predicted[:, chosen], self.shares[chosen])
+
+    def errors(self, rows: Rows) -> tuple[Traits, Tensor]:
+        """What likeness is learned from: traits of the rows predicted, and what they were off by in ln."""
+        chosen = rows.take(torch.from_numpy(self.rows))
+        off = torch.log(chosen.seconds) - torch.from_numpy(self.log_predicted.mean(0))
+        return traits_of(chosen.columns, torch.from_numpy(self.shares)), off
 
 
 def leave_one_out(
@@ -51,36 +64,36 @@ def leave_one_out(
         fit = torch.from_numpy(np.flatnonzero(fit_on & (device != held)))
         judged = np.flatnonzero(judge_on & (device == held))
         tasks += [(rows.take(fit), rows.take(torch.from_numpy(judged)), seed, config) for seed in seeds]
-    predicted: list[NDArray[np.float64]] = []
+    predicted: list[Predicted] = []
     if workers == 1:
         results = map(_predict, tasks)
         predicted = [_count(result, advance, i) for i, result in enumerate(results)]
     else:
         with ProcessPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
             predicted = [_count(result, advance, i) for i, result in enumerate(pool.map(_predict, tasks))]
-    return [
-        Held(
-            held,
-            np.flatnonzero(judge_on & (device == held)),
-            np.stack(predicted[i * len(seeds) : (i + 1) * len(seeds)]),
-        )
-        for i, held in enumerate(devices)
-    ]
+    found = []
+    for i, held in enumerate(devices):
+        mine = predicted[i * len(seeds) : (i + 1) * len(seeds)]
+        log_predicted = np.stack([log for log, _ in mine])
+        found.append(Held(held, np.flatnonzero(judge_on & (device == held)), log_predicted, mine[0][1]))
+    return found
 
 
-def _count(
-    result: NDArray[np.float64], advance: Callable[[int, str], None], number: int
-) -> NDArray[np.float64]:
+Predicted = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""ln(seconds) of rows, and their shares."""
+
+
+def _count(result: Predicted, advance: Callable[[int, str], None], number: int) -> Predicted:
     advance(1, f"fit {number + 1}")
     return result
 
 
-def _predict(task: tuple[Rows, Rows, int, RuntimeFitSettings]) -> NDArray[np.float64]:
+def _predict(task: tuple[Rows, Rows, int, RuntimeFitSettings]) -> Predicted:
     fit, judged, seed, config = task
     model = fit_model(fit, seed, config)
     with torch.inference_mode():
         result: Tensor = model(judged.columns)
-    return result.numpy()
+    return result.numpy(), model.shares(judged.columns).numpy()
 
 
 def calibrate(rows: Rows, held: Sequence[Held], seen: NDArray[np.bool_]) -> RuntimeCalibration:
@@ -90,7 +103,7 @@ def calibrate(rows: Rows, held: Sequence[Held], seen: NDArray[np.bool_]) -> Runt
     """
     family = rows.columns["family"].numpy()
     target = np.log(rows.seconds.numpy())
-    widths, bias, scatter = {}, {}, {}
+    widths = {}
     for code, name in enumerate(FAMILIES):
         errors = []
         for one in held:
@@ -101,8 +114,6 @@ def calibrate(rows: Rows, held: Sequence[Held], seen: NDArray[np.bool_]) -> Runt
             size = np.concatenate([np.abs(e) for e in errors])
             weight = np.concatenate([np.full(len(e), 1 / len(e)) for e in errors])
             widths[name] = tuple(_quantile(size, weight, level) for level in LEVELS)
-            bias[name] = float(np.sqrt(np.mean([e.mean() ** 2 for e in errors])))
-            scatter[name] = float(np.sqrt(np.mean([e.var() for e in errors])))
     chosen = rows.take(torch.from_numpy(np.flatnonzero(seen)))
     spans = _device_spans(chosen)
     size = torch.log(roofline_s(chosen.columns)).numpy()
@@ -112,7 +123,8 @@ def calibrate(rows: Rows, held: Sequence[Held], seen: NDArray[np.bool_]) -> Runt
         for code, name in enumerate(FAMILIES)
         if (codes == code).any()
     }
-    return RuntimeCalibration(widths, bias, scatter, spans, sizes)
+    likeness = fit_likeness([one.errors(rows) for one in held])
+    return RuntimeCalibration(widths, likeness, spans, sizes)
 
 
 def left_out(measured: OperatorTable, pairs: Sequence[Mapping[str, str]]) -> NDArray[np.bool_]:

@@ -33,8 +33,10 @@ def gpu_operators(data: Path, fit_on: str, seeds: int, workers: int, output: Pat
     Errors in percent of the measured latency, by GPU and family, on the source's test rows (where a family
     has none on a GPU, on its training rows), beside its formulas fitted without their small network
     (physics), the roofline, the roofline with one fitted efficiency per family, and boosted trees on flat
-    features. Nothing is measured. mape is of the mean of the seeds' models, seeds_mape the mean of theirs.
-    No graph network takes part. Linear rows of P4 are left out: they are inconsistent.
+    features. Nothing is measured. mape is of the mean of the seeds' models, seeds_mape the mean of theirs;
+    mape_after_5_runs that after as many runs of each family on the GPU (the mean over draws of the runs),
+    small_kernel_mape of all rows below 0.1 ms. No graph network takes part. Linear rows of P4 are left out:
+    they are inconsistent.
     """
     from gnnperf.backends.folder import check_output
     from gnnperf.evaluation.gpu.operators import OperatorSettings, evaluate_operators

@@ -70,7 +70,7 @@ def evaluate_models(settings: ModelSettings, advance: Callable[[int, str], None]
         for seed in settings.seeds:
             models.append(fit_model(rows.take(chosen), seed, settings.config))
             advance(1, name)
-        head = RuntimeHead(tuple(models), RuntimeCalibration({}, {}, {}))
+        head = RuntimeHead(tuple(models), RuntimeCalibration({}))
         numbers = device_columns(device)
         for row in wholes:
             if row["device"] == name:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gnnperf.errors import InputError
 from gnnperf.evaluation.benchmark import BenchmarkResult
+from gnnperf.evaluation.gpu.calibration import COUNTS, errors_after_runs
 from gnnperf.evaluation.gpu.flat import TreePredictor
 from gnnperf.evaluation.metrics import coverage, mape, mdape
 from gnnperf.nn.runtime import RuntimeHead, roofline_s
@@ -32,6 +33,9 @@ FIGURES = {
     "elementwise": "elementwise",
 }
 L4 = "NVIDIA L4"
+SMALL_S, LEAST = 1e-4, 20
+"""Kernels below are small: all that were measured count, whatever their split, where there are at least so
+many of a family on a GPU."""
 LEVEL = 0.8
 
 
@@ -70,10 +74,12 @@ def evaluate_operators(
     rows = measured.rows({}, keep)
     split, names = measured.texts("split")[keep], measured.device[keep]
     fit_on, judge_on = np.isin(split, settings.fit_on), test_or_train(rows, split)
+    small = rows.seconds.numpy() < SMALL_S
     devices = [int(d) for d in torch.unique(rows.device)]
     held = leave_one_out(
-        rows, devices, fit_on, judge_on, settings.seeds, settings.config, settings.workers, advance
+        rows, devices, fit_on, judge_on | small, settings.seeds, settings.config, settings.workers, advance
     )
+    wide, held = held, [one.take(judge_on[one.rows]) for one in held]
     # The network is a part of the formula for products alone: the others are the same without it.
     product = (part_of(rows.columns) == PARTS.index("contraction")).numpy()
     without = leave_one_out(
@@ -81,12 +87,18 @@ def evaluate_operators(
         replace(settings.config, network=False), settings.workers, advance,
     )  # fmt: skip
     table, predicted = [], []
-    for one, physics in zip(held, without, strict=True):
+    for one, more, physics in zip(held, wide, without, strict=True):
         others = [other for other in held if other.device != one.device]
         fitted = fit_on & (rows.device.numpy() != one.device)
         head = RuntimeHead((), calibrate(rows, others, fitted))
         name = str(names[one.rows[0]])
         found = _compare(rows, one, physics, head, fitted)
+        for family, error in _errors(rows, more.take(small[more.rows])).items():
+            found[family]["small_kernel_mape"] = error
+        if head.calibration.likeness is not None:
+            runs = errors_after_runs(head.calibration.likeness, *one.errors(rows))
+            for family, by_count in runs.items():
+                found[family] |= {f"mape_after_{count}_runs": after for count, (_, after) in by_count.items()}
         table += [{"device": name, "family": family, **row} for family, row in found.items()]
         predicted.append(np.exp(one.log_predicted.mean(0)))
         advance(1, name)
@@ -145,6 +157,14 @@ def _compare(
     return result
 
 
+def _errors(rows: Rows, one: Held) -> dict[str, float]:
+    """By family with at least LEAST rows, the mean absolute percentage error."""
+    family, truth = rows.columns["family"].numpy()[one.rows], rows.seconds.numpy()[one.rows]
+    predicted = np.exp(one.log_predicted.mean(0))
+    chosen = {name: family == code for code, name in enumerate(FAMILIES)}
+    return {n: mape(predicted[mine], truth[mine]) for n, mine in chosen.items() if mine.sum() >= LEAST}
+
+
 def _distances(rows: Rows, names: NDArray[np.str_]) -> dict[str, float]:
     """Of every GPU, the doublings between it and the one most like it."""
     spans = {}
@@ -175,4 +195,23 @@ def _figures(table: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     ):
         values = [row[column] for row in table]
         figures[name] = float(np.median(values) if name.startswith("median") else np.mean(values))
+    figures["worst_family_mape"] = max(float(row["mape"]) for row in table)
+    if small := [row["small_kernel_mape"] for row in table if "small_kernel_mape" in row]:
+        figures["small_kernel_mape"] = float(np.mean(small))
+    for count in COUNTS:
+        ratios = _ratios(table, f"mape_after_{count}_runs")
+        if ratios:
+            figures[f"calibrate{count}_ratio"] = float(np.mean(ratios))
+            figures[f"calibrate{count}_worst_ratio"] = max(ratios)
     return figures
+
+
+def _ratios(table: Sequence[Mapping[str, Any]], after: str) -> list[float]:
+    """Of every GPU, its mean error over families after runs, over that before."""
+    ratios = []
+    for name in sorted({row["device"] for row in table}):
+        pairs = [(row["mape"], row[after]) for row in table if row["device"] == name and after in row]
+        if pairs:
+            before, found = np.mean(pairs, axis=0)
+            ratios.append(float(found / before))
+    return ratios

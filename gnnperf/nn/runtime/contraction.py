@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gnnperf.nn.runtime.columns import Columns
-from gnnperf.nn.runtime.physics import Offsets, Physics, bytes_of, either, gain_of, product_peak
+from gnnperf.nn.runtime.physics import AMD_SHARE, Offsets, Physics, bytes_of, either, gain_of, product_peak
 
 TILES = ((256, 128), (128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128), (64, 32), (32, 32))
 """Output tiles that libraries have fp32 kernels for."""
@@ -36,11 +36,13 @@ class ContractionTime(Physics):
 
     start: ClassVar = {
         "rate": -0.1, "rate_amd": -0.35, **{f"tile{i}": -0.05 * max(i - 1, 0) for i in range(len(TILES))},
-        "latency": 3.5, "tile_cycles": 7.0, "fill": 3.0, "launch": -10.2, "soft": 1.0, "soft_launch": 0.3,
+        "latency": 3.5, "tile_cycles": 7.0, "fill": 3.0, "launch": -10.2, "soft": 1.0, "soft_launch": 1.5,
         "flop_energy": 0.45, "byte_energy": 3.0, "delay": -5.4, "at_once": -1.0, "at_once_linear": 1.0,
         "memory": -0.2, "gddr": 0.0, "rereads": -2.0, "legacy_linear": 0.0, "legacy_wide": 0.3,
+        "launch_linear": 0.4, "launch_amd": 0.0, "begin": -11.2,
     }  # fmt: skip
     prior: ClassVar = {
+        "launch_linear": 0.02, "launch_amd": AMD_SHARE,
         **{f"tile{i}": 0.3 for i in range(len(TILES))}, "rate": 0.1, "rate_amd": 0.1, "flop_energy": 0.02,
         "byte_energy": 0.1, "delay": 0.1, "at_once_linear": 0.02, "memory": 0.5, "gddr": 10.0, "rereads": 0.1,
         "legacy_linear": 0.05, "legacy_wide": 0.05,
@@ -68,7 +70,7 @@ class ContractionTime(Physics):
         beyond_cache = torch.sigmoid(3 * torch.log(traffic / x["l2"]))
         memory = (traffic * beyond_cache + rereads) / self.bandwidth(x, offsets)
         body = either(tiles, memory, c["soft"])
-        unlimited = either(self.launch(x, offsets), body, c["soft_launch"])
+        unlimited = self.started(x, body, offsets)
         return unlimited, self.joules(x, padding, traffic + rereads) / x["power"]
 
     def tiles(self, x: Columns, linear: Tensor, offsets: Offsets) -> tuple[Tensor, Tensor]:

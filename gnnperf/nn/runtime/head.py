@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -14,6 +14,7 @@ from gnnperf.devices import DeviceSpec
 from gnnperf.errors import InputError
 from gnnperf.graph.workload import Workload
 from gnnperf.nn.checkpoint import UNKNOWN, Contents, ModelProvenance
+from gnnperf.nn.runtime.adaptation import Likeness, Traits, traits_of
 from gnnperf.nn.runtime.columns import (
     FAMILIES,
     Columns,
@@ -33,6 +34,8 @@ seen. Chosen by hand: left-out GPUs lie too close to the others to fit them."""
 OTHER_DTYPE, OTHER_PRODUCT = 1.5, 2.0
 """How much wider intervals are of dtypes that were not measured: what moves memory, and products, which run
 on units of their own. Chosen by hand."""
+LIMIT = 1000
+"""Runs that a head learns from at most."""
 FARTHEST = 4.0
 """Doublings beyond which nothing is said about a GPU."""
 
@@ -53,8 +56,7 @@ class Intervals:
 class RuntimeHead:
     """Models that were fitted from different seeds, and how far to trust them.
 
-    shifts: by family, (ln of what a device's own measurements are off by, share of the device's uncertainty
-    that they leave); see `calibrated`.
+    runs: what was run on the one GPU that this is adapted to, and what it was off by; see `calibrated`.
     """
 
     MODEL: ClassVar = "gpu-runtime"
@@ -62,7 +64,7 @@ class RuntimeHead:
     models: tuple[RuntimeModel, ...]
     calibration: RuntimeCalibration
     provenance: ModelProvenance = UNKNOWN
-    shifts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    runs: tuple[Traits, Tensor] | None = None
 
     def log_runtime(self, x: Columns) -> Tensor:
         """Mean of the models: ln(seconds), f64[n], of columns of workloads and devices."""
@@ -77,9 +79,9 @@ class RuntimeHead:
 
     def _shift(self, x: Columns, times: Tensor) -> float:
         """ln of what this device's own measurements change the sum of kernels by."""
-        if not self.shifts:
+        if self.runs is None:
             return 0.0
-        own, plain = self.predict_columns(x), replace(self, shifts={}).predict_columns(x)
+        own, plain = self.predict_columns(x), replace(self, runs=None).predict_columns(x)
         return float(torch.log((own.runtime_s * times).sum() / (plain.runtime_s * times).sum()))
 
     def predict(self, workloads: Sequence[Workload], device: DeviceSpec) -> Intervals:
@@ -89,13 +91,13 @@ class RuntimeHead:
     def predict_columns(self, x: Columns) -> Intervals:
         """Of columns of workloads and devices, in any mixture."""
         center, roofline = self.log_runtime(x), roofline_s(x)
-        names = [*FAMILIES, UNMEASURED]
-        codes = torch.where(x["family"] < 0, len(FAMILIES), x["family"]).long()
-        shifts = [self.shifts.get(name, (0.0, 1.0))[0] for name in names]
-        center = center + torch.tensor(shifts, dtype=torch.float64)[codes]
+        left = torch.ones_like(center)
+        if self.runs is not None and self.calibration.likeness is not None:
+            shift, left = self.calibration.likeness.posterior(*self.runs, traits_of(x, self._shares(x)))
+            center = center + shift
         bounds = {}
         for level in LEVELS:
-            reach = self.reach(x, roofline, level)
+            reach = self.reach(x, roofline, level) * left
             bounds[level] = torch.exp(center - reach), torch.exp(center + reach)
         return Intervals(torch.exp(center), roofline, bounds)
 
@@ -110,12 +112,7 @@ class RuntimeHead:
         known = self.calibration
         worst = max(known.widths, key=lambda name: known.widths[name][1])
         name = family if family in known.widths else worst
-        half = known.widths[name][position] * (1.0 if name == family else 1.5)
-        if family not in self.shifts:
-            return half
-        bias, scatter = known.device_bias[name], known.scatter[name]
-        left = self.shifts[family][1]
-        return half * math.sqrt((scatter**2 + left * bias**2) / (scatter**2 + bias**2))
+        return known.widths[name][position] * (1.0 if name == family else 1.5)
 
     def widening(self, x: Columns, roofline: Tensor) -> Tensor:
         """f64[n], at least 1: by how much wider an interval is than on a GPU like those that were seen."""
@@ -155,23 +152,23 @@ class RuntimeHead:
 
     def calibrated(self, x: Columns, seconds: Tensor) -> RuntimeHead:
         """This head, adapted to one GPU by runs on it: columns of workloads and that device, seconds f64[n].
+        Of more than LIMIT runs, as many that are evenly spaced count.
 
-        Empirical Bayes: what a GPU is off by is taken to vary between GPUs as it did between those left out,
-        and single runs around it as they did there. Raises InputError for runtimes that are not positive.
+        See `adaptation`. Raises InputError for runtimes that are not positive, and where the head was made
+        without what this needs.
         """
         if not len(seconds) or not bool((torch.isfinite(seconds) & (seconds > 0)).all()):
             raise InputError("expected at least one measured runtime, all of them positive")
-        off = torch.log(seconds) - self.log_runtime(x)
-        shifts = {}
-        for code, name in enumerate([*FAMILIES, UNMEASURED]):
-            mine = off[x["family"] == (code if name in FAMILIES else -1)]
-            if len(mine):
-                known = name if name in self.calibration.scatter else next(iter(self.calibration.scatter))
-                ratio = (
-                    self.calibration.scatter[known] / max(self.calibration.device_bias[known], 1e-6)
-                ) ** 2
-                shifts[name] = float(mine.sum() / (len(mine) + ratio)), ratio / (len(mine) + ratio)
-        return replace(self, shifts=shifts)
+        if self.calibration.likeness is None:
+            raise InputError("expected a bundle that learns from runs; make it with `gnnperf train release`")
+        some = torch.linspace(0, len(seconds) - 1, min(len(seconds), LIMIT)).round().long()
+        x = {name: values[some] for name, values in x.items()}
+        return replace(
+            self, runs=(traits_of(x, self._shares(x)), torch.log(seconds[some]) - self.log_runtime(x))
+        )
+
+    def _shares(self, x: Columns) -> Tensor:
+        return torch.stack([model.shares(x) for model in self.models]).mean(0)
 
     @staticmethod
     def reads() -> Mapping[str, Any]:
@@ -187,6 +184,8 @@ class RuntimeHead:
     def of(cls, contents: Contents) -> Self:
         """For `load_checkpoint`."""
         known = dict(contents.calibration or {})
+        if known["likeness"] is not None:
+            known["likeness"] = Likeness.of(known["likeness"])
         for name in ("devices", "sizes", "widths"):
             known[name] = {key: tuple(value) for key, value in known[name].items()}
         count = contents.hyperparameters["models"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from gnnperf.nn.runtime.adaptation import PROPERTIES, Likeness
 from gnnperf.nn.runtime.columns import FAMILIES, UNLIMITED_W, Columns
 from gnnperf.nn.runtime.contraction import ContractionTime
 from gnnperf.nn.runtime.physics import MapTime, Offsets, Physics, RowsTime, roofline_s
@@ -60,17 +61,28 @@ class RuntimeModel(nn.Module):
         assert isinstance(physics, Physics)
         return physics
 
-    def forward(self, x: Columns) -> Tensor:
-        """f64[n] of columns [n] in any mixture of kinds."""
+    def forward(self, x: Columns, offsets: Offsets | None = None) -> Tensor:
+        """f64[n] of columns [n] in any mixture of kinds; `offsets`, of [n]: see `Physics`."""
         result = torch.zeros_like(x["flops"])
         part = part_of(x)
         for index, name in enumerate(PARTS):
             chosen = part == index
             if chosen.any():
                 rows = {column: values[chosen] for column, values in x.items()}
-                result[chosen] = self.part(name, rows, {})
+                own = {constant: values[chosen] for constant, values in (offsets or {}).items()}
+                result[chosen] = self.part(name, rows, own)
         # Formulas that know bytes alone would let fp64 beat its peak.
         return torch.maximum(result, torch.log(roofline_s(x))) if "gain" in x else result
+
+    def shares(self, x: Columns) -> Tensor:
+        """f64[n, 3]: by how much ln(seconds) grows with ln of each of PROPERTIES of a GPU."""
+        if not len(x["flops"]):
+            return torch.zeros(0, len(PROPERTIES), dtype=torch.float64)
+        with torch.enable_grad():
+            offsets = {name: torch.zeros_like(x["flops"], requires_grad=True) for name in PROPERTIES}
+            total = self(x, offsets).sum()
+            found = torch.autograd.grad(total, list(offsets.values()), materialize_grads=True)
+        return torch.stack(found, dim=1)
 
     def sequence(self, x: Columns, times: Tensor) -> Tensor:
         """Seconds of kernels that run one after another, each as often as `times` f64[n] says.
@@ -121,15 +133,13 @@ def _shape(x: Columns) -> Tensor:
 class RuntimeCalibration:
     """How far predictions were off on GPUs that were left out, and what has been seen.
 
-    widths: by family, half-widths in ln(seconds) of the intervals at LEVELS. device_bias: by family, standard
-    deviation of what a whole GPU is off by. scatter: by family, that of one workload around its GPU's.
-    devices: by number of a GPU (see `device_span`), least and largest seen. sizes: by family, least and
-    largest ln(roofline seconds).
+    widths: by family, half-widths in ln(seconds) of the intervals at LEVELS. likeness: of what kernels on one
+    GPU are off by; None: nothing is learned from runs. devices: by number of a GPU (see `device_span`), least
+    and largest seen. sizes: by family, least and largest ln(roofline seconds).
     """
 
     widths: Mapping[str, tuple[float, ...]]
-    device_bias: Mapping[str, float]
-    scatter: Mapping[str, float]
+    likeness: Likeness | None = None
     devices: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     sizes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 

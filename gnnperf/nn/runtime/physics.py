@@ -20,6 +20,8 @@ Offsets = Mapping[str, Tensor]
 
 LAUNCH_GAP_S = 3e-6
 """Between two kernels that were launched ahead: of the order that profilers show; not fitted."""
+AMD_SHARE = 0.02
+"""Prior weight of what a launch on AMD GPUs takes more or less than one on NVIDIA's, in ln."""
 GDDR_SHARE = 0.1
 """Prior weight of what GDDR memory loses to its error correction against HBM."""
 
@@ -78,11 +80,22 @@ class Physics(nn.Module):
         moved = [w * (self.constants[name] - self.start[name]) ** 2 for name, w in self.prior.items()]
         return torch.stack(moved).sum() if moved else torch.zeros((), dtype=torch.float64)
 
-    def launch(self, x: Columns, offsets: Offsets) -> Tensor:
-        """Seconds to start a kernel that runs alone. In a sequence (column `sequence` is 1) the host is
-        ahead of the GPU, and only the gap between two kernels is left of them."""
-        alone = torch.exp(self.get("launch", offsets))
-        return alone if "sequence" not in x else torch.where(x["sequence"] == 1, LAUNCH_GAP_S, alone)
+    def started(self, x: Columns, body: Tensor, offsets: Offsets) -> Tensor:
+        """Seconds of kernels that run `body` f64[n] seconds once they have begun, alone.
+
+        The host needs `launch` to start one and to see that it is done; the GPU needs `begin` and the body
+        meanwhile, and what takes longer counts. In a sequence (column `sequence` is 1) the host is ahead of
+        the GPU, and only the gap between two kernels is left of them.
+        """
+        c = self.constants
+        launch = self.get("launch", offsets) + c["launch_amd"] * x["amd"]
+        if "launch_linear" in c:
+            launch = launch + c["launch_linear"] * (x["family"] == 1)
+        host, begin = torch.exp(launch), torch.exp(c["begin"])
+        if "sequence" in x:
+            follows = x["sequence"] == 1
+            host, begin = torch.where(follows, LAUNCH_GAP_S, host), torch.where(follows, 0.0, begin)
+        return either(host, begin + body, c["soft_launch"])
 
     def bandwidth(self, x: Columns, offsets: Offsets) -> Tensor:
         """Achievable bytes per second of main memory."""
@@ -93,8 +106,8 @@ class MapTime(Physics):
     """Elementwise kernels: main memory where the data exceeds the L2 cache, else the multiprocessors."""
 
     start: ClassVar = {"memory": -0.1, "gddr": -0.1, "cache_edge": 0.0, "cache_slope": 0.7, "per_core": 2.8,
-             "soft": 0.7, "soft_launch": 0.3, "launch": -10.4}  # fmt: skip
-    prior: ClassVar = {"gddr": GDDR_SHARE}
+             "soft": 0.7, "soft_launch": 1.5, "launch": -10.4, "launch_amd": 0.0, "begin": -11.2}  # fmt: skip
+    prior: ClassVar = {"gddr": GDDR_SHARE, "launch_amd": AMD_SHARE}
     varying: ClassVar = ("launch", "memory")
 
     def forward(self, x: Columns, offsets: Offsets) -> Tensor:
@@ -104,7 +117,7 @@ class MapTime(Physics):
         memory = size * torch.sigmoid(torch.exp(c["cache_slope"]) * edge) / self.bandwidth(x, offsets)
         cores = size / (x["cores"] * x["clock"] * torch.exp(c["per_core"]))
         body = either(memory, cores, c["soft"])
-        return torch.log(either(self.launch(x, offsets), body, c["soft_launch"]))
+        return torch.log(self.started(x, body, offsets))
 
 
 class RowsTime(Physics):
@@ -115,9 +128,9 @@ class RowsTime(Physics):
     """
 
     start: ClassVar = {"memory": -0.15, "gddr": -0.1, "miss_slope": 1.0, "miss_edge": -0.7, "per_core": 2.7,
-             "cached": -1.0, "row": 7.0, "step": 3.0, "soft": 1.0, "soft_launch": 0.3,
-             "launch": -10.1}  # fmt: skip
-    prior: ClassVar = {"cached": 0.02, "miss_slope": 0.05, "miss_edge": 0.02}
+             "cached": -1.0, "row": 7.0, "step": 3.0, "soft": 1.0, "soft_launch": 1.5,
+             "launch": -10.1, "launch_amd": 0.0, "begin": -11.2}  # fmt: skip
+    prior: ClassVar = {"launch_amd": AMD_SHARE, "cached": 0.02, "miss_slope": 0.05, "miss_edge": 0.02}
     varying: ClassVar = ("launch",)
 
     def forward(self, x: Columns, offsets: Offsets) -> Tensor:
@@ -136,7 +149,7 @@ class RowsTime(Physics):
         steps = torch.ceil(columns / block / 4)
         latency = waves * (torch.exp(c["row"]) + torch.exp(c["step"]) * steps) / x["clock"]
         body = either(memory, torch.sqrt(cores**2 + latency**2), c["soft"])
-        return torch.log(either(self.launch(x, offsets), body, c["soft_launch"]))
+        return torch.log(self.started(x, body, offsets))
 
 
 def _row_kernel(x: Columns) -> tuple[Tensor, Tensor, Tensor]:

@@ -69,6 +69,7 @@ def test_every_gpu_is_left_out_in_turn(data: Path, tmp_path: Path) -> None:
     assert all(row["physics_mape"] == row["mape"] for row in result.rows)
     assert result.figures["gpu_without_network_mape"] == result.figures["gpu_with_network_mape"]
     assert 0 <= result.figures["coverage80"] <= 1
+    assert result.figures["worst_family_mape"] == max(row["mape"] for row in result.rows)
     assert len(points.predicted_s) == 2 * 10 * len(GPUS)
     plot_operators(points, result.rows, tmp_path / "plot.svg")
     assert "measured, ms" in (tmp_path / "plot.svg").read_text()

@@ -130,7 +130,8 @@ def test_a_few_runs_correct_a_device(head: RuntimeHead) -> None:
     assert off[1] < off[0] < math.log(1.3)
     other = head.calibrated({n: v[:1] for n, v in x.items()}, truth[:1])
     add = [OPERATORS[4].workload()]
-    assert torch.equal(other.predict(add, device).runtime_s, head.predict(add, device).runtime_s)
+    plain, after = (h.predict(add, device).runtime_s for h in (head, other))
+    assert float(after) == pytest.approx(float(plain), rel=0.02)  # that runs at the memory's pace
     with pytest.raises(InputError, match="all of them positive"):
         head.calibrated(x, torch.zeros(5, dtype=torch.float64))
 
