@@ -159,7 +159,8 @@ class Starter:
             "NUMBA_NUM_THREADS": str(self.threads),
             "NUMBA_CACHE_DIR": self.folder,
         }
-        if isinstance(contender, PythonFunction):  # NumPy's own BLAS has no other threads
+        if isinstance(contender, PythonFunction) and contender.package == "numpy":
+            # NumPy has no other threads. Numba's and torch's would compete with those of OpenBLAS.
             environment["OPENBLAS_NUM_THREADS"] = str(self.threads)
         return Player(_job(contender, self.problem), self.effort, environment)
 
