@@ -74,9 +74,12 @@ class Tuning(Pipeline):
         query.tried = log.best()
 
     def _decide(self, query: Query, bench: Bench) -> None:
-        known = {id(measurement) for _, measurement in query.tried}
+        before = [measurement for _, measurement in query.tried]
         super()._decide(query, bench)
-        again = [pair for pair in query.tried if id(pair[1]) not in known]
+        both = zip(query.tried, before, strict=True)
+        again = [
+            pair for pair, old in both if (pair[1].status, pair[1].runtime_s) != (old.status, old.runtime_s)
+        ]
         if self.memory is not None and again:
             assert self.executor is not None
             self.memory.add(query, again, self.executor.provenance, "tune: in turn")

@@ -40,6 +40,7 @@ KEEP_VERSIONS = timedelta(hours=1)
 _ATTEMPTS = 12
 _DELETE_BATCH = 20_000
 _READ_BATCH = 8_192
+_MAKING_S = 5.0
 _REASON_LENGTH = 240  # characters: of a failed request, LanceDB reports everything
 
 
@@ -226,10 +227,22 @@ def _open(database: Any, location: str, name: str, schema: pa.Schema, create: bo
                 if "already exists" not in str(error):  # else another process was first
                     raise
     with _errors(location, writing=False):
-        table = database.open_table(name)
+        table = _opened(database, name)
         found = table.schema
     _check_schema(found, schema, f"table `{name}` of the schedule store {location}")
     return Table(table, location)
+
+
+def _opened(database: Any, name: str) -> Any:
+    """A table that is there: the folder of one that another process is making comes before its content."""
+    deadline = time.monotonic() + _MAKING_S
+    while True:
+        try:
+            return database.open_table(name)
+        except ValueError as error:
+            if "not found" not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
 
 
 def _check_schema(got: pa.Schema, expected: pa.Schema, where: str) -> None:

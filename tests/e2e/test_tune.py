@@ -101,7 +101,7 @@ def test_nests_of_dace_programs(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["{dace}:scores", *SIZES, "--beside", "torch"], "--beside: a DaCe kernel takes none"),
+        (["{dace}:scores", *SIZES, "--beside", "cublas"], "--beside: expected numpy, numba, torch,"),
         (["{dace}:scores", *SIZES, "--weights", "constant"], "--weights: 'scores', which is no TVM kernel"),
         (["{file}:product", "--seed", "3"], "--seed: a TVM kernel takes none"),
         (["{file}:product", "--trials", "0"], "--trials"),

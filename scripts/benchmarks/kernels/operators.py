@@ -6,6 +6,7 @@ without arguments that gives what `gnnperf retrieve` takes."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -436,8 +437,10 @@ def of_torch(name: str, kind: str, module: Callable[[Any], Any], *shapes: Sequen
 
         torch.manual_seed(0)
         given = tuple(torch.randn(*shape) for shape in shapes)
-        program = torch.export.export(module(torch).eval(), given)
-        found = from_exported_program(program, keep_params_as_input=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about torch's own use of torch
+            program = torch.export.export(module(torch).eval(), given)
+            found = from_exported_program(program, keep_params_as_input=True)
         return relax.frontend.detach_params(found)[0]
 
     operator(name, kind, "torch", make)
