@@ -189,7 +189,7 @@ def test_the_next_run_finds_what_the_first_one_measured(first: Finished, shell: 
     heading, counts, *table = done.stdout.splitlines()
     assert heading.startswith("scores on cpu/")
     assert "dace-auto" in heading and "->" in heading
-    assert re.fullmatch(r"results verified on [2-6] sets of inputs, 1 candidates measured in .* s", counts)
+    assert re.fullmatch(r"results verified on .* inputs, 1 candidates measured in .* s", counts)
     text = " ".join(" ".join(table).split())
     assert "nest share neighbour distance schedule status speedup" in text
     assert "scores_0: neighbours by distance: scores (0.000)" in text

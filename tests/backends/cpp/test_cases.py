@@ -98,7 +98,7 @@ RACE = """def kernel(A: dace.float64[N], C: dace.float64[N]):
             a << A[i]
             c >> C[i]
             '''
-            c = a + (double)std::chrono::steady_clock::now().time_since_epoch().count();
+            c = a + (double)(std::chrono::steady_clock::now().time_since_epoch().count() % 997);
             '''
 """
 
