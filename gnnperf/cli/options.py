@@ -27,6 +27,8 @@ def _sizes(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -
     sizes: dict[str, float] = {}
     for pair in pairs:
         name, _, value = pair.partition("=")
+        if name in sizes:
+            raise click.BadParameter(f"expected one value for {name}, got another: {pair!r}.")
         try:
             if not name.isidentifier():
                 raise ValueError
@@ -35,8 +37,6 @@ def _sizes(ctx: click.Context, param: click.Parameter, pairs: tuple[str, ...]) -
                 raise ValueError
         except ValueError:
             raise click.BadParameter(f"expected NAME=NUMBER, such as N=512, got {pair!r}.") from None
-        if len(sizes) < pairs.index(pair) + 1:
-            raise click.BadParameter(f"expected one value for {name}, got another: {pair!r}.")
     return sizes
 
 

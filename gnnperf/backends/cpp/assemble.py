@@ -48,7 +48,7 @@ def assemble(
                 reasons.append(f"the tuned kernel could not be built ({error})")
                 continue
             reason = _refusal(measurement)
-            evidence = Evidence()
+            evidence, fault = Evidence(), ""
             if not reason:
                 evidence, fault = whole.verify_elsewhere(tuned, program.other_inputs(), compiler, runner)
                 reason = f"the tuned kernel is {fault}" if fault else _silence(evidence, whole)
@@ -56,7 +56,7 @@ def assemble(
                 reasons.append(reason)
             elif best is None or (measurement.runtime_s or 0.0) < (best.measurement.runtime_s or 0.0):
                 best = Assembly(tuned, measurement, schedules, evidence)
-            if measurement.status == "ok" and not reason.startswith("the tuned kernel is wrong"):
+            if measurement.status == "ok" and not fault:
                 break  # else the frontend's optimisation of the rest broke it: try without
     if best is not None:
         return best, ""

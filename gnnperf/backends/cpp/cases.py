@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
@@ -147,7 +148,7 @@ class WholeKernel:
         """Its code, under one name: it is compiled once. Raises BuildError."""
         return tuned.source(f"{self.code.name}_tuned")
 
-    @property
+    @cached_property
     def evidence(self) -> Evidence:
         """What agreeing with the reference is worth."""
         return Evidence.of(self.reference, self.code.data)

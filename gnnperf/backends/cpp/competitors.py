@@ -50,8 +50,6 @@ def beside(
 ) -> dict[str, Measurement]:
     """Measurements of the competitors, each with what is kept as its baseline. Never raises for what one of
     them does."""
-    if not competitors:
-        return {}
     code = whole.code
     problem = Problem(code.data, list(code.outputs), whole.reference, whole.reduction_length)
     found = measure_side_by_side({KEPT: kept, **competitors}, problem, EFFORT, runner.threads)

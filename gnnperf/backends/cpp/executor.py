@@ -88,6 +88,8 @@ class CppExecutor:
 
     def assemble(self, trials: Sequence[Trials]) -> Whole:
         found = self._assembled(trials)
+        if not self._competitors:
+            return found
         assert self._whole is not None
         kept = self._whole.library
         if self._tuned is not None:
@@ -96,12 +98,12 @@ class CppExecutor:
 
     def _assembled(self, trials: Sequence[Trials]) -> Whole:
         assert self._whole is not None
-        baseline, evidence = self._whole.baseline, self._whole.evidence
+        baseline = self._whole.baseline
         if not any(one.winner for one in trials):
-            return Whole(baseline, baseline, evidence=evidence)
+            return Whole(baseline, baseline, evidence=self._whole.evidence)
         found, note = assemble(self.program, trials, self._whole, self.compiler, self.runner)
         if found is None:
-            return Whole(baseline, baseline, note=note, evidence=evidence)
+            return Whole(baseline, baseline, note=note, evidence=self._whole.evidence)
         self._tuned, measured = found.program, found.measurement
         assert measured.baseline_s is not None and measured.baseline_interval_s is not None
         return Whole(

@@ -10,13 +10,9 @@ import json
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-
-from gnnperf.measure.problem import Arrays, Problem
 
 PATIENCE_S = 120.0
 LONGEST_SUM = 4096
@@ -80,31 +76,15 @@ def _until(module: Any, name: str, program: Any) -> Any:
 
 def is_right(program: Any) -> bool:
     """Whether TVM, with nothing scheduled, computes of a program's example inputs what PyTorch does."""
-    import torch
-    from torch.utils._pytree import tree_flatten, tree_unflatten
-
-    from gnnperf.frontends.tvm.fast_import import import_tvm
+    from gnnperf.backends.tvm.problem import example_problem, named_results, tensors
     from gnnperf.frontends.tvm.relax_programs import plain_program
     from gnnperf.frontends.tvm.target import host_target
     from gnnperf.frontends.tvm.whole_program import MAIN
 
-    tvm = import_tvm()
-    given, structure = tree_flatten(program.example_inputs)
-    module = program.module()
-
-    def solve(arrays: Mapping[str, Any]) -> Arrays:
-        tensors = [torch.from_numpy(array) for array in arrays.values()]
-        positional, named = tree_unflatten(tensors, structure)
-        with torch.no_grad():
-            results, _ = tree_flatten(module(*positional, **named))
-        return {str(n): np.ascontiguousarray(result.numpy(force=True)) for n, result in enumerate(results)}
-
-    problem = Problem.solved({str(n): t.numpy() for n, t in enumerate(given)}, solve, LONGEST_SUM)
-    whole = plain_program(program, host_target())
-    machine, weights = whole.compiled({}).machine()
-    found = machine[MAIN](*[tvm.runtime.tensor(array) for array in problem.inputs.values()], *weights)
-    results = [found] if hasattr(found, "numpy") else list(found)
-    return problem.verify({str(n): result.numpy() for n, result in enumerate(results)}) is None
+    problem = example_problem(program, LONGEST_SUM)
+    machine, weights = plain_program(program, host_target()).compiled({}).machine()
+    found = machine[MAIN](*tensors(problem.inputs.values()), *weights)
+    return problem.verify(named_results(found)) is None
 
 
 def described(node: Any) -> str:

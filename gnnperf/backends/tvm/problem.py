@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,38 @@ def poisoned(like: NDArray[Any]) -> Any:
     """A tensor of NaN or of bytes of ones."""
     array = np.frombuffer(b"\xff" * like.nbytes, like.dtype).reshape(like.shape)
     return tensors([array])[0]
+
+
+def example_problem(program: Any, reduction_length: int) -> Problem:
+    """What PyTorch makes of the example inputs that a `torch.export.ExportedProgram` has: arrays `0`, `1`,
+    ..., results as `named_results` calls them. Raises what PyTorch raises."""
+    import torch
+    from torch.utils._pytree import tree_flatten, tree_unflatten
+
+    from gnnperf.nn.threads import one_thread
+
+    given, structure = tree_flatten(program.example_inputs)
+    module = program.module()
+
+    def solve(arrays: Mapping[str, Any]) -> Arrays:
+        tensors = [torch.from_numpy(array) for array in arrays.values()]
+        positional, named = tree_unflatten(tensors, structure)
+        with one_thread(), torch.no_grad():
+            return named_results(tree_flatten(module(*positional, **named))[0])
+
+    inputs = {str(n): np.ascontiguousarray(tensor.numpy()) for n, tensor in enumerate(given)}
+    return Problem.solved(inputs, solve, reduction_length)
+
+
+def named_results(found: Any) -> Arrays:
+    """Tensors of TVM or PyTorch, one or several, as contiguous arrays by their place."""
+    results = [found] if hasattr(found, "numpy") else found
+    return {f"result {n}": np.ascontiguousarray(_numpy(result)) for n, result in enumerate(results)}
+
+
+def _numpy(tensor: Any) -> NDArray[Any]:
+    detached = tensor.detach() if hasattr(tensor, "detach") else tensor
+    return np.asarray(detached.numpy())
 
 
 def computed(kernel: Kernel, arguments: Sequence[Any]) -> Arrays:

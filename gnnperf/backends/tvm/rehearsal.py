@@ -13,14 +13,14 @@ from typing import Any
 
 from gnnperf.backends.tvm.batch import BenchLimits
 from gnnperf.backends.tvm.kernel import Build, Kernel
-from gnnperf.backends.tvm.problem import arguments, computed, poisoned, solved, tensors
+from gnnperf.backends.tvm.problem import arguments, computed, named_results, poisoned, solved, tensors
 from gnnperf.devices import MachineLock
 from gnnperf.errors import last_line
 from gnnperf.frontends.tvm.whole_program import MAIN, Compiled, WholeProgram
 from gnnperf.measure.confine import available_threads, limit_memory, prefer_this_process
 from gnnperf.measure.interleaved import Turn
 from gnnperf.measure.outcome import Outcome, checked
-from gnnperf.measure.problem import OUTPUT, Arrays, Problem
+from gnnperf.measure.problem import OUTPUT, Problem
 from gnnperf.measure.supervisor import Service
 
 Part = tuple[int, Mapping[str, str]]
@@ -139,15 +139,10 @@ def rehearse_programs(
         evaluate = machine.time_evaluator(
             MAIN, tvm.cpu(), number=1, repeat=1, min_repeat_ms=round(1000 * limits.sample_s)
         )
-        outcome = checked(lambda: _results(machine[MAIN](*given)), problem)
+        outcome = checked(lambda: named_results(machine[MAIN](*given)), problem)
         return outcome, lambda: float(evaluate(*given).results[0])
 
     return Rehearsal(players, len(parts))
-
-
-def _results(found: Any) -> Arrays:
-    results = [found] if hasattr(found, "numpy") else list(found)
-    return {f"result {n}": result.numpy() for n, result in enumerate(results)}
 
 
 def _built(build: Callable[[Any], Any], jobs: Sequence[Any]) -> list[Any]:

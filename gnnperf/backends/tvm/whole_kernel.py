@@ -9,17 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gnnperf.backends.base import Trials, Whole
 from gnnperf.backends.tvm.first_wrong import wrong_part
-from gnnperf.backends.tvm.problem import reduction_length
+from gnnperf.backends.tvm.problem import example_problem, reduction_length
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.errors import MeasureError, first_line
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.measure import Evidence, Measurement
 from gnnperf.measure.interleaved import Pace, Turn, in_turns
-from gnnperf.measure.problem import Arrays, Problem
+from gnnperf.measure.problem import Problem
 from gnnperf.measure.supervisor import Failed
 
 BASELINE, TUNED = "baseline", "tuned"
@@ -36,27 +34,13 @@ def exported_problem(path: Path, tasks: Sequence[TvmTask]) -> Problem:
     inputs say so. Raises MeasureError where PyTorch cannot run it.
     """
     import torch
-    from torch.utils._pytree import tree_flatten, tree_unflatten
-
-    from gnnperf.nn.threads import one_thread
 
     try:
         program = torch.export.load(path)
         if program.example_inputs is None:
             raise ValueError("it was saved without example inputs")
-        given, structure = tree_flatten(program.example_inputs)
-        module = program.module()
-
-        def solve(arrays: Mapping[str, Any]) -> Arrays:
-            tensors = [torch.from_numpy(array) for array in arrays.values()]
-            positional, named = tree_unflatten(tensors, structure)
-            with one_thread(), torch.no_grad():
-                results, _ = tree_flatten(module(*positional, **named))
-            return {f"result {n}": np.ascontiguousarray(r.numpy(force=True)) for n, r in enumerate(results)}
-
-        inputs = {str(n): np.ascontiguousarray(tensor.numpy()) for n, tensor in enumerate(given)}
         length = sum(task.calls * reduction_length(task.module) for task in tasks)
-        return Problem.solved(inputs, solve, length)
+        return example_problem(program, length)
     except Exception as error:  # it is the user's program
         raise MeasureError(f"PyTorch cannot run {path.name}: {first_line(error)}") from None
 
