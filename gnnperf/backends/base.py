@@ -58,8 +58,8 @@ class Whole:
     """A whole program, before and after, timed in turn.
 
     tuned: that has speedups; equal to the baseline where that was kept. schedules: by number of the task.
-    competitors: measurements of other implementations, by name. note: what is to be said of it. evidence:
-    what its results were verified on.
+    competitors: measurements of other implementations, by name. competitors_s: how long these took. note:
+    what is to be said of it. evidence: what its results were verified on.
     """
 
     baseline: Timing
@@ -69,6 +69,7 @@ class Whole:
     kept_baseline: bool = True
     schedules: Mapping[int, Schedule] = field(default_factory=dict)
     competitors: Mapping[str, Measurement] = field(default_factory=dict)
+    competitors_s: float = 0.0
     note: str = ""
     evidence: Evidence = field(default_factory=Evidence)
 

@@ -101,6 +101,9 @@ class Pipeline:
             for query in queries:
                 query.winner = None
             return replace(self._report(queries, None, [f"{error}; nothing is kept"]), failed=True), queries
+        if whole and whole.competitors:
+            self.stages.seconds["whole"] -= whole.competitors_s
+            self.stages.seconds["competitors"] = whole.competitors_s
         return self._report(queries, whole, []), queries
 
     # ------------------------------------------------------------------ asking

@@ -19,6 +19,7 @@ import numpy as np
 from benchmarks.machine import setup
 from benchmarks.options import REPO
 from benchmarks.retrieving import GNNPERF, Retrieved, retrieve
+from benchmarks.unseen import KERNELS
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.main import VERBS
 from gnnperf.cli.options import nests_checkpoint_option
@@ -26,13 +27,12 @@ from gnnperf.cli.output import Report, Verb
 from gnnperf.errors import MeasureError
 
 CORPUS = REPO / "configs" / "corpus" / "first.yaml"
-UNSEEN = REPO / "tests" / "e2e" / "kernels" / "unseen.py"
 SINGLE_NEST = {
     "doitgen": {"R": 64, "Q": 72, "P": 96, "S": 96},
     "mttkrp": {"M": 96, "K": 90, "P": 100, "R": 48},
     "nbody_accelerations": {"N": 2000},
 }
-"""Kernels of `UNSEEN` that are one nest, with their sizes there."""
+"""Sizes of unseen kernels that are one nest."""
 HELP_RUNS = 7
 NESTS, RECORDS_PER_NEST, QUERIES = 20_000, 5, 300
 
@@ -202,7 +202,7 @@ def retrieve_figures(runs: int, k: int, checkpoint: Path, say: Say) -> Iterator[
         for run in range(runs):
             say(f"{name}, run {run + 1} of {runs}")
             options = ("--checkpoint", str(checkpoint))
-            answer = retrieve(f"{UNSEEN}:{name}", symbols, None, k, options)
+            answer = retrieve(KERNELS[name].program, symbols, None, k, options)
             for stage, seconds in _stages(name, answer).items():
                 stages.setdefault(stage, []).append(seconds)
             walls.append(answer.wall_s)

@@ -17,7 +17,6 @@ NAMES = (
     "case-stencils",
     "case-spmm",
     "unseen-kernels",
-    "unseen-numba",
     "tensor-transfer",
     "torch-models",
     "operator-matrix",

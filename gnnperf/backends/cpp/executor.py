@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -94,7 +95,9 @@ class CppExecutor:
         kept = self._whole.library
         if self._tuned is not None:
             kept = self.compiler.build(self._whole.tuned_source(self._tuned))
-        return replace(found, competitors=beside(self._whole, kept, self._competitors, self.runner))
+        started = time.monotonic()
+        others = beside(self._whole, kept, self._competitors, self.runner)
+        return replace(found, competitors=others, competitors_s=time.monotonic() - started)
 
     def _assembled(self, trials: Sequence[Trials]) -> Whole:
         assert self._whole is not None
