@@ -5,6 +5,7 @@ They take part as wholes, in turn with what is kept, on as many threads, and are
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from gnnperf.backends.cpp.cases import WholeKernel
@@ -19,6 +20,7 @@ KEPT = "what is kept"
 OWN = {"numpy": ("numpy", ""), "numba": ("numba", "numba"), "torch": ("torch", ""),
        "torch-compile": ("torch", "torch")}  # fmt: skip
 """Competitor -> package that runs the kernel's own function, and what compiles it before."""
+_IMPORTS_NUMBA = re.compile(r"^\s*(?:import|from)\s+numba\b", re.MULTILINE)
 EFFORT = Effort(processes=1, budget_s=2.0)
 
 
@@ -36,9 +38,10 @@ def competitors_of(program: TunableProgram, names: Sequence[str]) -> dict[str, P
                 )
             path, function = program.function
         elif ":" in name:
-            (path, function), package, compiled = split_spec(name, "--beside"), "numpy", ""
+            (path, function), compiled = split_spec(name, "--beside"), ""
             if not path.is_file():
                 raise InputError(f"--beside: there is no file {str(path)!r}")
+            package = "numba" if _IMPORTS_NUMBA.search(path.read_text(encoding="utf-8")) else "numpy"
         else:
             raise InputError(f"--beside: expected {', '.join(OWN)} or file.py:function, got {name!r}")
         found[name] = PythonFunction(path.resolve(), function, package, program.sizes, compiled)

@@ -108,13 +108,11 @@ def exponential_average(prices: f64[T, N], share: f64, average: f64[T, N]):
 @dace.program
 def largest_drawdown(prices: f64[N, T], worst: f64[N]):
     """The largest fall below an earlier peak, of many series, a row each."""
-    for i in dace.map[0:N]:
-        peak = prices[i, 0]
-        fall = 0.0
-        for t in range(1, T):
-            peak = max(peak, prices[i, t])
-            fall = max(fall, (peak - prices[i, t]) / peak)
-        worst[i] = fall
+    peak = np.copy(prices[:, 0])
+    worst[:] = 0.0
+    for t in range(1, T):
+        peak[:] = np.maximum(peak, prices[:, t])
+        worst[:] = np.maximum(worst, (peak - prices[:, t]) / peak)
 
 
 @dace.program

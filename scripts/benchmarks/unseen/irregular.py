@@ -31,14 +31,14 @@ def sparse_residual(
     x: f64[M],
     b: f64[M],
     diagonal: f64[M],
-    new: f64[M],
+    updated: f64[M],
 ):
     """One step of Jacobi's iteration with a matrix in CSR."""
     for i in dace.map[0:M]:
         residual = b[i]
         for k in range(indptr[i], indptr[i + 1]):
             residual -= values[k] * x[indices[k]]
-        new[i] = x[i] + residual / diagonal[i]
+        updated[i] = x[i] + residual / diagonal[i]
 
 
 @dace.program

@@ -20,12 +20,12 @@ def sddmm(indptr, indices, values, X, Y, out):
 
 
 @jit
-def sparse_residual(indptr, indices, values, x, b, diagonal, new):
+def sparse_residual(indptr, indices, values, x, b, diagonal, updated):
     for i in prange(x.shape[0]):
         residual = b[i]
         for k in range(indptr[i], indptr[i + 1]):
             residual -= values[k] * x[indices[k]]
-        new[i] = x[i] + residual / diagonal[i]
+        updated[i] = x[i] + residual / diagonal[i]
 
 
 @jit

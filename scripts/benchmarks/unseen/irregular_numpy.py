@@ -9,9 +9,9 @@ def sddmm(indptr, indices, values, X, Y, out):
     out += values * np.einsum("kd,kd->k", X[rows], Y[indices])
 
 
-def sparse_residual(indptr, indices, values, x, b, diagonal, new):
+def sparse_residual(indptr, indices, values, x, b, diagonal, updated):
     A = scipy.sparse.csr_matrix((values, indices, indptr), shape=(len(x), len(x)))
-    new[:] = x + (b - A @ x) / diagonal
+    updated[:] = x + (b - A @ x) / diagonal
 
 
 def assemble_elements(nodes, stiffness, u, force):

@@ -261,9 +261,8 @@ def alternating_directions(u: f64[N, N], v: f64[N, N]):
 @dace.program
 def implicit_rods(temperature: f64[M, N], conductivity: f64[M, N]):
     """One implicit step of the heat equation along many rods, each a row."""
-    factor = np.empty((M, N), dtype=np.float64)
-    for i in dace.map[0:M]:
-        factor[i, 0] = 0.0
+    factor = np.zeros((M, N), dtype=np.float64)
+    for i in range(M):
         for j in range(1, N - 1):
             pivot = 1.0 + conductivity[i, j] * (2.0 - factor[i, j - 1])
             factor[i, j] = conductivity[i, j] / pivot

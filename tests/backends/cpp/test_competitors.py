@@ -90,6 +90,18 @@ def test_names_that_mean_nothing_are_refused(kernel: DaceKernel, path: Path) -> 
             competitors_of(kernel, [name])
 
 
+def test_a_function_in_numba_has_the_threads_to_itself(kernel: DaceKernel, tmp_path: Path) -> None:
+    """A BLAS of several threads would compete with Numba's."""
+    for text, package in (
+        ("from numba import njit", "numba"),
+        ("import numba as nb", "numba"),
+        ("import numpy  # no numba", "numpy"),
+    ):
+        (file := tmp_path / "own.py").write_text(f"{text}\n\ndef mine(): ...\n")
+        (found,) = competitors_of(kernel, [f"{file}:mine"]).values()
+        assert (found.package, found.compiled) == (package, "")
+
+
 def test_a_program_without_a_function_of_its_own_takes_the_user_s(kernel: DaceKernel, path: Path) -> None:
     anonymous = load_kernel(kernel.parsed, {"N": 40, "scale": 2.0})
     with pytest.raises(InputError, match=r"--beside numpy: expected a @dace\.program in a file"):
