@@ -39,6 +39,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     set_runtime_threads(1)
 
 
+@pytest.mark.slow
 def test_the_command_measures_a_row_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

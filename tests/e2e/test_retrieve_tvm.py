@@ -96,6 +96,7 @@ for _ in range(2):  # other weights are packed anew
 """
 
 
+@pytest.mark.slow
 def test_free_weights_are_taken_as_before(shell: Shell, kernels: Path, tensor_checkpoint: Path) -> None:
     names = {"constant": "tvm-default-constant-weights", "varying": "tvm-default"}
     for known, weights in enumerate(("constant", "varying", "constant")):

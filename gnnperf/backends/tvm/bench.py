@@ -38,6 +38,10 @@ _LOOK_S = 0.2
 _HANGS = 5
 """So many times the limit for compiling, in wall time, and it is taken to hang."""
 
+_STUCK = 1.5
+"""So many times that limit with next to no processor time used, and threads that compile together are taken
+to wait for one another: their candidates are compiled again, each alone."""
+
 
 class TraceBench:
     """Measures schedules of one unscheduled module. It forks: this process must not run threads.
@@ -121,6 +125,10 @@ def _follow(batch: Batch) -> tuple[dict[int, Outcome], set[int]]:
         spent_s, waited_s = (_cpu_s(child.pid) - used_s) / batch.threads, time.monotonic() - began
         return spent_s >= batch.limits.build_s or waited_s >= _HANGS * batch.limits.build_s
 
+    def is_stuck(began: float, used_s: float) -> bool:
+        waited_s, idle = time.monotonic() - began, _cpu_s(child.pid) - used_s < 0.05 * batch.limits.build_s
+        return batch.threads > 1 and idle and waited_s > _STUCK * batch.limits.build_s
+
     with Child.forked(batch.work) as child:
         while (messages := child.listen(_LOOK_S if building else None)) is not None:
             for message in messages:
@@ -139,6 +147,8 @@ def _follow(batch: Batch) -> tuple[dict[int, Outcome], set[int]]:
                 building.clear()  # threads cannot be ended: the others of this process are compiled again
                 child.end()
                 break
+            if building and not messages and all(is_stuck(*begun) for begun in building.values()):
+                return outcomes, set(building)
         failure = child.failure()
     if len(building) == 1:
         decide(min(building), Outcome("build_error", detail=failure.detail))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -29,6 +30,10 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     set_runtime_threads()
 
 
+together = threading.Semaphore(0)
+"""Compilations of this process that wait for one another."""
+
+
 def marked(module: Any, what: str) -> Any:
     """The module with an attribute that `faulty` looks at."""
     return module.with_attr("fault", what)
@@ -43,6 +48,11 @@ def faulty(module: Any, target: Any) -> Kernel:
         os.kill(os.getpid(), signal.SIGSEGV)
     if fault == "compiles for ever":
         time.sleep(60)
+    if fault == "waits for another":
+        together.release()
+        time.sleep(0.2)
+        if together._value > 1:
+            time.sleep(60)
     return Faulty(build_kernel(module, target), fault)
 
 
@@ -97,6 +107,11 @@ def test_one_fault_costs_one_candidate(bench: TraceBench, fault: str, status: st
     assert detail in outcomes[1].detail
     assert outcomes[1].samples_s == ()
     assert bench.measure([module])[0].status == "ok"
+
+
+def test_compilations_that_wait_for_one_another_are_done_again_alone(bench: TraceBench) -> None:
+    waiting = marked(TINY.build(), "waits for another")
+    assert [outcome.status for outcome in bench.measure([waiting, waiting])] == ["ok", "ok"]
 
 
 def test_a_hopeless_candidate_is_run_twice_only(bench: TraceBench) -> None:
