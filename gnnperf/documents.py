@@ -1,4 +1,4 @@
-"""Documents as strict JSON: what is written, and what may come from anywhere."""
+"""Documents as strict JSON and as YAML: what is written, and what may come from anywhere."""
 
 from __future__ import annotations
 
@@ -26,6 +26,25 @@ def from_json(text: str) -> Any:
         if not level:
             return value
     raise ValueError(f"nested deeper than {DEPTH} levels")
+
+
+def from_yaml(text: str) -> Any:
+    """The value of a YAML text that anybody may have written. Raises ValueError, in a few words, for anything
+    else, for tags that make objects, aliases, and what is nested deeper than `DEPTH`."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        depth = 0
+        for event in yaml.parse(text, loader):  # deep ones overflow the stack of the loader
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEPTH:
+                raise ValueError(f"nested deeper than {DEPTH} levels")
+            if isinstance(event, yaml.AliasEvent):  # a few lines of them are a text of gigabytes
+                raise ValueError(f"an alias, *{event.anchor}")
+        return yaml.load(text, loader)
+    except (yaml.YAMLError, AttributeError, LookupError, OverflowError, RecursionError, TypeError) as error:
+        raise ValueError(" ".join(str(error).split())) from None  # of dates that are none, it raises anything
 
 
 def _items(value: Any) -> Iterable[Any]:

@@ -19,6 +19,9 @@ class GnnperfError(Exception):
 
     exit_code = 1
 
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
 
 class InputError(GnnperfError):
     """Bad input: say what was expected, what was got, and what to do."""
@@ -54,6 +57,16 @@ class Interrupted(GnnperfError):
     """The user pressed Ctrl-C: say what was kept and how to go on."""
 
     exit_code = 130
+
+
+LONGEST_LINE = 1_000
+"""Characters of a message: what it tells of may be of any length."""
+
+
+def one_line(text: str) -> str:
+    """A text on one line of printed characters, of which a long one loses its middle."""
+    line = "".join(c if c.isprintable() else "?" for c in " ".join(text.splitlines()))
+    return line if len(line) <= LONGEST_LINE else f"{line[:600]} ... {line[-300:]}"
 
 
 def first_line(error: BaseException) -> str:

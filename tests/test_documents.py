@@ -1,10 +1,10 @@
-"""JSON of strangers: a value, or one reason."""
+"""JSON and YAML of strangers: a value, or one reason."""
 
 from __future__ import annotations
 
 import pytest
 
-from gnnperf.documents import DEPTH, from_json
+from gnnperf.documents import DEPTH, from_json, from_yaml
 
 
 def test_plain_values_are_read() -> None:
@@ -22,3 +22,27 @@ def test_plain_values_are_read() -> None:
 def test_anything_else_is_one_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"Expecting|Extra data|number|digits|nested deeper than"):
         from_json(text)
+
+
+def test_plain_yaml_is_read() -> None:
+    assert from_yaml("a: [1, 2.5, ~, yes, größer]") == {"a": [1, 2.5, None, True, "größer"]}
+    assert from_yaml("[" * DEPTH + "]" * DEPTH)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[" * 100_000, "nested deeper than"),  # the parser in C overflows the stack
+        ("- " * 3_000, "nested deeper than"),
+        ("a: &a [x, x]\nb: [*a, *a]", r"an alias, \*a"),
+        ("!!python/object/apply:os.getcwd []", "could not determine a constructor"),
+        ("!!timestamp 9", "groupdict"),
+        ("2026-13-45", "month must be in"),
+        ("{[1]: 2}", "unhashable key"),
+        ("\t", "cannot start any token"),
+        ("9" * 5_000, "digits"),
+    ],
+)
+def test_other_yaml_is_one_error(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        from_yaml(text)

@@ -5,11 +5,13 @@ Exit codes: 0 done, 1 the work failed, 2 bad input, 130 interrupted, 141 the rea
 
 from __future__ import annotations
 
+import _thread
 import gc
 import math
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -53,7 +55,7 @@ def main(command: click.Group = gnnperf) -> NoReturn:
         warnings.simplefilter("ignore")
     _open_closed_streams()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _Interrupt())
+        Interrupt().hear(signal.SIGINT)
     # What packages leave in memory stays: looked through less often, and not once more at the end, it costs a
     # second less of each run.
     gc.set_threshold(20_000, 10, 10)
@@ -72,11 +74,30 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode))
 
 
-class _Interrupt:
-    """Ctrl-C, heard once in two seconds: those who press it twice do not interrupt the cleaning up."""
+class Interrupt:
+    """Ctrl-C, heard once in two seconds: those who press it twice do not interrupt the cleaning up.
+
+    Where Python can raise nothing (in a destructor, say), it is heard right after."""
 
     def __init__(self) -> None:
         self.last = -math.inf
+
+    def hear(self, number: signal.Signals) -> None:
+        """Take a signal for Ctrl-C."""
+
+        def unraisable(what: sys.UnraisableHookArgs) -> None:
+            if isinstance(what.exc_value, KeyboardInterrupt):
+                self.last = -math.inf
+                again = threading.Timer(
+                    0.01, _thread.interrupt_main, (number,)
+                )  # this hook can raise nothing
+                again.daemon = True
+                again.start()
+            else:
+                sys.__unraisablehook__(what)
+
+        signal.signal(number, self)
+        sys.unraisablehook = unraisable
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()

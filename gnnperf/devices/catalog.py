@@ -10,6 +10,7 @@ from typing import Any
 from gnnperf.devices.host import describe_host
 from gnnperf.devices.names import names_of, plain, resolve, similar
 from gnnperf.devices.spec import DeviceSpec
+from gnnperf.documents import from_yaml
 from gnnperf.errors import InputError
 
 HOST = "host"
@@ -100,15 +101,12 @@ def peer(device: DeviceSpec) -> DeviceSpec | None:
 
 
 def _read_yaml(path: Path) -> Any:
-    import yaml  # only here: the measuring server imports this package and stays light
-
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        return from_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read device file {path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        first = str(error).replace("\n", " ")
-        raise InputError(f"{path}: expected YAML, got {first}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: expected YAML, got {error}") from None
 
 
 @functools.cache

@@ -42,7 +42,7 @@ def read_quantity(field: str, given: Mapping[str, Any], where: str) -> tuple[Any
             raise InputError(f"{where}: expected a text for {text}, got {given[text]!r}")
     units = units_of(field)
     unit = given.get("unit", next(iter(units)))
-    if unit not in units:
+    if not isinstance(unit, str) or unit not in units:
         raise InputError(f"{where}: expected a unit out of {', '.join(units)}, got {unit!r}")
     value = given["value"]
     if isinstance(value, int | float) and not isinstance(value, bool) and units[unit] != 1:

@@ -63,6 +63,12 @@ class Arrays:
         """What is wrong with what was computed, or was written that is no output, in one line."""
         return self._trespass() or verify(self._reference, found, self._reduction_length)
 
+    def fault_of(self, call: Call) -> str | None:
+        """The same of another run: what keeps something from run to run may be wrong in a later one."""
+        self.reset()
+        call()
+        return self.fault(self.values)
+
     def _trespass(self) -> str | None:
         for name, copy in self.outputs.items():
             if not copy.intact():
@@ -140,6 +146,9 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
         samples = sample(calls, first_s, arrays.restore_inouts, job["limits"], alive)
         counters = count(calls[-1], arrays.restore_inouts) if job["counters"] else None
         lock.release()
+        if len(samples[-1]) > 1 and (fault := arrays.fault_of(calls[-1])):
+            report(status="wrong_result", detail=f"after {len(samples[-1])} runs: {fault}")
+            return
         baseline = samples[0] if job["baseline"] else []
         report(status="ok", baseline=baseline, candidate=samples[-1], counters=counters)
 

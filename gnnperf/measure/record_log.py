@@ -185,7 +185,8 @@ def refuse_old(folder: Path, error: type[GnnperfError] = InputError) -> None:
 
 def _seal(plain: Path, packed: Path) -> None:
     """Move the lines of one file into a new frame of the other."""
-    frame = _zstandard(packed, CorpusError).ZstdCompressor(level=19).compress(plain.read_bytes())
+    compressor = _zstandard(packed, CorpusError).ZstdCompressor(level=19, write_checksum=True)
+    frame = compressor.compress(plain.read_bytes())
     temporary = packed.with_suffix(".tmp")
     try:
         temporary.write_bytes((packed.read_bytes() if packed.exists() else b"") + frame)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,7 @@ def read_runs(path: Path, device: DeviceSpec, devices: Mapping[str, DeviceSpec])
         raise InputError(f"{path}: expected a column {missing[0]}, got {', '.join(table.column_names)}")
     runs = [run for run in table.to_pylist() if find_device(str(run.pop("device")), devices) == device]
     measured = [run.pop("runtime_ms") for run in runs]
-    if not all(isinstance(ms, int | float) and ms > 0 for ms in measured):
+    if not all(isinstance(ms, int | float) and 0 < ms < math.inf for ms in measured):
         raise InputError(f"{path}: expected runtime_ms above 0 in every row of {device.name}")
     return Runs(runs, np.log2(np.array(measured, dtype=float)))
 

@@ -268,6 +268,8 @@ def _type(schema: pa.Schema, name: str) -> str:
 
 # --------------------------------------------------------------------------- errors
 
+_PANICS = ("PanicException", "RustPanic")
+"""Of damaged files, LanceDB's own code may fail; neither can be imported, and the first is no Exception."""
 _DENIED = ("permission denied", "read-only file system", "operation not permitted")
 
 
@@ -276,11 +278,14 @@ def _errors(location: str, *, writing: bool) -> Iterator[None]:
     """LanceDB's errors as one line that says what to do."""
     try:
         yield
-    except (RuntimeError, OSError, ValueError) as error:
+    except BaseException as error:
+        panicked = type(error).__name__ in _PANICS
+        if not panicked and not isinstance(error, RuntimeError | OSError | ValueError):
+            raise
         raise StoreError(_explain(location, error, writing)) from error
 
 
-def _explain(location: str, error: Exception, writing: bool) -> str:
+def _explain(location: str, error: BaseException, writing: bool) -> str:
     reason = _reason(error)
     verb = "write" if writing else "read"
     if any(phrase in reason.lower() for phrase in _DENIED):
@@ -303,7 +308,7 @@ def _corrupt(location: str, reason: str) -> str:
     )
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """The first line, without LanceDB's prefixes and source positions."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror

@@ -26,6 +26,7 @@ NAMES = (
     "export",
     "pipeline-figures",
     "tensor-figures",
+    "faults",
 )
 """In the order of --help. Benchmark `x-y` is command `x_y` of `x_y.py`."""
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -227,3 +228,23 @@ def test_report_is_what_people_see(
     assert capsys.readouterr().out == "the answer is A[42]\n"
     assert cli.run(["probe", "--json"]) == 0
     assert capsys.readouterr().out == '{"answer": 42}\n'
+
+
+def test_ctrl_c_where_python_can_raise_nothing_is_heard_right_after(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)  # put back afterwards
+    before = signal.getsignal(signal.SIGALRM)
+
+    class Gone:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGALRM)
+
+    try:
+        cli.Interrupt().hear(signal.SIGALRM)
+        Gone()
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(20)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert capsys.readouterr().err == ""

@@ -126,6 +126,7 @@ def _gpu(**changes: Any) -> dict[str, Any]:
         ({"unit": "GB/s"}, "expected {value, unit, source, doubtful}, got unit"),
         ({"value": 1, "of": 2}, "expected {value, unit, source, doubtful}, got value, of"),
         ({"value": 1, "source": 3}, "expected a text for source, got 3"),
+        ({"value": 1, "unit": {"a": 1}}, "expected a unit out of GB/s, TB/s, got {'a': 1}"),
         ({"value": "fast", "unit": "TB/s"}, "expected a positive number, got 'fast'"),
     ],
 )

@@ -60,6 +60,14 @@ FAULTS = {
     ),
     "write past the end": (DOUBLE + "y[n] = 0;", "wrong_result", "out of bounds"),
     "overwritten input": (DOUBLE + "x[3] = 0.5;", "wrong_result", "x: an input was overwritten"),
+    "wrong numbers from the second run on": (
+        "static volatile int runs; " + DOUBLE + "if (++runs > 1) y[7] += 1;",
+        "wrong_result",
+        "runs: y: 1 of 1000 elements differ",
+    ),
+    "write past the end in a later run": (
+        "static volatile int runs; " + DOUBLE + "if (++runs > 3) y[n] = 0;", "wrong_result", "out of bounds"
+    ),
     "write before the start": (DOUBLE + "y[-1] = 0;", "wrong_result", "out of bounds"),
 }  # fmt: skip
 

@@ -206,6 +206,18 @@ def test_a_full_disk_is_one_line_and_the_log_goes_on_afterwards(tmp_path: Path) 
     assert load_corpus(tmp_path).measurement_count == int(written) + 3
 
 
+def test_a_flipped_bit_in_a_sealed_file_is_told(tmp_path: Path) -> None:
+    log = RecordLog(tmp_path)
+    fill(log, 0)
+    log.seal()
+    path = tmp_path / "records.jsonl.zst"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1  # of the checksum at the end: any other bit may show as damaged JSON
+    path.write_bytes(data)
+    with pytest.raises(CorpusError, match=r"cannot read .*records.jsonl.zst: .*; restore it"):
+        RecordLog(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

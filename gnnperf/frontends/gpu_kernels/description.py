@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from gnnperf.documents import from_yaml
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels.expressions import Expression
 from gnnperf.frontends.gpu_kernels.statements import parse_statement
@@ -121,11 +120,11 @@ def find_description(kernel: str) -> Description:
 def read_description(path: Path) -> Description:
     """Read and check a YAML description. Raises InputError."""
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = from_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: expected YAML: {' '.join(str(error).split())}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: expected YAML: {error}") from None
     return _Reader(str(path)).description(values)
 
 

@@ -6,7 +6,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Int64
@@ -21,10 +21,20 @@ def _cdiv(a: Any, b: Any) -> Any:
     return -(-a // b)
 
 
+def _power(a: Any, b: Any) -> Any:
+    """Raises OverflowError beyond 64 bits, where a result would be wrong or take for ever."""
+    if (np.asarray(b) * np.log2(np.maximum(np.abs(a), 1)) >= 63).any():
+        raise OverflowError
+    return a**b
+
+
+LONGEST, DEPTH = 1_000, 50
+"""Characters and levels of an expression."""
+
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {"cdiv": _cdiv, "min": np.minimum, "max": np.maximum}
 _OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.Pow: operator.pow, ast.USub: operator.neg, ast.Eq: operator.eq,
+    ast.Mod: operator.mod, ast.Pow: _power, ast.USub: operator.neg, ast.Eq: operator.eq,
     ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
     ast.GtE: operator.ge, ast.Not: lambda a: a == 0,
 }  # fmt: skip
@@ -51,14 +61,19 @@ class Expression:
         """`text` may be a number or a truth value, as YAML gives them. `where` begins messages."""
         source = str(int(text)) if isinstance(text, bool | int) else str(text).strip()
         try:
+            if len(source) > LONGEST:
+                raise ValueError
             tree = ast.parse(source, mode="eval")
-        except (SyntaxError, ValueError):
+            _check_depth(tree)
+        except (MemoryError, RecursionError, SyntaxError, ValueError):  # the first two of deep ones
             raise InputError(f"{where}: expected an expression such as M // MWG, got {source!r}") from None
         for node in ast.walk(tree):
             call = isinstance(node, ast.Call) and (
                 not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS or bool(node.keywords)
             )
-            number = isinstance(node, ast.Constant) and not isinstance(node.value, int)
+            number = isinstance(node, ast.Constant) and not (
+                isinstance(node.value, int) and node.value < 2**63
+            )
             if call or number or not isinstance(node, _NODES):
                 raise InputError(
                     f"{where}: expected integers, names, + - * // % **, comparisons, and, or, not, if-else, "
@@ -78,6 +93,15 @@ class Expression:
             except (FloatingPointError, ZeroDivisionError, OverflowError, ValueError):
                 raise InputError(f"{where}: {self.text!r} divides by zero or overflows") from None
         return np.broadcast_to(found, (count,))
+
+
+def _check_depth(tree: ast.AST) -> None:
+    """Raises ValueError where an expression has more than `DEPTH` levels."""
+    level: list[ast.AST] = [tree]
+    for _ in range(DEPTH):
+        level = [inner for outer in level for inner in ast.iter_child_nodes(outer)]
+    if level:
+        raise ValueError
 
 
 def _evaluate(node: ast.expr, values: Values, count: int) -> Any:
@@ -117,4 +141,4 @@ def _evaluate(node: ast.expr, values: Values, count: int) -> Any:
             return result
         case _:
             assert isinstance(node, ast.Constant)
-            return node.value
+            return np.int64(cast(int, node.value))

@@ -176,6 +176,29 @@ def test_a_kernel_that_nobody_described_is_told() -> None:
         find_description("fft")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 900,
+        "-" * 900 + "1",
+        "1 if " * 60 + "1",
+        "+".join("1" * 600),
+        "9" * 30,
+        "__import__('os')",
+        "1\0",
+    ],
+)
+def test_expressions_that_only_exhaust_the_reader_are_told(text: str) -> None:
+    with pytest.raises(InputError, match="here: expected "):
+        Expression.parse(text, "here")
+
+
+@pytest.mark.parametrize("text", ["9**9**9**9", "n**64", "(n**9)**9", "9 ** 40 + n"])
+def test_numbers_that_are_too_large_are_told(text: str) -> None:
+    with pytest.raises(InputError, match="divides by zero or overflows"):
+        Expression.parse(text, "here")({"n": np.array([1, 3, 2**40])}, "here")
+
+
 def test_a_branch_that_is_not_taken_is_not_evaluated() -> None:
     values = {"n": np.array([0, 2, 4]), "m": np.array([8, 8, 8])}
     for text, found in {
