@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from benchmarks import networks
 from benchmarks.run import benchmarks
 from benchmarks.torch_models import TorchModelsStudy
@@ -24,7 +25,7 @@ def tiny() -> nn.Module:
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", os.environ.copy())
-    monkeypatch.setattr(networks, "NETWORKS", {"tiny": (tiny, (8, 16))})
+    monkeypatch.setattr(networks, "NETWORKS", {"tiny": (tiny, lambda: (torch.randn(8, 16),))})
 
 
 @pytest.mark.slow

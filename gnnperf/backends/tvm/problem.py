@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gnnperf.backends.tvm.kernel import Kernel
 from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.tvm.tasks import has_root
 from gnnperf.frontends.tvm.translate import translate
 from gnnperf.measure.problem import OUTPUT, Arrays, Problem, random_inputs
 from gnnperf.nests.ir import Statement, loads, reads, walk
@@ -114,10 +115,13 @@ def computed(kernel: Kernel, arguments: Sequence[Any]) -> Arrays:
 
 
 def reduction_length(module: Any) -> int:
-    """The longest sum in the function: the largest product of the reduction extents of a block."""
+    """The longest sum in the function: the largest product of the reduction extents of a block; 1 where its
+    loops are not around blocks."""
     from tvm.s_tir import Schedule
     from tvm.tirx import IterVar
 
+    if not has_root(module["main"]):
+        return 1
     schedule, longest = Schedule(module), 1
     for handle in schedule.get_child_blocks(schedule.get_sblock("root")):
         variables = schedule.get(handle).iter_vars

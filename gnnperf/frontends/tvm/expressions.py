@@ -109,6 +109,10 @@ def _erf(x: Expr) -> Expr:
     return _op("tanh", _op("mul", Const(2 / math.sqrt(math.pi)), _op("add", x, cubic)))
 
 
+def _complement(x: Expr) -> Expr:
+    return _op("sub", _op("neg", x), Const(1))
+
+
 _COMPOSED: Mapping[str, Callable[..., Expr]] = {
     "sigmoid": lambda x: _op("div", Const(1.0), _op("add", Const(1.0), _op("exp", _op("neg", x)))),
     "rsqrt": lambda x: _op("div", Const(1.0), _op("sqrt", x)),
@@ -123,7 +127,7 @@ _COMPOSED: Mapping[str, Callable[..., Expr]] = {
     "round": lambda x: _op("floor", _op("add", x, Const(0.5))),
     "nearbyint": lambda x: _op("floor", _op("add", x, Const(0.5))),
     "trunc": lambda x: _op("mul", _op("sign", x), _op("floor", _op("abs", x))),
-    "bitwise_not": lambda x: _op("sub", _op("neg", x), Const(1)),
+    "bitwise_not": _complement,
 }
 """Functions that the IR lacks, in terms of those that it has. Rounding differs from TIR's at exact halves."""
 
@@ -140,6 +144,9 @@ _OTHERS: Mapping[str, Callable[[Expressions, Any], Expr]] = {
         "select", (translate(value.condition), translate(value.true_value), translate(value.false_value))
     ),
     "Not": lambda translate, value: Op("not", (translate(value.a),)),
+    "BitwiseNot": lambda translate, value: (
+        Op("not", (translate(value.a),)) if dtype_of(value) == "bool" else _complement(translate(value.a))
+    ),
     "Call": lambda translate, value: translate.call(value),
     "Let": _let,
 }

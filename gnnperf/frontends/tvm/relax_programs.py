@@ -13,6 +13,7 @@ from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.tasks import TvmTask, single
 from gnnperf.frontends.tvm.torch_indices import counted_from_start
+from gnnperf.frontends.tvm.torch_scatter import converters
 from gnnperf.frontends.tvm.weights import with_constant_weights
 from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
 from gnnperf.schedules.traces.document import program_key
@@ -98,7 +99,8 @@ def _imported(program: Any, **options: Any) -> Any:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the importer's own use of torch
-        return counted_from_start(from_exported_program(program, **options))
+        module = from_exported_program(program, custom_convert_map=dict(converters()), **options)
+        return counted_from_start(module)
 
 
 def _sites(module: Any, tasks: Sequence[TvmTask]) -> dict[str, str]:

@@ -77,8 +77,7 @@ class TvmTask:
             return f"its results are {', '.join(results) or 'none'}: expected one, the last of its parameters"
         if any(int(extent) == 0 for parameter in self.function.params for extent in parameter.shape):
             return "it has an array without elements"
-        outermost = getattr(self.function.body, "block", None)
-        if outermost is None or outermost.name_hint != "root":  # as TVM calls what it puts around blocks
+        if not has_root(self.function):
             return "its loops are not around blocks but inside of one, which TVM cannot schedule"
         if not self.nest.has_loops:
             return "it has no loop"
@@ -92,6 +91,12 @@ class TvmTask:
         except UnsupportedConstruct as reason:
             return str(reason)
         return None
+
+
+def has_root(function: Any) -> bool:
+    """Whether a function is what TVM puts around blocks, which it calls so, and can schedule."""
+    outermost = getattr(function.body, "block", None)
+    return outermost is not None and outermost.name_hint == "root"
 
 
 def single(function: Any) -> Any:

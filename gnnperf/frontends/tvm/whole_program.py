@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.tasks import TvmTask
+from gnnperf.frontends.tvm.tasks import TvmTask, has_root
 
 MAIN, PREPARE, PACK = "main", "main_transform_params", "main_pack_params"
 """Of a program: what runs; what brings weights, once, before it runs, into the form that its functions take;
@@ -75,7 +75,7 @@ def _packed(module: Any) -> Any:
     tvm = import_tvm()
     passes = tvm.relax.transform
     known = _by_name(module)
-    others = {v: f for v, f in module.functions.items() if v.name_hint != PREPARE}
+    others = {v: _rooted(f) for v, f in module.functions.items() if v.name_hint != PREPARE}
     split = passes.SplitLayoutRewritePreproc()(tvm.IRModule(others, attrs=module.attrs))
     lifted = passes.LiftTransformParams()(split)
     made = _by_name(lifted)
@@ -83,6 +83,16 @@ def _packed(module: Any) -> Any:
     result = tvm.IRModule({**others, **functions, known[PREPARE]: module[PREPARE]}, attrs=module.attrs)
     result[PACK] = lifted[made[PREPARE]].with_attr("global_symbol", PACK)
     return passes.DeadCodeElimination([MAIN, PREPARE, PACK])(result)  # drops what still packs for itself
+
+
+def _rooted(function: Any) -> Any:
+    """The function, with a block around all of it: one that is a block itself TVM cannot look through."""
+    tvm = import_tvm()
+    if not isinstance(function, tvm.tirx.PrimFunc) or has_root(function):
+        return function
+    from tvm.s_tir import SBlock, SBlockRealize
+
+    return function.with_body(SBlockRealize([], True, SBlock([], [], [], "root", function.body)))
 
 
 def _by_name(module: Any) -> dict[str, Any]:
