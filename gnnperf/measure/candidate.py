@@ -122,7 +122,8 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
     report(stage="load", limit_s=timeout_s)
     arrays = Arrays(job, blobs)
     limit_files(1 << 16)
-    limit_memory(job["memory_bytes"], job["threads"])
+    allowed = limit_memory(job["memory_bytes"], job["threads"])
+    report(stage="load", limit_s=timeout_s, memory_bytes=allowed)
     gc.disable()
     calls: list[Call] = []
     first_s: list[float] = []

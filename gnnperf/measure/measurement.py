@@ -23,8 +23,8 @@ class Limits:
     target: relative half-width of the 95% interval of each median at which timing stops.
     min_samples: pairs always taken; six is the fewest whose interval reaches 95%.
     cutoff: a candidate this many times slower than the baseline is not timed any further.
-    memory_bytes: what a candidate may allocate beyond its arrays; None: max(1 GiB, 4 x arrays),
-        never more than the machine has free.
+    memory_bytes: what a candidate may allocate beyond its arrays; None: half of the machine's
+        memory, or 4 x arrays if that is more, never more than 80% of what is free.
     processes: repeat in so many fresh processes, sharing the budget: memory layout and thread
         placement differ from process to process, and one process cannot see it.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Collection, Mapping
@@ -19,8 +20,6 @@ from gnnperf.measure.library import CTYPES, Library
 from gnnperf.measure.measurement import Limits, Measurement, pool
 from gnnperf.measure.protocol import receive, send
 from gnnperf.measure.supervisor import Child
-
-_GIB = 1 << 30
 
 
 class Runner:
@@ -137,6 +136,7 @@ class Runner:
         for name in (*outputs, *inouts):
             if name not in data:
                 raise MeasureError(f"output {name!r} has no array in data")
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         total = sum(Layout.of(name, array).nbytes for name, array in as_arrays(data).items())
         return {
             "baseline": baseline.to_dict() if baseline else None,
@@ -145,7 +145,7 @@ class Runner:
             "inouts": list(inouts),
             "verify": reference is not None,
             "limits": {**asdict(limits), "budget_s": limits.budget_s / limits.processes},
-            "memory_bytes": limits.memory_bytes or max(_GIB, 4 * total),
+            "memory_bytes": limits.memory_bytes or max(4 * total, machine // 2),
             "reduction_length": reduction_length,
             "threads": threads,
             "lock": self._lock,

@@ -61,16 +61,20 @@ class Server:
 
     def _follow(self, child: Child, limit_s: float) -> dict[str, Any]:
         """The result that a child reports, or how it failed. Raises EOFError when the client is gone."""
-        stage = "load"
+        stage, memory_bytes = "load", 0
         try:
             for message in child.reports(limit_s, self.client):
                 if "status" in message:
                     return {"blame": _blame(stage), **message}
                 stage = message.get("stage", stage)
+                memory_bytes = message.get("memory_bytes", memory_bytes)
             failure = child.failure()
         except Failed as timeout:
             failure = timeout
-        return {"status": failure.status, "detail": failure.detail, "blame": _blame(stage)}
+        detail = failure.detail
+        if "bad_alloc" in detail:
+            detail += f"; it may allocate {memory_bytes / 2**30:.3g} GiB of what this machine has free"
+        return {"status": failure.status, "detail": detail, "blame": _blame(stage)}
 
 
 def main() -> None:

@@ -30,7 +30,9 @@ FAULTS = {
     "quiet exit": ("_exit(0);", "run_error", "exit code 0"),
     "division by zero": ("volatile int64_t zero = 0; y[0] = n / zero;", "run_error", "SIGFPE"),
     "exception": ("throw 1;", "run_error", "terminate called"),
-    "new until it fails": ("for (;;) memset(new char[1 << 24], 1, 1 << 24);", "run_error", "bad_alloc"),
+    "new until it fails": (
+        "for (;;) memset(new char[1 << 24], 1, 1 << 24);", "run_error", "bad_alloc; it may allocate 0.25 GiB"
+    ),
     "malloc unchecked": ("for (;;) memset(malloc(1 << 24), 1, 1 << 24);", "run_error", "SIGSEGV"),
     "shared mappings": (
         "const int may = PROT_READ | PROT_WRITE, kind = MAP_SHARED | MAP_ANONYMOUS;"
@@ -88,6 +90,15 @@ def test_fault(name: str, build: Build, baseline: Library, runner: Runner, data:
     assert "\n" not in measured.detail
     # and the next one is measured as if nothing had happened
     assert measure(runner, baseline, baseline, data).status == "ok"
+
+
+def test_temporaries_may_be_much_larger_than_arrays(
+    build: Build, baseline: Library, runner: Runner, data: dict[str, Any]
+) -> None:
+    (candidate,) = build("char* volatile large = new char[3l << 29]; delete[] large; " + DOUBLE)
+    assert measure(runner, baseline, candidate, data).status == "run_error"
+    limits = Limits(budget_s=0.001)
+    assert runner.measure(baseline, candidate, data, ["y"], limits=limits).status == "ok"
 
 
 @pytest.mark.parametrize("body", ["for (volatile int go = 1; go;) {}", "for (;;) sleep(1000);"])

@@ -108,9 +108,9 @@ def exponential_average(prices: f64[T, N], share: f64, average: f64[T, N]):
 @dace.program
 def largest_drawdown(prices: f64[N, T], worst: f64[N]):
     """The largest fall below an earlier peak, of many series, a row each."""
-    peak = np.copy(prices[:, 0])
+    peak = np.zeros((N,), dtype=np.float64)
     worst[:] = 0.0
-    for t in range(1, T):
+    for t in range(T):
         peak[:] = np.maximum(peak, prices[:, t])
         worst[:] = np.maximum(worst, (peak - prices[:, t]) / peak)
 
