@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 
+#include "gnnperf/checksum.h"
 #include "gnnperf/error.h"
 
 namespace gnnperf {
@@ -200,6 +201,10 @@ Model::Model(const std::string& path, int threads) : path_(path) {
   at::set_num_threads(threads);
   // One graph is answered before a profiling executor has seen enough to optimise anything.
   torch::jit::getProfilingMode() = false;
+  check_archive(path, [&](const std::string& name) {  // names of records lack the first folder
+    auto [data, size] = caffe2::serialize::PyTorchStreamReader(path).getRecord(name.substr(name.find('/') + 1));
+    return std::string(static_cast<const char*>(data.get()), size);
+  });
   const bool compiled = path.size() > 4 && path.substr(path.size() - 4) == ".pt2";
   try {
     if (compiled) backend_ = std::make_unique<Compiled>(path);

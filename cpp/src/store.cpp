@@ -1,15 +1,11 @@
 #include "gnnperf/store.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
+#include "gnnperf/checksum.h"
 #include "gnnperf/error.h"
 
 namespace gnnperf {
@@ -17,8 +13,8 @@ namespace gnnperf {
 namespace {
 
 constexpr char MAGIC[] = "GNNPSTOR";
-constexpr uint32_t VERSION = 1;
-constexpr uint64_t ALIGNMENT = 64;
+constexpr uint32_t VERSION = 2;
+constexpr uint64_t ALIGNMENT = 64, PREAMBLE = 20;  // bytes; the second are those before the header
 constexpr int64_t MOST = int64_t{1} << 40;  // of anything that is counted: products of two stay in range
 
 // Sixteen sums side by side: what compilers turn into vector instructions without being told to reorder.
@@ -74,37 +70,26 @@ int64_t count_of(const Json& header, const char* name) {
 
 }  // namespace
 
-Store::Store(const std::string& path) : path_(path) {
-  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat about {};
-  if (file < 0 || ::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
-    if (file >= 0) ::close(file);
-    throw Error("cannot read the store " + path + "; name a file written by `gnnperf export`");
-  }
-  size_ = static_cast<uint64_t>(about.st_size);
-  void* mapped = size_ < 16 ? MAP_FAILED : ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
-  ::close(file);
-  if (mapped == MAP_FAILED) throw Error(path + ": expected a store written by `gnnperf export`, got another file");
-  data_ = static_cast<const unsigned char*>(mapped);
+Store::Store(const std::string& path) : path_(path), file_(path) {
   try {
     open_sections();
   } catch (const std::exception& error) {
-    ::munmap(mapped, size_);
     throw Error(path + ": " + error.what() + "; export the store again");
   }
 }
 
-Store::~Store() { ::munmap(const_cast<unsigned char*>(data_), size_); }
-
 void Store::open_sections() {
-  if (std::memcmp(data_, MAGIC, 8) != 0) throw Error("expected a store written by `gnnperf export`, got another file");
-  uint32_t version, length;
-  std::memcpy(&version, data_ + 8, 4);
-  std::memcpy(&length, data_ + 12, 4);
+  if (file_.size() < PREAMBLE || std::memcmp(file_.data(), MAGIC, 8) != 0)
+    throw Error("expected a store written by `gnnperf export`, got another file");
+  uint32_t version, length, checksum;
+  std::memcpy(&version, file_.data() + 8, 4);
+  std::memcpy(&length, file_.data() + 12, 4);
+  std::memcpy(&checksum, file_.data() + 16, 4);
   if (version != VERSION)
     throw Error("store version is " + std::to_string(version) + ", expected " + std::to_string(VERSION));
-  if (length > size_ - 16) throw Error("the file is cut short");
-  const char* text = reinterpret_cast<const char*>(data_) + 16;
+  if (length > file_.size() - PREAMBLE) throw Error("the file is cut short");
+  const char* text = reinterpret_cast<const char*>(file_.data()) + PREAMBLE;
+  check_crc32("the header", text, length, checksum);
   header_ = Json::parse(text, text + length);
   encoder_id_ = header_.at("encoder_id").get<std::string>();
   fingerprints_ = header_.at("fingerprints").get<std::vector<std::string>>();
@@ -128,10 +113,11 @@ template <typename T>
 const T* Store::section(const char* name, uint64_t count) const {
   const Json& place = header_.at("sections").at(name);
   const uint64_t offset = place.at(0).get<uint64_t>(), size = place.at(1).get<uint64_t>();
-  const bool inside = offset <= size_ && size <= size_ - offset;
+  const bool inside = offset <= file_.size() && size <= file_.size() - offset;
   if (!inside || offset % ALIGNMENT != 0 || size / sizeof(T) != count || size % sizeof(T) != 0)
     throw Error(std::string("section ") + name + " does not fit the file, which may be cut short");
-  return reinterpret_cast<const T*>(data_ + offset);
+  check_crc32(name, file_.data() + offset, size, place.at(2).get<uint32_t>());
+  return reinterpret_cast<const T*>(file_.data() + offset);
 }
 
 std::vector<Found> Store::nearest(const std::vector<float>& query, int64_t k, const std::string& fingerprint) const {

@@ -5,7 +5,8 @@ Layout, little-endian, every section at a multiple of 64 bytes:
     magic      8 bytes, b"GNNPSTOR"
     version    u32
     length     u32, of the header
-    header     JSON: what is in the file, and the offset and size in bytes of each section
+    checksum   u32, CRC-32 of the header
+    header     JSON: what is in the file, and the offset, the size in bytes and the CRC-32 of each section
     vectors    f32[n, d], rows of norm 1, sorted by list
     usable     u8[fingerprints, n], 1 where a nest has an "ok" record from such a device
     lines      u64[n + 1], where the line of each nest begins in `text`
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +34,10 @@ from gnnperf.export.writing import write_whole
 from gnnperf.store import Record, Store, StoredNest
 from gnnperf.store.clusters import WORTH_IT, Clusters, cluster
 
-MAGIC, VERSION = b"GNNPSTOR", 1
+MAGIC, VERSION = b"GNNPSTOR", 2
 _ALIGNMENT = 64
+_PREAMBLE = 20
+"""Bytes before the header."""
 _FIELDS = (
     "device_fingerprint", "baseline", "schedule_kind", "status", "speedup", "runtime_s", "baseline_s",
 )  # fmt: skip
@@ -102,18 +106,21 @@ def write_flat(
 def _laid_out(header: Mapping[str, Any], sections: Mapping[str, Any]) -> Iterable[bytes | memoryview]:
     """The parts of the file in order. The header is padded, so that its length does not depend on the
     offsets that it tells."""
-    sizes = {name: memoryview(part).nbytes for name, part in sections.items()}
-    room = _aligned(16 + len(json.dumps({**header, "sections": {n: [2**60, 2**60] for n in sizes}})))
+    # Empty arrays have no bytes to cast.
+    parts = {
+        n: memoryview(p).cast("B") if memoryview(p).nbytes else memoryview(b"") for n, p in sections.items()
+    }
+    longest = {name: [2**60, 2**60, 2**32] for name in parts}
+    room = _aligned(_PREAMBLE + len(json.dumps({**header, "sections": longest})))
     places, offset = {}, room
-    for name, size in sizes.items():
-        places[name] = [offset, size]
-        offset = _aligned(offset + size)
-    text = json.dumps({**header, "sections": places}).encode().ljust(room - 16)
-    yield MAGIC + np.array([VERSION, len(text)], "<u4").tobytes() + text
-    for name, part in sections.items():
-        # Empty arrays have no bytes to cast.
-        yield memoryview(part).cast("B") if sizes[name] else b""
-        yield bytes(_aligned(sizes[name]) - sizes[name])
+    for name, part in parts.items():
+        places[name] = [offset, part.nbytes, zlib.crc32(part)]
+        offset = _aligned(offset + part.nbytes)
+    text = json.dumps({**header, "sections": places}).encode().ljust(room - _PREAMBLE)
+    yield MAGIC + np.array([VERSION, len(text), zlib.crc32(text)], "<u4").tobytes() + text
+    for part in parts.values():
+        yield part
+        yield bytes(_aligned(part.nbytes) - part.nbytes)
 
 
 def _aligned(size: int) -> int:
@@ -171,15 +178,20 @@ def open_flat(path: Path) -> FlatStore:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         if bytes(data[:8]) != MAGIC:
             raise InputError(f"{path}: expected a store written by `gnnperf export`, got another file")
-        version, length = (int(v) for v in np.frombuffer(data[8:16], "<u4"))
+        version, length, checksum = (int(v) for v in np.frombuffer(data[8:_PREAMBLE], "<u4"))
         if version != VERSION:
             raise InputError(f"{path}: store version is {version}, expected {VERSION}; export it again")
-        header = json.loads(bytes(data[16 : 16 + length]))
+        header = json.loads(
+            bytes(_checked(path, "the header", data[_PREAMBLE : _PREAMBLE + length], checksum))
+        )
         n, d, c = header["nests"], header["embedding_width"], header["lists"]
 
+        def content(name: str) -> memoryview:
+            offset, size, checksum = header["sections"][name]
+            return _checked(path, name, data[offset : offset + size], checksum)
+
         def section(name: str, dtype: str, *shape: int) -> np.ndarray:
-            offset, size = header["sections"][name]
-            return np.frombuffer(data[offset : offset + size], dtype).reshape(shape)
+            return np.frombuffer(content(name), dtype).reshape(shape)
 
         centroids, bounds = section("centroids", "<f4", c, d), section("bounds", "<u8", c + 1)
         return FlatStore(
@@ -188,7 +200,14 @@ def open_flat(path: Path) -> FlatStore:
             section("usable", "?", len(header["fingerprints"]), n),
             Clusters(centroids, bounds.astype(np.int64), header["probes"]) if c else None,
             section("lines", "<u8", n + 1),
-            data[header["sections"]["text"][0] :][: header["sections"]["text"][1]],
+            content("text"),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"cannot read the store {path}: {error}; export it again") from error
+
+
+def _checked(path: Path, what: str, part: memoryview, checksum: int) -> memoryview:
+    """A part of the file. Raises InputError where it is not what was written."""
+    if (got := zlib.crc32(part)) != checksum:
+        raise InputError(f"{path}: {what}: checksum is {got:08x}, expected {checksum:08x}; export it again")
+    return part

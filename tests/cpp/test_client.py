@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -163,10 +165,10 @@ def test_mismatches_are_refused(refusal: Callable[..., str], exported: Path, tmp
     assert "unknown option '--fast'" in refusal("embed", model, graph, "--fast")
     assert "-k: expected a number from 1" in refusal("retrieve", model, "s", graph, "-k", "0")
     assert "expected MODEL GRAPH..., got 1" in refusal("embed", model)
-    assert "cannot read the model" in refusal("embed", graph, graph)
-    assert "cannot read the model" in refusal("embed", tmp_path / "none.pt", graph)
+    assert "expected an archive written by" in refusal("embed", graph, graph)
+    assert "none.pt; name a file written by" in refusal("embed", tmp_path / "none.pt", graph)
     assert "cannot read" in refusal("embed", model, tmp_path / "none.json")
-    assert "cannot read the store" in refusal("retrieve", model, tmp_path, graph)
+    assert "cannot read" in refusal("retrieve", model, tmp_path, graph)
     assert "expected a store written by" in refusal("retrieve", model, model, graph)
     device = refusal("retrieve", model, exported / "store.gnnstore", graph, "--device", "cpu/arm")
     assert f"expected --device out of {CPU}, got cpu/arm" in device
@@ -197,6 +199,23 @@ def test_a_store_of_another_encoder_is_refused(
     other = tmp_path / "other.gnnstore"
     encoder_id = made_up.encoder_id
     unlike = encoder_id[::-1]
-    other.write_bytes(data.replace(encoder_id.encode(), unlike.encode(), 1))
+    changed = bytearray(data.replace(encoder_id.encode(), unlike.encode(), 1))
+    header = changed[20 : 20 + int.from_bytes(changed[12:16], "little")]
+    changed[16:20] = zlib.crc32(header).to_bytes(4, "little")
+    other.write_bytes(changed)
     message = refusal("retrieve", exported / "model.pt", other, GRAPHS[0])
     assert f"encoder_id is {unlike}" in message and f"expected {encoder_id}" in message
+
+
+@pytest.mark.parametrize("name", ["model.pt", "store.gnnstore"])
+def test_a_flipped_bit_is_told_with_both_checksums(
+    refusal: Callable[..., str], exported: Path, tmp_path: Path, name: str
+) -> None:
+    for place in (0.2, 0.5, 0.8):  # in weights, in vectors, in records
+        copies = {part: tmp_path / part for part in ("model.pt", "store.gnnstore")}
+        for part, copy in copies.items():
+            data = bytearray((exported / part).read_bytes())
+            data[int(place * len(data))] ^= part == name
+            copy.write_bytes(data)
+        line = refusal("retrieve", *copies.values(), GRAPHS[0])
+        assert name in line and re.search(r"checksum is [0-9a-f]{8}, expected [0-9a-f]{8}; export", line)

@@ -130,7 +130,7 @@ def test_damaged_stores(
 ) -> None:
     whole = small_store(tmp_path / "whole.gnnstore", monkeypatch, lists).read_bytes()
     chance = random.Random(1)
-    header = 16 + int.from_bytes(whole[12:16], "little")
+    header = 20 + int.from_bytes(whole[12:16], "little")
     files = []
     for i in range(150):
         data = bytearray(whole[: chance.randrange(len(whole))] if i < 50 else whole)

@@ -239,6 +239,18 @@ def test_files_that_are_no_artefact(folder: Path, tmp_path: Path, content: bytes
         load_exported(path)
 
 
+def test_a_compressed_part_that_cannot_be_read_is_told(folder: Path, tmp_path: Path) -> None:
+    data = bytearray((folder / "model.pt").read_bytes())
+    with zipfile.ZipFile(folder / "model.pt") as archive:
+        part = max((p for p in archive.infolist() if p.compress_type), key=lambda p: p.compress_size)
+    begin = part.header_offset + 30 + int.from_bytes(data[part.header_offset + 26 :][:2], "little")
+    begin += int.from_bytes(data[part.header_offset + 28 :][:2], "little")
+    data[begin : begin + 64] = b"\xff" * 64
+    (tmp_path / "m.pt").write_bytes(data)
+    with pytest.raises(InputError, match=r"cannot read .*m.pt: Error -3 .*; write it again with"):
+        load_exported(tmp_path / "m.pt")
+
+
 def test_a_flipped_bit_is_found(folder: Path, tmp_path: Path) -> None:
     """torch loads such a file without a word."""
     path, content = tmp_path / "m.pt", bytearray((folder / "model.pt").read_bytes())

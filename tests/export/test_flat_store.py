@@ -67,9 +67,11 @@ def test_an_encoder_that_embedded_nothing(tmp_path: Path, store: Store) -> None:
     [
         (lambda data: b"", "cannot read"),
         (lambda data: b"X" + data[1:], "expected a store written by"),
-        (lambda data: data[:8] + b"\x07" + data[9:], "store version is 7, expected 1"),
-        (lambda data: data[:5000], "cannot read"),
-        (lambda data: data[:16] + b"{" + data[16:], "cannot read"),
+        (lambda data: data[:8] + b"\x07" + data[9:], "store version is 7, expected 2"),
+        (lambda data: data[:5000], "checksum is [0-9a-f]{8}, expected [0-9a-f]{8}; export it again"),
+        (lambda data: data[:20] + b"{" + data[20:], "the header: checksum is .*, expected"),
+        (lambda data: data[:-900] + b"??" + data[-898:], "text: checksum is .*, expected"),
+        (lambda data: data[:9_999] + bytes([data[9_999] ^ 1]) + data[10_000:], "checksum is .*, expected"),
     ],
 )
 def test_files_that_are_no_store(folder: Path, tmp_path: Path, change: object, message: str) -> None:

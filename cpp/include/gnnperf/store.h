@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gnnperf/json.h"
+#include "gnnperf/mapped.h"
 
 namespace gnnperf {
 
@@ -16,11 +17,8 @@ struct Found {
 
 class Store {
  public:
-  // Map a file; its sections are checked, its text is not read. Throws Error where it is no store.
+  // Map a file and compare the checksums of all of it. Throws Error where it is no store, or is damaged.
   explicit Store(const std::string& path);
-  ~Store();
-  Store(const Store&) = delete;
-  Store& operator=(const Store&) = delete;
 
   // The k nests nearest to a vector that have a record of a device that worked, nearest first.
   // Throws Error where the vector is of another width, not finite or zero.
@@ -41,8 +39,7 @@ class Store {
   void open_sections();
 
   std::string path_;
-  const unsigned char* data_ = nullptr;
-  uint64_t size_ = 0;
+  Mapped file_;
   Json header_;
   std::string encoder_id_;
   std::vector<std::string> fingerprints_;

@@ -37,6 +37,7 @@ KINDS = {
     "archives": Kind("damaged", "archives", 40, f"exports: {ONE_LINE}, what came before is as written"),
     "checkpoints": Kind("damaged", "checkpoints", 50, f"{ONE_LINE}, or the same weights"),
     "artefacts": Kind("damaged", "artefacts", 30, f"TorchScript: {ONE_LINE}, or the same bytes"),
+    "flat-stores": Kind("damaged", "flat_stores", 40, f"exported stores: {ONE_LINE}, or the same answers"),
     "caches": Kind("damaged", "caches", 40, "made again, with the same answers"),
     "corpora": Kind("damaged", "corpora", 40, f"{ONE_LINE}, or the lines that were written"),
     "crashes": Kind(
