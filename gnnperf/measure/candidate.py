@@ -162,6 +162,10 @@ def _deliver(arrays: Arrays, outputs: list[str], outbox: Bytes) -> None:
         position += memory.nbytes
 
 
+LONG_RUN_S, OUTCLASSED = 0.1, 5.0
+"""What takes longer than that, and so many times as long as a candidate, need not be known precisely."""
+
+
 def sample(
     calls: list[Call], first_s: list[float], restore: Call, limits: Mapping[str, Any], alive: Call
 ) -> list[list[float]]:
@@ -169,11 +173,12 @@ def sample(
 
     As `interleaved.in_turns`, but for calls of microseconds: nothing comes between two runs that is not
     needed. Turning the order round cancels what one call leaves behind for the next (caches, clocks). Stops
-    when the median of every call is known to `target`, or when the budget is spent. `alive` is
-    called between runs, so that a time limit can be one on a single run.
+    when the median of every call is known to `target`, or when the budget is spent; a baseline that takes
+    long, and `OUTCLASSED` times as long, is run twice. `alive` is called between runs, so that a time limit
+    can be one on a single run.
     """
     alive()
-    if _hopeless(first_s, limits["cutoff"]) and first_s[-1] > 0.1:  # no cold start takes that long
+    if _hopeless(first_s, limits["cutoff"]) and first_s[-1] > LONG_RUN_S:  # no cold start takes that long
         return [[t] for t in first_s]
     warm_s = [_run(call, restore) for call in calls]
     if _hopeless(warm_s, limits["cutoff"]):  # unless something came in between: look again
@@ -186,11 +191,14 @@ def sample(
     # A burst of noise is longer than a few short runs: look at a fifth of the budget at least.
     enough_s, n, check_at = limits["budget_s"] / 5, 0, limits["min_samples"]
     turn = list(range(len(calls)))
+    outclassed = len(calls) == 2 and warm_s[0] > max(LONG_RUN_S, OUTCLASSED * warm_s[1])
     while True:
         for i in turn:
             samples[i].append(_run(calls[i], restore))
         turn.reverse()
         n += 1
+        if outclassed and n == 2:
+            turn = [1]
         now = time.perf_counter()
         elapsed_s = now - start
         if now - reported > 0.5:
@@ -201,7 +209,7 @@ def sample(
         if elapsed_s > limits["budget_s"] or n >= limits["max_samples"]:
             return samples
         if n >= check_at and elapsed_s > enough_s:
-            if all(relative_half_width(s) <= limits["target"] for s in samples):
+            if all(relative_half_width(samples[i]) <= limits["target"] for i in turn):
                 return samples
             check_at = n + max(1, n // 4)  # seldom: every look is one more chance to stop by luck
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,15 @@ def test_sampling_takes_turns_and_stops_when_it_knows_enough() -> None:
     assert "".join(order) == "ab" + "abba" * 2  # warm-up, then in turns
     samples = sample(calls, [0.1, 0.1], nothing, limits, nothing)
     assert [len(s) for s in samples] == [10, 10]  # max_samples: a fifth of the budget never passes
+
+
+def test_a_slow_baseline_that_is_outclassed_is_run_twice() -> None:
+    limits = {"budget_s": 0.0, "target": 0.01, "min_samples": 6, "max_samples": 10, "cutoff": 10.0}
+    nothing = lambda: None  # noqa: E731
+    calls = [lambda: time.sleep(0.11), nothing]
+    assert [len(s) for s in sample(calls, [0.1, 0.0], nothing, limits, nothing)] == [2, 6]
+    calls = [lambda: time.sleep(0.01), nothing]
+    assert [len(s) for s in sample(calls, [0.01, 0.0], nothing, limits, nothing)] == [6, 6]
 
 
 def test_dace_code(runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from gnnperf.backends.cpp.baselines import BaselineSources, build_baseline
+from gnnperf.backends.cpp.baselines import LONGEST_SECOND_RUN_S, BaselineSources, build_baseline
 from gnnperf.backends.cpp.trials import NestCase
 from gnnperf.errors import BuildError, MeasureError
 from gnnperf.frontends.nest_program import Measurable, NestTask, Tuned
@@ -89,6 +89,7 @@ class WholeKernel:
     library: Library
     plain: Library
     reference: Mapping[str, NDArray[Any]]
+    plain_s: float
     reduction_length: int
     baseline_name: str
     baseline_note: str
@@ -122,8 +123,8 @@ class WholeKernel:
         if timed.status != "ok":
             raise MeasureError(f"the baseline does not run: {timed.status}, {timed.detail}")
         return WholeKernel(
-            code, baseline.library, baseline.plain, baseline.reference, baseline.reduction_length,
-            baseline.name, baseline.reason or "", timed.timing,
+            code, baseline.library, baseline.plain, baseline.reference, baseline.plain_s,
+            baseline.reduction_length, baseline.name, baseline.reason or "", timed.timing,
         )  # fmt: skip
 
     def measure(self, tuned: Tuned, compiler: Compiler, runner: Runner, budget_s: float = 1.0) -> Measurement:
@@ -164,6 +165,8 @@ class WholeKernel:
         """
         code, inouts, limits = self.code, tuple(self.code.inouts), Limits(timeout_s=max(5.0, LONGEST_CHECK_S))
         evidence, started = self.evidence, time.monotonic()
+        if self.plain_s > LONGEST_SECOND_RUN_S:
+            return evidence, ""
         library = compiler.build(self.tuned_source(tuned))
 
         def run(which: Library, inputs: Arguments) -> dict[str, NDArray[Any]]:
