@@ -20,7 +20,7 @@ import numpy as np
 
 from gnnperf.backends.base import Bench, Executor, Tried, Whole, unverifiable
 from gnnperf.devices import DeviceSpec
-from gnnperf.errors import GnnperfError
+from gnnperf.errors import GnnperfError, NotApplicable
 from gnnperf.frontends.base import Program
 from gnnperf.measure import Evidence, Measurement, Timing, speedup_interval
 from gnnperf.measure.competitors import Competitor
@@ -87,7 +87,7 @@ class Pipeline:
         self.stages.seconds["loading"] = time.monotonic() - self.started
         self.notify("reading the kernel's inputs")
         self.stages.timed("inputs", partial(executor.prepare, not options.model_only))
-        queries = self.ask()
+        queries = self.ask(sharing=not options.model_only and self.proposer.adopted is not None)
         if options.model_only:
             note = "nothing was measured (--model-only)" if queries else NOTHING_TO_TUNE
             return self._report(queries, None, [note]), queries
@@ -108,10 +108,11 @@ class Pipeline:
 
     # ------------------------------------------------------------------ asking
 
-    def ask(self, numbers: Collection[int] | None = None) -> list[Query]:
+    def ask(self, numbers: Collection[int] | None = None, sharing: bool = False) -> list[Query]:
         """Graphs, embeddings, neighbours and ranked candidates of all tasks that can be tuned.
 
-        numbers: places of the tasks that are asked about; None: all.
+        numbers: places of the tasks that are asked about; None: all. sharing: of tasks with the same graph,
+        such as the steps of a recurrent network, the first alone has candidates; the others are `alike`.
         """
         asked = range(len(self.program.tasks)) if numbers is None else numbers
         tasks = [(n, self.program.tasks[n]) for n in asked if self.program.tasks[n].objection is None]
@@ -119,7 +120,12 @@ class Pipeline:
         if queries:
             graphs = [query.graph for query in queries]
             vectors = self.stages.timed("embedding", lambda: self.bundle.embed(graphs))
+            first: dict[str, Query] = {}
             for query, vector in zip(queries, vectors, strict=True):
+                known = first.setdefault(query.graph.digest, query)
+                if sharing and known is not query:
+                    query.alike = known
+                    continue
                 self.proposer.ask(query, np.asarray(vector), self.options.k)
         return queries
 
@@ -130,6 +136,9 @@ class Pipeline:
         if self.options.budget_s is not None:
             self.deadline = time.monotonic() + self.options.budget_s
         for position, query in enumerate(queries, start=1):
+            if query.alike is not None:
+                self._follow(query, query.alike)
+                continue
             if query.reason and whole is not None:
                 continue  # nothing of it is measured where the whole tells what it takes
             self.notify(f"{position} of {len(queries)}: {query.task.name}")
@@ -157,6 +166,22 @@ class Pipeline:
                     self._decide(query, bench)
         except GnnperfError as error:
             query.reason = f"it cannot be measured alone: {error}"
+
+    def _follow(self, query: Query, measured: Query) -> None:
+        """What a task with the same graph was given, for this one, too. The whole program is verified with
+        it."""
+        query.baseline, query.baseline_name = measured.baseline, measured.baseline_name
+        query.neighbours, query.competitors = measured.neighbours, measured.competitors
+        name = measured.task.name
+        if measured.winner is None:
+            query.reason = f"as {name}, which is alike: {measured.reason}"
+            return
+        assert self.proposer.adopted is not None
+        candidate, timed = measured.winner
+        try:
+            query.winner = self.proposer.adopted(query, candidate), timed
+        except NotApplicable as reason:
+            query.reason = f"what {name}, which is alike, was given does not fit: {reason}"
 
     def _late(self, query: Query) -> bool:
         if time.monotonic() > self.deadline and not query.reason:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,11 @@ class Proposer(Protocol):
     rounds: Sequence[float]
     stages: Stages
 
+    @property
+    def adopted(self) -> Callable[[Query, Any], Any] | None:
+        """Gives what was measured of a task as a candidate for a query whose task has the same graph; raises
+        NotApplicable. None where every task is measured by itself."""
+
     def ask(self, query: Query, vector: NDArray[np.float32], k: int) -> None:
         """Fill a query's neighbours, and its candidates in the order to try them; `reason` where there are
         none. vector: f32[d], of the task's graph. k: how many will be measured."""
@@ -77,6 +82,7 @@ class RecipeProposer:
     exclude: Collection[str] = ()
     rounds: Sequence[float] = (1.0,)
     stages: Stages = field(default_factory=Stages)
+    adopted: ClassVar[None] = None
 
     def ask(self, query: Query, vector: NDArray[np.float32], k: int) -> None:
         def search() -> None:

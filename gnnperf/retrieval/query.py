@@ -24,8 +24,9 @@ class Query:
 
     number: its place among the program's tasks. refused: why nothing of a neighbour fits, by its kernel.
     reason: why nothing was accepted; empty where something was. baseline: of one call. share: of the
-    program's runtime. tried: measured candidates, all or the best of them. search: what a search did, see
-    `NestReport`. competitors: other implementations, timed in turn with the best candidates, by name.
+    program's runtime. alike: an earlier one whose task has the same graph, which is measured for both.
+    tried: measured candidates, all or the best of them. search: what a search did, see `NestReport`.
+    competitors: other implementations, timed in turn with the best candidates, by name.
     """
 
     task: Task
@@ -37,6 +38,7 @@ class Query:
     reason: str = ""
     baseline: Timing | None = None
     baseline_name: str = ""
+    alike: Query | None = None
     share: float | None = None
     tried: list[Tried] = field(default_factory=list)
     winner: Tried | None = None

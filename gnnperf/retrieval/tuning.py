@@ -56,9 +56,9 @@ class Tuning(Pipeline):
     advance: Callable[[int, str], None] = lambda _count, _doing: None
     measured: int = field(default=0, init=False)
 
-    def ask(self, numbers: Collection[int] | None = None) -> list[Query]:
+    def ask(self, numbers: Collection[int] | None = None, sharing: bool = False) -> list[Query]:
         """Without a neighbour it is a search like any other."""
-        queries = super().ask(numbers)
+        queries = super().ask(numbers, sharing)
         for query in queries:
             query.reason = ""
         return queries

@@ -1,4 +1,4 @@
-"""Whole torch models tuned by transfer, beside MetaSchedule, TVM untuned and torch eager."""
+"""Whole torch models tuned by transfer, beside torch eager, torch.compile, MetaSchedule and TVM untuned."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import click
 from benchmarks.metaschedule import best_of, metaschedule
 from benchmarks.options import ready_to_measure, tensor_checkpoint_option
 from benchmarks.tvm_in_turn import ratio, tvm_setup
-from gnnperf.backends.tvm.competitors import TORCH, torch_program
+from gnnperf.backends.tvm.competitors import COMPILED, TORCH, torch_program
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.output import Report, Verb
@@ -48,18 +48,21 @@ Scheduled = dict[str, Any]
     "--trials", default=64, show_default=True, type=click.IntRange(16, 100_000),
     help="Of MetaSchedule, per task.",
 )  # fmt: skip
+@click.option("--metaschedule/--no-metaschedule", "searches", default=True, show_default=True,
+    help="Whether MetaSchedule tunes them, too, which takes most of the time.",
+)  # fmt: skip
 @click.option("--only", metavar="TEXT", help="Only networks whose names contain TEXT, as `mlp`.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of weights and searches.")
 @output_option
 def torch_models(
-    checkpoint: Path, k: int, trials: int, only: str | None, seed: int, output: Path | None
+    checkpoint: Path, k: int, trials: int, searches: bool, only: str | None, seed: int, output: Path | None
 ) -> Report:
-    """Whole torch models tuned by transfer, beside MetaSchedule, TVM untuned and torch eager.
+    """Whole torch models tuned by transfer, beside torch eager, torch.compile, MetaSchedule and TVM untuned.
 
-    A block of a ResNet, a block of a transformer and a perceptron are exported, split into tasks and tuned,
-    by `gnnperf retrieve` and by MetaSchedule's own search. The programs are verified against PyTorch and
-    timed in turn from end to end, PyTorch among them, on as many threads. Ratios are latencies of the others
-    over ours, the least over the networks; neither keeps a schedule slower than the unscheduled function.
+    Ten small networks of common architectures, exported, split into tasks and tuned as
+    `gnnperf.retrieve(module, inputs=...)` does it, and by MetaSchedule's own search. The programs are
+    verified against PyTorch and timed in turn from end to end, PyTorch among them, on as many threads. Ratios
+    are latencies of the others over ours; neither keeps a schedule slower than the unscheduled function.
     """
     from benchmarks.networks import NETWORKS, export_network
 
@@ -72,7 +75,9 @@ def torch_models(
         networks = [Network.load(export_network(name, folder, seed), target) for name in names]
         # Forked before the store is loaded, and before torch has threads.
         servers = [stack.enter_context(network.server()) for network in networks]
-        study = TorchModelsStudy.load(networks, servers, checkpoint, k=k, trials=trials, seed=seed)
+        study = TorchModelsStudy.load(
+            networks, servers, checkpoint, k=k, trials=trials if searches else 0, seed=seed
+        )
         return study.run(output)
 
 
@@ -104,7 +109,8 @@ class Network:
 
 @dataclass(frozen=True)
 class TorchModelsStudy(Study):
-    """One run of the benchmark. servers: of the networks. trials: of MetaSchedule, per task."""
+    """One run of the benchmark. servers: of the networks. trials: of MetaSchedule, per task; 0: it is left
+    out."""
 
     name = "torch-models"
     key = "network"
@@ -145,12 +151,13 @@ class TorchModelsStudy(Study):
         case = exported_problem(network.path, tasks)
         say("transferring")
         ours, told = self._transferred(network, server)
-        searched, search = self._searched(network, server, say)
+        players: dict[str, tuple[int, Scheduled]] = {RELAX: (1, {}), FUSED: (0, {}), OURS: (0, ours)}
+        search: dict[str, Any] = {}
+        if self.trials:
+            searched, search = self._searched(network, server, say)
+            players[MS] = 0, searched
         say("timing in turn")
-        players: dict[str, tuple[int, Scheduled]] = {
-            RELAX: (1, {}), FUSED: (0, {}), OURS: (0, ours), MS: (0, searched),
-        }  # fmt: skip
-        others = {TORCH: partial(torch_program, network.path)}
+        others = {how: partial(torch_program, network.path, how=how) for how in (TORCH, COMPILED)}
         timed = timed_whole(server, players, case, others, self.pace)
         return about | told | search | _timed(network.name, timed)
 
@@ -198,25 +205,28 @@ class TorchModelsStudy(Study):
 
     @staticmethod
     def figures(table: Rows) -> Mapping[str, float]:
-        """Over networks, the least ratios of latencies (higher is better): `min_vs_untuned`, of TVM that
-        schedules nothing, whichever of the two ways is faster, over ours; `min_vs_ms64`, of MetaSchedule's
-        over ours; `min_vs_torch`. `vs_*` are their geometric means. `time_share_of_ms64` is the largest
-        ratio of tuning times, ours over MetaSchedule's (lower is better), `time_share_mean` their geometric
-        mean."""
+        """Over networks, ratios of latencies (higher is better), the others' over ours: the geometric means
+        `geomean_vs_torch_eager`, `geomean_vs_torch_compile`, `geomean_vs_ms64` and `geomean_vs_untuned` (of
+        TVM that schedules nothing, whichever of the two ways is faster), and the least, `min_vs_*`.
+        `tuning_s_max` is the longest that ours took. `time_share_of_ms64` is the largest ratio of tuning
+        times, ours over MetaSchedule's (lower is better), `time_share_mean` their geometric mean."""
         good = [row for row in table if not row["failures"]]
-        figures: dict[str, float] = {}
-        if good:
-            ratios = {
-                "untuned": [min(row["relax_s"], row["fused_s"]) / row["ours_s"] for row in good],
-                "ms64": [row["ms_s"] / row["ours_s"] for row in good],
-                "torch": [row["torch_s"] / row["ours_s"] for row in good],
-            }
-            shares = [row["ours_tuning_s"] / row["ms_tuning_s"] for row in good]
-            figures = {f"min_vs_{name}": min(found) for name, found in ratios.items()}
-            figures["time_share_of_ms64"] = max(shares)
-            figures |= {f"vs_{name}": geometric_mean(found) for name, found in ratios.items()}
-            figures["time_share_mean"] = geometric_mean(shares)
-        figures["networks"] = len(good)
+        figures: dict[str, float] = {"networks": len(good)}
+        if not good:
+            return figures
+        ratios = {
+            "torch_eager": [row["torch_s"] / row["ours_s"] for row in good],
+            "torch_compile": [row["torch-compile_s"] / row["ours_s"] for row in good],
+            "ms64": [row["ms_s"] / row["ours_s"] for row in good if "ms_s" in row],
+            "untuned": [min(row["relax_s"], row["fused_s"]) / row["ours_s"] for row in good],
+        }
+        for name, found in ratios.items():
+            if found:
+                figures |= {f"geomean_vs_{name}": geometric_mean(found), f"min_vs_{name}": min(found)}
+        figures["tuning_s_max"] = max(row["ours_tuning_s"] for row in good)
+        shares = [row["ours_tuning_s"] / row["ms_tuning_s"] for row in good if "ms_tuning_s" in row]
+        if shares:
+            figures |= {"time_share_of_ms64": max(shares), "time_share_mean": geometric_mean(shares)}
         return figures
 
     @staticmethod
@@ -227,9 +237,10 @@ class TorchModelsStudy(Study):
             "network": row["network"],
             "tasks": row.get("tasks"),
             "ours us": ours and 1e6 * ours,
-            "vs untuned": min(untuned) / ours if untuned and ours else None,
-            "vs ms": ratio(row, "ms_s", "ours_s"),
             "vs torch": ratio(row, "torch_s", "ours_s"),
+            "vs compile": ratio(row, "torch-compile_s", "ours_s"),
+            "vs ms": ratio(row, "ms_s", "ours_s"),
+            "vs untuned": min(untuned) / ours if untuned and ours else None,
             "tuning s": row.get("ours_tuning_s"),
             "ms tuning s": row.get("ms_tuning_s"),
             "note": "; ".join(row["failures"]),

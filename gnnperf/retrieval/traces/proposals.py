@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from gnnperf.errors import UnsupportedConstruct, first_line
+from gnnperf.errors import NotApplicable, UnsupportedConstruct, first_line
 from gnnperf.frontends.tvm import TvmTask, scheduled_graph
 from gnnperf.frontends.tvm.spaces import (
     DesignSpace,
@@ -26,7 +26,7 @@ from gnnperf.frontends.tvm.spaces import (
 from gnnperf.graph import EncodedGraph, encode
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.workers import spread
-from gnnperf.retrieval.traces.candidates import TraceCandidate
+from gnnperf.retrieval.traces.candidates import TraceCandidate, of_schedule
 from gnnperf.schedules.traces import TraceDocument, other_tiles, program_key, replay, trace_document, transfer
 from gnnperf.store import Neighbour, Record
 
@@ -149,6 +149,19 @@ def variants(task: TvmTask, origin: TraceCandidate, target: Any) -> list[TraceCa
         for _, lot in sorted(found.items())
         for candidate in _new(lot, context, known, origin.neighbour, origin.neighbour_kernel, origin.distance)
     ]
+
+
+def adopted(task: TvmTask, measured: TraceCandidate, target: Any) -> TraceCandidate:
+    """A candidate of a task with the same graph, for this one. Raises NotApplicable."""
+    context = context_of(task.module, target)
+    try:
+        schedule = replay(measured.schedule, context)
+    except NotApplicable:  # its blocks have other names
+        schedule = transfer(measured.schedule, context, 1)[0].schedule
+    return of_schedule(
+        schedule, task.module, target, policy=measured.policy, neighbour=measured.neighbour,
+        neighbour_kernel=measured.neighbour_kernel, distance=measured.distance,
+    )  # fmt: skip
 
 
 def best_traces(records: Sequence[Record], count: int = TRACES) -> Iterator[Record]:

@@ -20,8 +20,9 @@ from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.proposers import Stages
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.scheduled import scores_of
+from gnnperf.retrieval.traces.candidates import TraceCandidate
 from gnnperf.retrieval.traces.lent_recipes import lent
-from gnnperf.retrieval.traces.proposals import propose
+from gnnperf.retrieval.traces.proposals import adopted, propose
 from gnnperf.retrieval.traces.quiet import quiet
 from gnnperf.retrieval.traces.ranking import GraphScorer, hedged, ranked, ranked_again
 from gnnperf.schedules.recipes import Recipe
@@ -79,6 +80,10 @@ class TraceProposer:
         known = [(candidate, measurement.runtime_s) for candidate, measurement in tried]
         with quiet():
             return ranked_again(_function(query), self.target, self.model, left, known)
+
+    def adopted(self, query: Query, measured: TraceCandidate) -> TraceCandidate:
+        with quiet():
+            return adopted(_function(query), measured, self.target)
 
     def _borrow(self, query: Query, vector: NDArray[np.float32]) -> None:
         """Recipes of DaCe nests, where all TVM functions are far and these are nearer: the recipes and the

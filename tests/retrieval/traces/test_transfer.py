@@ -16,6 +16,8 @@ from helpers.tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_checkpoint, wr
 from numpy.typing import NDArray
 
 from gnnperf.backends.tvm.executor import TvmBench, TvmExecutor
+from gnnperf.backends.tvm.kernel import build_kernel
+from gnnperf.backends.tvm.problem import computed, tensors
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.corpus.reader import read_corpus
 from gnnperf.devices import describe_host
@@ -24,8 +26,10 @@ from gnnperf.frontends.tvm import TvmTask, load_tasks
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.program import TvmProgram
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
+from gnnperf.frontends.tvm.tasks import single
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.graph import EncodedGraph
+from gnnperf.measure import Measurement, Timing
 from gnnperf.measure.interleaved import Pace
 from gnnperf.measure.outcome import Outcome
 from gnnperf.nn import Bundle, load_checkpoint
@@ -174,6 +178,37 @@ def test_candidates_are_tried_in_rounds(store: Store, bundle: Bundle) -> None:
         tried = trying.try_first(query, bench)
         assert [count for count, _ in asked] == rounds and len({c.key for c, _ in tried}) == k
         assert [best_s for _, best_s in asked] == [5.0, 1e-3, 5e-4][: len(asked)]
+
+
+def shifted(by: int) -> Any:
+    te = import_tvm().te
+    x = te.placeholder((64, 96), "float32", "x")
+    y = te.compute((64, 32), lambda i, j: te.exp(x[i, j + by]), "y")
+    return single(te.create_prim_func([x, y]))
+
+
+def test_tasks_with_the_same_graph_share_what_one_of_them_found(store: Store, bundle: Bundle) -> None:
+    tasks = [TvmTask(f"from_{by}", shifted(by)) for by in (0, 8, 64)]
+    program = TvmProgram("steps", tasks, host_target())
+    trying = pipeline(program, store, bundle, k=2)
+    first, *others = trying.ask(sharing=True)
+    assert first.candidates and all(q.alike is first and not q.candidates for q in others)
+    assert all(query.candidates for query in trying.ask())
+    candidate = next(c for c in first.candidates if "parallel" in str(c.program))
+    first.baseline = Timing(1e-3, (1e-3, 1e-3))
+    first.winner = candidate, Measurement("ok", 1e-4)
+    trying.measure(others, Timing(1.0, (1.0, 1.0)))
+    x = np.random.default_rng(0).random((64, 96), np.float32)
+    for query, begin in zip(others, (8, 64), strict=True):
+        assert query.winner is not None and query.winner[1] is first.winner[1]
+        assert not query.tried and query.baseline == first.baseline
+        assert "parallel" in str(query.winner[0].program)
+        kernel = build_kernel(query.winner[0].program, host_target())
+        (found,) = computed(kernel, [*tensors([x, np.empty((64, 32), np.float32)])]).values()
+        np.testing.assert_allclose(found, np.exp(x[:, begin : begin + 32]), rtol=1e-5)
+    first.winner, first.reason = None, "nothing was faster"
+    trying.measure([others[0]], Timing(1.0, (1.0, 1.0)))
+    assert others[0].reason == "as from_0, which is alike: nothing was faster"
 
 
 def test_best_traces_are_the_fastest_each_once(store: Store, bundle: Bundle) -> None:
