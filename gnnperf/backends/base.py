@@ -99,10 +99,14 @@ class Bench(Protocol):
 
 class Executor(Protocol):
     """Builds and measures schedules of the tasks of one program. Raises GnnperfError, where a candidate is
-    not to blame. baseline_name, baseline_note: of the whole program, as far as is known yet."""
+    not to blame. baseline_name, baseline_note: of the whole program, as far as is known yet. verifies_whole:
+    whether `assemble` verifies the winners together."""
 
     baseline_name: str
     baseline_note: str
+
+    @property
+    def verifies_whole(self) -> bool: ...
 
     def prepare(self, measuring: bool) -> None:
         """Get the inputs of the tasks, or what their graphs need of them."""

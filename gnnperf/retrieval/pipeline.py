@@ -87,7 +87,8 @@ class Pipeline:
         self.stages.seconds["loading"] = time.monotonic() - self.started
         self.notify("reading the kernel's inputs")
         self.stages.timed("inputs", partial(executor.prepare, not options.model_only))
-        queries = self.ask(sharing=not options.model_only and self.proposer.adopted is not None)
+        shared = self.proposer.adopted is not None and executor.verifies_whole and not options.model_only
+        queries = self.ask(sharing=shared)
         if options.model_only:
             note = "nothing was measured (--model-only)" if queries else NOTHING_TO_TUNE
             return self._report(queries, None, [note]), queries

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from gnnperf.backends.base import Candidate, Trials, Tried, Whole
 from gnnperf.backends.cpp.assemble import assemble
@@ -26,6 +26,8 @@ from gnnperf.measure.competitors import Competitor
 
 class CppExecutor:
     """See `Executor`. wanted: one of the program's `baselines`; None for the first."""
+
+    verifies_whole: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -54,6 +54,10 @@ class TvmExecutor:
         self._problem: Problem | None = None
         self.pace = Pace(budget_s=min(Pace().budget_s, FINALS_S / max(len(program.tasks), 1)))
 
+    @property
+    def verifies_whole(self) -> bool:
+        return self.program.exported is not None
+
     def prepare(self, measuring: bool) -> None:
         """Inputs are made where they are needed."""
 

@@ -191,6 +191,7 @@ def test_tasks_with_the_same_graph_share_what_one_of_them_found(store: Store, bu
     tasks = [TvmTask(f"from_{by}", shifted(by)) for by in (0, 8, 64)]
     program = TvmProgram("steps", tasks, host_target())
     trying = pipeline(program, store, bundle, k=2)
+    assert not TvmExecutor(program, measuring=False).verifies_whole  # then each is measured by itself
     first, *others = trying.ask(sharing=True)
     assert first.candidates and all(q.alike is first and not q.candidates for q in others)
     assert all(query.candidates for query in trying.ask())
