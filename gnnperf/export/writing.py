@@ -41,7 +41,7 @@ def check_archive(path: Path) -> None:
             damaged = archive.testzip()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; name a file of `gnnperf export`") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise InputError(f"cannot read {path}: {error}; write it again with `gnnperf export`") from error
     if damaged is not None:
         raise InputError(

@@ -72,11 +72,12 @@ def read_runs(path: Path, device: DeviceSpec, devices: Mapping[str, DeviceSpec])
     of the kernel. Raises InputError when the file is not that."""
     try:
         table = pyarrow.csv.read_csv(path)
-    except (OSError, pa.ArrowException) as error:
+        rows, names = table.to_pylist(), table.column_names
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise InputError(f"cannot read {path} as CSV: {str(error).splitlines()[0]}") from None
-    if missing := [name for name in ("device", "runtime_ms") if name not in table.column_names]:
-        raise InputError(f"{path}: expected a column {missing[0]}, got {', '.join(table.column_names)}")
-    runs = [run for run in table.to_pylist() if find_device(str(run.pop("device")), devices) == device]
+    if missing := [name for name in ("device", "runtime_ms") if name not in names]:
+        raise InputError(f"{path}: expected a column {missing[0]}, got {', '.join(names)}")
+    runs = [run for run in rows if find_device(str(run.pop("device")), devices) == device]
     measured = [run.pop("runtime_ms") for run in runs]
     if not all(isinstance(ms, int | float) and 0 < ms < math.inf for ms in measured):
         raise InputError(f"{path}: expected runtime_ms above 0 in every row of {device.name}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -87,7 +88,7 @@ def _read(path: Path) -> Lists | None:
                 file["row_ids"].astype(np.int64),
                 file["list_of"].astype(np.int64),
             )
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+    except (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         return None
     return lists if _is_sound(lists) else None
 

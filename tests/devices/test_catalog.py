@@ -107,6 +107,10 @@ def test_names_that_leave_open_which_device_is_meant(name: str, message: str) ->
     assert message in str(caught.value)
 
 
+def test_a_name_longer_than_those_of_files_is_of_no_device() -> None:
+    assert find_device("x" * 10_000, {}) is None
+
+
 def test_names_are_unique() -> None:
     for key, spec in GPUS.items():
         for name in (key, spec.name, *spec.aliases):

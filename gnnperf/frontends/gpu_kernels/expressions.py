@@ -64,12 +64,15 @@ class Expression:
             if len(source) > LONGEST:
                 raise ValueError
             tree = ast.parse(source, mode="eval")
-            _check_depth(tree)
+            check_depth(tree)
         except (MemoryError, RecursionError, SyntaxError, ValueError):  # the first two of deep ones
             raise InputError(f"{where}: expected an expression such as M // MWG, got {source!r}") from None
         for node in ast.walk(tree):
             call = isinstance(node, ast.Call) and (
-                not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS or bool(node.keywords)
+                not isinstance(node.func, ast.Name)
+                or node.func.id not in _FUNCTIONS
+                or len(node.args) != 2
+                or node.keywords
             )
             number = isinstance(node, ast.Constant) and not (
                 isinstance(node.value, int) and node.value < 2**63
@@ -95,7 +98,7 @@ class Expression:
         return np.broadcast_to(found, (count,))
 
 
-def _check_depth(tree: ast.AST) -> None:
+def check_depth(tree: ast.AST) -> None:
     """Raises ValueError where an expression has more than `DEPTH` levels."""
     level: list[ast.AST] = [tree]
     for _ in range(DEPTH):

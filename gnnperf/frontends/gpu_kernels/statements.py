@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gnnperf.errors import InputError
+from gnnperf.frontends.gpu_kernels.expressions import check_depth
 from gnnperf.nests import Const, Expr, Load, Op, Statement, Symbol
 from gnnperf.nests.ir import Reduction
 
@@ -39,8 +40,10 @@ def parse_statement(text: object, buffers: Mapping[str, int], axes: Iterable[str
         where: begins messages.
     """
     try:
-        (node,) = ast.parse(str(text)).body
-    except (SyntaxError, ValueError):
+        tree = ast.parse(str(text))
+        check_depth(tree)
+        (node,) = tree.body
+    except (MemoryError, RecursionError, SyntaxError, ValueError):  # the first two of deep ones
         raise InputError(
             f"{where}: expected a statement such as C[i, j] += A[i, k] * B[k, j], got {text!r}"
         ) from None

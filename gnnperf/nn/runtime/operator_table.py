@@ -90,7 +90,7 @@ class OperatorTable:
         """A column of texts. Raises InputError where there is none."""
         if name not in self.table.column_names:
             raise InputError(f"expected a column {name!r}, got {', '.join(self.table.column_names)}")
-        return _texts(self.table[name])
+        return _texts(self.table[name], f"column {name}")
 
 
 def read_operators(path: Path) -> OperatorTable:
@@ -107,11 +107,11 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
     """The operators of a table; `origin` names it in messages. Raises InputError."""
     if missing := [name for name in NEEDED if name not in table.column_names]:
         raise InputError(f"{origin}: expected a column {missing[0]!r}; needed: {', '.join(NEEDED)}")
-    text = {n: _texts(table[n]) for n in ("op_family", "op", "device")}
+    text = {n: _texts(table[n], f"{origin}: column {n}") for n in ("op_family", "op", "device")}
     size = {n: _numbers(table[n], f"{origin}: column {n}") for n in "BMNKH"}
     family, dtype = text["op_family"], np.full(len(table), "fp32")
     if "dtype" in table.column_names:
-        given = _texts(table["dtype"])
+        given = _texts(table["dtype"], f"{origin}: column dtype")
         dtype = np.where(given == "", "fp32", given)
     stored = {name: PRECISIONS[check_precision(str(name), f"{origin}: column dtype")] for name in set(dtype)}
     size_of = np.array([float(element_bytes(stored[name])) for name in dtype])
@@ -182,5 +182,9 @@ def _numbers(column: pa.ChunkedArray, what: str) -> NDArray[np.float64]:
         raise InputError(f"{what}: expected numbers: {str(error).splitlines()[0]}") from None
 
 
-def _texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
-    return np.asarray(column.cast(pa.string()).fill_null("").to_pylist(), dtype=str)
+def _texts(column: pa.ChunkedArray, what: str) -> NDArray[np.str_]:
+    """Empty where there is none. Raises InputError."""
+    try:
+        return np.asarray(column.cast(pa.string()).fill_null("").to_pylist(), dtype=str)
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise InputError(f"{what}: expected texts: {str(error).splitlines()[0]}") from None
