@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gnnperf.backends.tvm.kernel import Kernel
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.tvm.tasks import has_root
+from gnnperf.frontends.tvm.blocks import has_root
 from gnnperf.frontends.tvm.translate import translate
 from gnnperf.measure.problem import OUTPUT, Arrays, Problem, random_inputs
 from gnnperf.nests.ir import Statement, loads, reads, walk

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.tvm.blocks import has_root
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.translate import TirProgram, translate
 from gnnperf.frontends.tvm.weights import has_constant_weights
@@ -91,12 +92,6 @@ class TvmTask:
         except UnsupportedConstruct as reason:
             return str(reason)
         return None
-
-
-def has_root(function: Any) -> bool:
-    """Whether a function is what TVM puts around blocks, which it calls so, and can schedule."""
-    outermost = getattr(function.body, "block", None)
-    return outermost is not None and outermost.name_hint == "root"
 
 
 def single(function: Any) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gnnperf.frontends.tvm.blocks import has_root
 from gnnperf.frontends.tvm.fast_import import import_tvm
 
 FREE = "layout_free_buffers"
@@ -176,7 +177,7 @@ def unpacked(module: Any) -> tuple[Any, Packing | None]:
     None where it packs none: then it is the module itself."""
     from tvm.s_tir import Schedule
 
-    if not marked_blocks(Schedule(module)):
+    if not has_root(module["main"]) or not marked_blocks(Schedule(module)):
         return module, None
     tvm = import_tvm()
     relax = tvm.relax

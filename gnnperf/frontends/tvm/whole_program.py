@@ -8,8 +8,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from gnnperf.frontends.tvm.blocks import has_root
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.tasks import TvmTask, has_root
+from gnnperf.frontends.tvm.tasks import TvmTask
 
 MAIN, PREPARE, PACK = "main", "main_transform_params", "main_pack_params"
 """Of a program: what runs; what brings weights, once, before it runs, into the form that its functions take;

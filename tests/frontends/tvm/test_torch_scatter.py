@@ -15,7 +15,7 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.relax_programs import plain_program, torch_program
 from gnnperf.frontends.tvm.spaces import DesignSpace
 from gnnperf.frontends.tvm.target import host_target
-from gnnperf.frontends.tvm.weights import marked_blocks
+from gnnperf.frontends.tvm.weights import marked_blocks, unpacked
 
 INDICES = torch.tensor([0, -1, 2, 0, 0, 3, -2])
 OFFSETS = torch.tensor([0, 3, 3, 6])
@@ -92,6 +92,7 @@ def test_a_program_that_scatters_takes_schedules_that_pack_weights() -> None:
     program = torch.export.export(Layer(), given := (torch.randn(64, 32), torch.arange(64) % 4))
     whole = torch_program(program, "layer", target)
     (task,) = [task for task in whole.tasks if "matmul" in task.name]
+    assert all(unpacked(task.module) == (task.module, None) for task in whole.tasks)  # as they are written
     found = DesignSpace(None, task.module, target).sample(4, 0, 8)
     packing = [sample.sch.mod for sample in found if marked_blocks(sample.sch)]
     machine, weights = whole.compiled({task.name: packing[0]}).machine()
