@@ -30,7 +30,7 @@ from gnnperf.schedules.traces.document import plain
 BASELINE = "tvm-dlight"
 """TVM's default schedules for GPUs, which its own pipeline applies to what was not tuned."""
 
-_PROGRAM = ("__init__.py", "errors.py", "py.typed", "measure", "devices")
+_PROGRAM = ("__init__.py", "documents.py", "errors.py", "py.typed", "measure", "devices")
 
 START = "measure.py"
 _START = '''"""Measure the pack that this lies in: python PACK/program/measure.py -o LOG"""
