@@ -96,16 +96,23 @@ def limit_memory(allowance_bytes: int, threads: int) -> int:
     stack, _ = resource.getrlimit(resource.RLIMIT_STACK)  # what a new thread reserves
     stacks = 2 * threads * (8 << 20 if stack == resource.RLIM_INFINITY else stack)
     data = sizes[5] + allowed + stacks + (threads + 1) * _BLAS_BYTES
-    resource.setrlimit(resource.RLIMIT_DATA, (data, data))
+    _limit(resource.RLIMIT_DATA, data)
     space = data - sizes[5] + sizes[0] + (threads + 2) * _ARENA_BYTES + (256 << 20)  # 256 MiB: libraries
-    resource.setrlimit(resource.RLIMIT_AS, (space, space))
+    _limit(resource.RLIMIT_AS, space)
     return allowed
+
+
+def _limit(kind: int, most: int) -> None:
+    """A limit that the user set (`ulimit`) and that is lower stays."""
+    _, hard = resource.getrlimit(kind)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
 
 
 def limit_files(nbytes: int) -> None:
     """No core dumps, and no file written beyond `nbytes`: a candidate cannot fill the disk."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, nbytes))
+    _limit(resource.RLIMIT_FSIZE, nbytes)
     # If the machine does run out of memory, this process goes first.
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")

@@ -263,3 +263,24 @@ def wait_until(holds: Callable[[], bool], patience_s: float = 20.0) -> bool:
             return True
         time.sleep(0.02)
     return holds()
+
+
+LIMITED = """
+    import resource
+    import numpy as np
+    from gnnperf.measure import Argument, Compiler, Limits, Runner, Source
+
+    for kind, most in ((resource.RLIMIT_DATA, 4 << 30), (resource.RLIMIT_FSIZE, 1 << 30)):
+        resource.setrlimit(kind, (most, most))
+    source = Source('extern "C" void f(double* x) { x[0] = 2; }', "f", (Argument("x"),))
+    with Compiler() as compiler, Runner(threads=2) as runner:
+        limits = Limits(memory_bytes=64 << 30)
+        print(runner.reference(compiler.build(source), {"x": np.ones(1)}, ["x"], limits=limits)["x"])
+"""
+
+
+def test_a_lower_limit_of_the_user_stays() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(LIMITED)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "[2.]\n", done.stderr

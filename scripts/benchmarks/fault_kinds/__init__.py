@@ -35,11 +35,11 @@ KINDS = {
         "damaged", "stores", 80, f"{ONE_LINE}, or records and graphs that pass `store check` are as written"
     ),
     "archives": Kind("damaged", "archives", 40, f"exports: {ONE_LINE}, what came before is as written"),
-    "checkpoints": Kind("damaged", "checkpoints", 50, f"{ONE_LINE}, or the same weights"),
+    "checkpoints": Kind("damaged", "checkpoints", 50, f"{ONE_LINE}, or the same weights and calibration"),
     "artefacts": Kind("damaged", "artefacts", 30, f"TorchScript: {ONE_LINE}, or the same bytes"),
     "flat-stores": Kind("damaged", "flat_stores", 40, f"exported stores: {ONE_LINE}, or the same answers"),
     "caches": Kind("damaged", "caches", 40, "made again, with the same answers"),
-    "corpora": Kind("damaged", "corpora", 40, f"{ONE_LINE}, or the lines that were written"),
+    "corpora": Kind("damaged", "corpora", 40, f"{ONE_LINE}, or of sealed files the lines that were written"),
     "crashes": Kind(
         "writers", "crashes", 60,
         "files as a power cut leaves them: what was acknowledged is there, and writing goes on",

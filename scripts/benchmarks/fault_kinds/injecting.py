@@ -119,7 +119,7 @@ def _work(
     os.environ |= {"TMPDIR": str(temporary), "HOME": str(home), "GNNPERF_CACHE": str(own / "cache")}
     tempfile.tempdir = None  # read anew
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, resource.RLIM_INFINITY))
     os.chdir(home)
     prepare: Prepare = getattr(importlib.import_module(module), function)
     injector = prepare(place)
