@@ -103,7 +103,8 @@ def describe_data(app: Sphinx, what: str, name: str, obj: Any, options: Any, lin
     package, _, attribute = name.rpartition(".")
     if what != "data":
         return
-    for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+    folders = getattr(import_module(package), "__path__", ())  # a module describes its data itself
+    for module in pkgutil.walk_packages(folders, f"{package}."):
         if module.name.count(".") == package.count(".") + 1 and module.name in sys.modules:
             found = ModuleAnalyzer.for_module(module.name).find_attr_docs().get(("", attribute))
             if found:

@@ -19,6 +19,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -207,8 +208,10 @@ class Service:
     where the process ended or an answer took too long.
     """
 
-    def __init__(self, serving: object) -> None:
-        self.child = Child.fork(partial(_serve, serving))
+    def __init__(self, serving: object, afresh: bool = False) -> None:
+        """afresh: serve in another thread than the first, for libraries that keep a pool for each thread
+        (TVM): where this process has used its own, what a fork has of it is dead."""
+        self.child = Child.fork(partial(_serve_afresh if afresh else _serve, serving))
         self._asked = 0
         self._answers: list[Any] = []
 
@@ -262,6 +265,11 @@ def _serve(serving: object, channel: socket.socket) -> None:
         except Exception as error:
             answer = MeasureError(last_line(error))
         send_object(channel, answer)
+
+
+def _serve_afresh(serving: object, channel: socket.socket) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(_serve, serving, channel).result()
 
 
 def spawned(*, with_parent: bool = True) -> socket.socket:

@@ -46,7 +46,8 @@ class BenchServer(Service):
         programs: Sequence[WholeProgram] = (),
     ) -> None:
         """programs: that some of the modules are tasks of, see `rehearsed_whole`."""
-        super().__init__(_Benches(modules, target, limits or BenchLimits(), build, seed, programs))
+        benches = _Benches(modules, target, limits or BenchLimits(), build, seed, programs)
+        super().__init__(benches, afresh=True)
         self._baselines: dict[int, Callable[[], Outcome]] = {}
 
     def prepare(self, number: int) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +65,31 @@ def test_schedules_take_turns(server: BenchServer) -> None:
     assert all(m.samples >= 6 and 0 < (m.runtime_s or 0) < 0.1 for m in found.values())
     with pytest.raises(MeasureError, match="nothing was rehearsed"):
         turns[0]()
+
+
+PARALLEL = """
+from tvm.s_tir import Schedule
+from gnnperf.backends.tvm.batch import BenchLimits
+from gnnperf.backends.tvm.kernel import build_kernel
+from gnnperf.backends.tvm.problem import solved
+from gnnperf.backends.tvm.server import BenchServer
+from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
+from gnnperf.frontends.tvm.workloads import TvmWorkload
+
+set_runtime_threads(2)
+product = TvmWorkload("matmul", {"m": 16, "n": 16, "k": 16}).build()
+schedule = Schedule(product)
+(block,) = schedule.get_child_blocks(schedule.get_sblock("root"))
+schedule.parallel(schedule.get_loops(block)[0])
+solved(product, build_kernel(schedule.mod, host_target()))  # TVM's threads are of this process from here on
+with BenchServer([product], host_target(), BenchLimits(run_s=2.0, sample_s=0.001)) as server:
+    print(*(outcome.status for outcome in server.measure(0, [schedule.mod])))
+"""
+
+
+def test_a_process_that_has_used_tvms_threads_may_measure() -> None:
+    done = subprocess.run([sys.executable, "-c", PARALLEL], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "ok\n", done.stderr
 
 
 def test_nothing_outlives_the_server(server: BenchServer) -> None:
