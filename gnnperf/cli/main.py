@@ -11,7 +11,6 @@ import math
 import os
 import signal
 import sys
-import threading
 import time
 import traceback
 import warnings
@@ -85,14 +84,15 @@ class Interrupt:
     def hear(self, number: signal.Signals) -> None:
         """Take a signal for Ctrl-C."""
 
+        def again() -> None:
+            time.sleep(0.01)
+            _thread.interrupt_main(number)
+
         def unraisable(what: sys.UnraisableHookArgs) -> None:
             if isinstance(what.exc_value, KeyboardInterrupt):
                 self.last = -math.inf
-                again = threading.Timer(
-                    0.01, _thread.interrupt_main, (number,)
-                )  # this hook can raise nothing
-                again.daemon = True
-                again.start()
+                # This hook can raise nothing, and may run where `threading` holds its locks.
+                _thread.start_new_thread(again, ())
             else:
                 sys.__unraisablehook__(what)
 

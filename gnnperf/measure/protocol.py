@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import select
 import socket
 import struct
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 from gnnperf.measure.arrays import Bytes, aligned_empty
 
 _LENGTH = struct.Struct("<Q")
+
+LONGEST_SLEEP_S = 1.0
+"""Ctrl-C in the moment before a call that waits is only seen after it: none may wait for longer."""
 
 
 def send(peer: socket.socket, message: dict[str, Any], *blobs: Bytes) -> None:
@@ -44,6 +48,11 @@ def _exactly(peer: socket.socket, nbytes: int) -> Bytes:
     memory = aligned_empty(nbytes)
     view, done = memory.data, 0
     while done < nbytes:
+        if peer.gettimeout() is None:
+            poller = select.poll()
+            poller.register(peer, select.POLLIN)
+            while not poller.poll(1000 * LONGEST_SLEEP_S):
+                pass
         n = peer.recv_into(view[done:], min(nbytes - done, 1 << 20))
         if n == 0:
             raise EOFError

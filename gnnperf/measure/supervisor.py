@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import faulthandler
 import json
+import math
 import os
 import select
 import signal
@@ -29,7 +30,7 @@ import gnnperf
 from gnnperf.errors import MeasureError, last_line
 from gnnperf.measure.confine import SUPERVISOR, die_with_parent, prefer_others, prefer_this_process
 from gnnperf.measure.measurement import Measurement, Status
-from gnnperf.measure.protocol import receive_object, send_object
+from gnnperf.measure.protocol import LONGEST_SLEEP_S, receive_object, send_object
 
 Message = dict[str, Any]
 Report = Callable[..., None]
@@ -131,11 +132,13 @@ class Child:
         for peer in filter(None, (self.channel, client)):
             poller.register(peer, select.POLLIN)
         while True:
-            wait_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-            ready = [found for found, _ in poller.poll(None if wait_s is None else 1000 * wait_s)]
+            left_s = math.inf if deadline is None else max(0.0, deadline - time.monotonic())
+            ready = [found for found, _ in poller.poll(1000 * min(left_s, LONGEST_SLEEP_S))]
             if client is not None and client.fileno() in ready:
                 raise EOFError
             if not ready:
+                if left_s > LONGEST_SLEEP_S:
+                    continue
                 return []
             try:
                 data = self.channel.recv(1 << 16)
