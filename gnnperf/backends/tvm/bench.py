@@ -39,8 +39,8 @@ _HANGS = 5
 """So many times the limit for compiling, in wall time, and it is taken to hang."""
 
 _STUCK = 1.5
-"""So many times that limit with next to no processor time used, and threads that compile together are taken
-to wait for one another: their candidates are compiled again, each alone."""
+"""When so many times that limit pass with next to no processor time used, threads that compile together are
+taken to wait for one another: their candidates are compiled again, each alone."""
 
 
 class TraceBench:
@@ -116,6 +116,7 @@ def _follow(batch: Batch) -> tuple[dict[int, Outcome], set[int]]:
     building: dict[int, tuple[float, float]] = {}  # number -> clock and processor time at its begin
     built_s: dict[int, float] = {}
     outcomes: dict[int, Outcome] = {}
+    idle = 0.0, 0.0  # clock and processor time when it last began to compile something, or was seen to work
 
     def decide(n: int, outcome: Outcome) -> None:
         outcomes.setdefault(n, replace(outcome, build_s=built_s.get(n, 0.0)))
@@ -125,15 +126,11 @@ def _follow(batch: Batch) -> tuple[dict[int, Outcome], set[int]]:
         spent_s, waited_s = (_cpu_s(child.pid) - used_s) / batch.threads, time.monotonic() - began
         return spent_s >= batch.limits.build_s or waited_s >= _HANGS * batch.limits.build_s
 
-    def is_stuck(began: float, used_s: float) -> bool:
-        waited_s, idle = time.monotonic() - began, _cpu_s(child.pid) - used_s < 0.05 * batch.limits.build_s
-        return batch.threads > 1 and idle and waited_s > _STUCK * batch.limits.build_s
-
     with Child.forked(batch.work) as child:
         while (messages := child.listen(_LOOK_S if building else None)) is not None:
             for message in messages:
                 if "building" in message:
-                    building[message["building"]] = time.monotonic(), _cpu_s(child.pid)
+                    building[message["building"]] = idle = time.monotonic(), _cpu_s(child.pid)
                 elif "built" in message:
                     del building[message["built"]]
                     built_s[message["built"]] = message["s"]
@@ -147,8 +144,12 @@ def _follow(batch: Batch) -> tuple[dict[int, Outcome], set[int]]:
                 building.clear()  # threads cannot be ended: the others of this process are compiled again
                 child.end()
                 break
-            if building and not messages and all(is_stuck(*begun) for begun in building.values()):
-                return outcomes, set(building)
+            if building and batch.threads > 1:
+                now = time.monotonic(), _cpu_s(child.pid)
+                if now[1] - idle[1] > 0.05 * batch.limits.build_s:
+                    idle = now
+                elif now[0] - idle[0] > _STUCK * batch.limits.build_s:
+                    return outcomes, set(building)
         failure = child.failure()
     if len(building) == 1:
         decide(min(building), Outcome("build_error", detail=failure.detail))
