@@ -20,6 +20,7 @@ from gnnperf.devices.lock import MachineLock
 from gnnperf.measure.arrays import Bytes, GuardedCopy, Layout, content_id
 from gnnperf.measure.confine import limit_files, limit_memory, prefer_this_process, thread_environment
 from gnnperf.measure.counters import HARDWARE_EVENTS, Counters
+from gnnperf.measure.isolation import isolate
 from gnnperf.measure.library import CTYPES
 from gnnperf.measure.statistics import relative_half_width
 from gnnperf.measure.supervisor import Report
@@ -124,6 +125,7 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
     limit_files(1 << 16)
     allowed = limit_memory(job["memory_bytes"], job["threads"])
     report(stage="load", limit_s=timeout_s, memory_bytes=allowed)
+    isolate()
     gc.disable()
     calls: list[Call] = []
     first_s: list[float] = []

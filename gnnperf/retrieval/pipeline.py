@@ -24,6 +24,7 @@ from gnnperf.errors import GnnperfError, NotApplicable
 from gnnperf.frontends.base import Program
 from gnnperf.measure import Evidence, Measurement, Timing, speedup_interval
 from gnnperf.measure.competitors import Competitor
+from gnnperf.measure.isolation import not_isolated
 from gnnperf.retrieval.confidence import Confidence
 from gnnperf.retrieval.proposers import Proposer, Stages
 from gnnperf.retrieval.query import Query
@@ -234,6 +235,8 @@ class Pipeline:
             said.insert(0, why_kept(queries))
         if whole and whole.evidence.unverifiable:
             said.append(unverifiable(whole.evidence))
+        if any(query.tried for query in queries):
+            said.append(not_isolated())
         return RetrievalReport(
             kernel=self.program.name,
             device=self.device.fingerprint,

@@ -43,7 +43,8 @@ def data() -> Data:
 
 def source(symbol: str, body: str) -> Source:
     """`void symbol(double* x, double* y, int64_t n) { body }`."""
-    headers = ("algorithm", "cstdint", "cstdio", "cstdlib", "cstring", "omp.h", "sys/mman.h", "unistd.h")
+    c = ("cerrno", "csignal", "cstdint", "cstdio", "cstdlib", "cstring")
+    headers = (*c, "algorithm", "omp.h", "sys/mman.h", "sys/socket.h", "unistd.h")
     text = "".join(f"#include <{h}>\n" for h in headers)
     text += f'extern "C" void {symbol}(double* x, double* y, int64_t n) {{ {body} }}\n'
     return Source(text, symbol, (Argument("x"), Argument("y"), Argument("n", "int64_t")))

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 
 from gnnperf.errors import MeasureError
 from gnnperf.measure import Library, Limits, Measurement, Runner
+from gnnperf.measure.isolation import not_isolated
 
 Build = Callable[..., list[Library]]
 
@@ -137,26 +139,29 @@ def test_writing_all_over_memory_reaches_no_other_candidate(
     np.testing.assert_array_equal(data["x"], np.linspace(-1, 1, len(data["x"])))
 
 
-def test_a_process_that_the_candidate_starts_dies_with_it(
-    build: Build, baseline: Library, runner: Runner, data: dict[str, Any]
+@pytest.mark.skipif(bool(not_isolated()), reason=not_isolated())
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        'fopen("{folder}/new", "w") == 0',
+        'unlink("{folder}/victim") == -1 && errno == EPERM',
+        "fork() == -1",
+        'system("touch {folder}/new") != 0',
+        "kill(getppid(), SIGKILL) == -1",
+        "socket(AF_INET, SOCK_STREAM, 0) == -1",
+    ],
+)
+def test_a_candidate_reaches_nothing_but_its_arrays(
+    attempt: str, build: Build, baseline: Library, runner: Runner, data: dict[str, Any], tmp_path: Path
 ) -> None:
-    (candidate,) = build("if (fork() == 0) for (;;) pause(); " + DOUBLE)
-    measure(runner, baseline, candidate, data)
-    server = runner._server
-    assert server is not None
-    assert wait_until(lambda: session(server.child.pid) == {server.child.pid})
+    """It goes on where it is refused, so it is right where all was."""
+    (tmp_path / "victim").write_text("as it was")
+    (candidate,) = build("if (" + attempt.format(folder=tmp_path) + ") " + DOUBLE)
 
+    measured = measure(runner, baseline, candidate, data)
 
-def test_a_candidate_cannot_fill_the_disk(
-    build: Build, baseline: Library, runner: Runner, data: dict[str, Any], tmp_path: Path
-) -> None:
-    file = tmp_path / "big"
-    (candidate,) = build(
-        f'FILE* f = fopen("{file}", "w"); for (int i = 0; i < 1000; ++i) fwrite(x, 8, n, f); fclose(f); '
-        + DOUBLE
-    )
-    measure(runner, baseline, candidate, data)
-    assert file.stat().st_size <= 1 << 16
+    assert (measured.status, measured.detail) == ("ok", "")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"victim": "as it was"}
 
 
 def test_a_baseline_that_fails_is_not_blamed_on_the_candidate(
@@ -194,12 +199,25 @@ def test_a_server_that_dies_is_started_again(baseline: Library, runner: Runner, 
     assert measure(runner, baseline, baseline, data).status == "ok"
 
 
-def test_a_candidate_that_kills_its_server(
+def test_a_server_that_dies_again_and_again(
     build: Build, baseline: Library, runner: Runner, data: dict[str, Any]
 ) -> None:
-    (candidate,) = build('char c[64]; snprintf(c, 64, "kill -9 %d", (int)getppid()); (void)!system(c);')
+    """As where the machine runs out of memory."""
+    (candidate,) = build("for (;;) sleep(1000);")
+    killed: set[int] = set()
+
+    def kill() -> None:
+        while len(killed) < 2:
+            server = runner._server
+            if server is not None and server.child.pid not in killed:
+                killed.add(server.child.pid)
+                os.kill(server.child.pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
     with pytest.raises(MeasureError, match="died twice"):
         measure(runner, baseline, candidate, data)
+    killer.join()
     assert measure(runner, baseline, baseline, data).status == "ok"
 
 

@@ -236,6 +236,18 @@ def test_when_all_fail_the_baseline_is_kept(
     assert (nest.accepted, nest.abstained, nest.best_s) == (None, False, nest.baseline_s)
 
 
+def test_that_candidates_are_not_isolated_is_said_where_any_ran(
+    make_transfer: Callable[..., Transfer],
+    monkeypatch: pytest.MonkeyPatch,
+    compiler: Compiler,
+    runner: Runner,
+) -> None:
+    monkeypatch.setattr(pipeline, "not_isolated", lambda: "they may write anywhere")
+    assert make_transfer([FAST]).run(compiler, runner)[0].note.endswith("they may write anywhere")
+    asked = make_transfer([FAST], model_only=True).run(compiler, runner)[0]
+    assert "they may write anywhere" not in asked.note
+
+
 def test_one_cause_of_all_failures_is_the_headline() -> None:
     def failed(status: str, detail: str) -> Measurement:
         return Measurement(status, detail=detail)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from gnnperf.backends.tvm.problem import arguments, computed, poisoned
 from gnnperf.devices import MachineLock
 from gnnperf.errors import last_line
 from gnnperf.measure.confine import limit_files, limit_memory, prefer_this_process
+from gnnperf.measure.isolation import isolate
 from gnnperf.measure.outcome import Outcome, Sampling, timed
 from gnnperf.measure.problem import OUTPUT, Problem
 from gnnperf.measure.supervisor import Child, Report, in_succession
@@ -83,6 +84,7 @@ class Batch:
         limit_files(1 << 16)
         limit_memory(self.limits.memory_bytes, self.kernel_threads)
         prefer_this_process()
+        isolate()
         given = arguments(self.problem)
         for n in numbers:
             report(begin=n, limit_s=self.limits.run_s)

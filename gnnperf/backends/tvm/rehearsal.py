@@ -19,6 +19,7 @@ from gnnperf.errors import last_line
 from gnnperf.frontends.tvm.whole_program import MAIN, Compiled, WholeProgram
 from gnnperf.measure.confine import available_threads, limit_memory, prefer_this_process
 from gnnperf.measure.interleaved import Turn
+from gnnperf.measure.isolation import isolate
 from gnnperf.measure.outcome import Outcome, checked
 from gnnperf.measure.problem import OUTPUT, Problem
 from gnnperf.measure.supervisor import Service
@@ -92,6 +93,7 @@ def rehearse_schedules(
         with MachineLock():
             prefer_this_process()
             unscheduled = build(module, target)
+            isolate()
             problem = solved(module, unscheduled, seed)
             given = arguments(problem)
             yield from (player(kernel, problem, given) for kernel in [unscheduled, *kernels])
@@ -124,6 +126,7 @@ def rehearse_programs(
         inputs = tensors(problem.inputs.values())
         with MachineLock():
             prefer_this_process()
+            isolate()
             yield from (player(made, inputs) for made in built)
 
     def player(built: Compiled | Outcome, inputs: Sequence[Any]) -> tuple[Outcome, Turn | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -68,6 +69,8 @@ class Faulty:
                 pass
         if self.fault == "computes nothing":
             return
+        if self.fault == "talks":
+            socket.create_connection(("127.0.0.1", 9))
         self.kernel.run(arguments)
 
     def times_s(self, arguments: Sequence[Any], repeats: int, sample_s: float) -> list[float]:
@@ -98,6 +101,7 @@ def test_right_schedules_are_timed(bench: TraceBench) -> None:
         ("aborts", "run_error", "SIGABRT"),
         ("runs for ever", "timeout", "running took longer than 1 s"),
         ("computes nothing", "wrong_result", "elements differ"),
+        ("talks", "run_error", "Operation not permitted"),
     ],
 )
 def test_one_fault_costs_one_candidate(bench: TraceBench, fault: str, status: str, detail: str) -> None:

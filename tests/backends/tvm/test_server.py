@@ -67,6 +67,12 @@ def test_schedules_take_turns(server: BenchServer) -> None:
         turns[0]()
 
 
+def test_what_takes_turns_is_isolated(server: BenchServer) -> None:
+    with server.rehearsed(0, [PRODUCT.build()]):
+        states = [Path(f"/proc/{pid}/status").read_text() for pid in descendants(server.child.pid)]
+    assert any("\nSeccomp:\t2\n" in state for state in states)
+
+
 PARALLEL = """
 from tvm.s_tir import Schedule
 from gnnperf.backends.tvm.batch import BenchLimits
