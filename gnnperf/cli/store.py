@@ -156,6 +156,11 @@ def export(location: str, file: Path) -> Report:
     help="With --metaschedule or --corpus: keep the N fastest schedules of each workload or nest.  "
     "[default: 8 traces of a workload; of a nest all that was measured, failures among them]",
 )  # fmt: skip
+@click.option(
+    "--trust", metavar="KEYS", type=ANY_PATH,
+    help="Import FILE only if one of these public keys (lines as in ~/.ssh/id_ed25519.pub) signed it: "
+    "FILE.sig is what `ssh-keygen -Y sign -n gnnperf-store -f KEY FILE` writes.",
+)  # fmt: skip
 @nests_checkpoint_option
 @click.pass_context
 def import_(
@@ -165,6 +170,7 @@ def import_(
     metaschedule: Path | None,
     corpus: Path | None,
     best: int | None,
+    trust: Path | None,
     checkpoint: Path,
 ) -> Report:
     """Add to STORE what an exported file, a corpus or a database has and it has not.
@@ -181,6 +187,8 @@ def import_(
         raise InputError(
             f"expected one of FILE.jsonl.zst, --metaschedule DIR and --corpus FOLDER, got {got}; give one"
         )
+    if file is None:
+        refuse(ctx, "what is no exported file", "trust")
     if metaschedule is not None:
         return _import_metaschedule(location, metaschedule, checkpoint, best or 8)
     if corpus is not None:
@@ -188,7 +196,13 @@ def import_(
     refuse(ctx, "an exported file", "best", "checkpoint")
     if file is None or not file.is_file():  # before STORE is made
         raise InputError(f"expected a file made by `gnnperf store export`, got {file}, which is no file")
-    return _report(location, "added", Store.open(location, create=True).import_(file, _known_widths()))
+    signer = None
+    if trust is not None:  # before STORE is made, too
+        from gnnperf.store.signatures import check_signature
+
+        signer = check_signature(file, trust)
+    report = _report(location, "added", Store.open(location, create=True).import_(file, _known_widths()))
+    return replace(report, document={**report.document, "signed_by": signer})
 
 
 def _import_corpus(location: str, folder: Path, checkpoint: Path, best: int | None) -> Report:
