@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -58,14 +57,12 @@ def probe(refresh: bool) -> Report:
     """
     from rich.console import Group
 
-    from gnnperf.devices import describe_host, find_gpus, probe
+    from gnnperf.devices import find_gpus, probe
 
-    busy, threads = os.getloadavg()[0], describe_host().threads
     spec = probe(refresh)
-    if busy > threads / 2:
+    if bandwidth := spec.provenance.get("bandwidth_gbps"):
         click.echo(
-            f"other programs kept {busy:.1f} of {threads} threads busy: the figures may be low; "
-            "use --refresh when this machine is idle",
+            f"the figures may be low: {bandwidth.doubtful}; on an idle machine they are measured again",
             err=True,
         )
     gpus, why_none = find_gpus()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import os
+import resource
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,13 +22,21 @@ _FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-std=c++17"
 _TIMEOUT_S = 120.0
 
 
+_BUSY = 0.2
+"""Share of the processors' free time that others used, from which on what was measured is doubtful."""
+
+
 def probe(refresh: bool = False) -> DeviceSpec:
     """This machine with its measured peaks; some five seconds the first time, then from the cache.
 
-    refresh: measure again. Raises InputError without a compiler, MeasureError when the probe fails.
+    Peaks that were measured while other programs ran are doubtful, and measured again when these have ended;
+    the higher ones are kept. refresh: measure again in any case, and forget what was known. Raises InputError
+    without a compiler, MeasureError when the probe fails.
     """
     known = describe_host()
-    if known.bandwidth_gbps is not None and not refresh:
+    doubtful = any(value.doubtful for value in known.provenance.values())
+    idle = os.getloadavg()[0] < _BUSY * known.threads
+    if known.bandwidth_gbps is not None and not refresh and not (doubtful and idle):
         return known
     host = _describe()
     compiler, version = find_compiler()
@@ -35,12 +44,47 @@ def probe(refresh: bool = False) -> DeviceSpec:
         program = str(Path(folder) / "probe")
         _run([compiler, *_FLAGS, str(Path(__file__).with_name("probe.cpp")), "-o", program])
         with MachineLock():
+            before = _Clocks.now()
             measured = json.loads(_run([program, str(host.threads), str(_array_bytes(host))]))
+            others = _Clocks.now().share_of_others(before)
+    if not refresh:
+        measured = {name: max(value, getattr(known, name) or 0.0) for name, value in measured.items()}
+    if others > _BUSY:
+        doubt = f"measured while other programs used {others:.0%} of what was free of the processors"
+        measured = {name: {"value": value, "doubtful": doubt} for name, value in measured.items()}
     today = datetime.now(UTC).date().isoformat()
     source = f"measured by gnnperf devices probe on {today}, {version} {' '.join(_FLAGS)}"
-    spec = dataclasses.replace(host, **measured, source=source)
-    _keep(probe_file(host), json.dumps(spec.to_dict(), indent=1))
-    return spec
+    values = {**host.to_dict(), **measured, "source": source}
+    _keep(probe_file(host), json.dumps(values, indent=1))
+    return DeviceSpec.from_dict(values, "probe")
+
+
+@dataclass(frozen=True)
+class _Clocks:
+    """Seconds so far, of the processors that this process may use. own_s: used by children of this process;
+    busy_s: by anybody, other virtual machines too; total_s: that have passed, times the processors."""
+
+    own_s: float
+    busy_s: float
+    total_s: float
+
+    @classmethod
+    def now(cls) -> _Clocks:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        tick_s, busy, total = 1 / os.sysconf("SC_CLK_TCK"), 0, 0
+        names = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+        for line in Path("/proc/stat").read_text().splitlines():
+            name, *fields = line.split()
+            if name in names:
+                ticks = [int(field) for field in fields[:8]]  # user nice system idle iowait irq softirq steal
+                total += sum(ticks)
+                busy += sum(ticks) - ticks[3] - ticks[4]
+        return cls(usage.ru_utime + usage.ru_stime, tick_s * busy, tick_s * total)
+
+    def share_of_others(self, before: _Clocks) -> float:
+        """Of the time since then that this process left free, what others used."""
+        own_s, busy_s = self.own_s - before.own_s, self.busy_s - before.busy_s
+        return max(0.0, busy_s - own_s) / max(1e-9, self.total_s - before.total_s - own_s)
 
 
 def _array_bytes(host: DeviceSpec) -> int:

@@ -46,6 +46,22 @@ def retrieval_page(
     )
 
 
+def beats_roof(
+    result: RetrievalReport, graphs: Mapping[str, ProgramGraph], device: DeviceSpec | None
+) -> bool:
+    """Whether a nest computed faster than the device is said to be able to: then its peaks are wrong."""
+    rooflines = [_Nest(nest, graphs.get(nest.digest), device, None).roofline for nest in result.nests]
+    return any(
+        position.flops_per_s > _BEATEN * found.roof.flops_per_s
+        for found in rooflines
+        if found is not None
+        for position in found.positions
+    )
+
+
+_BEATEN = 1.05
+
+
 @dataclass
 class _Nest:
     """A nest as the template shows it."""

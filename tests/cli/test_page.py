@@ -134,14 +134,31 @@ def test_a_table_has_no_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
 def test_a_machine_that_cannot_be_probed_has_no_rooflines(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail() -> DeviceSpec:
+    def fail(refresh: bool) -> DeviceSpec:
         raise MeasureError("no compiler")
 
     found, graphs = retrieval(nest("gemm")), {graph("gemm").digest: graph("gemm")}
-    monkeypatch.setattr("gnnperf.devices.probe", lambda: CPU)
+    monkeypatch.setattr("gnnperf.devices.probe", lambda refresh: CPU)
     assert 'class="roofline"' in page_of_retrieval(found, graphs)
     monkeypatch.setattr("gnnperf.devices.describe_host", lambda: replace(CPU, bandwidth_gbps=None))
     monkeypatch.setattr("gnnperf.devices.probe", fail)
     html = page_of_retrieval(found, graphs)
     assert 'class="roofline"' not in html and 'class="nest"' in html
     assert "no rooflines: no compiler" in capfd.readouterr().err
+
+
+def test_peaks_that_a_nest_beats_are_measured_again(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, graphs = retrieval(nest("gemm")), {graph("gemm").digest: graph("gemm")}
+    low = replace(CPU, peak_gflops_fp32=1e-3, peak_gflops_fp64=1e-3)
+    asked: list[bool] = []
+
+    def probe(refresh: bool) -> DeviceSpec:
+        asked.append(refresh)
+        return replace(CPU, name="measured again") if refresh else low
+
+    monkeypatch.setattr("gnnperf.devices.probe", probe)
+    assert "measured again" in page_of_retrieval(found, graphs)
+    assert asked == [False, True]
+    assert "a nest beats the peaks of this machine" in capfd.readouterr().err

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from gnnperf.devices import MachineLock, describe_host, find_compiler, gnnperf_cache_dir, probe
 from gnnperf.devices.host import _bytes, _describe, probe_file
+from gnnperf.devices.probe import _Clocks
 from gnnperf.errors import InputError, MeasureError
 
 
@@ -44,6 +46,48 @@ def test_probe_measures_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert probe() == measured
     with pytest.raises(InputError, match="not found; install"):
         probe(refresh=True)
+
+
+PROBE = sys.modules[_Clocks.__module__]  # `gnnperf.devices.probe` is the function
+
+
+def peaks(monkeypatch: pytest.MonkeyPatch, gflops: float, others: float, load: float) -> None:
+    """A machine on which probes would find such peaks, beside such a load."""
+    names = ("peak_gflops_fp32", "peak_gflops_fp64", "bandwidth_gbps")
+    found = {name + suffix: gflops for name in names for suffix in ("", "_1_thread")}
+    monkeypatch.setattr(PROBE, "_run", lambda command: json.dumps(found))
+    monkeypatch.setattr(_Clocks, "share_of_others", lambda *_: others)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
+
+
+def test_peaks_of_a_busy_machine_are_doubted_and_measured_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peaks(monkeypatch, 100.0, others=0.5, load=9.0)
+    first = probe()
+    assert first == describe_host()
+    assert first.provenance["bandwidth_gbps"].doubtful == (
+        "measured while other programs used 50% of what was free of the processors"
+    )
+
+    peaks(monkeypatch, 200.0, others=0.0, load=9.0)
+    assert probe() == first  # still busy
+
+    peaks(monkeypatch, 90.0, others=0.0, load=0.0)
+    again = probe()
+    assert (again.bandwidth_gbps, again.provenance) == (100.0, {})  # a ceiling: the higher stays
+
+    peaks(monkeypatch, 80.0, others=0.0, load=0.0)
+    assert probe() == again  # once
+    assert probe(refresh=True).bandwidth_gbps == 80.0
+
+
+def test_the_share_of_others_is_of_what_this_process_leaves() -> None:
+    before = _Clocks(own_s=1.0, busy_s=10.0, total_s=100.0)
+    assert _Clocks(5.0, 14.0, 108.0).share_of_others(before) == 0.0
+    assert _Clocks(5.0, 17.0, 108.0).share_of_others(before) == 0.75
+    now = _Clocks.now()
+    assert 0 <= now.busy_s <= now.total_s
 
 
 def test_a_damaged_cache_is_as_good_as_none() -> None:
