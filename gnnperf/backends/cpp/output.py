@@ -1,9 +1,10 @@
 """`retrieve --output DIR`: the tuned program in forms that outlive gnnperf.
 
-DIR/kernel.sdfgz     the tuned SDFG, or the baseline's where that was kept (kernel.cpp, where there is no
-SDFG) DIR/libkernel.so     the same, compiled for this machine DIR/run.py           loads the library;
-`call(**arrays)` for other programs, `python run.py` to try it DIR/report.json      the document of `--json`
-DIR/libscipy_openblas.so   where a nest became calls of BLAS: the library that they open
+* kernel.sdfgz: the tuned SDFG, or the baseline's where that was kept (kernel.cpp, where there is no SDFG)
+* libkernel.so: the same, compiled for this machine
+* run.py: loads the library; `call(**arrays)` for other programs, `python run.py` to try it
+* report.json: the document of `--json`
+* libscipy_openblas.so: where a nest became calls of BLAS, the library that they open
 """
 
 from __future__ import annotations
