@@ -35,6 +35,11 @@ def good(x: dace.float64[N]):
     x[:] = 2 * x
 
 @dace.program
+def gather(x: dace.float64[N], where: dace.int32[N], y: dace.float64[N]):
+    for i in dace.map[0:N]:
+        y[i] = x[where[i]]
+
+@dace.program
 def unannotated(x):
     x[:] = 1
 
@@ -90,6 +95,7 @@ def needs(size): return {}
 def text(): return {"x": "abc"}
 def objects(N): return {"x": np.array([None] * N)}
 def scalar(): return {"x": 3.0}
+def beyond(N): return {"where": np.arange(1, N + 1, dtype=np.int32)}
 """,
 }
 
@@ -246,3 +252,18 @@ def test_a_kernel_that_fails_untuned_is_the_users_to_mend(tmp_path: Path) -> Non
     assert all(text.startswith("gnnperf: reading") for text in progress)
     assert "the kernel fails before anything is tuned" in line
     assert "written out of bounds" in line
+
+
+def test_inputs_that_lead_a_kernel_out_of_its_arrays(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    command = ["retrieve", "kernels.py:gather", "--set", "N=8", "--inputs", "inputs.py:beyond"]
+    assert run([*command, "--no-store", "--output", "out"]) == 2
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines()[-1] == (
+        "gnnperf: gather_0: expected x to be used within its bounds, got 1 accesses where where[i] is not"
+        " from 0 to below 8 (dimension 0); correct --inputs, or the kernel"
+    )

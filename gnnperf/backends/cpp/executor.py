@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 from gnnperf.backends.base import Candidate, Trials, Tried, Whole
 from gnnperf.backends.cpp.assemble import assemble
 from gnnperf.backends.cpp.baselines import BaselineSources
+from gnnperf.backends.cpp.bounds import require_within_bounds
 from gnnperf.backends.cpp.cases import UnitCase, WholeKernel
 from gnnperf.backends.cpp.competitors import beside, competitors_of
 from gnnperf.backends.cpp.output import write_output
 from gnnperf.backends.cpp.trials import NestBench
-from gnnperf.errors import BuildError, InputError
+from gnnperf.errors import BuildError, InputError, MeasureError, NotApplicable
 from gnnperf.frontends.nest_program import NestTask, TunableProgram, Tuned
 from gnnperf.measure import Compiler, Measurement, Runner, Source, Timing
 from gnnperf.measure.competitors import Competitor
@@ -73,6 +74,12 @@ class CppExecutor:
 
     def prepare(self, measuring: bool) -> None:
         self.program.capture(self.compiler, self.runner, for_graphs=not measuring)
+        if measuring:
+            for task in self.program.tasks:
+                if task.objection is None:
+                    # What does not run by itself has no candidates either.
+                    with suppress(BuildError, MeasureError, NotApplicable):
+                        require_within_bounds(task.nest, task.data, self.compiler, self.runner)
 
     def whole(self) -> Timing:
         whole = WholeKernel.prepare(
