@@ -82,16 +82,16 @@ def search_many(
     return [*found, _timed("Store, Python", store, queries, nearest)]
 
 
-def filled(folder: Path, vectors: Float32[np.ndarray, "n d"], encoder_id: str) -> Store:
+def filled(location: Path | str, vectors: Float32[np.ndarray, "n d"], encoder_id: str) -> Store:
     """A store with a nest and a record for each vector; nest i has the digest i."""
-    nests, records = open_tables(str(folder), create=True)
+    nests, records = open_tables(str(location), create=True)
     for start in range(0, len(vectors), _ROWS):
         part = vectors[start : start + _ROWS]
         digests = np.arange(start, start + len(part)).astype("U")
         names = [Nest(digest, "made-up", "made-up", "none") for digest in digests.tolist()]
         nests.append(nest_rows(names, ["{}"] * len(names), part, encoder_id))
         records.append(_records(digests))
-    return Store.open(folder)
+    return Store.open(location)
 
 
 def _records(digests: np.ndarray) -> pa.Table:

@@ -27,6 +27,7 @@ NAMES = (
     "pipeline-figures",
     "tensor-figures",
     "faults",
+    "store-load",
 )
 """In the order of --help. Benchmark `x-y` is command `x_y` of `x_y.py`."""
 
