@@ -33,8 +33,9 @@ from gnnperf.retrieval.report import RetrievalReport, comparison
 if TYPE_CHECKING:
     from gnnperf.nn import Bundle
 
-WORTHLESS_SHARE = 0.005
-"""A task below this share of the program is not worth measuring."""
+WORTHLESS_SHARE, SECOND_LOOK_SHARE = 0.005, 0.02
+"""A task below the first share of the program is not worth a trial, until it has the second one of what is
+left when others have become faster."""
 FIRST = 3
 """Candidates, at least, of the first of several rounds: of two, too often neither is of the right kind."""
 
@@ -147,6 +148,24 @@ class Pipeline:
             self._measure(query, whole)
         if whole is None:
             _share(queries)
+        else:
+            self._look_again(queries, whole)
+
+    def _look_again(self, queries: Sequence[Query], whole: Timing) -> None:
+        """Measure what was passed over, where the others' gains have made it worth a trial."""
+        while time.monotonic() < self.deadline:
+            before_s = max(whole.runtime_s, sum(query.spent_s for query in queries))
+            left_s = before_s - sum(query.saved_s for query in queries)
+            again = [q for q in queries if q.passed_over and q.spent_s > SECOND_LOOK_SHARE * left_s]
+            if not again:
+                return
+            for query in again:
+                self.notify(f"again: {query.task.name}, now {query.spent_s / left_s:.0%} of the kernel")
+                query.passed_over, query.reason = False, ""
+                self._measure(query, None)
+            for query in queries:
+                if query.alike in again:
+                    self._follow(query, query.alike)
 
     def _measure(self, query: Query, whole: Timing | None) -> None:
         executor = self.executor
@@ -157,9 +176,9 @@ class Pipeline:
             with executor.opened(query.task, query.number) as bench:
                 query.baseline, query.baseline_name = bench.baseline, bench.baseline_name
                 if whole is not None:
-                    spent_s = bench.baseline.runtime_s * (query.task.calls or 1)
-                    query.share = min(1.0, spent_s / whole.runtime_s)
+                    query.share = min(1.0, query.spent_s / whole.runtime_s)
                     if query.share < WORTHLESS_SHARE:
+                        query.passed_over = True
                         query.reason = f"{query.share:.2%} of the kernel's runtime: not worth a trial"
                 if not query.reason and not self._late(query):
                     self._try(query, bench)
@@ -298,9 +317,9 @@ def why_all_failed(tried: Sequence[Measurement]) -> str:
 
 def _share(queries: Sequence[Query]) -> None:
     """Of what all tasks take together."""
-    spent_s = [q.baseline.runtime_s * (q.task.calls or 1) if q.baseline else 0.0 for q in queries]
-    for query, one_s in zip(queries, spent_s, strict=True):
-        query.share = one_s / sum(spent_s) if one_s else None
+    total_s = sum(query.spent_s for query in queries)
+    for query in queries:
+        query.share = query.spent_s / total_s if query.spent_s else None
 
 
 def _added_up(queries: Sequence[Query]) -> Whole | None:

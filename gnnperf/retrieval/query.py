@@ -24,9 +24,10 @@ class Query:
 
     number: its place among the program's tasks. refused: why nothing of a neighbour fits, by its kernel.
     reason: why nothing was accepted; empty where something was. baseline: of one call. share: of the
-    program's runtime. alike: an earlier one whose task has the same graph, which is measured for both.
-    tried: measured candidates, all or the best of them. search: what a search did, see `NestReport`.
-    competitors: other implementations, timed in turn with the best candidates, by name.
+    program's runtime, before anything was tuned; passed_over: that was too small. alike: an earlier one whose
+    task has the same graph, which is measured for both. tried: measured candidates, all or the best of them.
+    search: what a search did, see `NestReport`. competitors: other implementations, timed in turn with the
+    best candidates, by name.
     """
 
     task: Task
@@ -40,6 +41,7 @@ class Query:
     baseline_name: str = ""
     alike: Query | None = None
     share: float | None = None
+    passed_over: bool = False
     tried: list[Tried] = field(default_factory=list)
     winner: Tried | None = None
     search: Mapping[str, Any] | None = None
@@ -56,6 +58,17 @@ class Query:
     def best(self) -> Timing | None:
         """Of one call of what is kept; None where nothing was measured."""
         return self.winner[1].timing if self.winner else self.baseline
+
+    @property
+    def spent_s(self) -> float:
+        """By all calls of the baseline; 0 where it was not measured."""
+        return self.baseline.runtime_s * (self.task.calls or 1) if self.baseline else 0.0
+
+    @property
+    def saved_s(self) -> float:
+        """By all calls of the winner."""
+        kept_s = self.best.runtime_s * (self.task.calls or 1) if self.best else 0.0
+        return max(0.0, self.spent_s - kept_s)
 
     def outcome(self) -> TrialOutcome | None:
         """What measuring gave; None where nothing was measured."""

@@ -20,6 +20,7 @@ from benchmarks.machine import setup
 from benchmarks.options import REPO
 from benchmarks.retrieving import GNNPERF, Retrieved, retrieve
 from benchmarks.unseen import KERNELS
+from gnnperf.backends.folder import load_script
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.main import VERBS
 from gnnperf.cli.options import nests_checkpoint_option
@@ -35,6 +36,7 @@ SINGLE_NEST = {
 """Sizes of unseen kernels that are one nest."""
 HELP_RUNS = 7
 NESTS, RECORDS_PER_NEST, QUERIES = 20_000, 5, 300
+CALLS, CALL_ROUNDS = 500, 21
 
 
 @dataclass(frozen=True)
@@ -229,9 +231,43 @@ def _spread(name: str, times: Sequence[float], limit_s: float, note: str) -> Ite
     yield Figure(f"{name}, p95", float(np.percentile(times, 95)), limit_s, note)
 
 
+# --------------------------------------------------------------------------- what it leaves behind
+
+
+def call_figures(checkpoint: Path, say: Say) -> Iterator[Figure]:
+    """Of a kernel with nine arrays: what `call` of the script of --output takes above the C function."""
+    kernel = KERNELS["gemver"]
+    say("tuning a kernel of nine arrays")
+    with tempfile.TemporaryDirectory(prefix="gnnperf-call-") as folder:
+        options = ("--checkpoint", str(checkpoint), "--output", folder)
+        answer = retrieve(kernel.program, kernel.cache, kernel.inputs, 1, options)
+        if answer.document is None:
+            raise MeasureError(f"gemver: {answer.error}")
+        script = load_script(Path(folder))
+        arguments = script.example()
+        values = script.converted(arguments)
+        functions: tuple[Callable[[], Any], ...] = (
+            lambda: script.call(**arguments),
+            lambda: script.program(*values),
+            lambda: script.converted(arguments),
+        )
+        rounds = [[_mean_s(function) for function in functions] for _ in range(CALL_ROUNDS)]
+    call_s, program_s, checked_s = (statistics.median(times) for times in zip(*rounds, strict=True))
+    note = f"call() takes {1e6 * call_s:.1f} us, the function {1e6 * program_s:.1f} us"
+    yield Figure("call() above the function, nine arrays", call_s - program_s, 5e-6, note)
+    yield Figure("checking and converting nine arrays", checked_s)
+
+
+def _mean_s(function: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    for _ in range(CALLS):
+        function()
+    return (time.perf_counter() - started) / CALLS
+
+
 # --------------------------------------------------------------------------- all of it
 
-PARTS = ("help", "graphs", "search", "store", "retrieve")
+PARTS = ("help", "graphs", "search", "store", "retrieve", "call")
 
 
 @dataclass(frozen=True)
@@ -263,6 +299,7 @@ class PipelineStudy(Study):
             "search": search,
             "store": store_figures,
             "retrieve": lambda say: retrieve_figures(self.runs, self.k, self.checkpoint, say),
+            "call": lambda say: call_figures(self.checkpoint, say),
         }
 
         def row(part: str, say: Say) -> Row:
@@ -294,6 +331,8 @@ class PipelineStudy(Study):
 def _text(seconds: float | None) -> str:
     if seconds is None:
         return ""
+    if seconds < 1e-4:
+        return f"{seconds * 1e6:.2f} us"
     return f"{seconds:.2f} s" if seconds >= 1.0 else f"{seconds * 1e3:.2f} ms"
 
 
@@ -318,6 +357,7 @@ def pipeline_figures(
     search    embedding one nest and searching the released store for it, after import
     store     a query on a synthetic store of 100,000 records
     retrieve  `gnnperf retrieve -k 3` on kernels of one nest that the corpus does not hold, as processes
+    call      calling what --output wrote, above the C function itself
 
     Some minutes. Exit code 1: a figure misses its limit.
     """

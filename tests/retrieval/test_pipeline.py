@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from gnnperf.backends.cpp.trials import NestBench, source_of
 from gnnperf.devices import describe_host
 from gnnperf.errors import BuildError, NotApplicable
 from gnnperf.frontends.dace import DaceKernel, load_kernel, loader
-from gnnperf.measure import Compiler, Measurement, Runner, Source
+from gnnperf.measure import Compiler, Measurement, Runner, Source, Timing
 from gnnperf.nests import LoopNest
 from gnnperf.nn import Bundle
 from gnnperf.retrieval import (
@@ -413,3 +414,56 @@ def test_nothing_is_kept_of_a_program_whose_whole_cannot_be_measured(
     assert (answer.speedup, answer.tuned, answer.kept_baseline, tuned) == (None, None, True, None)
     assert answer.note == "this cannot be put together; nothing is kept"
     assert only_nest(answer).accepted is None
+
+
+class Shares:
+    """An executor of tasks that take so many seconds, and candidates that are so many times as fast."""
+
+    def __init__(self, tasks_s: Sequence[float], speedups: Sequence[float]) -> None:
+        self.tasks_s, self.speedups = tasks_s, speedups
+        self.tried: list[int] = []
+
+    @contextmanager
+    def opened(self, task: Any, number: int) -> Iterator[Any]:
+        def measure(order: Sequence[str], count: int) -> Iterator[tuple[str, Measurement]]:
+            self.tried.append(number)
+            runtime_s = self.tasks_s[number] / self.speedups[number]
+            timing = {"runtime_s": runtime_s, "interval_s": (runtime_s, runtime_s)}
+            gain = {"speedup": self.speedups[number], "speedup_interval": (self.speedups[number],) * 2}
+            yield order[0], Measurement("ok", samples=9, **timing, **gain)
+
+        seconds = self.tasks_s[number]
+        yield SimpleNamespace(
+            baseline=Timing(seconds, (seconds, seconds)),
+            baseline_name="plain",
+            measure=measure,
+            finals=lambda tried, competitors: (tried, {}),
+        )
+
+
+@pytest.mark.parametrize(
+    ("tasks_s", "speedups", "tried"),
+    [
+        ((1.0, 0.004, 0.0001), (40.0, 2.0, 2.0), [0, 1]),  # 0.4% becomes 14%, 0.01% becomes 0.4%
+        ((1.0, 0.004, 0.001), (40.0, 50.0, 2.0), [0, 1, 2]),  # 0.1% becomes 4% of what is left
+        ((1.0, 0.004, 0.001), (1.5, 2.0, 2.0), [0]),
+        ((1.0, 0.004, 0.001), (0.5, 2.0, 2.0), [0]),
+    ],
+)
+def test_what_was_passed_over_is_tried_once_it_is_a_share_of_what_is_left(
+    tasks_s: Sequence[float], speedups: Sequence[float], tried: list[int]
+) -> None:
+    executor: Any = Shares(tasks_s, speedups)
+    proposer: Any = SimpleNamespace(rounds=(1.0,), first=lambda found, count: found, adopted=None)
+    some: Any = None
+    retrieval = Pipeline(some, some, proposer, executor, some, Options(k=1))
+    queries = [
+        Query(SimpleNamespace(name=f"task {n}", calls=1), some, n, candidates=["any"])  # type: ignore[arg-type]
+        for n in range(len(tasks_s))
+    ]
+    retrieval.measure(queries, Timing(sum(tasks_s), (sum(tasks_s),) * 2))
+    assert executor.tried == tried
+    assert [query.number for query in queries if query.passed_over] == [
+        n for n in range(len(tasks_s)) if n not in tried
+    ]
+    assert all("not worth a trial" in query.reason for query in queries if query.passed_over)
