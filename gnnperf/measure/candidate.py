@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -167,6 +168,10 @@ def _deliver(arrays: Arrays, outputs: list[str], outbox: Bytes) -> None:
 LONG_RUN_S, OUTCLASSED = 0.1, 5.0
 """What takes longer than that, and so many times as long as a candidate, need not be known precisely."""
 
+VERY_LONG_RUN_S, SLOWER = 1.0, 1.25
+"""What takes longer than that needs no run to warm up, and a candidate that then takes so many times as long
+as the baseline will not win."""
+
 
 def sample(
     calls: list[Call], first_s: list[float], restore: Call, limits: Mapping[str, Any], alive: Call
@@ -176,13 +181,15 @@ def sample(
     As `interleaved.in_turns`, but for calls of microseconds: nothing comes between two runs that is not
     needed. Turning the order round cancels what one call leaves behind for the next (caches, clocks). Stops
     when the median of every call is known to `target`, or when the budget is spent; a baseline that takes
-    long, and `OUTCLASSED` times as long, is run twice. `alive` is called between runs, so that a time limit
-    can be one on a single run.
+    long, and `OUTCLASSED` times as long, is run twice, a very long one once. `alive` is called between runs,
+    so that a time limit can be one on a single run.
     """
     alive()
-    if _hopeless(first_s, limits["cutoff"]) and first_s[-1] > LONG_RUN_S:  # no cold start takes that long
+    cutoff = min(limits["cutoff"], SLOWER if first_s[-1] > VERY_LONG_RUN_S else math.inf)
+    if _hopeless(first_s, cutoff) and first_s[-1] > LONG_RUN_S:  # no cold start takes that long
         return [[t] for t in first_s]
-    warm_s = [_run(call, restore) for call in calls]
+    very_long = first_s[0] > VERY_LONG_RUN_S
+    warm_s = [t if t > VERY_LONG_RUN_S else _run(c, restore) for c, t in zip(calls, first_s, strict=True)]
     if _hopeless(warm_s, limits["cutoff"]):  # unless something came in between: look again
         warm_s = [min(t, _run(call, restore)) for t, call in zip(warm_s, calls, strict=True)]
         if _hopeless(warm_s, limits["cutoff"]):
@@ -199,7 +206,7 @@ def sample(
             samples[i].append(_run(calls[i], restore))
         turn.reverse()
         n += 1
-        if outclassed and n == 2:
+        if outclassed and n == (1 if very_long else 2):
             turn = [1]
         now = time.perf_counter()
         elapsed_s = now - start

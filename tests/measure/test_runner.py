@@ -270,6 +270,23 @@ def test_a_slow_baseline_that_is_outclassed_is_run_twice() -> None:
     assert [len(s) for s in sample(calls, [0.01, 0.0], nothing, limits, nothing)] == [6, 6]
 
 
+def test_what_takes_seconds_is_run_no_more_often_than_it_must() -> None:
+    limits = {"budget_s": 0.0, "target": 0.01, "min_samples": 6, "max_samples": 10, "cutoff": 10.0}
+    nothing = lambda: None  # noqa: E731
+    runs: list[str] = []
+    calls = [lambda: runs.append("a"), lambda: runs.append("b")]
+
+    assert [len(s) for s in sample(calls, [1.5, 0.01], nothing, limits, nothing)] == [1, 6]
+    assert runs.count("a") == 1  # beside the first run, which says how long it takes
+
+    runs.clear()
+    assert sample(calls, [1.5, 2.0], nothing, limits, nothing) == [[1.5], [2.0]]
+    assert not runs  # a third slower: it will not win
+
+    assert [len(s) for s in sample(calls, [1.5, 1.6], nothing, limits, nothing)] == [6, 6]
+    assert runs.count("a") == runs.count("b") == 6  # none to warm up
+
+
 def test_dace_code(runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What DaCe generates for a program with a symbol, a scalar and state, by its own protocol."""
     import dace
