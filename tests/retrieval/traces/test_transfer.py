@@ -197,7 +197,7 @@ def test_tasks_with_the_same_graph_share_what_one_of_them_found(store: Store, bu
     assert all(query.candidates for query in trying.ask())
     candidate = next(c for c in first.candidates if "parallel" in str(c.program))
     first.baseline = Timing(1e-3, (1e-3, 1e-3))
-    first.winner = candidate, Measurement("ok", 1e-4)
+    first.winner = candidate, Measurement("ok", 1e-4, interval_s=(1e-4, 1e-4))
     trying.measure(others, Timing(1.0, (1.0, 1.0)))
     x = np.random.default_rng(0).random((64, 96), np.float32)
     for query, begin in zip(others, (8, 64), strict=True):
