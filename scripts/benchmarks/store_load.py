@@ -30,6 +30,9 @@ from gnnperf.store import Store
 KNOWN = 2000
 """Nests in the folder at the start."""
 
+FEW = 2
+"""Processes on object storage, at most: each holds what it searches in memory, 5 GB for a million nests."""
+
 LOOKS = 10
 """How often the size of the folder is looked at."""
 
@@ -58,7 +61,8 @@ class LoadStudy(Study):
             filled(path, _vectors(KNOWN), ENCODER)
             sizes = [_size_mb(path)]
             say(f"{self.processes} processes for {self.minutes:g} minutes")
-            row = self._loaded(str(path), 60 * self.minutes, partial(_look, path, sizes))
+            look = partial(_look, path, sizes)
+            row = self._loaded(str(path), self.processes, 60 * self.minutes, look)
             say("compacting")
             started = time.perf_counter()
             Store.open(path).prune()
@@ -77,14 +81,16 @@ class LoadStudy(Study):
             store.nearest(_vectors(1)[0], 10, ENCODER, store.devices[0])
             open_s = time.perf_counter() - started
             del store
-            say(f"{self.processes} processes for {self.minutes:g} minutes")
-            row = self._loaded(f"{bucket}/store", 60 * self.minutes, lambda: None)
+            count = min(FEW, self.processes)
+            say(f"{count} processes for {self.minutes:g} minutes")
+            row = self._loaded(f"{bucket}/store", count, 60 * self.minutes, lambda: None)
             return {"store": "object storage", "fill_s": fill_s, "open_s": open_s, **row}
 
-    def _loaded(self, location: str, seconds: float, look: Callable[[], None]) -> Row:
+    @staticmethod
+    def _loaded(location: str, processes: int, seconds: float, look: Callable[[], None]) -> Row:
         """What the processes found, while `look` is called now and then."""
         with ExitStack() as started:
-            workers = [started.enter_context(_worker(location, n, seconds)) for n in range(self.processes)]
+            workers = [started.enter_context(_worker(location, n, seconds)) for n in range(processes)]
             for worker in workers:
                 started.callback(worker.kill)
             for worker in workers:
@@ -106,6 +112,7 @@ class LoadStudy(Study):
         kept = {record for (record,) in _records(location)}
         lost = [r for one in found for r in one["acknowledged"] if r not in kept]
         return {
+            "processes": processes,
             "searches": sum(len(one["search_ms"]) for one in found),
             **_percentiles("search_ms", [ms for one in found for ms in one["search_ms"]]),
             "writes": sum(len(one["write_ms"]) for one in found),
@@ -187,8 +194,8 @@ def store_load(processes: int, minutes: float, nests: int, output: Path | None) 
     """A store under load: processes that search and write at once, in a folder and on object storage.
 
     Every process searches three times, then writes a nest and four records, over and over: in a folder of
-    2,000 nests, and in a bucket with --nests of them, of a local server that speaks S3's protocol
-    (pip install 'moto[s3,server]'). Afterwards every record that a call has acknowledged must be there. Exit
-    code 1: one is lost, or a process failed.
+    2,000 nests, and, two processes, in a bucket with --nests of them, of a local server that speaks S3's
+    protocol (pip install 'moto[s3,server]'). Afterwards every record that a call has acknowledged must be
+    there. Exit code 1: one is lost, or a process failed.
     """
     return LoadStudy(processes, minutes, nests).run(output)
