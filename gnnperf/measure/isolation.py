@@ -2,7 +2,8 @@
 what is open. All else is refused: to write to others, to reach the network or other processes, to start
 programs, to raise its own limits.
 
-A seccomp filter, see seccomp(2): it cannot be taken off, holds for all threads, and costs 0.2 ms a process.
+A seccomp filter, see seccomp(2): it cannot be taken off, holds for all threads, and costs 0.6 ms a process
+and 40 ns a system call.
 """
 
 from __future__ import annotations
