@@ -192,7 +192,7 @@ class Store:
             statuses=_counts(records.rows["status"]),
             families=_counts(records.rows["family"]),
             versions={"nests": self._nests.version(), "records": self._records.version()},
-            size_bytes=_size_bytes(self.location) if is_local(self.location) else None,
+            size_bytes=size_bytes(self.location) if is_local(self.location) else None,
         )
 
     # ----------------------------------------------------------------------- writing
@@ -439,7 +439,8 @@ def _counts(column: pa.ChunkedArray) -> dict[str, int]:
     return dict(Counter(column.to_pylist()).most_common())
 
 
-def _size_bytes(folder: str) -> int:
+def size_bytes(folder: str) -> int:
+    """Of all files in a folder that other processes may be writing to."""
     total = 0
     for file in Path(folder).rglob("*"):
         with suppress(FileNotFoundError):  # another process is compacting

@@ -9,23 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Float32
 
 from benchmarks.cpp_client import Client
+from benchmarks.made_up_store import DEVICE, filled
 from gnnperf.export import FlatStore, open_flat, write_flat
 from gnnperf.graph import ProgramGraph
 from gnnperf.nn import Bundle
-from gnnperf.schedules.recipes import Recipe
-from gnnperf.store import Nest, Record, Store
-from gnnperf.store.schema import nest_rows, record_rows
 from gnnperf.store.searchable import Searchable
-from gnnperf.store.tables import open_tables
 
-DEVICE = "cpu/made-up"
 K = 10
-_ROWS = 100_000
-"""Written at once."""
 _SPREAD = 0.3
 """Noise around the line between two nests, in standard deviations of all nests, in each direction."""
 
@@ -80,32 +73,6 @@ def search_many(
         return [int(n.nest.digest) for n in shared.nearest(query, K, bundle.encoder_id, DEVICE)]
 
     return [*found, _timed("Store, Python", store, queries, nearest)]
-
-
-def filled(location: Path | str, vectors: Float32[np.ndarray, "n d"], encoder_id: str) -> Store:
-    """A store with a nest and a record for each vector; nest i has the digest i."""
-    nests, records = open_tables(str(location), create=True)
-    for start in range(0, len(vectors), _ROWS):
-        part = vectors[start : start + _ROWS]
-        digests = np.arange(start, start + len(part)).astype("U")
-        names = [Nest(digest, "made-up", "made-up", "none") for digest in digests.tolist()]
-        nests.append(nest_rows(names, ["{}"] * len(names), part, encoder_id))
-        records.append(_records(digests))
-    return Store.open(location)
-
-
-def _records(digests: np.ndarray) -> pa.Table:
-    """One record for each nest; what `record_rows` would make of them, in a hundredth of the time."""
-    like = Record(
-        nest_digest="0", kernel="made-up", family="made-up", frontend="none", device_fingerprint=DEVICE,
-        device_name="made-up", baseline="none", schedule=Recipe().to_json(), schedule_kind=Recipe.kind,
-        status="ok", baseline_s=1.0, runtime_s=1.0, interval_lo_s=1.0, interval_hi_s=1.0, speedup=1.0,
-    )  # fmt: skip
-    rows = record_rows([like]).take(pa.array(np.zeros(len(digests), np.int64)))
-    names = pa.array(digests)
-    for column, values in (("nest_digest", names), ("record_id", names)):
-        rows = rows.set_column(rows.column_names.index(column), rows.schema.field(column), values)
-    return rows
 
 
 def _rows(store: FlatStore, query: Float32[np.ndarray, " d"]) -> list[int]:

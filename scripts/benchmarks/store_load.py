@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,15 @@ import click
 import numpy as np
 
 from benchmarks.machine import setup
-from benchmarks.million import filled
+from benchmarks.made_up_store import filled
 from benchmarks.object_storage import object_storage
 from benchmarks.store_worker import ENCODER, WIDTH
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.errors import GnnperfError
 from gnnperf.store import Store
+from gnnperf.store.store import size_bytes
+from gnnperf.store.tables import open_tables
 
 KNOWN = 2000
 """Nests in the folder at the start."""
@@ -61,8 +62,9 @@ class LoadStudy(Study):
             filled(path, _vectors(KNOWN), ENCODER)
             sizes = [_size_mb(path)]
             say(f"{self.processes} processes for {self.minutes:g} minutes")
-            look = partial(_look, path, sizes)
-            row = self._loaded(str(path), self.processes, 60 * self.minutes, look)
+            row = self._loaded(
+                str(path), self.processes, 60 * self.minutes, lambda: sizes.append(_size_mb(path))
+            )
             say("compacting")
             started = time.perf_counter()
             Store.open(path).prune()
@@ -109,7 +111,7 @@ class LoadStudy(Study):
         if failures:
             return {"failures": failures}
         found = [json.loads(output) for output, _ in said]
-        kept = {record for (record,) in _records(location)}
+        kept = set(_records(location))
         lost = [r for one in found for r in one["acknowledged"] if r not in kept]
         return {
             "processes": processes,
@@ -159,30 +161,18 @@ def _vectors(count: int) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def _records(location: str) -> Iterable[tuple[str]]:
+def _records(location: str) -> Iterable[str]:
     """Ids of all records of a store."""
-    from gnnperf.store.tables import open_tables
-
     _, records = open_tables(location, create=False)
-    return zip(records.read(["record_id"])["record_id"].to_pylist(), strict=True)
+    return list(records.read(["record_id"])["record_id"].to_pylist())
 
 
 def _percentiles(name: str, values: Sequence[float]) -> dict[str, float]:
     return {f"{name}_p{q}": float(np.percentile(values, q)) if values else 0.0 for q in (50, 99)}
 
 
-def _look(path: Path, sizes: list[float]) -> None:
-    sizes.append(_size_mb(path))
-
-
 def _size_mb(folder: Path) -> float:
-    total = 0
-    for file in folder.rglob("*"):
-        try:
-            total += file.stat().st_size if file.is_file() else 0
-        except FileNotFoundError:  # compacted away meanwhile
-            continue
-    return total / 1e6
+    return size_bytes(str(folder)) / 1e6
 
 
 @click.command("store-load", cls=Verb, page=True)

@@ -12,10 +12,11 @@ import time
 
 import numpy as np
 
+from benchmarks.made_up_store import DEVICE, nest, record
 from gnnperf.schedules.recipes import Recipe
-from gnnperf.store import Nest, Record, Store
+from gnnperf.store import Store
 
-ENCODER, DEVICE, WIDTH = "made-up", "cpu/made-up", 96
+ENCODER, WIDTH = "made-up", 96
 SEARCHES, RECORDS = 3, 4
 """Searches before every nest that is written, and records that are written with it."""
 
@@ -37,20 +38,11 @@ def work(location: str, seed: int, seconds: float) -> dict[str, object]:
             search_ms.append(1e3 * (time.perf_counter() - started))
         digest = hashlib.sha256(f"{seed} {len(write_ms)}".encode()).hexdigest()
         started = time.perf_counter()
-        store.add_nest(Nest(digest, "made-up", "made-up", "none"), "{}", vector, ENCODER)
-        written = store.add_records(record(digest, n) for n in range(RECORDS))
+        store.add_nest(nest(digest), "{}", vector, ENCODER)
+        written = store.add_records(record(digest, Recipe(tile_p=8 * (1 + n))) for n in range(RECORDS))
         write_ms.append(1e3 * (time.perf_counter() - started))
         acknowledged += [r.record_id for r in written]
     return {"search_ms": search_ms, "write_ms": write_ms, "acknowledged": acknowledged}
-
-
-def record(digest: str, number: int) -> Record:
-    return Record(
-        nest_digest=digest, kernel="made-up", family="made-up", frontend="none", device_fingerprint=DEVICE,
-        device_name="made-up", baseline="none", schedule=Recipe(tile_p=8 * (1 + number)).to_json(),
-        schedule_kind=Recipe.kind, status="ok", baseline_s=1.0, runtime_s=0.5, interval_lo_s=0.5,
-        interval_hi_s=0.5, speedup=2.0,
-    )  # fmt: skip
 
 
 if __name__ == "__main__":
