@@ -20,9 +20,14 @@ class MachineLock:
         self.path = path or str(gnnperf_cache_dir() / "measure.lock")
         self._descriptor: int | None = None
 
+    def file(self) -> str:
+        """The path, where there is a file from then on: who is confined to it can take the lock."""
+        os.close(self._open())
+        return self.path
+
     def acquire(self, blocking: bool = True) -> bool:
         """Take the lock; False if `blocking` is off and another process holds it."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = self._open()
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if blocking else fcntl.LOCK_NB))
         except BlockingIOError:
@@ -33,6 +38,9 @@ class MachineLock:
             raise
         self._descriptor = descriptor
         return True
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def release(self) -> None:
         if self._descriptor is not None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gnnperf.errors import MeasureError
+from gnnperf.measure.isolation import confined
 from gnnperf.measure.supervisor import kill_group
 
 
@@ -29,8 +30,9 @@ class Tools:
         self._stopped = False
 
     def run(self, command: Sequence[str], cwd: str, timeout_s: float, memory_bytes: int) -> Finished:
-        """Run to the end or to the limit; whatever the tool started is killed with it. Its temporary
-        files are in `cwd`, where they go with the rest of what an interrupted tool leaves behind.
+        """Run to the end or to the limit; whatever the tool started is killed with it. It writes only below
+        `cwd`, where its temporary files go with the rest of what an interrupted tool leaves behind, and
+        reaches no network, where the system allows that (`isolation.confine`).
 
         The memory limit is set by a shell that then becomes the tool: setting it after the start
         would race with the tool's own children, and a preexec function is unsafe with threads.
@@ -40,16 +42,19 @@ class Tools:
         with self._guard:
             if self._stopped:
                 raise MeasureError("stopped")
-            process = subprocess.Popen(
-                limited,
-                cwd=cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-                env={**os.environ, "LC_ALL": "C", "TMPDIR": cwd},
+            process = confined(
+                lambda: subprocess.Popen(
+                    limited,
+                    cwd=cwd,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    errors="replace",
+                    start_new_session=True,
+                    env={**os.environ, "LC_ALL": "C", "TMPDIR": cwd, "CCACHE_DISABLE": "1"},
+                ),
+                cwd,
             )
             self._running.add(process)
         try:

@@ -11,6 +11,8 @@ import platform
 import resource
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,8 +22,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gnnperf.devices import MachineLock
+from gnnperf.measure import isolation
 from gnnperf.measure.counters import SOFTWARE_EVENTS, Counters
-from gnnperf.measure.isolation import isolate, not_isolated
+from gnnperf.measure.isolation import confine, confined, isolate, not_isolated
 from gnnperf.measure.supervisor import result_of
 
 pytestmark = pytest.mark.skipif(bool(not_isolated()), reason=not_isolated())
@@ -171,6 +175,86 @@ def test_threads_that_were_there_are_held_too(victim: Path) -> None:
     assert victim.read_text() == "as it was"
 
 
+TOOLS: dict[str, str] = {
+    "write": "echo other > {0}/victim",
+    "append": "echo other >> {0}/victim",
+    "make": "echo new > {0}/new",
+    "make a folder": "mkdir {0}/new",
+    "remove": "rm {0}/victim",
+    "rename": "mv {0}/victim {0}/new",
+    "move away": "mv {0}/victim own",
+    "move there": "touch own && mv own {0}/new",
+    "link": "ln {0}/victim own",
+    "device": "mknod own b 1 1",
+    "a connection": "{1} -c 'import socket; socket.socket()'",
+    "a local socket": "{1} -c 'import socket; socket.socket(socket.AF_UNIX)'",
+    "signals": "kill -0 $PPID",
+}
+
+
+@pytest.mark.parametrize("way", TOOLS)
+def test_a_confined_tool_changes_nothing_outside(way: str, victim: Path, tmp_path: Path) -> None:
+    if way == "signals" and isolation._landlock_version() < 6:
+        pytest.skip("this kernel's Landlock knows nothing of signals")
+    own = tmp_path / "folder"
+    own.mkdir()
+    script = TOOLS[way].format(tmp_path, sys.executable)
+
+    done = confined(
+        lambda: subprocess.run(["/bin/sh", "-c", script], cwd=own, capture_output=True, text=True), str(own)
+    )
+
+    assert done.returncode != 0
+    assert "not permitted" in done.stderr or "denied" in done.stderr or "cross-device" in done.stderr.lower()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "victim"]
+    assert victim.read_text() == "as it was"
+
+
+def test_a_confined_tool_works_in_its_folder_and_others_are_free(victim: Path, tmp_path: Path) -> None:
+    own = tmp_path / "folder"
+    own.mkdir()
+    script = f"mkdir a && cat {victim} > a/b && mv a/b c && rm -r a && (echo quiet > /dev/null) && cat c"
+
+    done = confined(lambda: subprocess.run(["/bin/sh", "-c", script], cwd=own, capture_output=True), str(own))
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"as it was", b"")
+    victim.write_text("other")  # by a thread that is not confined
+    with socket.socket():
+        pass
+
+
+def test_errors_of_what_is_confined_are_raised(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        confined(lambda: 1 // 0, str(tmp_path))
+    with pytest.raises(FileNotFoundError):
+        confined(lambda: None, str(tmp_path / "missing"))
+
+
+def test_a_fork_that_is_confined_takes_the_lock(tmp_path: Path, victim: Path) -> None:
+    """As the process that compiles TVM's schedules does."""
+
+    def work(_: object) -> Any:
+        lock = MachineLock(str(tmp_path / "lock"))
+        confine(lock.file())
+        with lock:
+            try:
+                victim.write_text("other")
+            except OSError as error:
+                return error.errno
+
+    assert result_of(work, 20.0) == errno.EACCES
+
+
+@pytest.mark.parametrize("version", range(1, 8))
+def test_older_kernels_are_asked_for_what_they_know(
+    version: int, victim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolation, "_landlock_version", lambda: version)
+
+    with pytest.raises(PermissionError):
+        confined(lambda: victim.unlink(), str(tmp_path / "victim"))
+
+
 def test_where_it_does_not_work_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
 
@@ -181,3 +265,11 @@ def test_where_it_does_not_work_it_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     isolate()  # does nothing, to this process too
     with socket.socket(socket.AF_UNIX):
         pass
+
+
+def test_a_kernel_without_landlock_is_said(monkeypatch: pytest.MonkeyPatch, victim: Path) -> None:
+    monkeypatch.setattr(isolation, "_landlock_version", lambda: -1)
+
+    assert not_isolated() == "compilers are not kept from files: this kernel has no Landlock, or it is off"
+    confined(lambda: victim.write_text("other"))
+    assert victim.read_text() == "other"

@@ -14,7 +14,7 @@ from gnnperf.backends.tvm.problem import arguments, computed, poisoned
 from gnnperf.devices import MachineLock
 from gnnperf.errors import last_line
 from gnnperf.measure.confine import limit_files, limit_memory, prefer_this_process
-from gnnperf.measure.isolation import isolate
+from gnnperf.measure.isolation import confine, isolate
 from gnnperf.measure.outcome import Outcome, Sampling, timed
 from gnnperf.measure.problem import OUTPUT, Problem
 from gnnperf.measure.supervisor import Child, Report, in_succession
@@ -52,10 +52,13 @@ class Batch:
     def work(self, report: Report) -> None:
         """Compile, then run what was compiled. Reports `building` and `built` with a candidate's number, and
         `ended` with its outcome."""
+        limit_files(1 << 16)
+        lock = MachineLock()
+        confine(lock.file())
         with ThreadPoolExecutor(self.threads) as pool:
             built = pool.map(lambda job: self._compile(job[0], job[1], report), self.jobs)
             kernels = {n: kernel for n, kernel in built if kernel is not None}
-        with MachineLock():
+        with lock:
             for n, outcome in in_succession([*kernels], lambda left: self._runner(kernels, left), None):
                 report(ended=n, outcome=outcome)
                 self.best_s = min([self.best_s, *outcome.get("samples_s", ())])
@@ -81,7 +84,6 @@ class Batch:
     def _run(self, kernels: Mapping[int, Kernel], numbers: Sequence[int], report: Report) -> None:
         """Run candidates until one of them fails: what it did to memory must not be blamed on the next."""
         signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # TVM's own handler would print a backtrace
-        limit_files(1 << 16)
         limit_memory(self.limits.memory_bytes, self.kernel_threads)
         prefer_this_process()
         isolate()

@@ -19,7 +19,7 @@ from gnnperf.errors import last_line
 from gnnperf.frontends.tvm.whole_program import MAIN, Compiled, WholeProgram
 from gnnperf.measure.confine import available_threads, limit_memory, prefer_this_process
 from gnnperf.measure.interleaved import Turn
-from gnnperf.measure.isolation import isolate
+from gnnperf.measure.isolation import confine, isolate
 from gnnperf.measure.outcome import Outcome, checked
 from gnnperf.measure.problem import OUTPUT, Problem
 from gnnperf.measure.supervisor import Service
@@ -88,9 +88,11 @@ def rehearse_schedules(
     def players() -> Players:
         import tvm
 
+        lock = MachineLock()
+        confine(lock.file())
         kernels = _built(lambda text: build(tvm.ir.load_json(text), target), texts)
         limit_memory(limits.memory_bytes, available_threads())
-        with MachineLock():
+        with lock:
             prefer_this_process()
             unscheduled = build(module, target)
             isolate()
@@ -122,9 +124,11 @@ def rehearse_programs(
         return programs[number].compiled({name: tvm.ir.load_json(text) for name, text in texts.items()})
 
     def players() -> Players:
+        lock = MachineLock()
+        confine(lock.file())
         built = _built(build, parts)
         inputs = tensors(problem.inputs.values())
-        with MachineLock():
+        with lock:
             prefer_this_process()
             isolate()
             yield from (player(made, inputs) for made in built)
