@@ -2,7 +2,7 @@
 
 | in the folder | holds |
 |---|---|
-| `metadata.json` | format, model, versions, checksums, hyperparameters, calibration, provenance |
+| `metadata.json` | format, model, versions, hyperparameters, calibration, provenance, checksums of files |
 | `weights.pt` | state dicts of the model's networks, by name: tensors and nothing else |
 | further files | those of the model; `metadata.json` names them with their checksums |
 | `store/` | where the model retrieves: a schedule store, which grows and has no checksum |
@@ -30,6 +30,10 @@ from gnnperf.errors import InputError
 
 FORMAT = 1
 METADATA, WEIGHTS, STORE, CARD = "metadata.json", "weights.pt", "store", "README.md"
+KEYS = {
+    "format", "model", "gnnperf", "torch", "files", "hyperparameters", "calibration", "provenance", "reads",
+    "sha256",
+}  # fmt: skip
 LONGEST = 80
 """Characters of a value in a message."""
 
@@ -137,6 +141,7 @@ def save_checkpoint(
         "provenance": {**vars(contents.provenance), "seeds": list(contents.provenance.seeds)},
         "reads": model.reads(),
     }
+    metadata["sha256"] = _sha256_of(metadata)
     partial, replaced = (folder.with_name(f".{folder.name}.{os.getpid()}.{what}") for what in ("new", "old"))
     try:
         try:
@@ -239,7 +244,25 @@ def read_metadata(folder: Path) -> dict[str, Any]:
                 f"damaged checkpoint {folder}: {METADATA}: {name}: got {_short(metadata.get(name))}; "
                 "restore it or train it anew"
             )
+    # Those that older gnnperfs wrote have no checksum of metadata.
+    if unknown := metadata.keys() - KEYS:
+        raise InputError(f"damaged checkpoint {folder}: {METADATA} has {_short(min(unknown))!r}; restore it")
+    if "sha256" in metadata and (computed := _sha256_of(metadata)) != metadata["sha256"]:
+        raise _changed(folder / METADATA, computed, metadata["sha256"])
     return metadata
+
+
+def _sha256_of(metadata: Mapping[str, Any]) -> str:
+    """Of all of it but the checksum itself, however it is indented and ordered."""
+    rest = {key: value for key, value in metadata.items() if key != "sha256"}
+    return _sha256(json.dumps(rest, sort_keys=True).encode())
+
+
+def _changed(path: Path, got: str, expected: object) -> InputError:
+    return InputError(
+        f"{path}: sha256: got {got[:12]}..., expected {_short(expected)[:12]}...; "
+        "the file is not the one that was written: restore it or train it anew"
+    )
 
 
 def _read(folder: Path, name: str, checksum: object) -> bytes:
@@ -252,10 +275,7 @@ def _read(folder: Path, name: str, checksum: object) -> bytes:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; restore the checkpoint") from error
     if (got := _sha256(data)) != checksum:
-        raise InputError(
-            f"{path}: sha256: got {got[:12]}..., expected {_short(checksum)[:12]}...; "
-            "the file is not the one that was written: restore it or train it anew"
-        )
+        raise _changed(path, got, checksum)
     return data
 
 

@@ -21,8 +21,9 @@ from gnnperf.shipped import shipped
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change metadata, and sign it: checksums are of the files beside it."""
+    """Change metadata, which has a checksum no more, as in what older gnnperfs wrote."""
     document = json.loads((folder / "metadata.json").read_text())
+    del document["sha256"]
     change(document)
     (folder / "metadata.json").write_text(json.dumps(document))
 
@@ -177,3 +178,20 @@ def test_tensors_without_names(folder: Path, tmp_path: Path) -> None:
     forge_weights(folder, (tmp_path / "w").read_bytes())
     with pytest.raises(InputError, match="expected state dicts by name, got list"):
         load_checkpoint(folder, Bundle)
+
+
+def test_metadata_that_was_changed_is_refused(folder: Path) -> None:
+    """Any one byte: digits of figures read as figures."""
+    path = folder / "metadata.json"
+    written = path.read_bytes()
+    for place in range(0, len(written) - 1, 97):
+        path.write_bytes(written[:place] + bytes([written[place] ^ 1]) + written[place + 1 :])
+        with pytest.raises(InputError):
+            load_checkpoint(folder, Bundle)
+    changed = json.loads(written)
+    changed["hyperparameters"]["encoder"]["width"] += 0.5
+    path.write_text(json.dumps(changed))
+    with pytest.raises(InputError, match=r"metadata\.json: sha256: got \w{12}\.\.\., expected \w{12}\.\.\."):
+        load_checkpoint(folder, Bundle)
+    path.write_text(json.dumps(json.loads(written), sort_keys=True))  # the same in other words
+    load_checkpoint(folder, Bundle)

@@ -114,7 +114,8 @@ def checkpoints(place: Place) -> Injector:
         same = (found.encoder_id, found.calibration) == (whole.encoder_id, whole.calibration)
         expect(same, "wrong_accepted", "other weights, or another calibration")
         read = json.loads((folder / "metadata.json").read_text())
-        return "unharmed" if read == metadata else "the same model, another remark"
+        expect(read == metadata, "wrong_accepted", "another remark about the same model")
+        return "unharmed"
 
     return inject
 
