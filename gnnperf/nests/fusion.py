@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gnnperf.nests.affine import affine
+from gnnperf.nests.affine import affine, constant, simplify
 from gnnperf.nests.analysis import (
     Band,
     accesses,
@@ -21,35 +21,99 @@ from gnnperf.nests.analysis import (
 )
 from gnnperf.nests.ir import (
     Buffer,
+    Const,
+    Expr,
     Load,
     Loop,
     LoopNest,
     Node,
+    Op,
     Statement,
     Symbol,
+    map_node,
     walk,
 )  # fmt: skip
+
+PEELED, LEAST_SHARED = 8, 8
+"""Iterations that nests may have beyond those that all share; times as many have to be shared."""
+
+_Part = tuple[Node, Loop]
+"""A nest, and the loop of it that is shared."""
 
 
 def fuse_outermost(nest: LoopNest) -> LoopNest | None:
     """One outer loop around all top-level nests, or None where that would break a dependence.
 
-    Each nest contributes its outermost *aligned* spatial loop: the loops whose iterators index the
-    same position of every buffer that flows between nests.
+    Each nest contributes its outermost *aligned* spatial loop: the loops whose iterators, shifted where
+    they begin elsewhere, index the same position of every buffer that flows between nests. A few iterations
+    that not all nests have, as where a copy has the borders that a stencil leaves out, are peeled off: nests
+    of their own before the loop, which is the last.
     """
     nodes = list(nest.body)
     if len(nodes) < 2 or not all(isinstance(n, Loop) for n in nodes):
         return None
-    chosen = _aligned_loops(nodes, nest.buffers)
-    if chosen is None:
+    parts = _aligned_loops(nodes, nest.buffers)
+    if parts is None:
         return None
-    first = chosen[0]
+    first, ends = parts[0][1], _common_range([loop for _, loop in parts])
+    assert ends is not None
+    buffers = dict(nest.buffers)
+    peeled: list[Node] = []
     inner: list[Node] = []
-    for number, (node, loop) in enumerate(zip(nodes, chosen, strict=True)):
+    for number, (node, loop) in enumerate(parts):
+        for start, stop in ((loop.start, ends[0]), (ends[1], loop.stop)):
+            if start != stop and _distance(start, stop) != 0:
+                peeled.append(_peeled(node, loop, start, stop, len(peeled), buffers))
         rest = [lp for lp in band(node).loops if lp is not loop]
         body = rebuild(rest, band(node).body)
         inner.extend(share(n, loop.iterator, first.iterator, number) for n in body)
-    return replace(nest, body=(replace(first, body=tuple(inner)),))
+    shared = replace(first, start=ends[0], stop=ends[1], body=tuple(inner))
+    return replace(nest, buffers=buffers, body=(*peeled, shared))
+
+
+def _common_range(loops: Sequence[Loop]) -> tuple[Expr, Expr] | None:
+    """The iterations that all loops have; None where they are not known ahead, or are not most of each."""
+    first, *others = loops
+    if all(same_range(loop, first) for loop in others):
+        return first.start, first.stop
+    if not all(map(_is_plain, loops)):
+        return None
+    begin, end = first.start, first.stop
+    for loop in others:
+        later, sooner = _distance(begin, loop.start), _distance(loop.stop, end)
+        if later is None or sooner is None:
+            return None
+        begin, end = loop.start if later > 0 else begin, loop.stop if sooner > 0 else end
+    most = max((_distance(lp.start, begin) or 0) + (_distance(end, lp.stop) or 0) for lp in loops)
+    shared = _distance(begin, end)
+    few = most <= PEELED and (shared is None or shared >= most * LEAST_SHARED)
+    return (begin, end) if few else None
+
+
+def _is_plain(loop: Loop) -> bool:
+    return loop.step == 1 and not bound_dependences(loop) and loop.condition is None
+
+
+def _distance(start: Expr, stop: Expr) -> int | None:
+    """stop - start, where it is a constant."""
+    return constant(Op("sub", (stop, start)))
+
+
+def _peeled(node: Node, loop: Loop, start: Expr, stop: Expr, number: int, buffers: dict[str, Buffer]) -> Node:
+    """The node with other ends of one loop. Its local buffers get names of their own (in `buffers`)."""
+    loops = [replace(lp, start=start, stop=stop) if lp is loop else lp for lp in band(node).loops]
+    (found,) = rebuild(loops, band(node).body)
+    names: dict[str, str] = {}
+    for name in sorted({a.load.buffer for a in accesses(found) if buffers[a.load.buffer].scope == "local"}):
+        names[name] = f"{name}_peeled{number}"
+        while names[name] in buffers:
+            names[name] += "_"
+        buffers[names[name]] = replace(buffers[name], name=names[name])
+
+    def renamed(expr: Expr) -> Expr:
+        return replace(expr, buffer=names.get(expr.buffer, expr.buffer)) if isinstance(expr, Load) else expr
+
+    return map_node(found, renamed)
 
 
 def share(node: Node, old: str, new: str, number: int) -> Node:
@@ -63,22 +127,66 @@ def share(node: Node, old: str, new: str, number: int) -> Node:
     return rename_iterators(node, names)
 
 
-def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list[Loop] | None:
+def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list[_Part] | None:
     candidates = [movable_outermost(band(n), buffers) for n in nodes]
     for lead in candidates[0]:
-        chosen: list[Loop] | None = [lead]
-        for options in candidates[1:]:
-            assert chosen is not None
-            match = next(
-                (lp for lp in options if same_range(lp, lead) and _aligned(nodes, [*chosen, lp])), None
-            )
-            if match is None:
-                chosen = None
+        parts = [(nodes[0], lead)]
+        for node, loops in zip(nodes[1:], candidates[1:], strict=True):
+            joining = (_joining(parts, node, loop) for loop in loops)
+            found = next((part for part in joining if part is not None), None)
+            if found is None:
                 break
-            chosen.append(match)
-        if chosen is not None:
-            return chosen
+            parts.append(found)
+        if len(parts) == len(nodes):
+            return parts
     return None
+
+
+def _joining(parts: Sequence[_Part], node: Node, loop: Loop) -> _Part | None:
+    """The node with its loop shifted to where the parts can share it: every buffer that one writes and the
+    other touches is then addressed, in one and the same dimension, by exactly the shared iterator plus one
+    and the same offset."""
+    shifts: set[int] = set()
+    for other, theirs in parts:
+        for name in (written(other) & _touched(node)) | (written(node) & _touched(other)):
+            place, mine = _place(other, theirs, name), _place(node, loop, name)
+            if place is None or mine is None or place[0] != mine[0]:
+                return None
+            shifts.add(mine[1] - place[1])
+    if not shifts and _is_plain(loop):
+        shifts.add(_distance(loop.start, parts[0][1].start) or 0)
+    if len(shifts) > 1 or (any(shifts) and not _is_plain(loop)):
+        return None
+    part = _shifted(node, loop, shifts.pop() if shifts else 0)
+    return part if _common_range([*(lp for _, lp in parts), part[1]]) is not None else None
+
+
+def _touched(node: Node) -> set[str]:
+    return {a.load.buffer for a in accesses(node)}
+
+
+def _place(node: Node, loop: Loop, name: str) -> tuple[int, int] | None:
+    """The one (dimension, offset) at which a loop's iterator addresses a buffer."""
+    keys = {alignment(a.load, loop.iterator) for a in accesses(node) if a.load.buffer == name}
+    return keys.pop() if len(keys) == 1 else None
+
+
+def _shifted(node: Node, loop: Loop, by: int) -> _Part:
+    """The same iterations, counted from elsewhere."""
+    if by == 0:
+        return node, loop
+    moved: Expr = Op("sub", (Symbol(loop.iterator), Const(by)))
+
+    def counted(expr: Expr) -> Expr:
+        if isinstance(expr, Load):
+            return Load(expr.buffer, tuple(map(simplify, expr.indices)))
+        return moved if expr == Symbol(loop.iterator) else expr
+
+    nest = band(map_node(node, counted))
+    start, stop = (simplify(Op("add", (end, Const(by)))) for end in (loop.start, loop.stop))
+    loops = [replace(lp, start=start, stop=stop) if lp.iterator == loop.iterator else lp for lp in nest.loops]
+    (found,) = rebuild(loops, nest.body)
+    return found, next(lp for lp in band(found).loops if lp.iterator == loop.iterator)
 
 
 def movable_outermost(nest: Band, buffers: Mapping[str, Buffer]) -> list[Loop]:
@@ -106,27 +214,6 @@ def same_range(a: Loop, b: Loop) -> bool:
     if bound_dependences(a) or bound_dependences(b):
         return a.start == b.start and a.stop == b.stop and a.step == b.step
     return extent(a) is not None and extent(a) == extent(b) and a.step == b.step and a.start == b.start
-
-
-def _aligned(nodes: Sequence[Node], chosen: list[Loop]) -> bool:
-    """Every buffer that is written by one nest and touched by another is addressed, in one and the
-    same dimension, by exactly the shared iterator plus one and the same offset."""
-    count = len(chosen)
-    last = count - 1
-    for other in range(last):
-        shared = (written(nodes[other]) & {a.load.buffer for a in accesses(nodes[last])}) | (
-            written(nodes[last]) & {a.load.buffer for a in accesses(nodes[other])}
-        )
-        for name in shared:
-            keys = {
-                alignment(a.load, chosen[i].iterator)
-                for i in (other, last)
-                for a in accesses(nodes[i])
-                if a.load.buffer == name
-            }
-            if len(keys) != 1 or None in keys:
-                return False
-    return True
 
 
 def alignment(load: Load, iterator: str) -> tuple[int, int] | None:

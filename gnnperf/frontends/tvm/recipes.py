@@ -218,7 +218,7 @@ class _Unit:
 def _shared_loop(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> str:
     """The iterator of the last nest that all nests can share, as DaCe's would."""
     fused = fuse_outermost(LoopNest("", dict(buffers), tuple(reversed(nodes))))
-    if fused is None:
+    if fused is None or len(fused.body) > 1:
         raise NotApplicable("fuse: the nests of the unit do not share an outermost loop")
     (shared,) = fused.body
     assert isinstance(shared, Loop)

@@ -196,8 +196,21 @@ def _fused(
     fused = fuse_outermost(LoopNest("", buffers, nodes))
     if fused is None:
         raise NotApplicable("the nests of the unit do not share an outermost loop")
-    (shared,) = fused.body
+    *peeled, shared = fused.body
     assert isinstance(shared, Loop)
+    if peeled:
+        buffers.update(fused.buffers)
+        unit = replace(unit, accesses={**unit.accesses, **access_counts(fused.body)})
+        apart = replace(unit, recipe=streaming(recipe))
+        before = tuple(part for node in peeled for part in _lower(node, apart, False))
+        touched = {a.load.buffer for node in peeled for a in accesses(node)}
+        return (*before, *_shared_tiles(unit, shared, scratch - touched, parallel))
+    return _shared_tiles(unit, shared, scratch, parallel)
+
+
+def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel: bool) -> tuple[Node, ...]:
+    """What nests share, as a loop over tiles of it."""
+    recipe, buffers = unit.recipe, unit.buffers
     if strip := _strips(shared, unit, parallel):
         return strip
     tile = f"{shared.iterator}_f"
@@ -213,7 +226,7 @@ def _fused(
             inner.append(substitute_node(child, {shared.iterator: Symbol(tile)}))
         else:
             inner.append(replace(shared, start=Symbol(tile), stop=stop, body=(child,), measured_trips=points))
-    dimensions = _contracted_dimensions(shared.iterator, fused, scratch)
+    dimensions = _contracted_dimensions(shared, scratch)
     inner = [_contract(n, tile, dimensions) for n in inner]
     _shrink(dimensions, width, buffers)
     lowered: list[Node] = []
@@ -227,11 +240,12 @@ def _fused(
     return (replace(loop, measured_trips=tiles),)
 
 
-def _contracted_dimensions(iterator: str, nest: LoopNest, scratch: set[str]) -> dict[str, tuple[int, int]]:
+def _contracted_dimensions(shared: Loop, scratch: set[str]) -> dict[str, tuple[int, int]]:
     """Scratch array -> (dimension, offset) that is exactly the shared iterator in every access."""
     found: dict[str, tuple[int, int]] = {}
     for name in scratch:
-        keys = {alignment(a.load, iterator) for n in nest.body for a in accesses(n) if a.load.buffer == name}
+        touching = [a.load for a in accesses(shared) if a.load.buffer == name]
+        keys = {alignment(load, shared.iterator) for load in touching}
         if len(keys) == 1 and (key := keys.pop()) is not None:
             found[name] = key
     return found
