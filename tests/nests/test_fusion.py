@@ -6,7 +6,8 @@ from dataclasses import replace
 from random import Random
 
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from nests.examples import accumulate, add, array, assign, load, loop, loops, mul, nest, op
 from nests.interpret import interpret, random_memory, span
@@ -16,6 +17,10 @@ from schedules.recipes.running import differences, has_single
 
 from gnnperf.nests import LoopNest, fuse_outermost, normalise, partition
 from gnnperf.nests.analysis import accesses
+from gnnperf.nests.coverage import flow
+from gnnperf.nests.ir import Loop, Node, Symbol
+from gnnperf.nests.text import expression_text
+from gnnperf.schedules.recipes import Recipe, apply
 
 
 def run_in_units(program: Program, units: list[list[int]]) -> dict[str, np.ndarray]:
@@ -137,3 +142,89 @@ def test_a_sum_over_all_rows_is_complete_before_it_is_used() -> None:
     memory = random_memory(example, np.random.default_rng(0))
     assert not differences(interpret(example, memory), interpret(fused, memory))
     assert next(fused.loops()).iterator == "j"
+
+
+# --------------------------------------------------------------------------- ranges that differ
+
+
+def relaxed(m: int = 20, n: int = 9, shift: int = 0) -> LoopNest:
+    """out = a; out[1:-1] = a[:-2] + a[2:], with the second loop counted from 1 - shift."""
+    row = add("r", shift) if shift else Symbol("r")
+    update = add(load("a", op("sub", row, 1), "c"), load("a", add(row, 1), "c"))
+    inside = loop("c", n - 1, assign(load("out", row, "c"), update), start=1)
+    return nest(
+        "relaxed", [array("a", m, n), array("out", m, n)],
+        loops({"i": m, "j": n}, assign(load("out", "i", "j"), load("a", "i", "j"))),
+        loop("r", m - 1 - shift, inside, start=1 - shift),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_rows_that_one_nest_has_alone_are_peeled_off(shift: int) -> None:
+    example = relaxed(shift=shift)
+    fused = fuse_outermost(example)
+    assert fused is not None
+    above, below, shared = fused.body
+    ends = [(expression_text(n.start), expression_text(n.stop)) for n in fused.body if isinstance(n, Loop)]
+    assert ends == [("0", "1"), ("19", "20"), ("1", "19")]
+    assert all(len([*n.body]) == 1 for n in (above, below) if isinstance(n, Loop))
+    assert isinstance(shared, Loop) and len(shared.body) == 2
+    memory = random_memory(example, np.random.default_rng(0))
+    for backwards in (False, True):
+        assert not differences(interpret(example, memory), interpret(fused, memory, backwards))
+    assert partition([(n,) for n in example.body], example.buffers, {"a", "out"}) == [[0, 1]]
+
+
+def test_most_iterations_have_to_be_shared() -> None:
+    assert fuse_outermost(relaxed(17)) is None  # 15 shared, and 2 that only the copy has
+    assert fuse_outermost(relaxed(18)) is not None
+
+
+def test_another_row_of_what_the_other_nest_writes_forbids_sharing() -> None:
+    """out[i + 1] and out[i] at once: no shift brings both together."""
+    m = 40
+    example = nest(
+        "torn", [array("a", m), array("out", m)],
+        loop("i", m, assign(load("out", "i"), load("a", "i"))),
+        loop("i", m - 1, assign(load("out", "i"), load("out", add("i", 1))), start=1),
+    )  # fmt: skip
+    assert fuse_outermost(example) is None
+
+
+@given(st.randoms(use_true_random=False))
+def test_ranges_that_differ_compute_the_same(rng: Random) -> None:
+    """Chains of nests over different rows, counted from different places, under recipes that fuse."""
+    m, n = rng.randint(18, 40), rng.randint(3, 6)
+    names = [f"b{k}" for k in range(rng.randint(2, 4))]
+    nests = []
+    for position, name in enumerate(names):
+        low, high, shift = rng.randint(0, 1), rng.randint(0, 1), rng.randint(0, 2)
+        row = add("r", shift)
+        target = rng.choice(names[: position + 1])
+        value = load("a", row, "c")
+        if low and high:
+            value = add(value, load("a", add("r", shift - 1), "c"), load("a", add("r", shift + 1), "c"))
+        if position:
+            others = [other for other in names if other != target]
+            value = add(value, load(rng.choice(others), row, op("sub", n - 1, "c")))
+        body: Node = loop("c", n, assign(load(target, row, "c"), value))
+        if target == name and rng.random() < 0.5:
+            sum_of = accumulate(load("s", row), load(name, row, "c"), init=0.0)
+            nests.append(loop("r", m - high - shift, loop("c", n, sum_of), start=low - shift))
+        nests.insert(position, loop("r", m - high - shift, body, start=low - shift))
+    scratch = {name for name in names if rng.random() < 0.3}
+    buffers = [array("a", m, n), *(array(x, m, n, transient=x in scratch) for x in names), array("s", m)]
+    example = nest("chain", buffers, *nests)
+    memory = random_memory(example, np.random.default_rng(0))
+    if exposed := flow(example.body).exposed & scratch:  # what is read before it is written is garbage
+        example = replace(example, buffers={**example.buffers, **{x: array(x, m, n) for x in exposed}})
+        memory = random_memory(example, np.random.default_rng(0))
+    expected = interpret(example, memory)
+    fused = fuse_outermost(example)
+    assume(fused is not None)
+    assert fused is not None
+    assert not differences(expected, interpret(fused, memory))
+    assert not differences(expected, interpret(fused, memory, backwards=True))
+    for width in (1, 4):
+        scheduled = apply(Recipe(fuse=width, vector="none"), example)
+        assert not differences(expected, interpret(scheduled, memory))

@@ -10,10 +10,10 @@ f32, f64 = dace.float32, dace.float64
 
 
 @dace.program
-def relax_inside(old: f64[M, N], new: f64[M, N]):
+def relax_inside(old: f64[M, N], after: f64[M, N]):
     """A sweep of Jacobi's method; the borders stay."""
-    new[:] = old
-    new[1:-1, 1:-1] = 0.25 * (old[1:-1, 2:] + old[1:-1, :-2] + old[2:, 1:-1] + old[:-2, 1:-1])
+    after[:] = old
+    after[1:-1, 1:-1] = 0.25 * (old[1:-1, 2:] + old[1:-1, :-2] + old[2:, 1:-1] + old[:-2, 1:-1])
 
 
 @dace.program
@@ -36,29 +36,29 @@ def slope_inside(height: f64[M, N], slope: f64[M, N]):
 
 
 @dace.program
-def mix_layers(old: f32[M, N, K], new: f32[M, N, K]):
+def mix_layers(old: f32[M, N, K], after: f32[M, N, K]):
     """Diffusion along the first two axes."""
-    new[:] = old
-    new[1:-1, 1:-1, :] = old[1:-1, 1:-1, :] + np.float32(0.1) * (
+    after[:] = old
+    after[1:-1, 1:-1, :] = old[1:-1, 1:-1, :] + np.float32(0.1) * (
         old[2:, 1:-1, :] + old[:-2, 1:-1, :] + old[1:-1, 2:, :] + old[1:-1, :-2, :] - 4 * old[1:-1, 1:-1, :]
     )
 
 
 @dace.program
-def heat_box(old: f64[M, N, K], source: f64[M, N, K], new: f64[M, N, K]):
+def heat_box(old: f64[M, N, K], source: f64[M, N, K], after: f64[M, N, K]):
     """Heat in a box with walls of fixed temperature."""
-    new[:] = old
+    after[:] = old
     for i, j, k in dace.map[1 : M - 1, 1 : N - 1, 1 : K - 1]:
         around = old[i - 1, j, k] + old[i + 1, j, k] + old[i, j - 1, k] + old[i, j + 1, k]
         ends = old[i, j, k - 1] + old[i, j, k + 1]
-        new[i, j, k] = old[i, j, k] + 0.02 * (around + ends - 6.0 * old[i, j, k]) + source[i, j, k]
+        after[i, j, k] = old[i, j, k] + 0.02 * (around + ends - 6.0 * old[i, j, k]) + source[i, j, k]
 
 
 @dace.program
-def smooth_along(old: f64[M, N], new: f64[M, N]):
+def smooth_along(old: f64[M, N], after: f64[M, N]):
     """A filter of five points along the columns; two rows at each end stay."""
-    new[:] = old
-    new[2:-2] = 0.4 * old[2:-2] + 0.2 * (old[1:-3] + old[3:-1]) + 0.1 * (old[:-4] + old[4:])
+    after[:] = old
+    after[2:-2] = 0.4 * old[2:-2] + 0.2 * (old[1:-3] + old[3:-1]) + 0.1 * (old[:-4] + old[4:])
 
 
 @dace.program
@@ -102,7 +102,9 @@ def strain(u: f32[M, N], v: f32[M, N], xx: f32[M, N], yy: f32[M, N], xy: f32[M, 
 
 
 @dace.program
-def shallow_fluxes(h: f64[M, N], u: f64[M, N], v: f64[M, N], mass: f64[M, N], along: f64[M, N], across: f64[M, N]):
+def shallow_fluxes(
+    h: f64[M, N], u: f64[M, N], v: f64[M, N], mass: f64[M, N], along: f64[M, N], across: f64[M, N]
+):
     """Fluxes of mass and momentum of shallow water."""
     for i, j in dace.map[0 : M - 1, 0 : N - 1]:
         depth = 0.5 * (h[i, j] + h[i, j + 1])
