@@ -47,7 +47,8 @@ def fuse_outermost(nest: LoopNest) -> LoopNest | None:
     Each nest contributes its outermost *aligned* spatial loop: the loops whose iterators, shifted where
     they begin elsewhere, index the same position of every buffer that flows between nests. A few iterations
     that not all nests have, as where a copy has the borders that a stencil leaves out, are peeled off: nests
-    of their own before the loop, which is the last.
+    of their own before the loop, which is the last. A nest may also sum over the loop, into what no other
+    nest touches: `y = A x; z = A.T y` reads the matrix once. Its initial value is set before the loop, too.
     """
     nodes = list(nest.body)
     if len(nodes) < 2 or not all(isinstance(n, Loop) for n in nodes):
@@ -61,6 +62,8 @@ def fuse_outermost(nest: LoopNest) -> LoopNest | None:
     peeled: list[Node] = []
     inner: list[Node] = []
     for number, (node, loop) in enumerate(parts):
+        node, loop, initial = _begun(node, loop, buffers)
+        peeled.extend(initial)
         for start, stop in ((loop.start, ends[0]), (ends[1], loop.stop)):
             if start != stop and _distance(start, stop) != 0:
                 peeled.append(_peeled(node, loop, start, stop, len(peeled), buffers))
@@ -129,6 +132,9 @@ def share(node: Node, old: str, new: str, number: int) -> Node:
 
 def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list[_Part] | None:
     candidates = [movable_outermost(band(n), buffers) for n in nodes]
+    candidates[1:] = [
+        [*found, *_summed(band(n), buffers)] for n, found in zip(nodes[1:], candidates[1:], strict=True)
+    ]
     for lead in candidates[0]:
         parts = [(nodes[0], lead)]
         for node, loops in zip(nodes[1:], candidates[1:], strict=True):
@@ -200,6 +206,49 @@ def movable_outermost(nest: Band, buffers: Mapping[str, Buffer]) -> list[Loop]:
         if not (bound_dependences(loop) & around) and _spatial(loop, buffers):
             found.append(loop)
     return found
+
+
+def streams(node: Node) -> bool:
+    """Is something as large as the iterations read, so that no order of them reads it less often?"""
+    nest = band(node)
+    return nest.is_perfect and any(
+        all(varies(a.load, name) for name in nest.iterators) for s in nest.statements for a in accesses(s)
+    )
+
+
+def _summed(nest: Band, buffers: Mapping[str, Buffer]) -> list[Loop]:
+    """Loops over which a nest that streams only sums, which nothing keeps inside."""
+    if not nest.loops or not streams(nest.loops[0]) or any(map(bound_dependences, nest.loops)):
+        return []
+    if any(not loop.independent for loop in nest.loops):
+        return []
+    return [
+        loop
+        for loop in nest.loops
+        if all(
+            s.reduce is not None
+            and not varies(s.target, loop.iterator)
+            and buffers[s.target.buffer].scope == "global"
+            for s in nest.statements
+        )
+    ]
+
+
+def _begun(node: Node, loop: Loop, buffers: Mapping[str, Buffer]) -> tuple[Node, Loop, list[Node]]:
+    """The nest without the initial values of what it sums over the loop; the loop; and nests that set these."""
+    nest = band(node)
+    initial: list[Node] = []
+    body: list[Node] = []
+    for child in nest.body:
+        if isinstance(child, Statement) and child.init is not None:
+            target = child.target
+            if not varies(target, loop.iterator) and buffers[target.buffer].scope == "global":
+                around = [lp for lp in nest.loops if varies(target, lp.iterator)]
+                initial += rebuild(around, (Statement(target, child.init),))
+                child = replace(child, init=None)
+        body.append(child)
+    (found,) = rebuild(nest.loops, tuple(body))
+    return found, next(lp for lp in band(found).loops if lp.iterator == loop.iterator), initial
 
 
 def _spatial(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gnnperf.nests.analysis import accesses, read, written
-from gnnperf.nests.fusion import fuse_outermost
+from gnnperf.nests.fusion import fuse_outermost, streams
 from gnnperf.nests.ir import Buffer, LoopNest, Node
 from gnnperf.nests.normalise import normalise
 
@@ -24,6 +24,16 @@ class _Program:
     parameters: Mapping[str, int]
     accept: Callable[[LoopNest], bool]
     """May what items make together, in normal form, be one unit?"""
+    passes: bool = False
+    """Do items also meet that read an array in common, where each goes through it but once?"""
+
+    def meets(self, earlier: list[int], later: list[int]) -> bool:
+        """Is there something to gain where both run together?"""
+        return self.flows(earlier, later) or (
+            self.passes
+            and all(streams(node) for i in (*earlier, *later) for node in self.items[i])
+            and any(self.buffers[n].shape for n in self._names(earlier, read) & self._names(later, read))
+        )
 
     def flows(self, earlier: list[int], later: list[int]) -> bool:
         """Later items touch what earlier ones write."""
@@ -66,14 +76,14 @@ def partition(
 
     Items of one unit need not be adjacent; executing the units in the order returned, and the items
     of a unit in ascending order, respects every dependence of the original order. Items join when
-    data flows between them and the result is one nest or nests that can share their outermost loop;
-    those that are one nest come first, so that an expression is never cut in two.
+    data flows between them, or they go through one array, and the result is one nest or nests that can
+    share their outermost loop; those that are one nest come first, so that an expression is never cut in two.
     `live_out`: buffers read after the program (everything that is not transient, at least).
     """
     known = parameters or {}
     nests = _grouped(_Program(items, buffers, live_out, known, _is_one_nest))
     whole = [tuple(n for i in members for n in items[i]) for members in nests]
-    units = _grouped(_Program(whole, buffers, live_out, known, _shares_a_loop))
+    units = _grouped(_Program(whole, buffers, live_out, known, _shares_a_loop, passes=True))
     return [sorted(i for position in unit for i in nests[position]) for unit in units]
 
 
@@ -118,7 +128,7 @@ def _join(units: list[list[int]], program: _Program) -> list[list[int]]:
 
 def _joint_place(units: list[list[int]], earlier: int, later: int, program: _Program) -> int | None:
     """Where the two units may run as one: at the place of one of them, past what lies between."""
-    if not program.flows(units[earlier], units[later]):
+    if not program.meets(units[earlier], units[later]):
         return None
     between = units[earlier + 1 : later]
     if not any(program.depends(unit, units[later]) for unit in between):
@@ -132,7 +142,7 @@ def _home(units: list[list[int]], index: int, program: _Program) -> int | None:
     """The earliest-placed unit that item `index` may join, walking back until a dependence forbids."""
     for position in range(len(units) - 1, -1, -1):
         unit = units[position]
-        if program.flows(unit, [index]) and program.one_unit([*unit, index]):
+        if program.meets(unit, [index]) and program.one_unit([*unit, index]):
             return position
         if program.depends(unit, [index]):
             # The item cannot move before this unit, but an earlier, independent unit may move after it.
