@@ -228,3 +228,68 @@ def test_ranges_that_differ_compute_the_same(rng: Random) -> None:
     for width in (1, 4):
         scheduled = apply(Recipe(fuse=width, vector="none"), example)
         assert not differences(expected, interpret(scheduled, memory))
+
+
+# --------------------------------------------------------------------------- one pass over a matrix
+
+
+def test_a_matrix_is_read_once_for_a_product_and_one_with_its_transpose() -> None:
+    """y = A x; z = A.T y."""
+    m, n = 12, 10
+    example = nest(
+        "normal",
+        [array("A", m, n), array("x", n), array("y", m, transient=True), array("z", n)],
+        loops(
+            {"i": m, "j": n}, accumulate(load("y", "i"), mul(load("A", "i", "j"), load("x", "j")), init=0.0)
+        ),
+        loops(
+            {"j": n, "i": m}, accumulate(load("z", "j"), mul(load("A", "i", "j"), load("y", "i")), init=0.0)
+        ),
+    )
+    assert partition([(node,) for node in example.body], example.buffers, {"A", "x", "z"}) == [[0, 1]]
+    fused = fuse_outermost(example)
+    assert fused is not None
+    initial, shared = fused.body
+    assert [s.target.buffer for s in LoopNest("", fused.buffers, (initial,)).statements()] == ["z"]
+    assert isinstance(shared, Loop) and shared.iterator == "i" and len(shared.body) == 2
+    assert all(s.init is None for s in fused.statements() if s.target.buffer == "z")
+    memory = random_memory(example, np.random.default_rng(0))
+    for backwards in (False, True):
+        assert not differences(interpret(example, memory), interpret(fused, memory, backwards))
+
+
+def test_what_reads_one_array_once_is_one_unit_and_products_are_not() -> None:
+    """q = A p and s = A.T r have but A in common, as have A B and A C, each of which reads it often."""
+    n = 10
+
+    def product(target: str, other: str) -> Node:
+        value = mul(load("A", "i", "k"), load(other, "k", "j"))
+        return loops({"i": n, "j": n, "k": n}, accumulate(load(target, "i", "j"), value, init=0.0))
+
+    vectors = [
+        loops(
+            {"i": n, "j": n}, accumulate(load("q", "i"), mul(load("A", "i", "j"), load("p", "j")), init=0.0)
+        ),
+        loops(
+            {"j": n, "i": n}, accumulate(load("s", "j"), mul(load("A", "i", "j"), load("r", "i")), init=0.0)
+        ),
+    ]
+    matrices = [product("D", "B"), product("E", "C")]
+    arrays = [array(x, n, n) for x in "ABCDE"] + [array(x, n) for x in "pqrs"]
+    buffers = {b.name: b for b in arrays}
+    assert partition([(node,) for node in vectors], buffers, set("Apqrs")) == [[0, 1]]
+    assert partition([(node,) for node in matrices], buffers, set("ABCDE")) == [[0], [1]]
+
+
+def test_a_sum_that_is_used_further_on_is_not_shared() -> None:
+    """s = sum(a * b); c = s * a: no row of c is known before all of s is."""
+    n = 20
+    example = nest(
+        "scaled", [array(x, n) for x in "abcd"] + [array("s", transient=True)],
+        loop("i", n, assign(load("d", "i"), mul(load("a", "i"), load("b", "i")))),
+        loop("i", n, accumulate(load("s"), load("d", "i"), init=0.0)),
+        loop("i", n, assign(load("c", "i"), mul(load("a", "i"), load("s")))),
+    )  # fmt: skip
+    assert fuse_outermost(example) is None
+    together = fuse_outermost(replace(example, body=example.body[:2]))
+    assert together is not None and len(together.body) == 2  # s = 0, and one loop

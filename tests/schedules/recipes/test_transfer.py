@@ -196,3 +196,36 @@ def test_scheduling_does_not_change_the_interface(recipe: Recipe) -> None:
     function = emit(scheduled, "unit")
     assert function.buffers == (("A", "B", "D", "b") if recipe.library else ("X", "Y"))
     assert emit(apply(recipe, nest), "unit") == function, "the same text every time"
+
+
+def test_threads_sum_in_copies_of_their_own_where_nests_share_a_loop(tmp_path: Path) -> None:
+    """y = A x; z += A.T y, and the norm of y."""
+    m, n = 37, 23
+    row, column = load("A", "i", "j"), load("x", "j")
+    kernel = normalise(
+        examples.nest(
+            "normal",
+            [array("A", m, n), array("x", n), array("y", m), array("z", n), array("norm")],
+            examples.loops(
+                {"i": m, "j": n}, examples.accumulate(load("y", "i"), op("mul", row, column), init=0.0)
+            ),
+            examples.loops(
+                {"j": n, "i": m}, examples.accumulate(load("z", "j"), op("mul", row, load("y", "i")))
+            ),
+            loop(
+                "i", m, examples.accumulate(load("norm"), op("mul", load("y", "i"), load("y", "i")), init=0.0)
+            ),
+        )
+    )
+    recipes = [Recipe(order="row", fuse=f, vector=v) for f in (1, 4, 8) for v in ("auto", "none")]
+    scheduled = [apply(recipe, kernel) for recipe in recipes]
+    for nest in scheduled:
+        threads = [lp for lp in nest.loops() if lp.annotation and lp.annotation.kind == "parallel"]
+        assert [lp.iterator for lp in threads] == ["i_f"]
+    functions = [emit(nest, f"f{k}") for k, nest in enumerate(scheduled)]
+    library = build(functions, tmp_path)
+    memory = Kernel(kernel).memory(np.random.default_rng(0))
+    expected = interpret(kernel, memory)
+    for function in functions:
+        assert "reduction(+" in function.source
+        assert not differences(expected, call(library, function, kernel, memory))
