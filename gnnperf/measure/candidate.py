@@ -135,6 +135,8 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
         calls.append(bind(job["baseline"], arrays.values))
         arrays.reset()
         first_s.append(_clock(calls[0]))
+    elif job["baseline_s"]:
+        first_s.append(job["baseline_s"])
     report(stage="candidate")
     calls.append(bind(job["candidate"], arrays.values))
     arrays.reset()
@@ -153,7 +155,7 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
         if len(samples[-1]) > 1 and (fault := arrays.fault_of(calls[-1])):
             report(status="wrong_result", detail=f"after {len(samples[-1])} runs: {fault}")
             return
-        baseline = samples[0] if job["baseline"] else []
+        baseline = samples[0] if len(samples) > 1 else []
         report(status="ok", baseline=baseline, candidate=samples[-1], counters=counters)
 
 
@@ -181,19 +183,24 @@ def sample(
     As `interleaved.in_turns`, but for calls of microseconds: nothing comes between two runs that is not
     needed. Turning the order round cancels what one call leaves behind for the next (caches, clocks). Stops
     when the median of every call is known to `target`, or when the budget is spent; a baseline that takes
-    long, and `OUTCLASSED` times as long, is run twice, a very long one once. `alive` is called between runs,
-    so that a time limit can be one on a single run.
+    long, and `OUTCLASSED` times as long, is run twice, a very long one not again. `alive` is called between
+    runs, so that a time limit can be one on a single run.
+
+    first_s: of the first run of every call; one more, ahead, of a baseline that ran before and is no call.
     """
     alive()
+    if len(first_s) == 1 and first_s[0] > VERY_LONG_RUN_S:
+        return [first_s]
+    known_s = first_s[: -len(calls)]
     cutoff = min(limits["cutoff"], SLOWER if first_s[-1] > VERY_LONG_RUN_S else math.inf)
     if _hopeless(first_s, cutoff) and first_s[-1] > LONG_RUN_S:  # no cold start takes that long
         return [[t] for t in first_s]
-    very_long = first_s[0] > VERY_LONG_RUN_S
-    warm_s = [t if t > VERY_LONG_RUN_S else _run(c, restore) for c, t in zip(calls, first_s, strict=True)]
-    if _hopeless(warm_s, limits["cutoff"]):  # unless something came in between: look again
+    called_s = first_s[len(known_s) :]
+    warm_s = [t if t > VERY_LONG_RUN_S else _run(c, restore) for c, t in zip(calls, called_s, strict=True)]
+    if _hopeless([*known_s, *warm_s], limits["cutoff"]):  # unless something came in between: look again
         warm_s = [min(t, _run(call, restore)) for t, call in zip(warm_s, calls, strict=True)]
-        if _hopeless(warm_s, limits["cutoff"]):
-            return [[t] for t in warm_s]
+        if _hopeless([*known_s, *warm_s], limits["cutoff"]):
+            return [[t] for t in (*known_s, *warm_s)]
     alive()
     samples: list[list[float]] = [[] for _ in calls]
     start = reported = time.perf_counter()
@@ -201,12 +208,14 @@ def sample(
     enough_s, n, check_at = limits["budget_s"] / 5, 0, limits["min_samples"]
     turn = list(range(len(calls)))
     outclassed = len(calls) == 2 and warm_s[0] > max(LONG_RUN_S, OUTCLASSED * warm_s[1])
+    if outclassed and first_s[0] > VERY_LONG_RUN_S:
+        samples[0], turn = [first_s[0]], [1]
     while True:
         for i in turn:
             samples[i].append(_run(calls[i], restore))
         turn.reverse()
         n += 1
-        if outclassed and n == (1 if very_long else 2):
+        if outclassed and n == 2:
             turn = [1]
         now = time.perf_counter()
         elapsed_s = now - start
@@ -216,11 +225,12 @@ def sample(
         if n < limits["min_samples"]:
             continue
         if elapsed_s > limits["budget_s"] or n >= limits["max_samples"]:
-            return samples
+            break
         if n >= check_at and elapsed_s > enough_s:
             if all(relative_half_width(samples[i]) <= limits["target"] for i in turn):
-                return samples
+                break
             check_at = n + max(1, n // 4)  # seldom: every look is one more chance to stop by luck
+    return [*([t] for t in known_s), *samples]
 
 
 def _hopeless(times_s: list[float], cutoff: float) -> bool:

@@ -69,11 +69,13 @@ class Runner:
         reduction_length: int = 1,
         threads: int | None = None,
         counters: bool = False,
+        baseline_s: float | None = None,
     ) -> Measurement:
         """Verify the candidate against `reference` (None: only that it runs within bounds), then
         time it and the baseline in turn, in one process.
 
-        reduction_length: terms of the longest sum behind an output; it widens the tolerance.
+        reduction_length: terms of the longest sum behind an output; it widens the tolerance. baseline_s: of
+        a baseline that was timed before and takes too long to be run again; `baseline` is None then.
         Never raises for what the candidate does; raises MeasureError when the baseline fails, or
         the machinery.
         """
@@ -81,7 +83,7 @@ class Runner:
             baseline, candidate, data, outputs, inouts, reference, limits,
             reduction_length, threads or self.threads,
         )  # fmt: skip
-        job["counters"] = counters
+        job |= {"counters": counters, "baseline_s": baseline_s}
         arrays = as_arrays(data)
         runs: list[Measurement] = []
         while len(runs) < limits.processes and all(run.status == "ok" for run in runs):
@@ -140,6 +142,7 @@ class Runner:
         total = sum(Layout.of(name, array).nbytes for name, array in as_arrays(data).items())
         return {
             "baseline": baseline.to_dict() if baseline else None,
+            "baseline_s": None,
             "candidate": candidate.to_dict(),
             "outputs": list(dict.fromkeys((*outputs, *inouts))),
             "inouts": list(inouts),

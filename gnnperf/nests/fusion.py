@@ -235,7 +235,7 @@ def _summed(nest: Band, buffers: Mapping[str, Buffer]) -> list[Loop]:
 
 
 def _begun(node: Node, loop: Loop, buffers: Mapping[str, Buffer]) -> tuple[Node, Loop, list[Node]]:
-    """The nest without the initial values of what it sums over the loop; the loop; and nests that set these."""
+    """The nest without the initial values of what it sums over the loop, the loop, nests that set these."""
     nest = band(node)
     initial: list[Node] = []
     body: list[Node] = []

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gnnperf.errors import BuildError, NotApplicable
 from gnnperf.measure import Compiler, Library, Limits, Measurement, Runner, Source
+from gnnperf.measure.candidate import VERY_LONG_RUN_S
 from gnnperf.nests import LoopNest
 from gnnperf.schedules.recipes import Recipe, apply, emit
 
@@ -62,6 +63,7 @@ class NestBench:
         self.case, self.compiler, self.runner, self.limits = case, compiler, runner, limits
         self._give_up = give_up
         self._best_speedup = 0.0
+        self._baseline_s: float | None = None  # where it takes too long to be run beside every candidate
         self._measured: dict[str, Measurement] = {}
 
     def remember(self, trials: Iterable[Trial]) -> None:
@@ -103,10 +105,14 @@ class NestBench:
         case, limits = self.case, self.limits
         if self._best_speedup > 0:
             limits = replace(limits, cutoff=min(limits.cutoff, self._give_up / self._best_speedup))
-        return self.runner.measure(
-            case.baseline, library, case.data, case.outputs, case.inouts, case.reference, limits,
-            reduction_length=case.reduction_length,
+        measured = self.runner.measure(
+            case.baseline if self._baseline_s is None else None, library, case.data, case.outputs,
+            case.inouts, case.reference, limits, reduction_length=case.reduction_length,
+            baseline_s=self._baseline_s,
         )  # fmt: skip
+        if (measured.baseline_s or 0.0) > VERY_LONG_RUN_S:
+            self._baseline_s = measured.baseline_s
+        return measured
 
     def _keep(self, source: Source, measured: Measurement) -> None:
         self._measured[digest_of(source)] = measured
