@@ -37,6 +37,7 @@ from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.roles import assign_roles
 from gnnperf.schedules.recipes.threads import access_counts, legal_threads
 from gnnperf.schedules.recipes.triangular_blas import staircase
+from gnnperf.schedules.recipes.triangular_solve import match_solve
 from gnnperf.schedules.recipes.vectors import lanes
 
 STRIP_VECTORS = 4
@@ -123,6 +124,10 @@ def _lower(node: Node, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
 
 def _library(node: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
     """The node as calls of the recipe's library; () where it has no routine for it."""
+    if solve := match_solve(node, unit.buffers, unit.accesses):
+        call = replace(solve.node, annotation=Annotation("parallel" if parallel else "none", library="blas"))
+        plain = replace(unit, recipe=streaming(unit.recipe))
+        return (*(part for n in solve.before for part in _lower(n, plain, parallel)), call)
     found = library_calls(node, unit.recipe, unit.buffers, parallel)
     if found is None and (steps := staircase(node, unit.buffers)):
         uneven = replace(unit, recipe=replace(unit.recipe, omp_schedule="dynamic", chunk=1))

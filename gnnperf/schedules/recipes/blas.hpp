@@ -42,7 +42,10 @@ template <class F> inline F gp_blas(const char* routine, bool single) {
   std::abort();
 }
 
-enum { GP_ROWS = 101, GP_AS_IS = 111, GP_TRANSPOSED = 112 };  // of CBLAS
+enum {  // of CBLAS
+  GP_ROWS = 101, GP_AS_IS = 111, GP_TRANSPOSED = 112, GP_UPPER = 121, GP_LOWER = 122, GP_NON_UNIT = 131,
+  GP_UNIT = 132, GP_LEFT = 141, GP_RIGHT = 142,
+};
 
 // Threads that a call may use: one inside a parallel region, and none that would get less than `grain`.
 inline int64_t gp_blas_threads(bool share, int64_t work, int64_t grain) {
@@ -134,6 +137,24 @@ T gp_dot(bool share, int64_t k, const T* x, int64_t incx, const T* y, int64_t in
     if (i.size > 0) total += dot(i.size, x + i.begin * incx, incx, y + i.begin * incy, incy);
   }
   return total;
+}
+
+// A[n, n] X[n, m] = B in place of B. By rows; where `right`, X lies transposed: X^T A^T = B^T.
+template <class T>
+void gp_trsm(bool share, bool right, bool upper, bool transposed, bool unit, int64_t n, int64_t m, const T* a,
+             int64_t lda, T* x, int64_t ldx) {
+  static const auto trsm = gp_blas<void (*)(int, int, int, int, int, int, int, T, const T*, int, T*, int)>(
+      "trsm", sizeof(T) == 4);
+  if (m <= 0 || n <= 0) return;
+  const int64_t threads = gp_blas_threads(share, n * n * m, 1 << 17);
+  #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+  for (int64_t part = 0; part < threads; ++part) {
+    const gp_piece j(m, part, threads);
+    if (j.size > 0)
+      trsm(GP_ROWS, right ? GP_RIGHT : GP_LEFT, upper ? GP_UPPER : GP_LOWER,
+           transposed ? GP_TRANSPOSED : GP_AS_IS, unit ? GP_UNIT : GP_NON_UNIT, right ? j.size : n,
+           right ? n : j.size, T(1), a, lda, x + j.begin * (right ? ldx : 1), ldx);
+  }
 }
 }  // namespace
 #endif

@@ -125,7 +125,7 @@ def match(nest: Band, buffers: Buffers) -> tuple[Call, ...]:
         return ()
     (statement,) = nest.statements
     names = set(nest.iterators)
-    terms = [_term(statement, factors, names, buffers) for factors in _products(statement.value)]
+    terms = [_term(statement, factors, names, buffers) for factors in products(statement.value)]
     calls = [_call(term, nest.loops, buffers) for term in terms if term is not None]
     if statement.reduce != "add" or statement.guard is not None or len(calls) != len(terms):
         return ()
@@ -136,14 +136,14 @@ def match(nest: Band, buffers: Buffers) -> tuple[Call, ...]:
 # --------------------------------------------------------------------------- the statement
 
 
-def _products(value: Expr, sign: int = 1) -> Iterator[list[Expr]]:
+def products(value: Expr, sign: int = 1) -> Iterator[list[Expr]]:
     """The products that a value sums up, each as its factors."""
     if isinstance(value, Op) and value.name in ("add", "sub"):
         left, right = value.args
-        yield from _products(left, sign)
-        yield from _products(right, sign if value.name == "add" else -sign)
+        yield from products(left, sign)
+        yield from products(right, sign if value.name == "add" else -sign)
     elif isinstance(value, Op) and value.name == "neg":
-        yield from _products(value.args[0], -sign)
+        yield from products(value.args[0], -sign)
     else:
         yield [Const(sign), *_factors(value)]
 

@@ -34,6 +34,7 @@ from gnnperf.schedules.recipes.blas import Axis, Call, MatrixLayout, match
 from gnnperf.schedules.recipes.expressions import CTYPES
 from gnnperf.schedules.recipes.initial_values import initial_nest
 from gnnperf.schedules.recipes.recipe import Recipe
+from gnnperf.schedules.recipes.triangular_solve import Solve, match_solve
 
 if TYPE_CHECKING:
     from gnnperf.schedules.recipes.emit import Emitter
@@ -129,6 +130,9 @@ def libraries(source: str) -> list[Path]:
 
 def emit_call(emitter: Emitter, loop: Loop) -> None:
     """A loop with `Annotation.library`."""
+    if solve := match_solve(loop, emitter.buffers):
+        _emit_solve(emitter, solve, loop.annotation is not None and loop.annotation.kind == "parallel")
+        return
     nest = band(loop)
     (call,) = match(nest, emitter.buffers)
     (statement,) = nest.statements
@@ -186,6 +190,17 @@ def emit_call(emitter: Emitter, loop: Loop) -> None:
         sign = "+=" if statement.init is None else "="
         text = f"{scalar.text(target)} {sign} {alpha} * {text}"
     emitter.line(f"{text};")
+
+
+def _emit_solve(emitter: Emitter, solve: Solve, share: bool) -> None:
+    dtype = emitter.buffers[solve.x.buffer].dtype
+    scalar = emitter.scalar(dtype)
+    arguments = [
+        *map(_text, (share, solve.right, solve.upper, solve.transposed != solve.right, solve.unit)),
+        *map(emitter.index, (solve.rows, solve.columns)),
+        *("&" + scalar.text(solve.a), str(solve.a_step), "&" + scalar.text(solve.x), str(solve.x_step)),
+    ]
+    emitter.line(f"gp_trsm<{CTYPES[dtype]}>({', '.join(arguments)});")
 
 
 def _text(flag: bool) -> str:

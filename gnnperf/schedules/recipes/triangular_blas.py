@@ -15,6 +15,8 @@ from gnnperf.nests.analysis import Band, band, bound_dependences, extent, mentio
 from gnnperf.nests.ir import Buffer, Const, Expr, Loop, Node, Op, Symbol, substitute
 from gnnperf.nests.ranges import longest
 from gnnperf.schedules.recipes.blas import match
+from gnnperf.schedules.recipes.threads import access_counts
+from gnnperf.schedules.recipes.triangular_solve import match_solve
 
 STEP = 64
 """Rows of a rectangle: enough for the library to be fast, few enough to leave small triangles."""
@@ -25,6 +27,8 @@ def has_match(node: Node, buffers: Mapping[str, Buffer]) -> bool:
     if not isinstance(node, Loop):
         return False
     nest = band(node)
+    if match_solve(node, buffers, access_counts((node,))):
+        return True
     if nest.is_perfect:
         return bool(match(nest, buffers)) or staircase(node, buffers) is not None
     return any(has_match(child, buffers) for child in nest.body)
