@@ -77,7 +77,9 @@ def ablation(
         return benchmark_report(add_beside(result, documents) if documents else result)
     if options["split"] != "family":
         raise InputError("--measure is for families that are held out; leave --split out")
-    chosen = configs or tuple(shipped("configs/corpus") / f"{name}.yaml" for name in ("first", "random", "small"))
+    chosen = configs or tuple(
+        shipped("configs/corpus") / f"{name}.yaml" for name in ("first", "random", "small")
+    )
     loaded = [load_config(path) for path in chosen]
     for path, config in zip(chosen, loaded, strict=True):
         if not isinstance(config, NestConfig):

@@ -74,11 +74,10 @@ def _capture(
 ) -> None:
     probe = _Probe(kernel, waiting)
     library = compiled(probe.sdfg, f"{kernel.name}_capture_{number}", compiler)
-    counts = probe.run(library, runner, np.full(len(waiting), -1), limits)[_COUNT]
+    captured = probe.run(library, runner, np.zeros(len(waiting)), limits)
+    counts = captured[_COUNT]
     if any(c > 1 for c in counts):
         captured = probe.run(library, runner, counts // 2, limits)
-    else:
-        captured = probe.run(library, runner, np.zeros(len(waiting)), limits)
     for place, unit in enumerate(waiting):
         unit.executions = int(counts[place])
         if not counts[place]:
