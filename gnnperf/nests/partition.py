@@ -14,6 +14,11 @@ MAX_UNIT_ITEMS = 64
 """Longer chains are cut: compile time and the search space grow faster than the gain."""
 
 
+MAX_PASSES = 8
+"""Nests that run together for no other reason than that they read the same array: each takes registers and
+cache from the others."""
+
+
 @dataclass(frozen=True)
 class _Program:
     """A straight-line program: what every question about its units needs."""
@@ -29,10 +34,14 @@ class _Program:
 
     def meets(self, earlier: list[int], later: list[int]) -> bool:
         """Is there something to gain where both run together?"""
-        return self.flows(earlier, later) or (
-            self.passes
-            and all(streams(node) for i in (*earlier, *later) for node in self.items[i])
-            and any(self.buffers[n].shape for n in self._names(earlier, read) & self._names(later, read))
+        if not self.passes or self.flows(earlier, later):
+            return self.flows(earlier, later)
+        nodes = [node for i in (*earlier, *later) for node in self.items[i]]
+        common = self._names(earlier, read) & self._names(later, read)
+        return (
+            len(nodes) <= MAX_PASSES
+            and any(self.buffers[name].shape for name in common)
+            and all(map(streams, nodes))
         )
 
     def flows(self, earlier: list[int], later: list[int]) -> bool:

@@ -19,6 +19,7 @@ from gnnperf.nests import LoopNest, fuse_outermost, normalise, partition
 from gnnperf.nests.analysis import accesses
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Loop, Node, Symbol
+from gnnperf.nests.partition import MAX_PASSES
 from gnnperf.nests.text import expression_text
 from gnnperf.schedules.recipes import Recipe, apply
 
@@ -293,3 +294,10 @@ def test_a_sum_that_is_used_further_on_is_not_shared() -> None:
     assert fuse_outermost(example) is None
     together = fuse_outermost(replace(example, body=example.body[:2]))
     assert together is not None and len(together.body) == 2  # s = 0, and one loop
+
+
+def test_few_nests_run_together_only_because_they_read_the_same() -> None:
+    n = 10
+    items = [(loop("i", n, assign(load(f"b{k}", "i"), mul(load("a", "i"), float(k)))),) for k in range(11)]
+    buffers = {b.name: b for b in [array("a", n), *(array(f"b{k}", n) for k in range(11))]}
+    assert [len(unit) for unit in partition(items, buffers, set(buffers))] == [MAX_PASSES, 3]
