@@ -1,24 +1,22 @@
 """Which configurations of a tunable kernel to try first on a GPU, without touching it.
 
-Three views of other GPUs' measurements are combined: a network of what configurations demand of a GPU's
-resources (`Demand`), with what it got wrong on other GPUs added to it; each other GPU as it was measured,
-its gaps filled by boosted trees of the tuning parameters; and boosted trees of physical features. Each view,
-and every other GPU in it, is a guess of what this one is like; the k configurations are chosen so that one
-of them is good whichever guess is right.
+What is asked for is the expected best of the first k, over guesses of what this GPU is like: a network of
+what configurations demand of a GPU's resources (`Demand`), with what it got wrong on other GPUs added to it,
+on all of them and on each; each other GPU as it was measured, its gaps filled by boosted trees of the tuning
+parameters; and means of these. GPUs that are alike count more. Configurations that are one program are
+measured once and proposed once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64, Int64
-from sklearn.ensemble import HistGradientBoostingRegressor
-from threadpoolctl import threadpool_limits
+from jaxtyping import Bool, Float64, Int64
 
 from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable
-from gnnperf.nn.demand import GENERIC, STATE, TIMES, Demand, likeness
+from gnnperf.nn.demand import Demand, likeness
 
 FAILED = 6.0
 """log2 of how much slower than the best a configuration that failed elsewhere is taken to be."""
@@ -27,14 +25,10 @@ SLOWEST = 4.0
 RESIDUAL = 0.8
 """Share of the network's error on other GPUs that is expected here too, and `RESIDUAL_LIMIT`, the most."""
 RESIDUAL_LIMIT = 2.0
-OTHER_GPUS = 1.5
-"""Weight of all other GPUs together among the guesses, where a view of this GPU has 1."""
+PRIOR = 0.5
+"""What no error counts among those on other GPUs, where a GPU of the same vendor has 1."""
 COUNTED = 2.0
 """Weight of the count of resources for a kernel that nobody measured, where the network has 1."""
-DEVICE = (
-    "cores", "fp32_lanes_per_core", "threads_per_core", "registers_per_core", "shared_bytes_per_core",
-    "l2_bytes",
-)  # fmt: skip
 ROWS = 3000
 """Rows of a table that trees learn from; drawn again where it has fewer."""
 
@@ -43,10 +37,10 @@ ROWS = 3000
 class ConfigurationRanking:
     """Predictions for n candidates.
 
-    log2_ms: expected runtime, in log2 of milliseconds: of the network. relative: what candidates are
-    ranked by: log2 of the runtime over the best, up to a constant. guesses: the same per guess, 0 for the
-    best; f64[g, n]. weights: of the guesses, summing to 1. features: of the candidates, where the guesses
-    are so rough that like candidates will err alike.
+    log2_ms: expected runtime, in log2 of milliseconds. relative: what candidates are ranked by: log2 of the
+    runtime over the best, up to a constant. guesses: the same per guess, 0 for the best; f64[g, n]. weights:
+    of the guesses, summing to 1. features: of the candidates, where the guesses are so rough that like
+    candidates will err alike. programs: number of the program that each candidate is; None: all differ.
     """
 
     log2_ms: Float64[np.ndarray, " n"]
@@ -54,14 +48,20 @@ class ConfigurationRanking:
     guesses: Float64[np.ndarray, "g n"]
     weights: Float64[np.ndarray, " g"]
     features: Float64[np.ndarray, "n f"] | None = None
+    programs: Int64[np.ndarray, " n"] | None = None
 
     def first(self, k: int) -> list[int]:
-        """The k candidates to try, in this order: each adds most to the expected best of them."""
+        """The k candidates to try, in this order: each adds most to the expected best of them. Of those that
+        are one program only the first; fewer than k where there are no more."""
+        count = len(self.relative)
+        some = np.arange(count) if self.programs is None else np.unique(self.programs, return_index=True)[1]
         if self.features is None:
-            return choose_greedily(np.exp2(-self.guesses), self.weights, k)
-        some = shortlist(self.guesses)
-        efficiency, likely = scenarios(self.guesses[:, some], self.weights, self.features[some])
-        return some[choose_greedily(efficiency, likely, k)].tolist()
+            chosen = choose_greedily(np.exp2(-self.guesses[:, some]), self.weights, k)
+        else:
+            some = some[shortlist(self.guesses[:, some])]
+            efficiency, likely = scenarios(self.guesses[:, some], self.weights, self.features[some])
+            chosen = choose_greedily(efficiency, likely, k)
+        return some[chosen].tolist()
 
 
 def choose_greedily(
@@ -91,41 +91,61 @@ def rank_configurations(
         measured: tables of the same kernel on other GPUs; those with the same configurations as the
             candidates count most. None: the kernel was never measured.
     """
-    with threadpool_limits(1, "openmp"):  # on a busy machine threads wait for one another, not for work
-        return _rank(candidates, demands, measured)
-
-
-def _rank(
-    candidates: Candidates, demands: Sequence[Demand], measured: Sequence[GpuTable]
-) -> ConfigurationRanking:
-    network = np.mean([d.predict(candidates) for d in demands], axis=0)
-    guesses = [_from_best(network)]
-    weights = [1.0]
-    unfit = FAILED * (candidates.physics["fits"] == 0)
-    if not measured:
-        guesses[0] = guesses[0] + unfit
+    expected = expected_log2_ms(candidates, demands, measured)
+    network, unfit = expected.network, FAILED * (candidates.physics["fits"] == 0)
+    guesses, weights = [_from_best(network)], [1.0]
+    features = None
+    if measured:
+        elsewhere, shares = _other_gpus(candidates, measured)
+        corrected, average = _from_best(expected.corrected), _from_best(shares @ elsewhere)
+        known = expected.known.any(axis=1)
+        errors = network + RESIDUAL * expected.errors[known]
+        likely = expected.weights[known]
+        # Four views of this GPU count alike, and as much as each do all the others as they were measured,
+        # and the network with what it got wrong on each.
+        guesses += [_from_best(guess) for guess in (*errors, *elsewhere)]
+        weights += [*(likely / likely.sum()), *shares]
+        guesses += [corrected, average, _from_best(0.5 * (corrected + average))]
+        weights += [1.0, 1.0, 1.0]
+    else:
+        features = _features(candidates)
         if demands[0].parameters is None:
             # Nobody measured the kernel: the count of resources is a guess as good as the network's.
-            counted = _from_best(np.log2(candidates.physics["estimate_s"]) + unfit)
+            counted = _from_best(np.log2(candidates.physics["estimate_s"]))
             guesses += [counted, _from_best(0.5 * (guesses[0] + counted))]
             weights = [1.0, COUNTED, 1.0]
-        share = np.array(weights) / sum(weights)
-        return ConfigurationRanking(network, guesses[-1], np.stack(guesses), share, _features(candidates))
-    residual, total = np.zeros(len(network)), np.full(len(network), 0.5)
-    for table in measured:
-        error, known = _errors(candidates, demands, table)
-        if known.any():
-            weight = likeness(candidates.device, table.device)
-            residual, total = residual + weight * error, total + weight * known
-            guesses.append(_from_best(network + RESIDUAL * error))
-            weights.append(weight)
-    corrected = _from_best(network + RESIDUAL * residual / total)
-    elsewhere, shares = _other_gpus(candidates, measured)
-    views = corrected, _from_best(shares @ elsewhere), _from_best(_physical_trees(candidates, measured))
-    relative = np.mean(views, axis=0)
-    guesses += [_from_best(relative), views[-1], *(_from_best(e) for e in elsewhere)]
-    weights += [1.0, 1.0, *(OTHER_GPUS * shares)]
-    return ConfigurationRanking(network, relative, np.stack(guesses), np.array(weights) / sum(weights))
+    stacked = np.stack([_from_best(guess + unfit) for guess in guesses])
+    share = np.array(weights) / sum(weights)
+    return ConfigurationRanking(
+        expected.corrected, stacked[-1], stacked, share, features, candidates.programs
+    )
+
+
+@dataclass(frozen=True)
+class ExpectedRuntimes:
+    """Of n candidates, in log2 of milliseconds. network: as it says. corrected: with what it got wrong on t
+    other GPUs. errors: that on each of them, about its median there; 0 where nothing is `known`. weights: how
+    much each GPU counts."""
+
+    network: Float64[np.ndarray, " n"]
+    corrected: Float64[np.ndarray, " n"]
+    errors: Float64[np.ndarray, "t n"]
+    known: Bool[np.ndarray, "t n"]
+    weights: Float64[np.ndarray, " t"]
+
+
+def expected_log2_ms(
+    candidates: Candidates, demands: Sequence[Demand], measured: Sequence[GpuTable]
+) -> ExpectedRuntimes:
+    """What networks say, and what they got wrong on other GPUs; arguments as of `rank_configurations`."""
+    network = np.mean([demand.predict(candidates) for demand in demands], axis=0)
+    errors = np.full((len(measured), len(network)), np.nan)
+    for i, table in enumerate(measured):
+        errors[i] = _errors(candidates, demands, table)
+    known, errors = np.isfinite(errors), np.nan_to_num(errors)
+    weights = np.array([likeness(candidates.device, table.device) for table in measured])
+    mean = (weights @ errors) / (weights @ known + PRIOR)
+    return ExpectedRuntimes(network, network + RESIDUAL * mean, errors, known, weights)
 
 
 def _features(candidates: Candidates) -> Float64[np.ndarray, "n p"]:
@@ -137,16 +157,24 @@ def _from_best(log2_runtime: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, "
     return log2_runtime - log2_runtime.min()
 
 
-def _errors(
-    candidates: Candidates, demands: Sequence[Demand], table: GpuTable
-) -> tuple[Float64[np.ndarray, " n"], np.ndarray]:
-    """What the network got wrong on another GPU (0 where that did not run a candidate), and where it did."""
+def _errors(candidates: Candidates, demands: Sequence[Demand], table: GpuTable) -> Float64[np.ndarray, " n"]:
+    """What the networks got wrong on another GPU; NaN where that did not run a candidate."""
     error = np.log2(np.where(table.ok, table.runtime_ms, 1.0))
-    error = error - np.mean([d.predict(table) for d in demands], axis=0)
+    error = error - np.mean([demand.predict(table) for demand in demands], axis=0)
     error = np.where(table.ok, error - np.median(error[table.ok]), RESIDUAL_LIMIT)
-    found = dict(zip(table.keys, np.clip(error, -RESIDUAL_LIMIT, RESIDUAL_LIMIT), strict=True))
-    values = np.array([found.get(key, np.nan) for key in candidates.keys])
-    return np.nan_to_num(values), np.isfinite(values)
+    return elsewhere(candidates, table, np.clip(error, -RESIDUAL_LIMIT, RESIDUAL_LIMIT))
+
+
+def elsewhere(
+    candidates: Candidates, table: GpuTable, values: Float64[np.ndarray, " m"]
+) -> Float64[np.ndarray, " n"]:
+    """Values of a table's configurations for the candidates that are the same programs, the mean where there
+    are several; NaN where the table has none."""
+    number = {identity: i for i, identity in enumerate(dict.fromkeys(table.identities))}
+    sums = np.bincount(table.programs, values)
+    counts = np.bincount(table.programs)
+    of = np.array([number.get(identity, -1) for identity in candidates.identities])
+    return np.where(of >= 0, (sums / counts)[of], np.nan)
 
 
 def _other_gpus(
@@ -155,22 +183,55 @@ def _other_gpus(
     """log2(runtime / best) of every candidate on each of the GPUs, as measured or as trees say, and how
     much each GPU counts."""
     devices = list({t.device.name: t.device for t in measured}.values())
-    names = [d.name for d in devices]
-    trees = _trees(measured, lambda table: _columns(table, names.index(table.device.name), len(names)))
-    found = []
+    found = np.full((len(devices), len(candidates)), np.nan)
     for i, device in enumerate(devices):
-        values = trees.predict(_columns(candidates, i, len(names)))
-        for table in measured:
-            if table.device.name == device.name:
-                slower = np.where(
-                    table.ok, np.log2(np.where(table.ok, table.runtime_ms, 1.0) / table.best_ms), FAILED
-                )
-                seen = dict(zip(table.keys, slower, strict=True))
-                known = np.array([seen.get(key, np.nan) for key in candidates.keys])
-                values = np.where(np.isfinite(known), known, values)
-        found.append(values)
+        seen = np.stack([
+            elsewhere(candidates, table, np.where(table.ok, _slowdown(table), FAILED))
+            for table in measured if table.device.name == device.name
+        ])  # fmt: skip
+        count = np.isfinite(seen).sum(axis=0)
+        found[i] = np.where(count > 0, np.nansum(seen, axis=0) / np.maximum(count, 1), np.nan)
+    _fill(found, candidates, measured, [d.name for d in devices])
     share = np.array([likeness(candidates.device, d) for d in devices])
-    return np.stack(found), share / share.sum()
+    return found, share / share.sum()
+
+
+def _slowdown(table: GpuTable) -> Float64[np.ndarray, " n"]:
+    """log2(runtime / best); 0 where a configuration failed."""
+    return np.log2(np.where(table.ok, table.runtime_ms, table.best_ms) / table.best_ms)
+
+
+def _fill(
+    found: Float64[np.ndarray, "g n"],
+    candidates: Candidates,
+    measured: Sequence[GpuTable],
+    names: Sequence[str],
+) -> None:
+    """Replace NaN in log2(runtime / best) on the GPUs of these names by what trees of the tuning parameters
+    say. Every table gives as many rows, so that they count alike: weights would make the search for
+    thresholds slow."""
+    gaps = np.isnan(found)
+    if not gaps.any():
+        return
+    from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
+
+    chance = np.random.default_rng(0)
+    rows, targets = [], []
+    for table in measured:
+        ok = np.flatnonzero(table.ok)
+        some = chance.choice(ok, ROWS, replace=len(ok) < ROWS)
+        rows.append(_columns(table, names.index(table.device.name), len(names))[some])
+        targets.append(np.minimum(_slowdown(table)[some], SLOWEST))
+    trees = HistGradientBoostingRegressor(
+        max_iter=200, learning_rate=0.1, max_leaf_nodes=31, min_samples_leaf=10, l2_regularization=1.0,
+        early_stopping=False, random_state=0,
+    )  # fmt: skip
+    with threadpool_limits(1, "openmp"):  # on a busy machine threads wait for one another, not for work
+        trees.fit(np.concatenate(rows), np.concatenate(targets))
+        for i, gap in enumerate(gaps):
+            if gap.any():
+                found[i, gap] = trees.predict(_columns(candidates, i, len(names))[gap])
 
 
 def _columns(candidates: Candidates, gpu: int, gpus: int) -> Float64[np.ndarray, "n f"]:
@@ -179,40 +240,6 @@ def _columns(candidates: Candidates, gpu: int, gpus: int) -> Float64[np.ndarray,
     parameters = [values[p].astype(float) for p in candidates.description.parameters]
     which = [np.full(len(candidates), float(i == gpu)) for i in range(gpus)]
     return np.stack([*parameters, *which], axis=1)
-
-
-def _physical_trees(candidates: Candidates, measured: Sequence[GpuTable]) -> Float64[np.ndarray, " n"]:
-    """log2(runtime / best) by tuning parameters, physical features and what kind of device it is."""
-
-    def columns(table: Candidates) -> Float64[np.ndarray, "n f"]:
-        device, physics = table.device, table.physics
-        flat = [np.log2(getattr(device, name) or 1.0) for name in DEVICE]
-        flat.append(np.log2((device.peak_gflops_fp32 or 1.0) / (device.bandwidth_gbps or 1.0)))
-        values = [table.plan.values[p].astype(float) for p in table.description.parameters]
-        values += [np.log2(np.maximum(physics[name], 1e-12)) for name in (*GENERIC, *STATE)]
-        values += [np.log2(physics[name] / physics["roofline_s"] + 1e-6) for name in TIMES]
-        return np.stack([*values, *(np.full(len(table), value) for value in flat)], axis=1)
-
-    return _trees(measured, columns).predict(columns(candidates))
-
-
-def _trees(
-    measured: Sequence[GpuTable], columns: Callable[[GpuTable], Float64[np.ndarray, "n f"]]
-) -> HistGradientBoostingRegressor:
-    """Fitted to log2(runtime / best); of every table as many rows, so that they count alike: weights would
-    make the search for thresholds slow."""
-    chance = np.random.default_rng(0)
-    rows, targets = [], []
-    for table in measured:
-        ok = np.flatnonzero(table.ok)
-        some = chance.choice(ok, ROWS, replace=len(ok) < ROWS)
-        rows.append(columns(table)[some])
-        targets.append(np.minimum(np.log2(table.runtime_ms[some] / table.best_ms), SLOWEST))
-    trees = HistGradientBoostingRegressor(
-        max_iter=200, learning_rate=0.1, max_leaf_nodes=31, min_samples_leaf=10, l2_regularization=1.0,
-        early_stopping=False, random_state=0,
-    )  # fmt: skip
-    return trees.fit(np.concatenate(rows), np.concatenate(targets))
 
 
 DEVIATION = 1.0

@@ -18,7 +18,7 @@ from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import Description, check_gpu, configurations_of
 from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable
 from gnnperf.nn.demand import LEVELS, DemandBundle
-from gnnperf.retrieval.configurations import rank_configurations
+from gnnperf.retrieval.configurations import expected_log2_ms, rank_configurations
 from gnnperf.retrieval.few_shot import adapted
 
 KERNEL_TUNER_SCHEMA = "1.0.0"
@@ -56,7 +56,8 @@ def predict_configurations(
 ) -> Prediction:
     """Predict runtimes of a tunable kernel. Raises InputError for what the kernel or the device lacks."""
     candidates = _candidates(description, configurations, device, sizes)
-    return _prediction(candidates, bundle)
+    expected = expected_log2_ms(candidates, bundle.demands(description), bundle.tables(description))
+    return _prediction(candidates, bundle, expected.corrected)
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,13 @@ def predict_from_runs(
     here = {size: configurations[0][size] for size in description.sizes if size in configurations[0]}
     at_size = [{**{k: v for k, v in run.items() if k in description.parameters}, **here}
                for run in runs.configurations]  # fmt: skip
+    demands = bundle.demands(description)
     as_run, scaled = (
-        np.log2(predict_configurations(description, found, device, bundle).runtime_ms)
+        expected_log2_ms(_candidates(description, found, device, None), demands, ()).network
         for found in (runs.configurations, at_size)
     )
     candidates = _candidates(description, [*configurations, *at_size], device, None)
-    ranking = rank_configurations(candidates, bundle.demands(description), bundle.tables(description))
+    ranking = rank_configurations(candidates, demands, bundle.tables(description))
     count = len(configurations)
     seen = np.arange(count, len(candidates))
     middle = adapted(ranking, seen, runs.log2_ms + scaled - as_run)[:count]
@@ -132,7 +134,8 @@ def propose(
         k: how many, at least one.
         measured: configurations measured on GPUs; those of this kernel are used.
             They say which configurations are good, never that one is allowed: the description's parameters
-            and constraints do.
+            and constraints do. Configurations that are one program are proposed once, so that there may be
+            fewer than k.
         sizes: problem size, where it is not the description's. What was measured counts for the order of
             the configurations whatever its size.
 
@@ -153,10 +156,13 @@ def propose(
             if within and table.plan.valid[i] and table.keys[i] not in seen:
                 seen.add(table.keys[i])
                 found.append(dict(zip(parameters, table.keys[i], strict=True)))
-    candidates = _candidates(description, found, device, sizes)
+    alike = _candidates(description, found, device, sizes)
+    different = np.unique(alike.programs, return_index=True)[1]
+    candidates = _candidates(description, [found[i] for i in different], device, sizes)
     ranking = rank_configurations(candidates, bundle.demands(description), mine)
-    chosen = [found[i] for i in ranking.first(k)]
-    prediction = _prediction(_candidates(description, chosen, device, sizes), bundle)
+    first = ranking.first(k)
+    chosen = [found[i] for i in different[first]]
+    prediction = _prediction(_candidates(description, chosen, device, sizes), bundle, ranking.log2_ms[first])
     spaces = sorted({table.space for table in mine})
     return ConfigurationProposal(description.name, device, chosen, prediction, len(found), spaces)
 
@@ -200,10 +206,12 @@ def _check_sizes(description: Description, sizes: Mapping[str, float]) -> None:
         raise InputError(f"{description.name}: unknown size {wrong[0]!r}; known: {known}")
 
 
-def _prediction(candidates: Candidates, bundle: DemandBundle) -> Prediction:
-    demands = bundle.demands(candidates.description)
-    middle = np.mean([demand.predict(candidates) for demand in demands], axis=0)
-    if demands[0].parameters is None:  # of a kernel that nobody measured, networks know no bounds
+def _prediction(
+    candidates: Candidates, bundle: DemandBundle, middle: Float64[np.ndarray, " n"]
+) -> Prediction:
+    """middle: log2 of milliseconds."""
+    if bundle.demands(candidates.description)[0].parameters is None:
+        # Of a kernel that nobody measured, networks know no bounds.
         middle = np.maximum(middle, np.log2(1e3 * candidates.physics["roofline_s"]))
     widths = {level: bundle.half_width(candidates.description, level) for level in LEVELS}
     return _around(middle, widths, candidates.physics["fits"] > 0)

@@ -12,11 +12,12 @@ from helpers import gpu_world
 from gnnperf.devices import load_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description, plan
-from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
+from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable, load_tables
 from gnnperf.nn.demand import ANY, Demand, DemandBundle, measured_files
 from gnnperf.retrieval.configurations import (
     ConfigurationRanking,
     choose_greedily,
+    elsewhere,
     rank_configurations,
     scenarios,
 )
@@ -158,3 +159,33 @@ def test_runs_on_a_gpu_make_predictions_better(
     # Of a problem of another size, as much as the network says it takes longer.
     large = Runs([{**c, "points": 4 * 20_000_000} for c in runs.configurations], runs.log2_ms + 2)
     assert error(large) < 0.3
+
+
+def test_a_program_is_proposed_once(bundle: DemandBundle) -> None:
+    """What threads do to stage A does not matter where A is not staged."""
+    description = find_description("gemm")
+    base = {"MWG": 64, "NWG": 64, "KWG": 32, "SA": 0, "SB": 0, "VWM": 2, "VWN": 2}
+    alike = [{**base, "MDIMA": a, "NDIMB": b} for a in (8, 16, 32) for b in (8, 16)]
+    other = [{**base, "SA": 1, "MDIMA": a} for a in (8, 16)]
+    candidates = Candidates(description, load_device("l4"), [*alike, *other])
+    assert candidates.programs.tolist() == [0, 0, 0, 0, 0, 0, 1, 2]
+    ranking = rank_configurations(candidates, bundle.demands(description), ())
+    assert sorted(ranking.first(5)) == [0, 6, 7]
+
+
+def test_what_was_measured_of_a_program_counts_for_all_that_are_it() -> None:
+    description, device = find_description("gemm"), load_device("RTX 3090")
+    base = {"MWG": 64, "NWG": 64, "SA": 0, "SB": 0}
+    ran = [{**base, "MDIMA": 16}, {**base, "MDIMA": 32}, {**base, "SA": 1}, {**base, "M": 1024}]
+    table = GpuTable(description, device, ran, "made up", "RTX 3090", np.array([2.0, 4.0, 8.0, 64.0]))
+    asked = Candidates(description, load_device("l4"), [{**base, "MDIMA": 8}, {**base, "MWG": 128}])
+    assert elsewhere(asked, table, table.runtime_ms)[0] == pytest.approx(70 / 3)
+    assert np.isnan(elsewhere(asked, table, table.runtime_ms)[1])
+
+
+def test_a_parameter_that_is_not_described_makes_a_difference() -> None:
+    """How pnpoly keeps the parity of crossings is not in its description."""
+    candidates = Candidates(
+        find_description("pnpoly"), load_device("l4"), [{"use_method": i} for i in range(3)]
+    )
+    assert candidates.programs.tolist() == [0, 1, 2]

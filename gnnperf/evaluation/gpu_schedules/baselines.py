@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable
 from gnnperf.nn.demand import likeness
-from gnnperf.retrieval.configurations import ROWS, SLOWEST, choose_greedily
+from gnnperf.retrieval.configurations import ROWS, SLOWEST, choose_greedily, elsewhere
 
 FLAT = (
     "cores", "fp32_lanes_per_core", "threads_per_core", "registers_per_core", "shared_bytes_per_core",
@@ -36,7 +36,7 @@ def random_best(efficiency: Float64[np.ndarray, " n"], k: int) -> float:
 
 def nearest_gpu(table: GpuTable, others: Sequence[GpuTable], k: int) -> list[int]:
     """The k best configurations of the GPU most like this one that ran them."""
-    known = [elsewhere(table, other) for other in others]
+    known = [_known(table, other) for other in others]
     distance = [
         (-likeness(table.device, o.device), abs(_balance(table) - _balance(o)), o.gpu) for o in others
     ]
@@ -51,7 +51,7 @@ def geometric_mean_rank(table: GpuTable, others: Sequence[GpuTable], k: int) -> 
     did not run has the last rank there."""
     total = np.zeros(len(table))
     for other in others:
-        known = elsewhere(table, other)
+        known = _known(table, other)
         if known.any():
             rank = np.argsort(np.argsort(-known, kind="stable")) + 1.0
             total += np.log(np.where(known > 0, rank, len(table)))
@@ -60,7 +60,7 @@ def geometric_mean_rank(table: GpuTable, others: Sequence[GpuTable], k: int) -> 
 
 def greedy_portfolio(table: GpuTable, others: Sequence[GpuTable], k: int) -> list[int]:
     """Greedy choice by the mean over other GPUs of the best efficiency."""
-    known = np.stack([elsewhere(table, other) for other in others])
+    known = np.stack([_known(table, other) for other in others])
     return choose_greedily(known, np.full(len(others), 1 / len(others)), k)
 
 
@@ -79,10 +79,9 @@ def boosted_trees(table: GpuTable, others: Sequence[GpuTable], k: int) -> list[i
     return list(np.argsort(trees.predict(_flat(table)), kind="stable")[:k])
 
 
-def elsewhere(table: GpuTable, other: GpuTable) -> Float64[np.ndarray, " n"]:
+def _known(table: GpuTable, other: GpuTable) -> Float64[np.ndarray, " n"]:
     """Efficiency on another GPU of this table's configurations; 0 where it failed or did not run."""
-    found = dict(zip(other.keys, other.efficiency, strict=True))
-    return np.array([found.get(key, 0.0) for key in table.keys])
+    return np.nan_to_num(elsewhere(table, other, other.efficiency))
 
 
 def _balance(table: GpuTable) -> float:

@@ -99,6 +99,18 @@ class Description:
     compute: tuple[StatementDescription, ...]
     blocks_per_core: Expression = ZERO
 
+    @property
+    def used(self) -> frozenset[str]:
+        """Parameters and sizes that something other than a constraint reads."""
+        read = [self.blocks_per_core, *(s.when for s in self.compute)]
+        for buffer in self.buffers.values():
+            read += [*buffer.shape, buffer.read_only]
+        for loop in self.loops:
+            read += [loop.extent, loop.unroll, loop.vector, *([] if loop.step is None else [loop.step])]
+        for stage in self.stages:
+            read += [stage.when, *stage.threads, stage.vector, stage.pad, stage.copies]
+        return frozenset[str]().union(*(expression.names for expression in read))
+
 
 def list_descriptions() -> list[str]:
     """Names of the kernels that gnnperf knows."""

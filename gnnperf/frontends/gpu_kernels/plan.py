@@ -106,6 +106,28 @@ class Plan:
     def stages(self) -> tuple[PlannedStage, ...]:
         return tuple(self._stage(about) for about in self.description.stages)
 
+    @cached_property
+    def identities(self) -> list[bytes]:
+        """Equal for configurations that are one program: they differ in nothing that a loop, a stage, a
+        buffer or a statement of theirs makes use of, as in how threads copy into shared memory where nothing
+        is staged. What a parameter does that only constraints read is not known: it counts as a difference.
+        """
+        description = self.description
+        columns = [values for name, values in self.values.items() if name not in description.used]
+        for loop in self.loops:
+            several = loop.extent > 1
+            columns += [loop.extent, np.where(several, loop.step, 0)]
+            columns += [several & loop.unrolled, several & loop.vectorized]
+        for stage in self.stages:
+            of = (*stage.tile, stage.pad, stage.copies, stage.vector, *stage.threads)
+            columns += [stage.active, *(np.where(stage.active, values, 0) for values in of)]
+        columns += [active for _, active in self.statements]
+        for name, buffer in description.buffers.items():
+            columns += [*self.shapes[name], buffer.read_only(self.values, name) != 0]
+        columns.append(description.blocks_per_core(self.values, "blocks_per_core"))
+        rows = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
+        return [row.tobytes() for row in rows]
+
     def product(self, level: str) -> Integers:
         """Iterations of the loops of one level together: blocks, threads of a block, work of a thread."""
         found = np.ones(self.count, dtype=np.int64)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
 from gnnperf.devices import DeviceSpec, load_device
 from gnnperf.errors import InputError
@@ -49,8 +49,23 @@ class Candidates:
 
     @cached_property
     def keys(self) -> list[tuple[int, ...]]:
-        """Values of the parameters, for looking up the same configuration elsewhere."""
+        """Values of the parameters."""
         return list(zip(*(self.plan.values[p].tolist() for p in self.description.parameters), strict=True))
+
+    @cached_property
+    def identities(self) -> list[bytes]:
+        """`Plan.identities` at the description's sizes, for looking up the same program elsewhere."""
+        sizes = self.description.sizes
+        if all((self.plan.values[name] == size).all() for name, size in sizes.items()):
+            return self.plan.identities
+        parameters = self.description.parameters
+        return plan(self.description, [dict(zip(parameters, k, strict=True)) for k in self.keys]).identities
+
+    @cached_property
+    def programs(self) -> Int64[np.ndarray, " n"]:
+        """Number of the program that a configuration is: of those with one number, all are the same."""
+        number = {identity: i for i, identity in enumerate(dict.fromkeys(self.identities))}
+        return np.array([number[identity] for identity in self.identities])
 
     def __len__(self) -> int:
         return len(self.configurations)
