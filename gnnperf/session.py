@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gnnperf.measure.competitors import Competitor
     from gnnperf.nn import Bundle
     from gnnperf.nn.traces import TensorBundle
+    from gnnperf.retrieval.check import TableCheck
     from gnnperf.retrieval.gpu import ConfigurationForecast, OperatorForecast
     from gnnperf.retrieval.tunable import ConfigurationProposal
 
@@ -294,8 +295,9 @@ class Session:
             kernel: name of a description, or a YAML file with one.
             gpu: a name of the catalog, or a YAML file.
             sizes: of the problem, where they are not the description's; `named`, too.
-            data: measurements on other GPUs (tunable_kernels.parquet, or its folder); None: $GNNPERF_DATA, or
-                those that were released with the model.
+            data: measurements on other GPUs (tunable_kernels.parquet, its folder, or what Kernel Tuner wrote
+                on one of them: a cache, or T4 results, .json); None: $GNNPERF_DATA, or those that were
+                released with the model.
             ignore: parameters of these measurements that the description does not have: of configurations
                 that differ in them alone the fastest counts.
 
@@ -307,6 +309,25 @@ class Session:
         return propose_configurations(
             kernel, gpu, k, {**(sizes or {}), **named}, data, ignore, self.checkpoint
         )
+
+    def check_description(
+        self, kernel: str, table: str | Path, *, k: int = 5, ignore: Sequence[str] = ()
+    ) -> list[TableCheck]:
+        """How well a description ranks configurations that were measured, by search space and GPU, were it of
+        a kernel that nobody measured.
+
+        Args:
+            kernel: name of a description, or a YAML file with one.
+            table: measurements (Parquet, or a JSON file of Kernel Tuner).
+            k: proposals that are judged.
+            ignore: as for `propose`.
+
+        Raises:
+            InputError: no such kernel, or no measurements of it.
+        """
+        from gnnperf.retrieval.gpu import check_description
+
+        return check_description(kernel, table, k, ignore, self.checkpoint)
 
     def predict(
         self,

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.options import ANY_PATH, checkpoint_option, data_option, sizes_option
+from gnnperf.cli.options import ANY_PATH, FILE, checkpoint_option, data_option, sizes_option
 from gnnperf.cli.output import Report, Verb
+from gnnperf.cli.page import page_is_wanted
 from gnnperf.documents import to_json
+from gnnperf.errors import InputError
 
 if TYPE_CHECKING:
+    from gnnperf.retrieval.check import TableCheck
     from gnnperf.retrieval.tunable import ConfigurationProposal
 
 
 @click.command(cls=Verb, page=True)
 @click.argument("kernel")
-@click.option("--gpu", required=True, metavar="NAME|YAML", help="Of the catalog, or a YAML file.")
+@click.argument("table", required=False, type=FILE, metavar="[TABLE]")
+@click.option("--gpu", metavar="NAME|YAML", help="Of the catalog, or a YAML file.")
 @click.option(
     "-k", default=5, show_default=True, type=click.IntRange(1, 100), help="Configurations to propose."
+)
+@click.option(
+    "--check", is_flag=True, help="Tell how well the description of KERNEL ranks what TABLE measured."
 )
 @sizes_option
 @data_option("tunable_kernels.parquet, measured on other GPUs", "$GNNPERF_DATA, else what was released")
@@ -27,21 +35,30 @@ if TYPE_CHECKING:
     "--ignore",
     multiple=True,
     metavar="NAME",
-    help="Parameter of --data that the description lacks; repeatable.",
+    help="Parameter of --data or TABLE that the description lacks; repeatable.",
 )
 @checkpoint_option
 @click.option("--output", "-o", type=ANY_PATH, metavar="FILE.json", help="A cache file for Kernel Tuner.")
 def propose(
-    kernel: str, gpu: str, k: int, sizes: dict[str, float], data: Path | None, ignore: tuple[str, ...],
-    checkpoint: Path | None, output: Path | None,
+    kernel: str, table: Path | None, gpu: str | None, k: int, check: bool, sizes: dict[str, float],
+    data: Path | None, ignore: tuple[str, ...], checkpoint: Path | None, output: Path | None,
 ) -> Report:  # fmt: skip
     """Propose configurations of a tunable GPU kernel to try first on a GPU, which need not be here.
 
     KERNEL is the name of a description (gemm, convolution2d, ...) or a YAML file with one of your own. What
     other GPUs measured counts; a kernel that was never measured is ranked from physics and from other
-    kernels. Nothing is measured.
+    kernels. Nothing is measured. --data and TABLE are tunable_kernels.parquet or what Kernel Tuner wrote on
+    one GPU (.json): a cache, or T4 results in a file that is named after the GPU.
+
+    `propose --check KERNEL TABLE` ranks the configurations of TABLE on each of its GPUs as if nobody had
+    measured the kernel, and tells whether that is better than trying configurations at random.
     """
-    from gnnperf.errors import InputError
+    if check:
+        return _check(kernel, table, k, ignore, checkpoint)
+    if table is not None:
+        raise InputError(f"expected --check with {table}; measurements of other GPUs are given as --data")
+    if gpu is None:
+        raise InputError("expected --gpu; `gnnperf devices list` shows those that are known")
     from gnnperf.frontends.gpu_kernels import find_description
     from gnnperf.retrieval.tunable import kernel_tuner_cache
     from gnnperf.session import load
@@ -66,6 +83,45 @@ def propose(
         return configurations_page(proposal, description, sizes)
 
     return Report(about, _view(proposal), page=page)
+
+
+def _check(
+    kernel: str, table: Path | None, k: int, ignore: tuple[str, ...], checkpoint: Path | None
+) -> Report:
+    from gnnperf.session import load
+
+    if table is None:
+        raise InputError("--check: expected KERNEL and a TABLE that was measured, got KERNEL alone")
+    given = click.get_current_context().get_parameter_source
+    for name in ("gpu", "sizes", "data", "output"):
+        if given(name) is not click.core.ParameterSource.DEFAULT:
+            option = {"sizes": "set"}.get(name, name)
+            raise InputError(f"--{option} is for proposals; --check takes all it needs from the table")
+    if page_is_wanted():
+        raise InputError("--report is for proposals; leave it out, or take --json")
+    rows = load(checkpoint).check_description(kernel, table, k=k, ignore=ignore)
+    about = [{**vars(row), "better_than_random": row.better} for row in rows]
+    return Report({"kernel": kernel, "table": table, "k": k, "tables": about}, _verdict(kernel, rows, k))
+
+
+def _verdict(kernel: str, rows: Sequence[TableCheck], k: int) -> Any:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    view = Table("space", "GPU", "measured", "correlation", "first", f"best of {k}", "random", "", box=None)
+    for row in rows:
+        told = "-" if row.rank_correlation is None else f"{row.rank_correlation:.2f}"
+        reached = f"{row.first:.2f}", f"{row.best:.2f}", f"{row.random_first:.2f}, {row.random_best:.2f}"
+        word = "better than random" if row.better else "not better"
+        view.add_row(row.space, row.gpu, f"{row.configurations:,}", told, *reached, word)
+    good = sum(row.better for row in rows)
+    return Group(
+        Text(f"{kernel}: what its description proposes, as a share of the best that was measured"),
+        view,
+        Text(f"better than random on {good} of {len(rows)} tables"
+             + ("" if good == len(rows) else ": elsewhere, do not rely on the description")),
+    )  # fmt: skip
 
 
 def _view(proposal: ConfigurationProposal) -> Any:

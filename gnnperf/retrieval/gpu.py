@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gnnperf.frontends.operators import Operator
     from gnnperf.graph.workload import Workload
     from gnnperf.nn.runtime import RuntimeHead
+    from gnnperf.retrieval.check import TableCheck
     from gnnperf.retrieval.prediction import KernelPrediction
     from gnnperf.retrieval.tunable import ConfigurationProposal, Prediction
 
@@ -193,6 +194,25 @@ def propose_configurations(
         else load_tables(path, {description.name: description}, ignored)
     )
     return propose(description, device, bundle, k, measured, sizes)
+
+
+def check_description(
+    kernel: str, table: str | Path, k: int, ignored: Collection[str], checkpoint: Path | None
+) -> list[TableCheck]:
+    """See `Session.check_description`."""
+    from gnnperf.frontends.gpu_kernels import check_gpu, find_description
+    from gnnperf.frontends.gpu_kernels.tables import data_path, load_tables
+    from gnnperf.nn import load_checkpoint
+    from gnnperf.nn.demand import DemandBundle
+    from gnnperf.retrieval.check import check_tables
+
+    description, path = find_description(kernel), data_path(Path(table))
+    tables = load_tables(path, {description.name: description}, ignored)
+    if not tables:
+        raise InputError(f"{path}: expected measured rows of the kernel {description.name}, got none")
+    for one in tables:
+        check_gpu(one.device)
+    return check_tables(tables, load_checkpoint(checkpoint or shipped(TUNABLE), DemandBundle), k)
 
 
 def too_large(device: DeviceSpec) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -101,9 +102,59 @@ def test_unknown_parameters_of_data(world: Path, tmp_path: Path, capfd: pytest.C
     assert "measured elsewhere: pnpoly_made_up" in capfd.readouterr().out
 
 
+def test_a_description_is_checked_against_what_was_measured(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Runtimes that physics estimates, and the same in the order of a shuffle."""
+    rows = gpu_world.rows(("pnpoly",), gpu_world.GPUS[:1], 100)
+    times = [row["time_ms"] for row in rows]
+    shuffled = random.Random(0).sample(times, len(times))
+    rows += [{**row, "space": "shuffled", "time_ms": t} for row, t in zip(rows, shuffled, strict=True)]
+    table = gpu_world.write(tmp_path / "t.parquet", rows)
+    assert propose(world, "--check", "pnpoly", str(table), "--json") == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["k"] == 5
+    good, bad = document["tables"]
+    assert (good["space"], bad["space"]) == ("pnpoly_made_up", "shuffled")
+    assert good["rank_correlation"] > 0.5 > abs(bad["rank_correlation"])
+    assert good["better_than_random"] and not bad["better_than_random"]
+    assert good["first"] <= good["best"] <= 1
+    assert propose(world, "pnpoly", str(table), "--check") == 0
+    assert "better than random on 1 of 2 tables: elsewhere, do not rely on" in capfd.readouterr().out
+
+
+def test_what_kernel_tuner_wrote_is_data(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    keys = ["block_size_x", "tile_size", "between_method", "use_method"]
+    ran = [(64, 1, 0, 0), (128, 2, 1, 0)]
+    entries = [(dict(zip(keys, v, strict=True)), 5.0 + i) for i, v in enumerate(ran)]
+    cache = {
+        "device_name": "NVIDIA RTX A4000", "kernel_name": "cn_pnpoly", "problem_size": 20000000,
+        "tune_params_keys": keys, "tune_params": {}, "objective": "time",
+        "cache": {str(i): {**c, "time": ms} for i, (c, ms) in enumerate(entries)},
+    }  # fmt: skip
+    (tmp_path / "cache.json").write_text(json.dumps(cache))
+    arguments = ["pnpoly", "--gpu", "L4", "-k", "1", "--json", "--data", str(tmp_path / "cache.json")]
+    assert propose(world, *arguments) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["spaces"] == ["cache"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["gemm"], "expected --gpu; `gnnperf devices list` shows those that are known"),
+        (["gemm", "{folder}/tunable_kernels.parquet"], "expected --check with"),
+        (["--check", "pnpoly"], "expected KERNEL and a TABLE that was measured, got KERNEL alone"),
+        (
+            ["--check", "pnpoly", "{folder}/tunable_kernels.parquet", "--gpu", "l4"],
+            "--gpu is for proposals; --check takes all it needs from the table",
+        ),
+        (
+            ["--check", "gemm", "{folder}/tunable_kernels.parquet"],
+            "expected measured rows of the kernel gemm, got none",
+        ),
         (["fft", "--gpu", "l4"], "expected one of convolution2d"),
         (["gemm", "--gpu", "voodoo"], "no device 'voodoo'"),
         (["gemm", "--gpu", "host"], "expected a GPU, got a cpu"),

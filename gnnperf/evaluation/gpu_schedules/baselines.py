@@ -20,20 +20,6 @@ FLAT = (
 )  # fmt: skip
 
 
-def random_best(efficiency: Float64[np.ndarray, " n"], k: int) -> float:
-    """Expected best efficiency of k different configurations drawn at random."""
-    ordered, n = np.sort(efficiency), len(efficiency)
-    if k >= n:
-        return float(ordered[-1])
-    # The i-th smallest (from 0) is the best of k with C(i, k - 1) of C(n, k) draws.
-    log_draws = [
-        math.lgamma(i + 1) - math.lgamma(k) - math.lgamma(i - k + 2) if i >= k - 1 else -math.inf
-        for i in range(n)
-    ]
-    chance = np.exp(np.array(log_draws) - (math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)))
-    return float(chance @ ordered)
-
-
 def nearest_gpu(table: GpuTable, others: Sequence[GpuTable], k: int) -> list[int]:
     """The k best configurations of the GPU most like this one that ran them."""
     known = [_known(table, other) for other in others]

@@ -18,10 +18,10 @@ from gnnperf.evaluation.gpu_schedules.baselines import (
     geometric_mean_rank,
     greedy_portfolio,
     nearest_gpu,
-    random_best,
 )  # fmt: skip
 from gnnperf.frontends.gpu_kernels.tables import GpuTable, spaces_of
 from gnnperf.nn.demand import LEVELS, RUNS, Demand
+from gnnperf.retrieval.check import random_best
 from gnnperf.retrieval.configurations import ConfigurationRanking, rank_configurations
 from gnnperf.retrieval.few_shot import adapted
 from gnnperf.training.demand import DemandFitSettings, fit_demand

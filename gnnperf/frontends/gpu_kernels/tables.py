@@ -24,6 +24,7 @@ from gnnperf.frontends.gpu_kernels import (
     physical_features,
     plan,
 )
+from gnnperf.frontends.gpu_kernels.kernel_tuner import read_kernel_tuner
 
 DATA_VARIABLE = "GNNPERF_DATA"
 FILE = "tunable_kernels.parquet"
@@ -117,23 +118,19 @@ def data_or_none(given: Path | None) -> Path | None:
 def load_tables(
     path: Path, descriptions: Mapping[str, Description] | None = None, ignored: Collection[str] = ()
 ) -> list[GpuTable]:
-    """Read a Parquet file with the columns COLUMNS, `params` in JSON; tables in the order of their names.
+    """Read a Parquet file with the columns COLUMNS, `params` in JSON; tables in the order of their names. Or,
+    of one kernel, what Kernel Tuner wrote (.json; see `read_kernel_tuner`).
 
     descriptions: of the kernels to read, by name; None: all that come with gnnperf. Other kernels, and tables
     without a valid row, are left out. Parameters that the description does not know are passed over where
     they have one value in a space, or are among `ignored`: of rows that differ in these alone the fastest
     counts. Raises InputError.
     """
-    import pyarrow.lib
-    import pyarrow.parquet
-
-    try:
-        known = descriptions or {name: find_description(name) for name in list_descriptions()}
-        chosen = [("kernel", "in", list(known))]
-        columns = pyarrow.parquet.read_table(path, columns=list(COLUMNS), filters=chosen).to_pydict()
-    except (OSError, pyarrow.lib.ArrowException) as error:
-        first = str(error).splitlines()[0]
-        raise InputError(f"{path}: expected a Parquet file with {', '.join(COLUMNS)}: {first}") from None
+    known = descriptions or {name: find_description(name) for name in list_descriptions()}
+    if path.suffix == ".json" and len(known) == 1:
+        columns = read_kernel_tuner(path, *known)
+    else:
+        columns = _parquet(path, known)
     groups: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for i, (kernel, space, device) in enumerate(
         zip(columns["kernel"], columns["space"], columns["device"], strict=True)
@@ -151,6 +148,19 @@ def load_tables(
     return [table for table in tables if table is not None]
 
 
+def _parquet(path: Path, kernels: Collection[str]) -> dict[str, list[Any]]:
+    import pyarrow.lib
+    import pyarrow.parquet
+
+    try:
+        chosen = [("kernel", "in", list(kernels))]
+        table = pyarrow.parquet.read_table(path, columns=list(COLUMNS), filters=chosen)
+    except (OSError, pyarrow.lib.ArrowException) as error:
+        first = str(error).splitlines()[0]
+        raise InputError(f"{path}: expected a Parquet file with {', '.join(COLUMNS)}: {first}") from None
+    return {name: table[name].to_pylist() for name in COLUMNS}
+
+
 def _table(
     description: Description, space: str, gpu: str, rows: Sequence[int], columns: Mapping[str, list[Any]],
     ignored: Collection[str],
@@ -159,7 +169,10 @@ def _table(
     valid = np.array([bool(columns["valid"][i]) for i in rows]) & (runtime > 0)
     if not valid.any():
         return None
-    given = [dict(one) for one in json.loads(f"[{','.join(columns['params'][i] for i in rows)}]")]
+    written = [columns["params"][i] for i in rows]
+    if isinstance(written[0], str):
+        written = json.loads(f"[{','.join(written)}]")
+    given = [dict(one) for one in written]
     names = {name for configuration in given for name in configuration}
     known = {*description.parameters, *description.sizes}
     for name in sorted(names - known - set(ignored)):

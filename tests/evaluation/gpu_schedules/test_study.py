@@ -17,7 +17,6 @@ from gnnperf.evaluation.gpu_schedules.baselines import (
     geometric_mean_rank,
     greedy_portfolio,
     nearest_gpu,
-    random_best,
 )  # fmt: skip
 from gnnperf.evaluation.gpu_schedules.plot import plot_distance, plot_efficiency, plot_errors
 from gnnperf.evaluation.gpu_schedules.study import (
@@ -30,6 +29,7 @@ from gnnperf.evaluation.gpu_schedules.study import (
     tasks,
 )
 from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
+from gnnperf.retrieval.check import random_best
 from gnnperf.retrieval.configurations import ConfigurationRanking
 from gnnperf.training.demand import DemandFitSettings
 
