@@ -7,7 +7,9 @@ A description is a YAML file; those under `kernels/` are the examples. Its field
     parameters:  values that each tuning parameter may have: {MWG: [64, 16]}; the first is the default.
     constraints: expressions of parameters and sizes that hold in every configuration.
     buffers:     by name: {dtype: float32, shape: [K, M]}, the last dimension contiguous; read_only: where
-                 loads may go through a cache for data that is only read.
+                 loads may go through a cache for data that is only read; values: of one whose elements are in
+                 subscripts of others: a number that they are evenly drawn below, or file.npy with them,
+                 beside the description.
     loops:       outermost first, each over part of an axis: {axis: m, extent: M // MWG}, with
                  bind: block.x ... thread.z; unroll and vector: whether it is; ordered: true where
                  iterations depend on one another; step: how far the axis moves per iteration, by default
@@ -18,6 +20,8 @@ A description is a YAML file; those under `kernels/` are the examples. Its field
                  outermost over k that is not bound).
     registers:   buffers of which every thread keeps its elements until it is done.
     compute:     statements in the innermost loop, `C[n, m] += A[k, m] * B[k, n]`; or {do: ..., when: ...}.
+                 Subscripts are sums of axes, integers and, of what is read, elements of buffers:
+                 `y[i] = x[i + shift[i]]`.
     blocks_per_core: blocks that the compiler has to leave registers for; 0: not said.
 
 Wherever a value depends on the configuration it is an expression of integers (see `Expression`).

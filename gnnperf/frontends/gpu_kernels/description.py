@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from jaxtyping import Int64
 
 from gnnperf.documents import from_yaml
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels.expressions import Expression
-from gnnperf.frontends.gpu_kernels.statements import parse_statement
+from gnnperf.frontends.gpu_kernels.statements import access, parse_statement
 from gnnperf.graph.vocabulary import element_bytes
 from gnnperf.nests import Statement
+from gnnperf.nests.ir import loads
 
 KERNELS = Path(__file__).parent / "kernels"
 """Descriptions that come with gnnperf."""
@@ -27,11 +31,17 @@ ONE, ZERO = Expression.parse(1, "1"), Expression.parse(0, "0")
 @dataclass(frozen=True, slots=True)
 class BufferDescription:
     """shape: one expression per dimension, the last contiguous. read_only: true where loads may go through
-    a path for data that the kernel does not write (texture, constant memory)."""
+    a path for data that the kernel does not write (texture, constant memory).
+
+    Of a buffer that subscripts of others read: below: its elements are drawn evenly from 0 to below that;
+    data: they are these, one dimension per dimension of the buffer.
+    """
 
     dtype: str
     shape: tuple[Expression, ...]
     read_only: Expression = ZERO
+    below: Expression | None = None
+    data: Int64[np.ndarray, " *n"] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +114,7 @@ class Description:
         """Parameters and sizes that something other than a constraint reads."""
         read = [self.blocks_per_core, *(s.when for s in self.compute)]
         for buffer in self.buffers.values():
-            read += [*buffer.shape, buffer.read_only]
+            read += [*buffer.shape, buffer.read_only, *([] if buffer.below is None else [buffer.below])]
         for loop in self.loops:
             read += [loop.extent, loop.unroll, loop.vector, *([] if loop.step is None else [loop.step])]
         for stage in self.stages:
@@ -199,20 +209,45 @@ class _Reader:
         )
         if not any(loop.bind.startswith("thread") for loop in loops):
             raise InputError(f"{self.origin}: loops: expected at least one with bind: thread.x")
+        staged = {stage.buffer for stage in result.stages}
+        for load in (load for each in result.compute for load in loads(each.statement.value)):
+            if load.buffer in staged and access(load, self.origin).indirect:
+                raise InputError(
+                    f"{self.origin}: stage: expected buffers that are read at sums of axes, got "
+                    f"{load.buffer}, whose tile nobody knows"
+                )
         return result
 
     def buffer(self, values: Any, where: str, known: set[str]) -> BufferDescription:
-        given = self.fields(values, where, "dtype shape", "read_only")
+        given = self.fields(values, where, "dtype shape", "read_only values")
         try:
             element_bytes(str(given["dtype"]))
         except InputError as error:
             raise InputError(f"{self.origin}: {where}: {error}") from None
-        shape = self.items(given["shape"], f"{where}.shape")
+        shape, elements = self.items(given["shape"], f"{where}.shape"), given.get("values")
+        data = self.data(elements, f"{where}.values", len(shape)) if str(elements).endswith(".npy") else None
+        drawn = elements is not None and data is None
         return BufferDescription(
             str(given["dtype"]),
             tuple(self.expression(v, f"{where}.shape", known) for v in shape),
             self.expression(given.get("read_only", 0), f"{where}.read_only", known),
+            self.expression(elements, f"{where}.values", known) if drawn else None,
+            data,
         )
+
+    def data(self, name: Any, where: str, rank: int) -> Int64[np.ndarray, " *n"]:
+        """Of a file beside the description."""
+        path = Path(self.origin).parent / str(name)
+        try:
+            found = np.load(path, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.origin}: {where}: cannot read {path}: {error}") from None
+        if found.dtype.kind not in "iu" or found.ndim != rank or not found.size:
+            raise InputError(
+                f"{self.origin}: {where}: expected integers in {rank} dimensions, got {found.dtype} in "
+                f"{found.ndim}"
+            )
+        return found.astype(np.int64)
 
     def loop(self, values: Any, where: str, known: set[str], seen: Counter[str]) -> LoopDescription:
         given = self.fields(values, where, "axis extent", "step bind unroll vector ordered")
@@ -267,8 +302,16 @@ class _Reader:
     ) -> StatementDescription:
         given = self.fields(values, where, "do", "when") if isinstance(values, Mapping) else {"do": values}
         ranks = {name: len(buffer.shape) for name, buffer in buffers.items()}
+        found = parse_statement(given["do"], ranks, axes, f"{self.origin}: {where}")
+        for load in loads(found.value):
+            for inner in access(load, f"{self.origin}: {where}").indirect.values():
+                if buffers[inner.buffer].below is None and buffers[inner.buffer].data is None:
+                    raise InputError(
+                        f"{self.origin}: {where}: {load.buffer} is read where {inner.buffer} says; give "
+                        f"buffers.{inner.buffer} values: a number that they are below, or file.npy with them"
+                    )
         return StatementDescription(
-            parse_statement(given["do"], ranks, axes, f"{self.origin}: {where}"),
+            found,
             self.expression(given.get("when", 1), f"{where}.when", known),
         )
 

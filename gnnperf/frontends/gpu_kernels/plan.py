@@ -154,6 +154,22 @@ class Plan:
                 span = span + loop.step * (loop.extent - 1)
         return span
 
+    def moves(self, access: ElementAccess, loop: PlannedLoop) -> bool:
+        """Whether another element is meant in each iteration."""
+        return any(c.get(loop.about.axis) for c in access.coefficients) or any(
+            self.moves(inner, loop) for inner in access.indirect.values()
+        )
+
+    def spread(self, inner: ElementAccess, loops: Sequence[PlannedLoop]) -> Integers:
+        """How many values an element of a buffer of indices may have in the course of these loops."""
+        about, one = self.description.buffers[inner.buffer], np.ones(self.count, dtype=np.int64)
+        if not any(self.moves(inner, loop) for loop in loops):
+            return one
+        if about.data is not None:
+            return one * (int(about.data.max()) - int(about.data.min()) + 1)
+        assert about.below is not None
+        return np.maximum(about.below(self.values, f"buffers.{inner.buffer}.values"), 1)
+
     def box(self, buffer: str, loops: Sequence[PlannedLoop]) -> tuple[Integers, ...]:
         """Elements per dimension of what the loops read of a buffer, by all loads together."""
         mine = [a for a, _ in self.reads if a.buffer == buffer]
@@ -162,7 +178,9 @@ class Plan:
             side = np.ones(self.count, dtype=np.int64)
             for axis in sorted({axis for a in mine for axis in a.coefficients[d]}):
                 largest = max(abs(a.coefficients[d].get(axis, 0)) for a in mine)
-                side = side + largest * (self.reach(axis, loops) - 1)
+                inner = next((a.indirect[axis] for a in mine if axis in a.indirect), None)
+                reach = self.reach(axis, loops) if inner is None else self.spread(inner, loops)
+                side = side + largest * (reach - 1)
             offsets = [a.offsets[d] for a in mine] or [0]
             sides.append(np.minimum(side + max(offsets) - min(offsets), shape))
         return tuple(sides)

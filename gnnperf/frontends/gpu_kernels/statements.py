@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels.expressions import check_depth
 from gnnperf.nests import Const, Expr, Load, Op, Statement, Symbol
-from gnnperf.nests.ir import Reduction
+from gnnperf.nests.ir import Reduction, loads, subexpressions
 
 _BINARY: Mapping[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.Mod: "mod",
@@ -23,18 +23,23 @@ _REDUCTIONS: Mapping[type[ast.AST], Reduction] = {ast.Add: "add", ast.Mult: "mul
 
 @dataclass(frozen=True, slots=True)
 class ElementAccess:
-    """An element of a buffer. For each of its dimensions: coefficient by axis, and what is added to them."""
+    """An element of a buffer. For each of its dimensions: coefficient by axis, and what is added to them.
+
+    indirect: elements of other buffers that subscripts add, by the names that stand for them among the axes.
+    """
 
     buffer: str
     coefficients: tuple[Mapping[str, int], ...]
     offsets: tuple[int, ...]
+    indirect: Mapping[str, ElementAccess] = field(default_factory=dict)
 
 
 def parse_statement(text: object, buffers: Mapping[str, int], axes: Iterable[str], where: str) -> Statement:
     """The statement with axes as symbols.
 
     Args:
-        text: `target = value`, or with += or *=, where subscripts are sums of axes and integers.
+        text: `target = value`, or with += or *=, where subscripts are sums of axes, integers and, of what is
+            read, elements of buffers.
         buffers: number of dimensions, by name.
         axes: names that may be in subscripts and values.
         where: begins messages.
@@ -56,24 +61,30 @@ def parse_statement(text: object, buffers: Mapping[str, int], axes: Iterable[str
         raise InputError(f"{where}: expected an assignment with =, += or *=, got {text!r}")
     if not isinstance(target, Load):
         raise InputError(f"{where}: expected an element of a buffer to the left, got {text!r}")
+    if len(loads(target)) > 1:
+        raise InputError(f"{where}: expected what is written at sums of axes and integers, got {text!r}")
     return Statement(
         target, reader.expression(node.value), reduce, Const(0 if reduce == "add" else 1) if reduce else None
     )
 
 
 def access(load: Load, where: str) -> ElementAccess:
-    """The affine subscripts of `load`. InputError for others, which descriptions cannot have."""
+    """The subscripts of `load`. InputError for those that are no sums, which descriptions cannot have."""
     found = [_terms(index, where) for index in load.indices]
+    inner = {str(e): e for index in load.indices for e in subexpressions(index) if isinstance(e, Load)}
     return ElementAccess(
         load.buffer,
         tuple({axis: c for axis, c in terms.items() if axis and c} for terms in found),
         tuple(terms.get("", 0) for terms in found),
+        {name: access(one, where) for name, one in inner.items() if any(name in terms for terms in found)},
     )
 
 
 def _terms(index: Expr, where: str) -> dict[str, int]:
     """Coefficients by axis; the constant is that of ""."""
     match index:
+        case Load():
+            return {str(index): 1}
         case Const(int(value)):
             return {"": value}
         case Symbol(name):
@@ -88,7 +99,9 @@ def _terms(index: Expr, where: str) -> dict[str, int]:
             if set(a) <= {""} or set(b) <= {""}:
                 constant, terms = (a, b) if set(a) <= {""} else (b, a)
                 return {axis: c * constant.get("", 0) for axis, c in terms.items()}
-    raise InputError(f"{where}: expected subscripts that are sums of axes and integers, got {index}")
+    raise InputError(
+        f"{where}: expected subscripts that are sums of axes, integers and elements of buffers, got {index}"
+    )
 
 
 class _Reader:

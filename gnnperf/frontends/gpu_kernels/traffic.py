@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from gnnperf.frontends.gpu_kernels.plan import Plan, PlannedLoop
+from gnnperf.frontends.gpu_kernels.plan import Plan
 from gnnperf.frontends.gpu_kernels.statements import ElementAccess
 from gnnperf.graph.vocabulary import element_bytes
 
@@ -13,6 +13,8 @@ Numbers = Float64[np.ndarray, " n"]
 
 SECTOR_BYTES = 32
 BANKS, BANK_BYTES = 32, 4
+DRAWN = 2**16
+"""Different indices that are drawn for a buffer of them."""
 
 
 class Traffic:
@@ -43,9 +45,6 @@ class Traffic:
                     rest = rest // loop.extent[:, None]
         return found
 
-    def moves(self, access: ElementAccess, loop: PlannedLoop) -> bool:
-        return any(c.get(loop.about.axis) for c in access.coefficients)
-
     def executions(self, access: ElementAccess) -> Numbers:
         """How often a thread makes an access: not again in loops further inside that do not move it, nor in
         unrolled ones around, where its element stays in a register; nor, of what it keeps, in any. Nor where
@@ -55,7 +54,7 @@ class Traffic:
         for loop in reversed(self.plan.loops):
             if loop.level:
                 continue
-            moves, flat = self.moves(access, loop), loop.unrolled | loop.vectorized
+            moves, flat = self.plan.moves(access, loop), loop.unrolled | loop.vectorized
             kept = flat if moves else flat | inner | always
             count = np.where(kept, count, count * loop.extent)
             inner = inner & (not moves)
@@ -64,6 +63,8 @@ class Traffic:
     def _different(self, access: ElementAccess) -> Numbers:
         """Different elements of an access in the unrolled loops that move it."""
         most, sides = self.kept(access), np.ones(self.plan.count)
+        if access.indirect:
+            return most
         for coefficients in access.coefficients:
             length = np.ones(self.plan.count, dtype=np.int64)
             pitch = np.ones(self.plan.count, dtype=np.int64)
@@ -89,7 +90,7 @@ class Traffic:
         """Different elements of an access in the unrolled loops: what registers hold at once."""
         count = np.ones(self.plan.count)
         for loop in self.plan.loops:
-            if not loop.level and self.moves(access, loop):
+            if not loop.level and self.plan.moves(access, loop):
                 count = np.where(loop.unrolled | loop.vectorized, count * loop.extent, count)
         return count
 
@@ -98,9 +99,28 @@ class Traffic:
         total = np.zeros((self.plan.count, self.warp), dtype=np.int64)
         for coefficients, stride in zip(access.coefficients, pitch, strict=True):
             for axis, c in coefficients.items():
-                if axis in self.lanes:
+                if axis in access.indirect:
+                    total = total + c * self._indices(access.indirect[axis]) * np.asarray(stride)[:, None]
+                elif axis in self.lanes:
                     total = total + c * self.lanes[axis] * np.asarray(stride)[:, None]
         return total
+
+    def _indices(self, inner: ElementAccess) -> Int64[np.ndarray, "n lanes"]:
+        """Elements of a buffer of indices in every lane: those in the middle of its data, or drawn."""
+        about = self.plan.description.buffers[inner.buffer]
+        if about.data is None:
+            assert about.below is not None
+            below = about.below(self.plan.values, f"buffers.{inner.buffer}.values")
+            drawn = np.random.default_rng(0).random(DRAWN)
+            at = self.addresses(inner, self._pitch(inner.buffer)) % DRAWN
+            return (drawn[at] * below[:, None]).astype(np.int64)
+        one = (np.ones(self.plan.count, dtype=np.int64),)
+        places = (
+            self.addresses(ElementAccess(inner.buffer, (c,), (o,), inner.indirect), one) + o + side // 2
+            for c, o, side in zip(inner.coefficients, inner.offsets, about.data.shape, strict=True)
+        )
+        wrapped = (p % side for p, side in zip(places, about.data.shape, strict=True))
+        return about.data[tuple(wrapped)]
 
     def global_memory(self) -> tuple[Numbers, Numbers, Numbers]:
         """Sectors that a warp asks for, loads and stores of a thread, and the share of the sectors' bytes
@@ -188,6 +208,13 @@ class Traffic:
         total = np.zeros(self.plan.count)
         for buffer in {a.buffer for a, _ in self.plan.reads} - {a.buffer for a in self.plan.writes}:
             box = np.prod([side.astype(float) for side in self.plan.box(buffer, inner)], axis=0)
+            mine = [a for a, _ in self.plan.reads if a.buffer == buffer]
+            if any(a.indirect for a in mine):  # not more of a box than is met
+                met = [
+                    np.prod([x.extent.astype(float) for x in inner if self.plan.moves(a, x)], axis=0)
+                    for a in mine
+                ]
+                box = np.minimum(box, np.sum(met, axis=0))
             total = total + box * self.element_bytes(buffer)
         for access in self.plan.writes:
             sides = [
