@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable
-from gnnperf.nn.demand import Demand, likeness
+from gnnperf.nn.demand import Demand, likeness, mean_prediction
 
 FAILED = 6.0
 """log2 of how much slower than the best a configuration that failed elsewhere is taken to be."""
@@ -138,7 +138,7 @@ def expected_log2_ms(
     candidates: Candidates, demands: Sequence[Demand], measured: Sequence[GpuTable]
 ) -> ExpectedRuntimes:
     """What networks say, and what they got wrong on other GPUs; arguments as of `rank_configurations`."""
-    network = np.mean([demand.predict(candidates) for demand in demands], axis=0)
+    network = mean_prediction(demands, candidates)
     errors = np.full((len(measured), len(network)), np.nan)
     for i, table in enumerate(measured):
         errors[i] = _errors(candidates, demands, table)
@@ -160,7 +160,7 @@ def _from_best(log2_runtime: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, "
 def _errors(candidates: Candidates, demands: Sequence[Demand], table: GpuTable) -> Float64[np.ndarray, " n"]:
     """What the networks got wrong on another GPU; NaN where that did not run a candidate."""
     error = np.log2(np.where(table.ok, table.runtime_ms, 1.0))
-    error = error - np.mean([demand.predict(table) for demand in demands], axis=0)
+    error = error - mean_prediction(demands, table)
     error = np.where(table.ok, error - np.median(error[table.ok]), RESIDUAL_LIMIT)
     return elsewhere(candidates, table, np.clip(error, -RESIDUAL_LIMIT, RESIDUAL_LIMIT))
 

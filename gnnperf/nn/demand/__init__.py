@@ -1,7 +1,7 @@
 """Runtimes of tunable GPU kernels: what configurations demand of a GPU, and what the GPU supplies."""
 
 from gnnperf.nn.demand.bundle import ANY, LEVELS, RUNS, DemandBundle, measured_files
-from gnnperf.nn.demand.demand import GENERIC, OWN, STATE, TIMES, Demand, likeness
+from gnnperf.nn.demand.demand import GENERIC, OWN, STATE, TIMES, Demand, likeness, mean_prediction
 from gnnperf.nn.demand.network import DemandConfig, DemandNet
 
 __all__ = [
@@ -17,5 +17,6 @@ __all__ = [
     "DemandConfig",
     "DemandNet",
     "likeness",
+    "mean_prediction",
     "measured_files",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,18 +48,26 @@ class Demand:
     devices: tuple[DeviceSpec, ...]
     parameters: tuple[str, ...] | None
 
-    def predict(self, candidates: Candidates) -> Float64[np.ndarray, " n"]:
-        """log2 of milliseconds."""
+    def predict(
+        self, candidates: Candidates, inputs: tuple[Tensor, Tensor, Tensor] | None = None
+    ) -> Float64[np.ndarray, " n"]:
+        """log2 of milliseconds. inputs: `inputs_of` the candidates, where they are at hand."""
         share = np.array([likeness(candidates.device, d) for d in self.devices])
         names = [d.name for d in self.devices]
         if candidates.device.name in names:
             share = np.array([float(n == candidates.device.name) for n in names])
         else:
             share = BORROWED * share / share.sum()
-        inputs = inputs_of(candidates, self.parameters)
+        inputs = inputs or inputs_of(candidates, self.parameters)
         shares = torch.from_numpy(share.astype(np.float32)).expand(len(candidates), -1)
         with torch.inference_mode(), one_thread():
             return self.net.eval()(*inputs, shares).double().numpy()
+
+
+def mean_prediction(demands: Sequence[Demand], candidates: Candidates) -> Float64[np.ndarray, " n"]:
+    """log2 of milliseconds: the mean of networks that read the same."""
+    inputs = inputs_of(candidates, demands[0].parameters)
+    return np.mean([demand.predict(candidates, inputs) for demand in demands], axis=0)
 
 
 def inputs_of(candidates: Candidates, parameters: tuple[str, ...] | None) -> tuple[Tensor, Tensor, Tensor]:
