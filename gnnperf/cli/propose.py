@@ -46,8 +46,8 @@ def propose(
     """Propose configurations of a tunable GPU kernel to try first on a GPU, which need not be here.
 
     KERNEL is the name of a description (gemm, convolution2d, ...) or a YAML file with one of your own. What
-    other GPUs measured counts; a kernel that was never measured is ranked from physics and from other
-    kernels. Nothing is measured. --data and TABLE are tunable_kernels.parquet or what Kernel Tuner wrote on
+    other GPUs measured counts; a kernel that was never measured is ranked by physics alone. Nothing is
+    measured. --data and TABLE are tunable_kernels.parquet or what Kernel Tuner wrote on
     one GPU (.json): a cache, or T4 results in a file that is named after the GPU.
 
     `propose --check KERNEL TABLE` ranks the configurations of TABLE on each of its GPUs as if nobody had

@@ -19,7 +19,7 @@ CONFIDENCE = 1.64
 
 @dataclass(frozen=True)
 class TableCheck:
-    """What physics and networks of other kernels make of the configurations that a table has.
+    """What physics makes of the configurations that a table has.
 
     space, gpu: of the table. programs: different ones among its configurations. rank_correlation:
     Spearman's, of expected and measured runtimes; None below three that ran. first, best: efficiency (the
@@ -45,8 +45,8 @@ class TableCheck:
 
 
 def check_tables(tables: Sequence[GpuTable], bundle: DemandBundle, k: int) -> list[TableCheck]:
-    """Rank every table, of one kernel, as if nobody had measured it: by physics and the networks for any
-    kernel, which have learned from gnnperf's own."""
+    """Rank every table, of one kernel, as if nobody had measured it: by the count of resources, of which
+    nothing is learned."""
     return [_check(table, bundle, k) for table in tables]
 
 

@@ -27,8 +27,6 @@ RESIDUAL = 0.8
 RESIDUAL_LIMIT = 2.0
 PRIOR = 0.5
 """What no error counts among those on other GPUs, where a GPU of the same vendor has 1."""
-COUNTED = 2.0
-"""Weight of the count of resources for a kernel that nobody measured, where the network has 1."""
 ROWS = 3000
 """Rows of a table that trees learn from; drawn again where it has fewer."""
 
@@ -89,7 +87,8 @@ def rank_configurations(
         candidates: of one kernel on one GPU.
         demands: networks for it, which count alike: of the kernel, or generic ones.
         measured: tables of the same kernel on other GPUs; those with the same configurations as the
-            candidates count most. None: the kernel was never measured.
+            candidates count most. None: the kernel was never measured; without a network of its own it is
+            ranked by the count of resources.
     """
     expected = expected_log2_ms(candidates, demands, measured)
     network, unfit = expected.network, FAILED * (candidates.physics["fits"] == 0)
@@ -110,10 +109,9 @@ def rank_configurations(
     else:
         features = _features(candidates)
         if demands[0].parameters is None:
-            # Nobody measured the kernel: the count of resources is a guess as good as the network's.
-            counted = _from_best(np.log2(candidates.physics["estimate_s"]))
-            guesses += [counted, _from_best(0.5 * (guesses[0] + counted))]
-            weights = [1.0, COUNTED, 1.0]
+            # Nobody measured the kernel: what networks learned of others orders it no better than the count
+            # of resources does.
+            guesses = [np.log2(candidates.physics["estimate_s"])]
     stacked = np.stack([_from_best(guess + unfit) for guess in guesses])
     share = np.array(weights) / sum(weights)
     return ConfigurationRanking(
