@@ -157,15 +157,16 @@ def _row_kernel(x: Columns) -> tuple[Tensor, Tensor, Tensor]:
 
     Softmax of up to 1024 columns keeps rows in registers and gives each to a warp; beyond, a block takes a
     row, with half as many threads as there are groups of four columns, at most 512. Layer normalisation,
-    and what is not known, has blocks of 128 threads.
+    and what is not known, has blocks of 128 threads; of the latter, short rows share one.
     """
-    softmax = x["family"] == 2
+    softmax, other = x["family"] == 2, x["family"] < 0
     columns = x["columns"]
     groups = torch.clamp(torch.floor(columns / 4), 64, 1024)
     wide = torch.clamp(2 ** torch.ceil(torch.log2(groups / 2)), 32, 512)
     small = softmax & (columns <= 1024)
     block = torch.where(softmax & ~small, wide, torch.full_like(columns, 128))
     per_block = torch.where(small, torch.where(columns <= 128, 8.0, 4.0), torch.ones_like(columns))
+    per_block = torch.where(other, torch.clamp(torch.floor(128 / columns), min=1), per_block)
     # On AMD GPUs rows of a multiple of four columns are kept in local memory.
     kept = small | (softmax & (x["amd"] == 1) & (columns % 4 == 0))
     return block, per_block, torch.where(kept, torch.ones_like(columns), x["passes"])
