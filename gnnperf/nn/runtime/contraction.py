@@ -39,7 +39,8 @@ class ContractionTime(Physics):
     """The fastest tile is taken, as libraries try to.
 
     Energy is another roofline: joules per FLOP grow with the feature size of the process, and no kernel
-    that runs for long can use more than the board's power; short ones run on before the limit is felt.
+    that runs for long can use more than the board's power, less what it draws anyway; short ones run on
+    before the limit is felt.
 
     Of other dtypes nothing was measured. A board is taken to give the peak of each at the same power, and the
     latency of a step of the reduction to lie between that of fp32 and one shorter by as much as it is faster.
@@ -48,14 +49,16 @@ class ContractionTime(Physics):
     start: ClassVar = {
         "rate": -0.1, "rate_amd": -0.35, **{f"tile{i}": -0.05 * max(i - 1, 0) for i in range(len(TILES))},
         "latency": 3.5, "tile_cycles": 7.0, "fill": 3.0, "launch": -10.2, "soft": 1.0, "soft_launch": 1.5,
-        "flop_energy": 0.45, "byte_energy": 3.0, "hbm_energy": -0.8, "delay": -5.4, "idle": 2.7, "at_once": -1.0, "at_once_linear": 1.0,
-        "memory": -0.2, "gddr": 0.0, "first_hbm": FIRST_HBM, "rereads": -2.0, "legacy_linear": 0.0, "legacy_wide": 0.3,
+        "flop_energy": 0.45, "byte_energy": 3.0, "hbm_energy": -0.8, "idle": 2.7, "delay": -5.4,
+        "at_once": -1.0, "at_once_linear": 1.0, "memory": -0.2, "gddr": 0.0, "first_hbm": FIRST_HBM,
+        "rereads": -2.0, "legacy_linear": 0.0, "legacy_wide": 0.3,
         "launch_linear": 0.4, "launch_amd": 0.0, "begin": -11.2,
     }  # fmt: skip
     prior: ClassVar = {
         "launch_linear": 0.02, "launch_amd": AMD_SHARE,
         **{f"tile{i}": 0.3 for i in range(len(TILES))}, "rate": 0.1, "rate_amd": 0.1, "flop_energy": 0.2,
-        "byte_energy": 0.1, "hbm_energy": 0.1, "delay": 0.1, "idle": 0.1, "at_once_linear": 0.02, "memory": 0.5, "gddr": 10.0, "first_hbm": 0.1, "rereads": 0.1,
+        "byte_energy": 0.1, "hbm_energy": 0.1, "idle": 0.1, "delay": 0.1, "at_once_linear": 0.02,
+        "memory": 0.5, "gddr": 10.0, "first_hbm": 0.1, "rereads": 0.1,
         "legacy_linear": 0.05, "legacy_wide": 0.05,
     }  # fmt: skip
     varying: ClassVar = ("launch", "rate")
@@ -85,7 +88,7 @@ class ContractionTime(Physics):
         return unlimited, self.joules(x, padding, traffic + rereads) / self.spare_power(x)
 
     def spare_power(self, x: Columns) -> Tensor:
-        """Watts that are left to a kernel: the board draws `idle` whatever runs, at most half of its limit."""
+        """Watts that are left to a kernel: the board draws `idle` whatever runs, at most half its limit."""
         return x["power"] - torch.minimum(torch.exp(self.constants["idle"]), x["power"] / 2)
 
     def tiles(self, x: Columns, linear: Tensor, offsets: Offsets) -> tuple[Tensor, Tensor]:

@@ -112,8 +112,9 @@ class Physics(nn.Module):
 class MapTime(Physics):
     """Elementwise kernels: main memory where the data exceeds the L2 cache, else the multiprocessors."""
 
-    start: ClassVar = {"memory": -0.1, "gddr": -0.1, "first_hbm": FIRST_HBM, "cache_edge": 0.0, "cache_slope": 0.7, "per_core": 2.8,
-             "soft": 0.7, "soft_launch": 1.5, "launch": -10.4, "launch_amd": 0.0, "begin": -11.2}  # fmt: skip
+    start: ClassVar = {"memory": -0.1, "gddr": -0.1, "first_hbm": FIRST_HBM, "cache_edge": 0.0,
+             "cache_slope": 0.7, "per_core": 2.8, "soft": 0.7, "soft_launch": 1.5, "launch": -10.4,
+             "launch_amd": 0.0, "begin": -11.2}  # fmt: skip
     prior: ClassVar = {"gddr": GDDR_SHARE, "first_hbm": 0.1, "launch_amd": AMD_SHARE}
     varying: ClassVar = ("launch", "memory")
 
@@ -131,12 +132,12 @@ class RowsTime(Physics):
     """Kernels that go over rows several times: later passes hit the L2 cache where the rows that all
     multiprocessors have in flight fit, else they go to main memory again.
 
-    `memory` and `gddr` are those of `MapTime`, and stay as they are set.
+    `memory`, `gddr` and `first_hbm` are those of `MapTime`, and stay as they are set.
     """
 
-    start: ClassVar = {"memory": -0.15, "gddr": -0.1, "first_hbm": FIRST_HBM, "miss_slope": 1.0, "miss_edge": -0.7, "per_core": 2.7,
-             "cached": -1.0, "row": 7.0, "step": 3.0, "soft": 1.0, "soft_launch": 1.5,
-             "launch": -10.1, "launch_amd": 0.0, "begin": -11.2}  # fmt: skip
+    start: ClassVar = {"memory": -0.15, "gddr": -0.1, "first_hbm": FIRST_HBM, "miss_slope": 1.0,
+             "miss_edge": -0.7, "per_core": 2.7, "cached": -1.0, "row": 7.0, "step": 3.0, "soft": 1.0,
+             "soft_launch": 1.5, "launch": -10.1, "launch_amd": 0.0, "begin": -11.2}  # fmt: skip
     prior: ClassVar = {"launch_amd": AMD_SHARE, "cached": 0.02, "miss_slope": 0.05, "miss_edge": 0.02}
     varying: ClassVar = ("launch",)
 
