@@ -44,6 +44,7 @@ NOT_MEASURED = "the kernel was not measured anywhere: physics, and what others n
     help="What fp32 tensors are taken for: fp64, tf32, fp16, bf16, fp8, int8.",
 )
 @click.option("--table", type=FILE, metavar="FILE.parquet", help="Predict every row instead of a KERNEL.")
+@click.option("--models", type=FILE, metavar="FILE.parquet", help="Predict every whole model of a table.")
 @click.option("--devices", "described", type=FILE, metavar="FILE.yaml", help="GPUs that the table names.")
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.parquet")
 @checkpoint_option
@@ -54,6 +55,7 @@ def predict(
     calibrate: Path | None,
     dtype: str | None,
     table: Path | None,
+    models: Path | None,
     described: Path | None,
     output: Path | None,
     checkpoint: Path | None,
@@ -71,15 +73,33 @@ def predict(
 
     The table has the columns op_family, op, device, B, M, N, K and H, and perhaps dtype,
     and of a conv conv_cin, conv_cout, conv_k, conv_img, conv_stride, conv_pad and perhaps conv_groups;
-    predicted_ms, lo_ms and hi_ms (the 80% interval) are added.
+    of other families (attention, fused_attention, embedding, pool, reduction, copy, cat) the sizes that they
+    have as a KERNEL. predicted_ms, lo_ms and hi_ms (the 80% interval) are added.
+
+    The table of models has the columns desc, device and num_layer, with their graphs in
+    gpu_models_opgraphs.parquet beside it; or it is such graphs (a row is a node: desc, OpName, FwOps, BwOps,
+    AccOps, InputShapes, in_repeated_layer) with a column num_layer, for every --gpu. With operators that run
+    backwards it is a step of training. Models that run on several GPUs get an objection, and no prediction.
     """  # fmt: skip
     from gnnperf.nn import load_checkpoint
     from gnnperf.nn.runtime import RuntimeHead
     from gnnperf.retrieval.gpu import RUNTIME, ConfigurationForecast
     from gnnperf.session import load
 
-    if (kernel is None) == (table is None):
-        raise InputError("expected a KERNEL, or a --table of them; see gnnperf predict --help")
+    if sum(given is not None for given in (kernel, table, models)) != 1:
+        raise InputError(
+            "expected a KERNEL, or a --table of them, or a table of --models; see gnnperf predict --help"
+        )
+    if models is not None:
+        if output is None:
+            raise InputError("--models needs --output")
+        if page_is_wanted():
+            raise InputError("--report is a page about a KERNEL; of --models, read the --output")
+        if fused or dtype is not None:
+            given = "--fused" if fused else "--dtype"
+            raise InputError(f"{given} is for a KERNEL; graphs of --models are what was launched, in fp32")
+        head = load_checkpoint(checkpoint or shipped(RUNTIME), RuntimeHead)
+        return _models(head, models, gpus, described, output, calibrate)
     if table is not None:
         if output is None or gpus:
             raise InputError(
@@ -162,7 +182,7 @@ def _bulk(
 
     from gnnperf.devices import read_devices
     from gnnperf.nn.runtime.operator_table import read_operators
-    from gnnperf.retrieval.prediction import dtype_remarks, predict_table
+    from gnnperf.retrieval.prediction import predict_table, table_remarks
 
     devices: dict[str, DeviceSpec] = read_devices(described) if described else {}
     operators = read_operators(path)
@@ -171,12 +191,42 @@ def _bulk(
         pq.write_table(predicted, output)
     except OSError as error:
         raise InputError(f"cannot write {output}: {error.strerror}") from None
-    other = operators.dtype[operators.usable]
-    count, done = len(operators.usable), int(operators.usable.sum())
-    said = [f"{n} rows {what}" for what, n in dtype_remarks(other[other != "fp32"].tolist()).items()]
+    count, done = len(predicted), len(predicted) - predicted["predicted_ms"].null_count
+    said = table_remarks(head, operators)
     left = f"; {count - done} rows are of no known family or lack a size" if done < count else ""
     document = {"table": path, "output": output, "rows": count, "predicted": done, "remarks": said}
     return Report(document, "\n".join([f"{done} of {count} rows predicted into {output}{left}", *said]))
+
+
+def _models(
+    head: RuntimeHead,
+    path: Path,
+    gpus: tuple[str, ...],
+    described: Path | None,
+    output: Path,
+    calibrate: Path | None,
+) -> Report:
+    import pyarrow.parquet as pq
+
+    from gnnperf.devices import load_device, read_devices
+    from gnnperf.nn.runtime.model_table import models_of, read_graphs
+    from gnnperf.retrieval.prediction import predict_models
+
+    devices: dict[str, DeviceSpec] = read_devices(described) if described else {}
+    devices |= {gpu: load_device(gpu) for gpu in gpus}
+    models, graphs = models_of(path, gpus)
+    if not graphs.is_file():
+        raise InputError(f"expected the graphs of {path} in {graphs}; put them there")
+    predicted = predict_models(head, models, read_graphs(graphs), devices, calibrate)
+    try:
+        pq.write_table(predicted, output)
+    except OSError as error:
+        raise InputError(f"cannot write {output}: {error.strerror}") from None
+    count, done = len(predicted), len(predicted) - predicted["predicted_ms"].null_count
+    rows = predicted.select(["desc", "objection"]).to_pylist()
+    said = sorted({f"{row['desc']} {row['objection']}" for row in rows if row["objection"]})
+    document = {"models": path, "output": output, "rows": count, "predicted": done, "remarks": said}
+    return Report(document, "\n".join([f"{done} of {count} models predicted into {output}", *said]))
 
 
 def _configuration_report(found: ConfigurationForecast) -> Report:

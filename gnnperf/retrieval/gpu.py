@@ -124,12 +124,14 @@ def _written(folder: Path) -> int:
 
 def _captured(kernel: Any, fused: bool) -> tuple[str, list[Operator], dict[str, int]]:
     """The operators that a kernel launches, and what of it is not known."""
-    from gnnperf.frontends.operators import is_operator, load_model, parse_operator
+    from gnnperf.frontends.operators import is_operator, load_model, parse_operators
     from gnnperf.frontends.operators.torch_models import capture
 
     if isinstance(kernel, str | Path):
         if is_operator(str(kernel)):
-            return str(kernel), [parse_operator(str(kernel))], {}
+            if fused:
+                raise InputError("--fused is for models; of attention, give fused_attention:...")
+            return str(kernel), parse_operators(str(kernel)), {}
         model = load_model(str(kernel))
     elif is_of(kernel, "torch") and hasattr(kernel, "graph"):
         model = capture(kernel, "program")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +18,13 @@ from gnnperf.devices import DeviceSpec, find_device, known_device
 from gnnperf.errors import InputError
 from gnnperf.graph.workload import Workload
 from gnnperf.nn.runtime import Columns, RuntimeHead
-from gnnperf.nn.runtime.columns import assumptions, is_measured, on_device
+from gnnperf.nn.runtime.columns import FAMILIES, assumptions, device_columns, is_measured, on_device
 from gnnperf.nn.runtime.model import LEVELS
+from gnnperf.nn.runtime.model_table import ModelGraph
 from gnnperf.nn.runtime.operator_table import OperatorTable, operator_table
 
+ADDED = ("predicted_ms", "lo_ms", "hi_ms", "objection")
+"""Columns that are added to a table; the last, to one of models."""
 CHUNK = 50_000
 """Rows of a table that are predicted at once."""
 
@@ -78,6 +83,20 @@ def dtype_remarks(dtypes: Sequence[str]) -> dict[str, int]:
     }
 
 
+def table_remarks(head: RuntimeHead, operators: OperatorTable) -> list[str]:
+    """What is to be said of rows that nothing like was measured of."""
+    dtypes = operators.dtype[operators.usable]
+    said = [f"{n} rows {what}" for what, n in dtype_remarks(dtypes[dtypes != "fp32"].tolist()).items()]
+    codes = operators.columns["family"].numpy()
+    known = [code for code, name in enumerate(FAMILIES) if name in head.calibration.widths]
+    families = operators.texts("op_family")[operators.usable & ~np.isin(codes, known)]
+    for name, count in Counter(families.tolist()).items():
+        said.append(
+            f"{count} rows are of a family that was not measured, {name}: physics, and wider intervals"
+        )
+    return said
+
+
 def predict_table(
     head: RuntimeHead,
     operators: OperatorTable,
@@ -94,7 +113,9 @@ def predict_table(
     result = np.full((3, count), np.nan)
     heads = {"": head}
     if calibrate is not None:
-        heads = {str(name): head for name in np.unique(operators.device[operators.usable])}
+        known = operators.usable.copy()
+        known[list(operators.sequences)] = True
+        heads = {str(name): head for name in np.unique(operators.device[known])}
         for name in heads:
             device = known_device(name, devices)
             heads[name] = calibrate_from(head, calibrate, device, devices)
@@ -110,12 +131,68 @@ def predict_table(
             found = own.predict_columns({**x, **operators.device_numbers(devices, chosen)})
             low, high = found.bounds_s[LEVELS[1]]
             result[:, part] = 1e3 * torch.stack([found.runtime_s, low, high]).numpy()
+
+    @functools.cache
+    def in_sequence(workloads: tuple[Workload, ...], name: str) -> tuple[float, float, float]:
+        own = heads[name if calibrate is not None else ""]
+        found = predict_kernel(own, workloads, known_device(name, devices))
+        if found.runtime_s is None or found.intervals_s is None:
+            return 3 * (math.nan,)
+        return found.runtime_s, *found.intervals_s[LEVELS[1]]
+
+    for row, workloads in operators.sequences.items():
+        result[:, row] = 1e3 * np.array(in_sequence(workloads, str(operators.device[row])))
     table = operators.table
-    for name, values in zip(("predicted_ms", "lo_ms", "hi_ms"), result, strict=True):
+    for name, values in zip(ADDED[:3], result, strict=True):
         if name in table.column_names:
             table = table.drop_columns([name])
         table = table.append_column(name, pa.array(values, mask=np.isnan(values)))
     return table
+
+
+def predict_models(
+    head: RuntimeHead,
+    models: pa.Table,
+    graphs: Mapping[str, ModelGraph],
+    devices: Mapping[str, DeviceSpec],
+    calibrate: Path | None = None,
+) -> pa.Table:
+    """The table (see `models_of`) with predicted_ms, lo_ms, hi_ms (the 80% interval) and objection added: in
+    words, why there is no prediction.
+
+    Launches are hidden behind the kernels before, and the board's power limits the energy of the whole. With
+    operators that run backwards, what is predicted is a step of training. Raises InputError as
+    `predict_table` does.
+    """
+    result: list[tuple[float | None, float | None, float | None, str | None]] = []
+    named = {str(name): known_device(str(name), devices) for name in set(models["device"].to_pylist())}
+    heads = dict.fromkeys(named, head)
+    if calibrate is not None:
+        heads = {name: calibrate_from(head, calibrate, device, devices) for name, device in named.items()}
+        if all(own is head for own in heads.values()):
+            raise InputError(f"{calibrate}: expected runs on {' or '.join(heads)}, got none; leave it out")
+    for row in models.select(["desc", "device", "num_layer"]).to_pylist():
+        graph, own = graphs.get(row["desc"]), heads[str(row["device"])]
+        objection = "has no graph" if graph is None else graph.objection
+        if objection is None and graph is not None and graph.repeats and not row["num_layer"]:
+            objection = "has a repeated layer, and no num_layer"
+        if graph is None or objection is not None:
+            result.append((None, None, None, objection))
+            continue
+        columns, times = graph.columns(row["num_layer"] or 1)
+        numbers = device_columns(named[str(row["device"])])
+        x = {**columns, **{name: torch.full_like(columns["flops"], v) for name, v in numbers.items()}}
+        found, often = own.predict_columns(x), torch.from_numpy(times)
+        total, alone = own.sequence_s(x, often), float((found.runtime_s * often).sum())
+        low, high = (float((bound * often).sum()) * total / alone for bound in found.bounds_s[LEVELS[1]])
+        result.append((1e3 * total, 1e3 * low, 1e3 * high, None))
+    kept = [name for name in models.column_names if name not in ADDED]
+    models = models.select(kept)
+    for name, values in zip(ADDED, zip(*result, strict=True), strict=True):
+        models = models.append_column(
+            name, pa.array(values, pa.string() if name == ADDED[-1] else pa.float64())
+        )
+    return models
 
 
 def calibrate_from(

@@ -151,7 +151,7 @@ def _quantile(values: NDArray[np.float64], weight: NDArray[np.float64], level: f
 
 def _device_spans(rows: Rows) -> dict[str, tuple[float, float]]:
     spans: list[Mapping[str, float]] = []
-    names = ("peak", "bandwidth", "l2", "process", "power")
+    names = ("amd", "peak", "bandwidth", "l2", "process", "power")
     for device in torch.unique(rows.device):
         first = int(torch.nonzero(rows.device == device)[0, 0])
         spans.append(device_span({name: float(rows.columns[name][first]) for name in names}))

@@ -19,7 +19,7 @@ LAUNCH_BOUND_S = 1e-4
 FAST_HOST = 0.25
 """Quantile of the launch times of the GPUs fitted to that is expected of another: by how much slow hosts are
 slower is their own affair."""
-SHARED = ("memory", "gddr")
+SHARED = ("memory", "gddr", "first_hbm")
 """Constants of elementwise kernels that those that go over rows take from them."""
 
 

@@ -108,6 +108,118 @@ def test_tables(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert f"cannot write {nowhere}: " in capfd.readouterr().err
 
 
+OTHERS = (
+    "attention:B=16,M=512,N=512,K=64", "fused_attention:B=16,M=512,N=512,K=64",
+    "pool:B=64,H=28,W=28,K=3,S=2", "pool:B=64,H=28,W=28,K=3", "embedding:B=4096,H=1024,V=50000",
+    "reduction:B=512,H=1024", "cat:B=512,H=1024", "copy:B=512,H=1024",
+    "conv:B=8,C=64,O=64,H=56,W=56,K=3,P=1", "conv:B=8,C=64,O=64,H=56,W=56,K=3,P=1,G=64",
+    "conv:B=8,C=64,O=64,H=56,W=56,K=3,P=1,G=8",
+)  # fmt: skip
+_CONV = {"C": "conv_cin", "O": "conv_cout", "W": "conv_img", "K": "conv_k", "S": "conv_stride",
+         "P": "conv_pad", "G": "conv_groups"}  # fmt: skip
+
+
+def test_families_in_tables_are_predicted_as_alone(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    rows = []
+    for text in OTHERS:
+        family, _, written = text.partition(":")
+        sizes = {name: int(value) for name, value in (part.split("=") for part in written.split(","))}
+        if family == "conv":
+            sizes = {"S": 1, "G": 1} | sizes
+            sizes = {_CONV.get(name, name): value for name, value in sizes.items() if name != "H"}
+        row = {"op_family": family, "op": family, "device": "t4", **dict.fromkeys("BMNKHWSV")}
+        rows.append({**row, **dict.fromkeys(_CONV.values()), **sizes})
+    source, result = tmp_path / "rows.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), source)
+    done = document(capfd, "--table", str(source), "-o", str(result))
+    assert done["predicted"] == len(OTHERS)
+    remarks = done["remarks"]
+    assert isinstance(remarks, list) and "2 rows are of a family that was not measured, pool" in remarks[1]
+    written = pq.read_table(result).to_pylist()
+    for text, row in zip(OTHERS, written, strict=True):
+        (alone,) = document(capfd, text, "--gpu", "t4")["predictions"]  # type: ignore[misc]
+        assert alone["runtime_ms"] == pytest.approx(row["predicted_ms"]), text
+        assert alone["intervals_ms"]["80%"] == pytest.approx([row["lo_ms"], row["hi_ms"]]), text
+    by_text = dict(zip(OTHERS, (row["predicted_ms"] for row in written), strict=True))
+    assert by_text[OTHERS[1]] < by_text[OTHERS[0]]  # the scores are not written
+    assert by_text[OTHERS[9]] < by_text[OTHERS[8]]  # a depthwise convolution does a 64th of the work
+    rows[0]["B"] = 0
+    pq.write_table(pa.Table.from_pylist(rows), source)
+    said = refusal(capfd, "--table", str(source), "-o", str(result))
+    assert "row 0: attention: expected batch of at least 1, got 0" in said
+    assert "--fused is for models" in refusal(capfd, OTHERS[0], "--gpu", "t4", "--fused")
+
+
+def test_tables_of_models(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    again = {
+        "OpName": "Linear",
+        "BwOps": "[]",
+        "AccOps": "[]",
+        "InputShapes": "[]",
+        "in_repeated_layer": True,
+    }
+    step = {**again, "FwOps": "[['Linear', (4096, 1024, 1024)]]"}
+    back = {"BwOps": "[['Linear', (4096, 1024, 1024)], ['Linear', (1024, 4096, 1024)]]"}
+    network = {**again, "OpName": "allreduce", "FwOps": "[['ALLREDUCE', (1024,)]]"}
+    nodes = [{"desc": "one", **step}, {"desc": "train", **step, **back}, {"desc": "tp", **step}]
+    graphs, models, result = (
+        tmp_path / name for name in ("gpu_models_opgraphs.parquet", "models.parquet", "out.parquet")
+    )
+    pq.write_table(pa.Table.from_pylist([*nodes, {"desc": "tp", **network}]), graphs)
+    wanted = [("one", 1), ("one", 24), ("train", 24), ("tp", 24), ("none", 1), ("one", None)]
+    rows = [{"desc": desc, "device": "Tesla_T4", "num_layer": layers} for desc, layers in wanted]
+    pq.write_table(pa.Table.from_pylist(rows), models)
+    command = ["--models", str(models), "-o", str(result)]
+    done = document(capfd, *command)
+    assert (done["rows"], done["predicted"]) == (6, 3)
+    assert done["remarks"] == [
+        "none has no graph", "one has a repeated layer, and no num_layer",
+        "tp runs on several GPUs (tensor parallel, ALLREDUCE); give the graph of one GPU's share",
+    ]  # fmt: skip
+    one, layers, train, *refused = pq.read_table(result).to_pylist()
+    assert layers["predicted_ms"] == pytest.approx(24 * one["predicted_ms"])
+    assert 2.5 < train["predicted_ms"] / layers["predicted_ms"] < 3.5  # two products backwards for each
+    assert train["lo_ms"] < train["predicted_ms"] < train["hi_ms"] and train["objection"] is None
+    assert all(row["predicted_ms"] is None and row["objection"] for row in refused)
+    runs = tmp_path / "runs.csv"
+    runs.write_text("op_family,device,M,N,K,latency_ms\nlinear,t4,4096,1024,1024,99\n")
+    document(capfd, *command, "--calibrate", str(runs))
+    assert pq.read_table(result)["predicted_ms"][1].as_py() > layers["predicted_ms"]
+    # graphs that say the number of layers themselves
+    pq.write_table(pa.Table.from_pylist([{**node, "num_layer": 24} for node in nodes]), graphs)
+    document(capfd, "--models", str(graphs), "--gpu", "t4", "--gpu", "l4", "-o", str(result))
+    both = {(row["desc"], row["device"]): row["predicted_ms"] for row in pq.read_table(result).to_pylist()}
+    assert both["one", "t4"] == pytest.approx(layers["predicted_ms"]) and len(both) == 6
+
+
+@pytest.mark.parametrize(
+    ("column", "problem"),
+    [
+        ("desc", "expected a column 'desc'"),
+        ("num_layer", "expected a column 'num_layer'"),
+        ("BwOps", "expected a column 'BwOps'"),
+        ("FwOps=[['Linear', (1, 2)]]", "row 0: expected operators as [['Linear', (512, 1024, 768)]]"),
+        ("FwOps=[", "row 0: expected operators as"),
+    ],
+)
+def test_tables_of_models_that_are_none(
+    column: str, problem: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    name, given, value = column.partition("=")
+    node: dict[str, object] = {
+        "desc": "m", "OpName": "Linear", "FwOps": "[]", "BwOps": "[]", "AccOps": "[]", "InputShapes": "[]",
+        "in_repeated_layer": True, "num_layer": 1,
+    }  # fmt: skip
+    node = {**node, name: value} if given else {key: v for key, v in node.items() if key != name}
+    graphs = tmp_path / "graphs.parquet"
+    pq.write_table(pa.Table.from_pylist([node]), graphs)
+    command = ["--models", str(graphs), "-o", str(tmp_path / "out.parquet")]
+    assert problem in refusal(capfd, *command, "--gpu", "t4")
+    assert "take their GPUs from --gpu" in refusal(capfd, *command)
+    assert "--models needs --output" in refusal(capfd, *command[:2], "--gpu", "t4")
+    assert "--fused is for a KERNEL" in refusal(capfd, *command, "--gpu", "t4", "--fused")
+
+
 def test_a_table_is_calibrated_by_runs_on_its_gpu(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     source, result, devices, runs = (
         tmp_path / name for name in ("rows.parquet", "out.parquet", "devices.yaml", "runs.csv")

@@ -170,7 +170,7 @@ def _distances(rows: Rows, names: NDArray[np.str_]) -> dict[str, float]:
     spans = {}
     for name in np.unique(names):
         first = int(np.flatnonzero(names == name)[0])
-        numbers = ("peak", "bandwidth", "l2", "process", "power")
+        numbers = ("amd", "peak", "bandwidth", "l2", "process", "power")
         span = device_span({n: float(rows.columns[n][first]) for n in numbers})
         spans[str(name)] = np.array(list(span.values()))
     return {

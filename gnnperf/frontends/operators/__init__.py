@@ -1,10 +1,10 @@
 """Operators of tensor frameworks as loop nests and program graphs."""
 
-from gnnperf.frontends.operators.linear_algebra import Convolution, MatMul
+from gnnperf.frontends.operators.linear_algebra import Convolution, FusedAttention, MatMul
 from gnnperf.frontends.operators.operator import Epilogue, Operator
 from gnnperf.frontends.operators.pointwise import Elementwise, Embedding
 from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Softmax
-from gnnperf.frontends.operators.spec import is_operator, parse_operator
+from gnnperf.frontends.operators.spec import is_operator, parse_operator, parse_operators, sizes_of
 from gnnperf.frontends.operators.torch_models import CapturedModel, load_model
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Elementwise",
     "Embedding",
     "Epilogue",
+    "FusedAttention",
     "LayerNorm",
     "MatMul",
     "Operator",
@@ -22,4 +23,6 @@ __all__ = [
     "is_operator",
     "load_model",
     "parse_operator",
+    "parse_operators",
+    "sizes_of",
 ]

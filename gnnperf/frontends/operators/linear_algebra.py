@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from gnnperf.frontends.operators.operator import Epilogue, Operator, array, at, epilogue_of, loops, scalar
-from gnnperf.nests import Const, LoopNest, Op, Statement, Symbol
+from gnnperf.frontends.operators.operator import (
+    Epilogue,
+    Operator,
+    array,
+    as_map,
+    at,
+    epilogue_of,
+    loops,
+    scalar,
+)
+from gnnperf.frontends.operators.pointwise import Elementwise
+from gnnperf.frontends.operators.rows import Softmax
+from gnnperf.graph.workload import Workload
+from gnnperf.nests import Buffer, Const, LoopNest, Op, Statement, Symbol
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,13 @@ class Convolution(Operator):
     def out_width(self) -> int:
         return (self.width + 2 * self.padding - self.kernel) // self.stride + 1
 
+    def workload(self) -> Workload:
+        """A product, but of depthwise ones: their kernels give each result to a thread, and memory rules."""
+        found = super().workload()
+        if self.groups < self.out_channels:
+            return found
+        return as_map(found, self.batch * self.out_channels * self.out_height * self.out_width)
+
     def fp32_nest(self) -> LoopNest:
         """The input is the padded one: halos are read like anything else."""
         inner, outer = self.in_channels // self.groups, self.out_channels // self.groups
@@ -90,3 +109,54 @@ class Convolution(Operator):
         write = epilogue_of(at("sum"), self.epilogue, buffers, at("y", "i", "g", "o", "h", "v"), shape)
         names = zip(("i", "g", "o", "h", "v"), shape, strict=True)
         return LoopNest("convolution", buffers, (loops(list(names), total, write),))
+
+
+@dataclass(frozen=True)
+class FusedAttention(Operator):
+    """`batch` (times heads) attentions of `queries` rows to `keys` rows of `width` values, in one kernel: the
+    scores never reach memory."""
+
+    batch: int
+    queries: int
+    keys: int
+    width: int
+
+    family: ClassVar[str] = "attention"
+
+    def unfused(self) -> list[Operator]:
+        """The four kernels that the reference implementation launches instead."""
+        batch, queries, keys, dtype = self.batch, self.queries, self.keys, self.dtype
+        return [
+            MatMul(queries, keys, self.width, batch=batch, dtype=dtype),
+            Elementwise("mul", batch * queries * keys, dtype=dtype),
+            Softmax(batch * queries, keys, dtype=dtype),
+            MatMul(queries, self.width, keys, batch=batch, dtype=dtype),
+        ]
+
+    def workload(self) -> Workload:
+        """Two products of one size, as one with twice the reduction."""
+        flops = 4.0 * self.batch * self.queries * self.keys * self.width
+        one = as_map(super().workload(), 1)
+        m, n, k = float(self.queries), float(self.width), 2.0 * self.keys
+        return replace(one, kind="contraction", flops=flops, batch=float(self.batch), m=m, n=n, k=k)
+
+    def fp32_nest(self) -> LoopNest:
+        buffers = {
+            "q": array("q", self.batch, self.queries, self.width),
+            "k": array("k", self.batch, self.keys, self.width),
+            "v": array("v", self.batch, self.keys, self.width),
+            "y": array("y", self.batch, self.queries, self.width),
+            "score": Buffer("score", "float32", (self.keys,), (1,), transient=True, scope="local"),
+            **{name: scalar(name) for name in ("top", "sum")},
+        }
+        keys, score = ("j", self.keys), at("score", "j")
+        product = Op("mul", (at("q", "i", "r", "l"), at("k", "i", "j", "l")))
+        weight = Op("exp", (Op("sub", (score, at("top"))),))
+        result = Op("div", (Op("mul", (weight, at("v", "i", "j", "d"))), at("sum")))
+        row = (
+            loops([keys, ("l", self.width)], Statement(score, product, "add", Const(0.0))),
+            loops([keys], Statement(at("top"), score, "max", Const(float("-inf")))),
+            loops([keys], Statement(at("sum"), weight, "add", Const(0.0))),
+            loops([("d", self.width), keys], Statement(at("y", "i", "r", "d"), result, "add", Const(0.0))),
+        )
+        return LoopNest("attention", buffers, (loops([("i", self.batch), ("r", self.queries)], *row),))

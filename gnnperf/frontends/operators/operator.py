@@ -65,6 +65,13 @@ class Operator(ABC):
         return workload_of(self.graph(), self.family, self.dtype)
 
 
+def as_map(workload: Workload, results: int) -> Workload:
+    """Of an operator with a thread for each of its short sums: memory counts, as if nothing were summed."""
+    w = workload
+    rest = Workload("map", w.flops, w.read_bytes, w.written_bytes, family=w.family, dtype=w.dtype)
+    return replace(rest, rows=float(results))
+
+
 # --------------------------------------------------------------------------- building nests
 
 

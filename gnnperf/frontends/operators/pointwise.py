@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from gnnperf.frontends.operators.operator import (
@@ -15,6 +15,8 @@ from gnnperf.frontends.operators.operator import (
     epilogue_of,
     loops,
 )
+from gnnperf.graph.vocabulary import PRECISIONS, element_bytes
+from gnnperf.graph.workload import Workload
 from gnnperf.nests import Buffer, Const, Expr, LoopNest
 
 
@@ -52,6 +54,11 @@ class Embedding(Operator):
     vocabulary: int
 
     family: ClassVar[str] = "embedding"
+
+    def workload(self) -> Workload:
+        """Of the table, no more rows are read than are asked for."""
+        row = self.width * element_bytes(PRECISIONS[self.dtype])
+        return replace(super().workload(), read_bytes=8.0 * self.rows + row * min(self.rows, self.vocabulary))
 
     def fp32_nest(self) -> LoopNest:
         buffers = {

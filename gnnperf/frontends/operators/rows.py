@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from gnnperf.frontends.operators.operator import Epilogue, Operator, array, at, epilogue_of, loops, scalar
+from gnnperf.frontends.operators.operator import (
+    Epilogue,
+    Operator,
+    array,
+    as_map,
+    at,
+    epilogue_of,
+    loops,
+    scalar,
+)
+from gnnperf.graph.workload import Workload
 from gnnperf.nests import Const, LoopNest, Op, Statement, Symbol
 
 
@@ -96,6 +106,9 @@ class Pooling(Operator):
     epilogue: tuple[Epilogue, ...] = ()
 
     family: ClassVar[str] = "pooling"
+
+    def workload(self) -> Workload:
+        return as_map(super().workload(), self.planes * self.out_height * self.out_width)
 
     def fp32_nest(self) -> LoopNest:
         tall, wide = (

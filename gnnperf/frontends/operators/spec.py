@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import get_args
 
 from gnnperf.errors import InputError
-from gnnperf.frontends.operators.linear_algebra import Convolution, MatMul
+from gnnperf.frontends.operators.linear_algebra import Convolution, FusedAttention, MatMul
 from gnnperf.frontends.operators.operator import Function, Operator
 from gnnperf.frontends.operators.pointwise import Elementwise, Embedding
 from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Softmax
@@ -16,17 +16,25 @@ from gnnperf.graph.vocabulary import check_precision
 
 _Build = Callable[[Mapping[str, int]], Operator]
 
+_UNFUSED = "attention"
+"""The one name of several operators."""
+
 _FORMS: Mapping[str, tuple[str, str, _Build]] = {
     "linear": ("M N K", "", lambda s: MatMul(s["M"], s["N"], s["K"], linear=True)),
     "bmm": ("B M N K", "", lambda s: MatMul(s["M"], s["N"], s["K"], batch=s["B"])),
     "softmax": ("B H", "", lambda s: Softmax(s["B"], s["H"])),
     "layernorm": ("B H", "", lambda s: LayerNorm(s["B"], s["H"])),
     "reduction": ("B H", "", lambda s: Reduction("add", s["B"], s["H"])),
+    _UNFUSED: ("B M N K", "", lambda s: FusedAttention(s["B"], s["M"], s["N"], s["K"])),
+    "fused_attention": ("B M N K", "", lambda s: FusedAttention(s["B"], s["M"], s["N"], s["K"])),
+    "cat": ("B H", "", lambda s: Elementwise("copy", s["B"] * s["H"])),
     "embedding": ("B H V", "", lambda s: Embedding(s["B"], s["H"], s["V"])),
     "pool": ("B H W K", "S", lambda s: Pooling("max", s["B"], s["H"], s["W"], s["K"], s.get("S", s["K"]))),
     "conv": (
-        "B C O H W K", "S P",
-        lambda s: Convolution(s["B"], s["C"], s["O"], s["H"], s["W"], s["K"], s.get("S", 1), s.get("P", 0)),
+        "B C O H W K", "S P G",
+        lambda s: Convolution(
+            s["B"], s["C"], s["O"], s["H"], s["W"], s["K"], s.get("S", 1), s.get("P", 0), s.get("G", 1)
+        ),
     ),
 }  # fmt: skip
 """Name -> sizes that are needed, sizes that may be left out, constructor."""
@@ -36,6 +44,22 @@ def is_operator(text: str) -> bool:
     """Whether a text means an operator, not a file."""
     name = text.partition(":")[0]
     return name in _FORMS or not {name, name.removesuffix("u")}.isdisjoint(get_args(Function))
+
+
+def sizes_of(name: str) -> tuple[list[str], list[str]]:
+    """Of an operator, the sizes that it needs, and those that may be left out."""
+    needed, optional, _ = _FORMS.get(name, ("B H", "", None))
+    return needed.split(), optional.split()
+
+
+def parse_operators(text: str) -> list[Operator]:
+    """What `parse_operator` reads, as it is launched: "attention:B=16,M=512,N=512,K=64" is a product, a
+    scale, a softmax and a product. Raises InputError."""
+    operator = parse_operator(text)
+    if text.partition(":")[0] != _UNFUSED:
+        return [operator]
+    assert isinstance(operator, FusedAttention)
+    return operator.unfused()
 
 
 def parse_operator(text: str) -> Operator:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from gnnperf.errors import InputError
-from gnnperf.frontends.operators.linear_algebra import Convolution, MatMul
+from gnnperf.frontends.operators.linear_algebra import Convolution, FusedAttention, MatMul
 from gnnperf.frontends.operators.operator import Epilogue, Operator
 from gnnperf.frontends.operators.pointwise import Elementwise, Embedding
 from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Softmax
@@ -192,15 +192,11 @@ def _matmul(call: _Call) -> list[Operator]:
 
 
 def _attention(call: _Call) -> list[Operator]:
-    """Its four steps, as the reference implementation runs them; fused kernels are not modelled."""
+    """Its four steps, as the reference implementation runs them."""
     query, key, value = call.shape(0), call.shape(1), call.shape(2)
     batch, m, n, width = math.prod(query[:-2]), query[-2], key[-2], query[-1]
-    return [
-        MatMul(m, n, width, batch=batch),
-        Elementwise("mul", batch * m * n),
-        Softmax(batch * m, n),
-        MatMul(m, value[-1], n, batch=batch),
-    ]
+    steps = FusedAttention(batch, m, n, width).unfused()
+    return [*steps[:-1], MatMul(m, value[-1], n, batch=batch)]
 
 
 def _convolution(call: _Call) -> list[Operator]:

@@ -54,7 +54,7 @@ def family_of(workload: Workload) -> str:
         return "linear" if workload.transposed and workload.batch == 1 else "bmm"
     if workload.family in FAMILIES:
         return workload.family
-    return "elementwise" if workload.kind == "map" else ""
+    return "elementwise" if workload.kind == "map" and not workload.family else ""
 
 
 def workload_columns(workloads: Sequence[Workload]) -> dict[str, Tensor]:

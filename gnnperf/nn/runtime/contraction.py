@@ -8,7 +8,16 @@ import torch
 from torch import Tensor
 
 from gnnperf.nn.runtime.columns import Columns
-from gnnperf.nn.runtime.physics import AMD_SHARE, Offsets, Physics, bytes_of, either, gain_of, product_peak
+from gnnperf.nn.runtime.physics import (
+    AMD_SHARE,
+    FIRST_HBM,
+    Offsets,
+    Physics,
+    bytes_of,
+    either,
+    gain_of,
+    product_peak,
+)
 
 TILES = ((256, 128), (128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (32, 128), (64, 32), (32, 32))
 """Output tiles that libraries have fp32 kernels for."""
@@ -20,6 +29,8 @@ address arithmetic take slots from multiplications. No such GPU is in the traini
 MATRIX_UNITS = -0.25
 """ln of the share of their peak that products in other dtypes than fp32 reach: not measured, of the order
 that vendors publish for large ones."""
+SHRINKING = 1.15
+"""Exponent of the process in joules: foundries claim 65% less power from 16 to 7 nm, 30% from 7 to 5."""
 _VARIANTS = [(tile_m, tile_n, parts) for tile_m, tile_n in TILES for parts in SPLITS]
 _REFERENCE = 128 * 128
 
@@ -28,7 +39,8 @@ class ContractionTime(Physics):
     """The fastest tile is taken, as libraries try to.
 
     Energy is another roofline: joules per FLOP grow with the feature size of the process, and no kernel
-    that runs for long can use more than the board's power; short ones run on before the limit is felt.
+    that runs for long can use more than the board's power, less what it draws anyway; short ones run on
+    before the limit is felt.
 
     Of other dtypes nothing was measured. A board is taken to give the peak of each at the same power, and the
     latency of a step of the reduction to lie between that of fp32 and one shorter by as much as it is faster.
@@ -37,14 +49,16 @@ class ContractionTime(Physics):
     start: ClassVar = {
         "rate": -0.1, "rate_amd": -0.35, **{f"tile{i}": -0.05 * max(i - 1, 0) for i in range(len(TILES))},
         "latency": 3.5, "tile_cycles": 7.0, "fill": 3.0, "launch": -10.2, "soft": 1.0, "soft_launch": 1.5,
-        "flop_energy": 0.45, "byte_energy": 3.0, "delay": -5.4, "at_once": -1.0, "at_once_linear": 1.0,
-        "memory": -0.2, "gddr": 0.0, "rereads": -2.0, "legacy_linear": 0.0, "legacy_wide": 0.3,
+        "flop_energy": 0.45, "byte_energy": 3.0, "hbm_energy": -0.8, "idle": 2.7, "delay": -5.4,
+        "at_once": -1.0, "at_once_linear": 1.0, "memory": -0.2, "gddr": 0.0, "first_hbm": FIRST_HBM,
+        "rereads": -2.0, "legacy_linear": 0.0, "legacy_wide": 0.3,
         "launch_linear": 0.4, "launch_amd": 0.0, "begin": -11.2,
     }  # fmt: skip
     prior: ClassVar = {
         "launch_linear": 0.02, "launch_amd": AMD_SHARE,
-        **{f"tile{i}": 0.3 for i in range(len(TILES))}, "rate": 0.1, "rate_amd": 0.1, "flop_energy": 0.02,
-        "byte_energy": 0.1, "delay": 0.1, "at_once_linear": 0.02, "memory": 0.5, "gddr": 10.0, "rereads": 0.1,
+        **{f"tile{i}": 0.3 for i in range(len(TILES))}, "rate": 0.1, "rate_amd": 0.1, "flop_energy": 0.2,
+        "byte_energy": 0.1, "hbm_energy": 0.1, "idle": 0.1, "delay": 0.1, "at_once_linear": 0.02,
+        "memory": 0.5, "gddr": 10.0, "first_hbm": 0.1, "rereads": 0.1,
         "legacy_linear": 0.05, "legacy_wide": 0.05,
     }  # fmt: skip
     varying: ClassVar = ("launch", "rate")
@@ -71,7 +85,11 @@ class ContractionTime(Physics):
         memory = (traffic * beyond_cache + rereads) / self.bandwidth(x, offsets)
         body = either(tiles, memory, c["soft"])
         unlimited = self.started(x, body, offsets)
-        return unlimited, self.joules(x, padding, traffic + rereads) / x["power"]
+        return unlimited, self.joules(x, padding, traffic + rereads) / self.spare_power(x)
+
+    def spare_power(self, x: Columns) -> Tensor:
+        """Watts that are left to a kernel: the board draws `idle` whatever runs, at most half its limit."""
+        return x["power"] - torch.minimum(torch.exp(self.constants["idle"]), x["power"] / 2)
 
     def tiles(self, x: Columns, linear: Tensor, offsets: Offsets) -> tuple[Tensor, Tensor]:
         """Seconds of the fastest tile, and FLOPs done over FLOPs needed with it."""
@@ -90,7 +108,8 @@ class ContractionTime(Physics):
         size = tile_m * tile_n
         count = batch * torch.ceil(m / tile_m) * torch.ceil(n / tile_n) * parts
         # What fills the pipeline at the start of a tile is hidden where the reduction is long.
-        depth = torch.sqrt((torch.ceil(k / 8) * 8 / parts) ** 2 + torch.exp(2 * c["fill"]))
+        whole = torch.ceil(k / 8) * 8 / parts
+        depth = torch.sqrt(whole**2 + torch.exp(2 * c["fill"]))
         throughput = torch.ceil(count / x["cores"]) * (2 * size * depth / (core_flops * torch.exp(rate)))
         waves = torch.ceil(count / (x["cores"] * torch.clamp(torch.floor(_REFERENCE / size), 1, 8)))
         step = torch.exp(c["latency"]) / torch.sqrt(gain_of(x))
@@ -99,7 +118,7 @@ class ContractionTime(Physics):
         partial_sums = (parts > 1) * batch * m * n * 8 * parts / (0.7 * x["bandwidth"])
         time = time + torch.exp(c["tile_cycles"]) / x["clock"] + partial_sums
         fastest, which = time.min(0)
-        padding = (count * size * depth / (batch * m * n * k)).gather(0, which[None])[0]
+        padding = (count * size * whole / (batch * m * n * k)).gather(0, which[None])[0]
         wide = torch.relu(torch.log(n / 6000.0)) * c["legacy_wide"] * linear * x["legacy"]
         return fastest * torch.exp(wide), padding
 
@@ -116,5 +135,8 @@ class ContractionTime(Physics):
     def joules(self, x: Columns, padding: Tensor, moved: Tensor) -> Tensor:
         """flop_energy: picojoules per FLOP and nanometre of process; byte_energy: picojoules per bit."""
         flops = 2 * x["batch"] * x["m"] * x["n"] * x["k"] * torch.sqrt(padding)
-        per_flop = torch.exp(self.constants["flop_energy"]) * x["process"] * 1e-12 / gain_of(x)
-        return flops * per_flop + moved * 8e-12 * torch.exp(self.constants["byte_energy"])
+        process = 12 * (x["process"] / 12) ** SHRINKING
+        per_flop = torch.exp(self.constants["flop_energy"]) * process * 1e-12 / gain_of(x)
+        # Stacks of HBM lie beside the GPU: a bit needs about half of what it needs over a board.
+        per_bit = self.constants["byte_energy"] + self.constants["hbm_energy"] * (1 - x["gddr"])
+        return flops * per_flop + moved * 8e-12 * torch.exp(per_bit)

@@ -23,7 +23,7 @@ from gnnperf.nn.runtime.columns import (
     is_measured,
     on_device,
 )
-from gnnperf.nn.runtime.model import LEVELS, RuntimeCalibration, RuntimeModel, device_span
+from gnnperf.nn.runtime.model import LEVELS, VENDOR, RuntimeCalibration, RuntimeModel, device_span
 from gnnperf.nn.runtime.physics import roofline_s
 
 UNMEASURED = "unmeasured"
@@ -194,14 +194,15 @@ class RuntimeHead:
 
 
 _SPOKEN = {
-    "peak": "peak FLOP rate", "bandwidth": "bandwidth", "balance": "FLOPs per byte", "cache": "cache size",
-    "process": "process", "power": "power per FLOP rate",
+    "vendor": "vendor", "peak": "peak FLOP rate", "bandwidth": "bandwidth", "balance": "FLOPs per byte",
+    "cache": "cache size", "process": "process", "power": "power per FLOP rate",
 }  # fmt: skip
 
 
 def _spans(x: Columns) -> dict[str, Tensor]:
     """`device_span` of columns. A power of 1 GW stands for an unknown one and is never outside."""
     spans = {
+        "vendor": 2 ** (x["amd"] * VENDOR),
         "peak": x["peak"],
         "bandwidth": x["bandwidth"],
         "balance": x["peak"] / x["bandwidth"],

@@ -20,6 +20,9 @@ LEVELS = (0.5, 0.8, 0.95)
 MEMORY_POWER_SHARE = 0.5
 """Of the board's power, what a kernel that is bound by memory draws; a round number, not fitted."""
 
+VENDOR = 4.0
+"""Doublings that stand for another vendor: none of what its libraries do is known. Chosen by hand."""
+
 PARTS = ("map", "softmax", "rows", "contraction")
 """Names of the modules of a model; `rows` serves whatever goes over rows and is no softmax."""
 
@@ -147,6 +150,7 @@ class RuntimeCalibration:
 def device_span(x: Mapping[str, float]) -> dict[str, float]:
     """log2 of the numbers that tell how unlike two GPUs are; without the power where it is not known."""
     ratios = {
+        "vendor": 2 ** (x["amd"] * VENDOR),
         "peak": x["peak"],
         "bandwidth": x["bandwidth"],
         "balance": x["peak"] / x["bandwidth"],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 
 from gnnperf.devices import DeviceSpec, known_device
 from gnnperf.errors import InputError
+from gnnperf.frontends.operators import parse_operators, sizes_of
 from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
-from gnnperf.nn.runtime.columns import FAMILIES, KINDS, Rows, device_columns, gain
+from gnnperf.graph.workload import Workload
+from gnnperf.nn.runtime.columns import FAMILIES, KINDS, Rows, device_columns, gain, workload_columns
 
 NEEDED = ("op_family", "op", "device", "B", "M", "N", "K", "H")
 CONVOLUTION = ("conv_cin", "conv_cout", "conv_k", "conv_img", "conv_stride", "conv_pad")
@@ -33,6 +36,8 @@ _KIND_OF = {
     "elementwise": "map",
 }
 _PASSES = {"softmax": 3.0, "layernorm": 2.0}
+DESCRIBED = ("attention", "fused_attention", "embedding", "pool", "reduction", "copy", "cat")
+"""Families that are read as `parse_operators` does, one row at a time: their sizes are columns, too."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class OperatorTable:
     table: as it was read. columns: of the workloads, f64[n] each, as `workload_columns` gives them.
     device: name of each row's GPU. dtype: of each row, one of PRECISIONS. usable: rows of a known family with
     all sizes it needs; learned: those of families that models tell apart, which convolutions are not of.
+    sequences: of rows that launch several kernels, one after another, their workloads; they are not usable.
     """
 
     table: pa.Table
@@ -49,6 +55,7 @@ class OperatorTable:
     device: NDArray[np.str_]
     dtype: NDArray[np.str_]
     usable: NDArray[np.bool_]
+    sequences: Mapping[int, tuple[Workload, ...]] = field(default_factory=dict)
 
     @property
     def learned(self) -> NDArray[np.bool_]:
@@ -131,6 +138,8 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
     usable = (product & (batch * m * n * k > 0)) | (np.isin(family, FAMILIES[2:]) & (elements > 0))
     tensors = np.where(pointwise & np.isin(text["op"], TWO_TENSORS), 2.0, 1.0)
     rows = np.where(pointwise, elements, size["B"])
+    # Depthwise: see `Convolution.workload`.
+    depthwise = convolution & (batch > 1) & (n == 1)
     columns = {
         "flops": np.where(product, 2 * batch * m * n * k, elements * np.where(pointwise, 1.0, 7.0)),
         "read_bytes": size_of * np.where(product, inputs + batch * k * n, elements * tensors),
@@ -145,10 +154,57 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
         "kind": np.array([float(KINDS.index(_KIND_OF.get(name, "map"))) for name in family]),
         "family": np.array([float(FAMILIES.index(name)) if name in FAMILIES else -1.0 for name in family]),
     }
+    sequences: dict[int, tuple[Workload, ...]] = {}
+    single: dict[int, Workload] = {}
+    for row, workloads in _described(table, origin, family, dtype).items():
+        if len(workloads) == 1:
+            (single[row],) = workloads
+        else:
+            sequences[row] = workloads
+    at = list(single)
+    usable[at] = True
+    for name, values in workload_columns(list(single.values())).items():
+        columns[name][at] = values.numpy()
+    usable &= np.isfinite(columns["flops"])
     if (dtype != "fp32").any():
         columns["element_bytes"] = size_of
+    for name, value in {
+        "batch": 1.0,
+        "m": 1.0,
+        "n": 1.0,
+        "k": 1.0,
+        "kind": float(KINDS.index("map")),
+    }.items():
+        columns[name] = np.where(depthwise, value, columns[name])
+    columns["rows"] = np.where(depthwise, batch * m, columns["rows"])
     tensors_of = {name: torch.from_numpy(np.nan_to_num(values, nan=1.0)) for name, values in columns.items()}
-    return OperatorTable(table, tensors_of, text["device"], dtype, usable)
+    return OperatorTable(table, tensors_of, text["device"], dtype, usable, sequences)
+
+
+def _described(
+    table: pa.Table, origin: str, family: NDArray[np.str_], dtype: NDArray[np.str_]
+) -> dict[int, tuple[Workload, ...]]:
+    """What rows of DESCRIBED launch; without those that lack a size. Raises InputError."""
+    rows = np.flatnonzero(np.isin(family, DESCRIBED))
+    forms = {str(name): sizes_of(str(name)) for name in np.unique(family[rows])}
+    names = {name for form in forms.values() for sizes in form for name in sizes} & {*table.column_names}
+    given = {name: _numbers(table[name], f"{origin}: column {name}") for name in sorted(names)}
+
+    @functools.cache
+    def launched(text: str) -> tuple[Workload, ...]:
+        return tuple(operator.workload() for operator in parse_operators(text))
+
+    result = {}
+    for row in rows.tolist():
+        needed, optional = forms[str(family[row])]
+        sizes = {n: given[n][row] for n in (*needed, *optional) if n in given and np.isfinite(given[n][row])}
+        if sizes.keys() >= {*needed}:
+            written = ",".join(f"{name}={value:.0f}" for name, value in sizes.items())
+            try:
+                result[row] = launched(f"{family[row]}:{written},dtype={dtype[row]}")
+            except InputError as error:
+                raise InputError(f"{origin}: row {row}: {error}") from None
+    return result
 
 
 def _convolutions(

@@ -22,6 +22,9 @@ LAUNCH_GAP_S = 3e-6
 """Between two kernels that were launched ahead: of the order that profilers show; not fitted."""
 AMD_SHARE = 0.02
 """Prior weight of what a launch on AMD GPUs takes more or less than one on NVIDIA's, in ln."""
+FIRST_HBM = -0.18
+"""ln of what the first controllers for HBM2 reach of their peak against later ones: published triads are at
+0.75 on P100, at 0.9 on V100 and A100."""
 GDDR_SHARE = 0.1
 """Prior weight of what GDDR memory loses to its error correction against HBM."""
 
@@ -99,15 +102,20 @@ class Physics(nn.Module):
 
     def bandwidth(self, x: Columns, offsets: Offsets) -> Tensor:
         """Achievable bytes per second of main memory."""
-        return x["bandwidth"] * torch.exp(self.get("memory", offsets) + self.constants["gddr"] * x["gddr"])
+        return x["bandwidth"] * torch.exp(
+            self.get("memory", offsets)
+            + self.constants["gddr"] * x["gddr"]
+            + self.constants["first_hbm"] * x["legacy"] * (1 - x["gddr"])
+        )
 
 
 class MapTime(Physics):
     """Elementwise kernels: main memory where the data exceeds the L2 cache, else the multiprocessors."""
 
-    start: ClassVar = {"memory": -0.1, "gddr": -0.1, "cache_edge": 0.0, "cache_slope": 0.7, "per_core": 2.8,
-             "soft": 0.7, "soft_launch": 1.5, "launch": -10.4, "launch_amd": 0.0, "begin": -11.2}  # fmt: skip
-    prior: ClassVar = {"gddr": GDDR_SHARE, "launch_amd": AMD_SHARE}
+    start: ClassVar = {"memory": -0.1, "gddr": -0.1, "first_hbm": FIRST_HBM, "cache_edge": 0.0,
+             "cache_slope": 0.7, "per_core": 2.8, "soft": 0.7, "soft_launch": 1.5, "launch": -10.4,
+             "launch_amd": 0.0, "begin": -11.2}  # fmt: skip
+    prior: ClassVar = {"gddr": GDDR_SHARE, "first_hbm": 0.1, "launch_amd": AMD_SHARE}
     varying: ClassVar = ("launch", "memory")
 
     def forward(self, x: Columns, offsets: Offsets) -> Tensor:
@@ -124,12 +132,12 @@ class RowsTime(Physics):
     """Kernels that go over rows several times: later passes hit the L2 cache where the rows that all
     multiprocessors have in flight fit, else they go to main memory again.
 
-    `memory` and `gddr` are those of `MapTime`, and stay as they are set.
+    `memory`, `gddr` and `first_hbm` are those of `MapTime`, and stay as they are set.
     """
 
-    start: ClassVar = {"memory": -0.15, "gddr": -0.1, "miss_slope": 1.0, "miss_edge": -0.7, "per_core": 2.7,
-             "cached": -1.0, "row": 7.0, "step": 3.0, "soft": 1.0, "soft_launch": 1.5,
-             "launch": -10.1, "launch_amd": 0.0, "begin": -11.2}  # fmt: skip
+    start: ClassVar = {"memory": -0.15, "gddr": -0.1, "first_hbm": FIRST_HBM, "miss_slope": 1.0,
+             "miss_edge": -0.7, "per_core": 2.7, "cached": -1.0, "row": 7.0, "step": 3.0, "soft": 1.0,
+             "soft_launch": 1.5, "launch": -10.1, "launch_amd": 0.0, "begin": -11.2}  # fmt: skip
     prior: ClassVar = {"launch_amd": AMD_SHARE, "cached": 0.02, "miss_slope": 0.05, "miss_edge": 0.02}
     varying: ClassVar = ("launch",)
 
@@ -157,15 +165,16 @@ def _row_kernel(x: Columns) -> tuple[Tensor, Tensor, Tensor]:
 
     Softmax of up to 1024 columns keeps rows in registers and gives each to a warp; beyond, a block takes a
     row, with half as many threads as there are groups of four columns, at most 512. Layer normalisation,
-    and what is not known, has blocks of 128 threads.
+    and what is not known, has blocks of 128 threads; of the latter, short rows share one.
     """
-    softmax = x["family"] == 2
+    softmax, other = x["family"] == 2, x["family"] < 0
     columns = x["columns"]
     groups = torch.clamp(torch.floor(columns / 4), 64, 1024)
     wide = torch.clamp(2 ** torch.ceil(torch.log2(groups / 2)), 32, 512)
     small = softmax & (columns <= 1024)
     block = torch.where(softmax & ~small, wide, torch.full_like(columns, 128))
     per_block = torch.where(small, torch.where(columns <= 128, 8.0, 4.0), torch.ones_like(columns))
+    per_block = torch.where(other, torch.clamp(torch.floor(128 / columns), min=1), per_block)
     # On AMD GPUs rows of a multiple of four columns are kept in local memory.
     kept = small | (softmax & (x["amd"] == 1) & (columns % 4 == 0))
     return block, per_block, torch.where(kept, torch.ones_like(columns), x["passes"])

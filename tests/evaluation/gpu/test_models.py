@@ -11,7 +11,8 @@ import pytest
 from gnnperf.cli.main import run
 from gnnperf.errors import InputError
 from gnnperf.evaluation.gpu import models
-from gnnperf.evaluation.gpu.models import ModelSettings, _fused, _merged, _operator, evaluate_models
+from gnnperf.evaluation.gpu.models import ModelSettings, evaluate_models
+from gnnperf.nn.runtime.model_table import _fused, _merged, _operator
 from gnnperf.training.runtime import RuntimeFitSettings
 
 

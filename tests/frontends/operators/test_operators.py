@@ -9,6 +9,7 @@ from gnnperf.frontends.operators import (
     Convolution,
     Elementwise,
     Embedding,
+    FusedAttention,
     LayerNorm,
     MatMul,
     Operator,
@@ -16,6 +17,7 @@ from gnnperf.frontends.operators import (
     Reduction,
     Softmax,
     parse_operator,
+    parse_operators,
 )
 
 FLOAT = 4
@@ -58,7 +60,25 @@ def test_convolutions_are_products() -> None:
     assert (work.kind, work.batch, work.m, work.n, work.k) == ("contraction", 1, 2 * 28 * 28, 32, 16 * 9)
     assert work.written_bytes == FLOAT * 2 * 32 * 28 * 28
     depthwise = Convolution(2, 16, 16, 28, 28, 3, padding=1, groups=16).workload()
-    assert (depthwise.batch, depthwise.n, depthwise.k) == (16, 1, 9)
+    assert (depthwise.kind, depthwise.rows, depthwise.n) == ("map", 2 * 16 * 28 * 28, 1)
+    grouped = Convolution(2, 16, 32, 28, 28, 3, padding=1, groups=4).workload()
+    assert (grouped.kind, grouped.batch, grouped.n, grouped.k) == ("contraction", 4, 8, 4 * 9)
+
+
+def test_attention_in_one_kernel() -> None:
+    work = FusedAttention(16, 512, 256, 64).workload()
+    assert (work.kind, work.batch, work.m, work.n, work.k) == ("contraction", 16, 512, 64, 512)
+    assert work.flops == 2 * 2 * 16 * 512 * 256 * 64  # two products
+    assert work.read_bytes == FLOAT * 16 * (512 + 2 * 256) * 64
+    assert work.written_bytes == FLOAT * 16 * 512 * 64
+    families = [one.family for one in parse_operators("attention:B=16,M=512,N=256,K=64")]
+    assert families == ["matmul", "elementwise", "softmax", "matmul"]
+
+
+def test_an_embedding_reads_the_rows_it_is_asked_for() -> None:
+    few, all_rows = (Embedding(rows, 128, 1000).workload() for rows in (10, 5000))
+    assert few.read_bytes == 8 * 10 + FLOAT * 10 * 128
+    assert all_rows.read_bytes == 8 * 5000 + FLOAT * 1000 * 128
 
 
 @pytest.mark.parametrize(
@@ -82,7 +102,7 @@ def test_what_touches_everything_once() -> None:
     assert gathered.written_bytes == FLOAT * 6400
     assert gathered.read_bytes < FLOAT * 6400 + 8 * 100 + 1  # rows that are gathered, not the table
     pooled = Pooling("max", 32, 10, 10, 2, 2).workload()
-    assert (pooled.kind, pooled.rows, pooled.columns) == ("rows", 3200, 4)
+    assert (pooled.kind, pooled.rows, pooled.columns) == ("map", 3200, 1)
 
 
 def test_graphs_follow_sizes_and_fusion() -> None:
