@@ -18,6 +18,7 @@ from gnnperf.nn.demand import DemandBundle
 from gnnperf.nn.runtime import RuntimeHead
 from gnnperf.nn.traces import TensorBundle
 from gnnperf.shipped import shipped
+from gnnperf.store import Store
 
 
 def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -195,3 +196,12 @@ def test_metadata_that_was_changed_is_refused(folder: Path) -> None:
         load_checkpoint(folder, Bundle)
     path.write_text(json.dumps(json.loads(written), sort_keys=True))  # the same in other words
     load_checkpoint(folder, Bundle)
+
+
+@pytest.mark.parametrize("kind", [Bundle, TensorBundle])
+def test_released_stores_are_embedded_by_the_released_encoder(kind: type[Bundle | TensorBundle]) -> None:
+    """Those of another one would have no neighbours for anything, without a word."""
+    encoder = load_checkpoint(shipped("checkpoints/loop-nests"), Bundle)
+    store = Store.open(shipped(f"checkpoints/{kind.MODEL}/store"))
+    assert set(store.widths()) == {encoder.encoder_id}
+    assert not store.stale(encoder.encoder_id)
