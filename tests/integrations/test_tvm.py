@@ -115,15 +115,15 @@ def test_a_schedule_takes_free_weights_as_the_function_does() -> None:
     import tvm
     from tvm import te, topi
 
-    a, w = te.placeholder((64, 48), name="a"), te.placeholder((40, 48), name="w")
+    a, w = te.placeholder((128, 96), name="a"), te.placeholder((80, 96), name="w")
     function = te.create_prim_func([a, w, topi.nn.dense(a, w)])
     module, target = tvm.IRModule({"main": function.with_attr("global_symbol", "main")}), host_target(2)
     record = TransferDatabase().query_tuning_record(module, target, "main")
     replayed = tvm.s_tir.Schedule(module)
     record.trace.apply_to_schedule(replayed, remove_postproc=False)
     assert "w_global" in replayed.mod.script()  # packed
-    given = [np.random.default_rng(0).random(s, dtype=np.float32) for s in ((64, 48), (40, 48))]
-    found = tvm.runtime.tensor(np.zeros((64, 40), np.float32))
+    given = [np.random.default_rng(0).random(s, dtype=np.float32) for s in ((128, 96), (80, 96))]
+    found = tvm.runtime.tensor(np.zeros((128, 80), np.float32))
     tvm.tirx.build(replayed.mod, target)["main"](*map(tvm.runtime.tensor, given), found)
     np.testing.assert_allclose(found.numpy(), given[0] @ given[1].T, rtol=1e-4)
 
