@@ -7,6 +7,7 @@ Absent, not zero, where they do not: virtual machines seldom expose them, and
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import platform
@@ -77,10 +78,12 @@ class Counters:
 
 
 def _open_all(kind: int, config: int, threads: list[int]) -> list[int]:
-    """One descriptor per thread, or none at all."""
+    """One descriptor per thread that has not ended meanwhile, or none at all."""
     opened: list[int] = []
     for thread in threads:
         descriptor = _perf_event_open(kind, config, thread)
+        if descriptor < 0 and ctypes.get_errno() == errno.ESRCH:
+            continue
         if descriptor < 0:
             for other in opened:
                 os.close(other)

@@ -99,6 +99,22 @@ def test_software_events_count_the_block_over_all_threads() -> None:
         assert found.values["page_faults"] > 0
 
 
+def test_a_thread_that_ended_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = Counters.open(SOFTWARE_EVENTS)
+    with allowed or nullcontext():
+        pass
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    ended = thread.native_id
+    thread.join()
+    monkeypatch.setattr(Path, "iterdir", lambda _: iter([Path(str(ended)), Path(str(os.getpid()))]))
+    found = Counters.open(SOFTWARE_EVENTS)
+    assert (found is None) == (allowed is None)
+    with found or nullcontext():
+        sum(range(10_000))
+    assert found is None or found.values["task_clock_ns"] > 0
+
+
 def test_hardware_events_are_positive_or_absent() -> None:
     found = Counters.open(HARDWARE_EVENTS)
     with found or nullcontext():
