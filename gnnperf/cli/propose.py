@@ -94,7 +94,7 @@ def _check(
         raise InputError("--check: expected KERNEL and a TABLE that was measured, got KERNEL alone")
     given = click.get_current_context().get_parameter_source
     for name in ("gpu", "sizes", "data", "output"):
-        if given(name) is not click.core.ParameterSource.DEFAULT:
+        if given(name) is click.core.ParameterSource.COMMANDLINE:  # $GNNPERF_DATA may be set
             option = {"sizes": "set"}.get(name, name)
             raise InputError(f"--{option} is for proposals; --check takes all it needs from the table")
     if page_is_wanted():
