@@ -18,8 +18,8 @@ import platform
 import struct
 import sys
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Thread
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -118,22 +118,13 @@ def confine(*writable: str) -> None:
 
 def confined(start: Callable[[], T], *writable: str) -> T:
     """What `start` returns or raises in a thread of its own, which is confined, and so is what it starts."""
-    found: list[T] = []
-    failed: list[BaseException] = []
 
-    def work() -> None:
-        try:
-            confine(*writable)
-            found.append(start())
-        except BaseException as error:
-            failed.append(error)
+    def work() -> T:
+        confine(*writable)
+        return start()
 
-    thread = Thread(target=work)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return found[0]
+    with ThreadPoolExecutor(1) as alone:
+        return alone.submit(work).result()
 
 
 def not_isolated() -> str:

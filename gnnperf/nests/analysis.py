@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import affine, constant, evaluate
 from gnnperf.nests.ir import (
     EXPRESSIONS_KEPT,
@@ -177,6 +178,16 @@ def rebuild(loops: tuple[Loop, ...] | list[Loop], body: tuple[Node, ...]) -> tup
     for loop in reversed(loops):
         body = (replace(loop, body=body),)
     return body
+
+
+def initial_nest(statement: Statement, around: tuple[Loop, ...]) -> Node:
+    """Loops that write the initial value of a reduction, ahead of the loops around it."""
+    assert statement.init is not None
+    loops = [replace(lp, independent=True) for lp in around if varies(statement.target, lp.iterator)]
+    left_out = {lp.iterator for lp in around} - {lp.iterator for lp in loops}
+    if any(bound_dependences(lp) & left_out for lp in loops):
+        raise NotApplicable("which elements a reduction initialises depends on its reduction loops")
+    return rebuild(loops, (Statement(statement.target, statement.init),))[0]
 
 
 def rename_iterators(node: Node, names: Mapping[str, str]) -> Node:

@@ -12,6 +12,7 @@ from gnnperf.nests.analysis import (
     band,
     bound_dependences,
     extent,
+    initial_nest,
     mentions,
     rebuild,
     rename_iterators,
@@ -243,8 +244,7 @@ def _begun(node: Node, loop: Loop, buffers: Mapping[str, Buffer]) -> tuple[Node,
         if isinstance(child, Statement) and child.init is not None:
             target = child.target
             if not varies(target, loop.iterator) and buffers[target.buffer].scope == "global":
-                around = [lp for lp in nest.loops if varies(target, lp.iterator)]
-                initial += rebuild(around, (Statement(target, child.init),))
+                initial.append(initial_nest(child, nest.loops))
                 child = replace(child, init=None)
         body.append(child)
     (found,) = rebuild(nest.loops, tuple(body))

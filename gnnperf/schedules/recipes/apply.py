@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import accesses, band, extent, safe_parallel
+from gnnperf.nests.analysis import accesses, band, extent, initial_nest, safe_parallel
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.fusion import alignment, fuse_outermost
 from gnnperf.nests.ir import (
@@ -29,7 +29,7 @@ from gnnperf.nests.ir import (
 from gnnperf.nests.trip_counts import tile_trips
 from gnnperf.schedules.recipes.column_strips import sinks, strips
 from gnnperf.schedules.recipes.combine import combine
-from gnnperf.schedules.recipes.initial_values import explicit_init, initial_nest, place_initial_values
+from gnnperf.schedules.recipes.initial_values import explicit_init, place_initial_values
 from gnnperf.schedules.recipes.library_calls import library_calls
 from gnnperf.schedules.recipes.lower import BandLowering
 from gnnperf.schedules.recipes.names import Names, unambiguous
@@ -37,7 +37,6 @@ from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.roles import assign_roles
 from gnnperf.schedules.recipes.threads import access_counts, legal_threads
 from gnnperf.schedules.recipes.triangular_blas import staircase
-from gnnperf.schedules.recipes.triangular_solve import match_solve
 from gnnperf.schedules.recipes.vectors import lanes
 
 STRIP_VECTORS = 4
@@ -124,11 +123,7 @@ def _lower(node: Node, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
 
 def _library(node: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
     """The node as calls of the recipe's library; () where it has no routine for it."""
-    if solve := match_solve(node, unit.buffers, unit.accesses):
-        call = replace(solve.node, annotation=Annotation("parallel" if parallel else "none", library="blas"))
-        plain = replace(unit, recipe=streaming(unit.recipe))
-        return (*(part for n in solve.before for part in _lower(n, plain, parallel)), call)
-    found = library_calls(node, unit.recipe, unit.buffers, parallel)
+    found = library_calls(node, unit.recipe, unit.buffers, parallel, unit.accesses)
     if found is None and (steps := staircase(node, unit.buffers)):
         uneven = replace(unit, recipe=replace(unit.recipe, omp_schedule="dynamic", chunk=1))
         initial = [initial_nest(s, band(node).loops) for s in band(node).statements if s.init is not None]

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gnnperf.errors import NotApplicable
-from gnnperf.nests.analysis import Band, band, bound_dependences, rebuild, varies
+from gnnperf.nests.analysis import Band, band, initial_nest, varies
 from gnnperf.nests.ir import Loop, Node, Statement
 from gnnperf.nests.ranges import separates
 
@@ -50,16 +49,6 @@ def _owns(nest: Band, statement: Statement) -> bool:
         separates(statement.target, lp) if varies(statement.target, lp.iterator) else lp.independent
         for lp in nest.loops
     )
-
-
-def initial_nest(statement: Statement, around: tuple[Loop, ...]) -> Node:
-    """Loops that write the initial value of a reduction, ahead of the loops around it."""
-    assert statement.init is not None
-    loops = [replace(lp, independent=True) for lp in around if varies(statement.target, lp.iterator)]
-    left_out = {lp.iterator for lp in around} - {lp.iterator for lp in loops}
-    if any(bound_dependences(lp) & left_out for lp in loops):
-        raise NotApplicable("which elements a reduction initialises depends on its reduction loops")
-    return rebuild(loops, (Statement(statement.target, statement.init),))[0]
 
 
 def explicit_init(statement: Statement) -> tuple[Statement, ...]:

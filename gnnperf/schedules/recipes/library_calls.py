@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gnnperf.errors import NotApplicable
-from gnnperf.nests.analysis import band, extent, rebuild
+from gnnperf.nests.analysis import band, extent, initial_nest, rebuild
 from gnnperf.nests.ir import (
     Annotation,
     Buffer,
@@ -32,7 +32,6 @@ from gnnperf.nests.ir import (
 )
 from gnnperf.schedules.recipes.blas import Axis, Call, MatrixLayout, match
 from gnnperf.schedules.recipes.expressions import CTYPES
-from gnnperf.schedules.recipes.initial_values import initial_nest
 from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.triangular_solve import Solve, match_solve
 
@@ -46,12 +45,14 @@ MANY_CALLS = 16
 
 
 def library_calls(
-    node: Loop, recipe: Recipe, buffers: Mapping[str, Buffer], parallel: bool
+    node: Loop, recipe: Recipe, buffers: Mapping[str, Buffer], parallel: bool, around: Mapping[str, int]
 ) -> tuple[list[Node], list[Node]] | None:
     """(nests that write initial values, the calls), or None where the node is no BLAS routine.
 
-    `parallel`: threads may be used here.
+    `parallel`: threads may be used here. `around`: how often what the node is in accesses each buffer.
     """
+    if solve := match_solve(node, buffers, around):
+        return [*solve.before], [_called(solve.node, parallel)]
     nest = band(node)
     calls = match(nest, buffers)
     if not calls:
@@ -80,13 +81,17 @@ def _loops(call: Call, init: Expr | None, recipe: Recipe, parallel: bool) -> Nod
         value = Op("mul", (term.alpha, value))
     (loop,) = rebuild(call.loops, (Statement(term.target, value, "add", init),))
     assert isinstance(loop, Loop)
-    loop = replace(loop, annotation=Annotation("parallel" if parallel else "none", library="blas"))
+    loop = _called(loop, parallel)
     batch = list(call.batch)
     shared = [i for i, lp in enumerate(batch) if lp.independent]
     if parallel and shared and (call.work <= SMALL_CALL or _count(batch[shared[0] :]) >= MANY_CALLS):
         note = Annotation("parallel", recipe.omp_schedule, recipe.chunk, collapse=len(shared))
         batch[shared[0]] = replace(batch[shared[0]], annotation=note)
     return rebuild([*batch, *call.repeats], (loop,))[0]
+
+
+def _called(loop: Loop, parallel: bool) -> Loop:
+    return replace(loop, annotation=Annotation("parallel" if parallel else "none", library="blas"))
 
 
 def _count(loops: list[Loop]) -> float:

@@ -80,11 +80,12 @@ def match_solve(node: Node, buffers: Buffers, around: Mapping[str, int] | None =
     """The system that a nest solves; None where it does anything else. around: how often what the nest is in
     accesses each buffer, where sums that are kept apart may go."""
     parts = _parts(node, around)
-    if parts is None or buffers[parts.solved.buffer].dtype not in ("float64", "float32"):
+    if parts is None:
         return None
-    used = {parts.matrix.buffer, parts.solved.buffer}
-    kinds = {buffers[name].dtype for name in used} | {buffers[name].scope for name in used}
-    if len(used) < 2 or len(kinds) > 2 or "global" not in kinds:
+    matrix, solved = buffers[parts.matrix.buffer], buffers[parts.solved.buffer]
+    if matrix.dtype != solved.dtype or solved.dtype not in ("float64", "float32"):
+        return None
+    if matrix.scope != "global" or solved.scope != "global":
         return None
     return _solve(parts, buffers)
 
