@@ -128,11 +128,11 @@ class ProgramGraph:
     def from_pyg(data: Data | HeteroData) -> ProgramGraph:
         """The inverse of `to_pyg`, also of what `get_example` takes from a batch.
 
-        Raises InputError where the data were not made by `to_pyg`, or parts of them were taken away.
+        Raises InputError where the data are not what `to_pyg` makes of a graph.
         """
-        from gnnperf.graph.pyg import document_of
+        from gnnperf.graph.pyg import graph_of
 
-        return ProgramGraph.from_dict({"schema_version": SCHEMA_VERSION, **document_of(data)})
+        return graph_of(data)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON object; `from_dict` restores an equal graph."""

@@ -12,14 +12,14 @@ from helpers.random_graphs import program_graphs
 from helpers.synthetic import lonely, nest_like
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch_geometric.data import Batch, HeteroData
+from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.loader import DataLoader
 
 from gnnperf.errors import InputError
 from gnnperf.graph import EDGE_KINDS, NODE_KINDS, GraphBatch, Node, ProgramGraph, collate, encode
 from gnnperf.graph.pyg import EDGE_TYPES, columns
 
-PARTS = r"expected all of what ProgramGraph\.to_pyg made"
+PARTS = r"expected all of what ProgramGraph\.to_pyg of this version made"
 HETERO = pytest.mark.parametrize("hetero", [False, True])
 
 
@@ -110,14 +110,16 @@ def test_what_to_pyg_did_not_make_is_refused() -> None:
         del without[name]
         with pytest.raises(InputError, match=PARTS):
             ProgramGraph.from_pyg(without)
-    narrow = data.clone()
+    narrow, changed = data.clone(), data.clone()
     narrow.node_fields = narrow.node_fields[:, 1:]
-    with pytest.raises(InputError, match="node_fields of shape"):
-        ProgramGraph.from_pyg(narrow)
-    other = data.clone()
-    other.about = other.about.replace('"schema": "', '"schema": "0')
-    with pytest.raises(InputError, match="fields of this version"):
-        ProgramGraph.from_pyg(other)
+    changed.node_features[0, 0] += 1
+    for other in (narrow, changed, Data(about=lonely().to_json()), HeteroData(about=lonely().to_json())):
+        with pytest.raises(InputError, match=PARTS):
+            ProgramGraph.from_pyg(other)
+    later = data.clone()
+    later.about = later.about.replace('"schema_version":1', '"schema_version":2')
+    with pytest.raises(InputError, match="schema version 1, got 2"):
+        ProgramGraph.from_pyg(later)
 
 
 @pytest.mark.parametrize("code", ["import gnnperf.graph", "import gnnperf; gnnperf.retrieve"])
