@@ -29,6 +29,7 @@ def tools() -> Iterator[tuple[Compiler, Runner]]:
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases, "LONGEST_CHECK_S", 60.0)
+    monkeypatch.setattr(cases, "LONGEST_SECOND_RUN_S", 60.0)
 
 
 def loaded(folder: Path, body: str, inputs: Mapping[str, Any] | None = None) -> DaceKernel:
