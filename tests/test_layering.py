@@ -16,7 +16,8 @@ ALLOWED = {
     "errors": "",
     "shipped": "",
     "documents": "",
-    "graph": "errors documents",
+    "figures": "",
+    "graph": "errors documents figures",
     "devices": "errors documents",
     "nests": "errors graph",
     "schedules": "errors documents graph nests",
@@ -27,11 +28,12 @@ ALLOWED = {
     "backends": "errors devices nests schedules measure frontends nn",
     "search": "nests schedules measure frontends backends",
     "corpus": "errors devices graph nests schedules measure frontends backends search",
-    "training": "errors graph nests schedules measure frontends nn store corpus retrieval",
+    "training": "errors figures graph nests schedules measure frontends nn store corpus retrieval",
     "retrieval": "errors devices graph nests schedules measure frontends nn store backends search corpus "
     "shipped",
     "export": "errors devices graph schedules nn store",
-    "evaluation": "errors devices graph schedules measure frontends nn store corpus training retrieval",
+    "evaluation": "errors figures devices graph schedules measure frontends nn store corpus training "
+    "retrieval",
     "report": "errors devices graph schedules frontends nn store retrieval evaluation",
     "session": "errors documents shipped devices graph measure frontends backends nn store retrieval report",
     "integrations": "errors devices graph schedules measure frontends backends nn store retrieval shipped "

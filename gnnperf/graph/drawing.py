@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from gnnperf.errors import InputError
+from gnnperf.figures import figure
 from gnnperf.graph.captions import caption, title
 from gnnperf.graph.layout import layered_layout
 
@@ -51,30 +52,26 @@ def draw(graph: ProgramGraph, path: Path) -> None:
     """
     if path.suffix.lower() not in FORMATS:
         raise InputError(f"expected a picture file ending in {', '.join(FORMATS)}, got {str(path)!r}")
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
     lines = [_wrapped(*caption(graph, i)) for i in range(len(graph.nodes))]
     place, height = _inches(layered_layout(graph), lines)
     width = max(6.0, max((x for x, _ in place), default=0.0) + COLUMN)
-    # Text stays text and the file is the same on every run.
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "gnnperf", "font.family": "DejaVu Sans"}):
-        figure = Figure(figsize=(width, height))
-        axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        axes.set(xlim=(-COLUMN / 2, width - COLUMN / 2), ylim=(-height, 0))
-        axes.axis("off")
-        boxes = [_box(axes, n.kind, *xy, text) for n, xy, text in zip(graph.nodes, place, lines, strict=True)]
-        _lines(axes, graph, boxes)
-        middle = width / 2 - COLUMN / 2
-        axes.text(middle, -MARGIN / 2, title(graph), ha="center", va="center", fontsize=9, parse_math=False)
-        _legend(axes, graph)
-        try:
-            undated = {"Date": None} if path.suffix.lower() == ".svg" else None
-            figure.savefig(path, dpi=150, metadata=undated)
-        except OSError as error:
-            raise InputError(
-                f"expected a path that can be written, got {str(path)!r}: {error.strerror}"
-            ) from None
+    try:
+        with figure(path, width, height, layout=None) as picture:
+            axes = picture.add_axes((0.0, 0.0, 1.0, 1.0))
+            axes.set(xlim=(-COLUMN / 2, width - COLUMN / 2), ylim=(-height, 0))
+            axes.axis("off")
+            nodes = zip(graph.nodes, place, lines, strict=True)
+            boxes = [_box(axes, node.kind, *xy, text) for node, xy, text in nodes]
+            _lines(axes, graph, boxes)
+            middle = width / 2 - COLUMN / 2
+            axes.text(
+                middle, -MARGIN / 2, title(graph), ha="center", va="center", fontsize=9, parse_math=False
+            )
+            _legend(axes, graph)
+    except OSError as error:
+        raise InputError(
+            f"expected a path that can be written, got {str(path)!r}: {error.strerror}"
+        ) from None
 
 
 def _wrapped(head: str, *rest: str) -> list[tuple[str, bool]]:

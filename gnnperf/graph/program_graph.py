@@ -130,9 +130,11 @@ class ProgramGraph:
 
         Raises InputError where the data are not what `to_pyg` makes of a graph.
         """
-        from gnnperf.graph.pyg import graph_of
+        from gnnperf.graph.pyg import json_of, require_made_of
 
-        return graph_of(data)
+        graph = ProgramGraph.from_json(json_of(data))
+        require_made_of(graph, data)
+        return graph
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON object; `from_dict` restores an equal graph."""

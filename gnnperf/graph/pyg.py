@@ -71,29 +71,29 @@ def to_hetero(graph: ProgramGraph) -> HeteroData:
     return result
 
 
-def graph_of(data: Data | HeteroData) -> ProgramGraph:
-    """See `ProgramGraph.from_pyg`."""
-    from gnnperf.graph.program_graph import ProgramGraph
-
+def json_of(data: Data | HeteroData) -> str:
+    """Of the graph that data were made of. Raises InputError for a batch, and where there is none."""
     if isinstance(data, Batch):
         raise InputError(f"expected one graph, got a batch of {data.num_graphs}; take one with get_example")
-    graph = ProgramGraph.from_json(data.about) if "about" in data else None
-    if graph is None or not _alike(data, graph.to_pyg(isinstance(data, HeteroData))):
-        raise InputError(
-            "expected all of what ProgramGraph.to_pyg of this version made, and nothing else, got other data"
-        )
-    return graph
+    if "about" not in data:
+        raise InputError(OTHERS)
+    return str(data.about)
 
 
-def _alike(data: Data | HeteroData, expected: Data | HeteroData) -> bool:
-    """Whether all tensors that are expected are there and equal."""
+def require_made_of(graph: ProgramGraph, data: Data | HeteroData) -> None:
+    """Raises InputError where a tensor of data is not that of the graph."""
+    expected = to_hetero(graph) if isinstance(data, HeteroData) else to_data(graph)
     stores = zip(data.stores, expected.stores, strict=False)
-    return len(data.stores) == len(expected.stores) and all(
+    if len(data.stores) != len(expected.stores) or not all(
         name in got and torch.equal(got[name], value)
         for got, wanted in stores
         for name, value in wanted.items()
         if isinstance(value, Tensor)
-    )
+    ):
+        raise InputError(OTHERS)
+
+
+OTHERS = "expected all of what ProgramGraph.to_pyg of this version made, and nothing else, got other data"
 
 
 def _tensors(graph: ProgramGraph) -> dict[str, Tensor]:

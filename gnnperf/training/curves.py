@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from gnnperf.figures import figure
+
 PANELS = (
     ("loss, nats", ("train/loss", "val/loss")),
     ("contrastive loss, nats", ("train/contrastive_loss", "val/contrastive_loss")),
@@ -21,18 +23,15 @@ def draw_curves(folder: Path) -> Path | None:
             rows = list(csv.DictReader(file))
     except FileNotFoundError:
         return None
-    from matplotlib.figure import Figure  # not pyplot: no global state, no display
-
-    figure = Figure(figsize=(10, 6), layout="constrained")
-    for axes, (label, names) in zip(figure.subplots(2, 2).flat, PANELS, strict=True):
-        for name in names:
-            points = [(int(row["epoch"]), float(row[name])) for row in rows if row.get(name)]
-            if points:
-                axes.plot(*zip(*points, strict=True), label=name)
-        axes.set(xlabel="epoch", ylabel=label)
-        if axes.lines:
-            axes.legend(frameon=False)
-        axes.spines[["top", "right"]].set_visible(False)
     path = folder / "curves.png"
-    figure.savefig(path, dpi=120)
+    with figure(path, 10, 6) as picture:
+        for axes, (label, names) in zip(picture.subplots(2, 2).flat, PANELS, strict=True):
+            for name in names:
+                points = [(int(row["epoch"]), float(row[name])) for row in rows if row.get(name)]
+                if points:
+                    axes.plot(*zip(*points, strict=True), label=name)
+            axes.set(xlabel="epoch", ylabel=label)
+            if axes.lines:
+                axes.legend(frameon=False)
+            axes.spines[["top", "right"]].set_visible(False)
     return path

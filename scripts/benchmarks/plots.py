@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from gnnperf.figures import figure
 
 Row = Mapping[str, Any]
 
@@ -17,8 +18,8 @@ BEST_KNOWN = "#888888"
 
 def plot_kernels(rows: Sequence[Row], competitors: Sequence[str], title: str, path: Path) -> None:
     """Bars of speedups, kernel by kernel. A competitor that was not measured has no bar."""
-    with _figure(path, 1.5 + 0.9 * len(rows), 4.2) as figure:
-        axes = figure.add_subplot()
+    with figure(path, 1.5 + 0.9 * len(rows), 4.2) as picture:
+        axes = picture.add_subplot()
         width = 0.8 / len(competitors)
         for c, name in enumerate(competitors):
             places, heights, whiskers = _speedups(rows, name)
@@ -39,13 +40,13 @@ def plot_products(rows: Sequence[Row], title: str, path: Path) -> None:
     """Speedups of sparse products over both code paths of MKL. A panel per size and dtype; in it, structures
     by number of columns F, and the best known schedule over MKL's fastest path where it was measured."""
     panels = list(dict.fromkeys((row["size"], row["dtype"]) for row in rows))
-    with _figure(path, 11, 1.2 + 2.6 * len(panels)) as figure:
-        grid = figure.subplots(len(panels), 1, sharey=True, squeeze=False)
+    with figure(path, 11, 1.2 + 2.6 * len(panels)) as picture:
+        grid = picture.subplots(len(panels), 1, sharey=True, squeeze=False)
         for axes, panel in zip(grid[:, 0], panels, strict=True):
             _products(axes, [row for row in rows if (row["size"], row["dtype"]) == panel])
             axes.set_title(f"{panel[1]}, {panel[0].replace('_', ' ')}", loc="left", fontsize="medium")
         grid[0, 0].legend(frameon=False, ncols=3, loc="lower right", bbox_to_anchor=(1, 1))
-        figure.suptitle(title)
+        picture.suptitle(title)
 
 
 def _products(axes: Any, rows: Sequence[Row]) -> None:
@@ -86,15 +87,3 @@ def _ratio_axis(axes: Any) -> None:
     axes.axhline(1, color="black", linewidth=0.8)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter("{x:g}x")
-
-
-@contextmanager
-def _figure(path: Path, width: float, height: float) -> Iterator[Any]:
-    """A figure of so many inches that is saved in the end; the same rows give the same file."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "gnnperf", "font.family": "DejaVu Sans"}):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        yield figure
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)

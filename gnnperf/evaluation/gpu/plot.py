@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnnperf.evaluation.gpu.operators import LEVEL, Points
+from gnnperf.figures import figure
 
 POINTS_SHOWN = 400
 """Of one GPU and family, at most: more would hide one another."""
@@ -17,12 +18,8 @@ POINTS_SHOWN = 400
 def plot_operators(points: Points, rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Predicted against measured, coverage of the 80% intervals, and error by distance of the GPU; the suffix
     of `path` chooses the format."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "gnnperf", "font.family": "DejaVu Sans"}):
-        figure = Figure(figsize=(14, 4.4), layout="constrained")
-        scatter, cover, distance = figure.subplots(1, 3)
+    with figure(path, 14, 4.4) as picture:
+        scatter, cover, distance = picture.subplots(1, 3)
         random = np.random.default_rng(0)
         families = sorted(set(points.family.tolist()))
         colour = {name: f"C{i}" for i, name in enumerate(families)}
@@ -52,4 +49,3 @@ def plot_operators(points: Points, rows: Sequence[Mapping[str, Any]], path: Path
         distance.set(
             xlabel="doublings to the most similar GPU", ylabel="mean absolute error, %", ylim=(0, None)
         )
-        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)

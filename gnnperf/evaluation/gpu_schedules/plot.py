@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
+
+from gnnperf.figures import figure
 
 SERIES = {
     "top5": "#1f4e79", "portfolio_top5": "#b45f06", "geomean_rank_top5": "#6aa84f", "random_top5": "#888888",
@@ -17,12 +18,9 @@ SERIES = {
 
 def plot_efficiency(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Best of five over the optimum, table by table, of GPUs held out, beside simple ways."""
-    from matplotlib.figure import Figure
-
     mine = [row for row in rows if row["held_out"] == "gpu"]
-    with _style():
-        figure = Figure(figsize=(11, 4.5), layout="constrained")
-        axes = figure.subplots()
+    with figure(path, 11, 4.5) as picture:
+        axes = picture.subplots()
         for i, (name, colour) in enumerate(SERIES.items()):
             label = {"top5": "ours"}.get(name, name.removesuffix("_top5").replace("_", " "))
             places = [x + 0.2 * (i - 1.5) for x in range(len(mine))]
@@ -31,16 +29,12 @@ def plot_efficiency(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         axes.set_xticks(range(len(mine)), names, rotation=60, ha="right", fontsize="small")
         axes.set_ylabel("best of five / optimum, GPU held out")
         axes.legend(frameon=False, ncols=4, loc="lower left")
-        _save(figure, path)
 
 
 def plot_errors(errors: Mapping[tuple[str, str], Float64[np.ndarray, " n"]], path: Path) -> None:
     """Measured over predicted runtimes of GPUs held out: 10th, 50th and 90th percentile by table."""
-    from matplotlib.figure import Figure
-
-    with _style():
-        figure = Figure(figsize=(11, 4.5), layout="constrained")
-        axes = figure.subplots()
+    with figure(path, 11, 4.5) as picture:
+        axes = picture.subplots()
         low, middle, high = (np.exp2([np.quantile(e, q) for e in errors.values()]) for q in (0.1, 0.5, 0.9))
         axes.errorbar(range(len(errors)), middle, [middle - low, high - middle], fmt="o", capsize=3)
         axes.axhline(1, color="black", linewidth=0.8)
@@ -48,23 +42,19 @@ def plot_errors(errors: Mapping[tuple[str, str], Float64[np.ndarray, " n"]], pat
         names = [f"{space}\n{gpu}" for space, gpu in errors]
         axes.set_xticks(range(len(errors)), names, rotation=60, ha="right", fontsize="small")
         axes.set_ylabel("measured / predicted runtime")
-        _save(figure, path)
 
 
 def plot_distance(rows: Sequence[Mapping[str, Any]], nominal: float, path: Path) -> None:
     """Tables of GPUs held out, by kernel: coverage of the intervals, error of runtimes and best of five over
     the doublings to the most similar GPU that was learned from."""
-    from matplotlib.figure import Figure
-
     mine = [row for row in rows if row["held_out"] == "gpu"]
     panels = (
         ("coverage80", f"share inside the {nominal:.0%} interval"),
         ("runtime_mdape_0", "median error of runtimes, no run"),
         ("top5", "best of five / optimum"),
     )
-    with _style():
-        figure = Figure(figsize=(13, 4.2), layout="constrained")
-        for axes, (column, label) in zip(figure.subplots(1, 3), panels, strict=True):
+    with figure(path, 13, 4.2) as picture:
+        for axes, (column, label) in zip(picture.subplots(1, 3), panels, strict=True):
             for i, kernel in enumerate(sorted({row["kernel"] for row in mine})):
                 of = [row for row in mine if row["kernel"] == kernel and row[column] is not None]
                 places = [row["distance"] for row in of], [row[column] for row in of]
@@ -73,16 +63,3 @@ def plot_distance(rows: Sequence[Mapping[str, Any]], nominal: float, path: Path)
             if column == "coverage80":
                 axes.axhline(nominal, color="black", linewidth=0.8)
                 axes.legend(frameon=False)
-        _save(figure, path)
-
-
-@contextmanager
-def _style() -> Iterator[None]:
-    import matplotlib as mpl
-
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "gnnperf", "font.family": "DejaVu Sans"}):
-        yield
-
-
-def _save(figure: Any, path: Path) -> None:
-    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
