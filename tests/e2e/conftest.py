@@ -1,4 +1,4 @@
-"""Whole commands in processes of their own, with nothing of the user's but the cache.
+"""Whole commands, most in processes of their own, with nothing of the user's but the cache.
 
 The cache is shared: precompiled headers make the tests faster, and the lock of the machine keeps the
 tests out of the way of whatever else is being measured.
@@ -6,17 +6,20 @@ tests out of the way of whatever else is being measured.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
+
+from gnnperf.cli.main import run
 
 REPO = Path(__file__).parents[2]
 KERNELS = Path(__file__).with_name("kernels_small.py")
@@ -75,6 +78,14 @@ class Shell:
     def gnnperf(self, *args: object) -> Finished:
         return self._run(self.command(*args))
 
+    def here(self, capfd: pytest.CaptureFixture[str], *args: object) -> Finished:
+        """`gnnperf` in this process, which has its imports, where a process of its own is not the point."""
+        capfd.readouterr()
+        environment = {k: v for k, v in self.environment.items() if k != MARK}  # what it starts is this one's
+        with contextlib.chdir(self.folder), mock.patch.dict(os.environ, environment, clear=True):
+            exit_code = run([*map(str, args)])
+        return Finished(exit_code, *capfd.readouterr())
+
     def benchmark(self, *args: object) -> Finished:
         """`python scripts/benchmarks/run.py`."""
         return self.python(REPO / "scripts" / "benchmarks" / "run.py", *args)
@@ -94,7 +105,7 @@ class Shell:
         mark = f"{MARK}={self.folder}".encode()
         found = []
         for process in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):  # it ended meanwhile
+            with contextlib.suppress(OSError):  # it ended meanwhile
                 if mark in (process / "environ").read_bytes().split(b"\0"):
                     found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         return found

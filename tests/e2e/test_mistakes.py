@@ -241,12 +241,14 @@ def test_as_the_shell_sees_it(arguments: list[str], message: str, folder: Path) 
     assert list(shell.temporary.iterdir()) == []
 
 
-def test_a_kernel_that_fails_untuned_is_the_users_to_mend(tmp_path: Path) -> None:
+def test_a_kernel_that_fails_untuned_is_the_users_to_mend(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "kernel.py").write_text(
         "import dace\nN = dace.symbol('N')\n\n"
         "@dace.program\ndef beyond(x: dace.float64[N]):\n    x[N + 5] = 1\n"
     )
-    done = Shell(tmp_path).gnnperf("retrieve", "kernel.py:beyond", "--set", "N=64", "--no-store")
+    done = Shell(tmp_path).here(capfd, "retrieve", "kernel.py:beyond", "--set", "N=64", "--no-store")
     assert (done.exit_code, done.stdout) == (1, "")
     *progress, line = done.stderr.splitlines()
     assert all(text.startswith("gnnperf: reading") for text in progress)

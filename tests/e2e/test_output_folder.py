@@ -8,6 +8,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from e2e.conftest import KERNELS, Shell
 
 SCORES = ("retrieve", f"{KERNELS}:scores", "--set", "N=64", "--set", "M=48", "--set", "K=80", "--no-store")
@@ -32,11 +33,13 @@ def test_a_read_only_folder_is_refused_at_once(tmp_path: Path) -> None:
     assert done.stderr == f"gnnperf: {refusal}\n"
 
 
-def test_what_cannot_be_written_does_not_take_the_answer_with_it(tmp_path: Path) -> None:
+def test_what_cannot_be_written_does_not_take_the_answer_with_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The baseline is kept for want of time; then a folder is in the way of a file."""
     shell = Shell(tmp_path)
     (tmp_path / "out" / "run.py").mkdir(parents=True)
-    done = shell.gnnperf(*SCORES, "--budget", 1e-9, "--json", "--output", "out")
+    done = shell.here(capfd, *SCORES, "--budget", 1e-9, "--json", "--output", "out")
     assert done.exit_code == 1
     assert json.loads(done.stdout)["kept_baseline"]
     line = done.stderr.splitlines()[-1]
@@ -58,9 +61,9 @@ np.testing.assert_allclose(C, np.maximum(A @ B.T, 0), rtol=1e-4, atol=1e-5)
 """
 
 
-def test_a_kept_baseline_is_written_too(tmp_path: Path) -> None:
+def test_a_kept_baseline_is_written_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     shell = Shell(tmp_path)
-    done = shell.gnnperf(*SCORES, "--budget", 1e-9, "--json", "--output", "out")
+    done = shell.here(capfd, *SCORES, "--budget", 1e-9, "--json", "--output", "out")
     assert done.document["kept_baseline"]
     done = shell.python("-I", "-c", KEPT)
     assert done.exit_code == 0, done.stderr

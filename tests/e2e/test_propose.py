@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from e2e.conftest import Shell
 from helpers import gpu_world
 
@@ -21,7 +22,9 @@ compute: ['y[i] = 2 * x[i]']
 """
 
 
-def test_a_described_kernel_is_checked_and_then_proposed_for(shell: Shell, tmp_path: Path) -> None:
+def test_a_described_kernel_is_checked_and_then_proposed_for(
+    shell: Shell, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "mine.yaml").write_text(SCALE)
     rows = [
         {
@@ -33,14 +36,14 @@ def test_a_described_kernel_is_checked_and_then_proposed_for(shell: Shell, tmp_p
         for items in (1, 2, 4, 8)
     ]  # fmt: skip
     table = gpu_world.write(tmp_path / "table.parquet", rows)
-    document = shell.gnnperf("propose", "--check", tmp_path / "mine.yaml", table, "--json").document
+    document = shell.here(capfd, "propose", "--check", tmp_path / "mine.yaml", table, "--json").document
     (checked,) = document["tables"]
     assert (checked["gpu"], checked["configurations"], checked["programs"]) == ("A4000", 12, 12)
     assert 0 < checked["random_first"] < checked["random_best"] < 1
 
     output = tmp_path / "start.json"
     arguments = ["propose", tmp_path / "mine.yaml", "--gpu", "l4", "--data", table, "-o", output, "--json"]
-    document = shell.gnnperf(*arguments).document
+    document = shell.here(capfd, *arguments).document
     assert document["spaces"] == ["made_up"]
     best = document["configurations"][0]
     assert best["threads"] * best["items"] >= 1024

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from e2e.conftest import KERNELS, Finished, Shell
+from e2e.kernels_small import scores
 
 from gnnperf.backends.folder import LIBRARY, REPORT, SCRIPT
 from gnnperf.errors import InputError
@@ -176,20 +177,24 @@ assert not [m for m in sys.modules if m.startswith("gnnperf")]
 """
 
 
-def test_plain_dace_loads_compiles_and_runs_the_tuned_sdfg(tmp_path: Path) -> None:
+def test_plain_dace_loads_compiles_and_runs_the_tuned_sdfg(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The plain program is its baseline: DaCe with OpenBLAS, kept, would want a BLAS of the machine's."""
     there = Shell(tmp_path, {"DACE_default_build_folder": str(tmp_path / "build")})
-    done = there.gnnperf(
-        "retrieve", *SCORES, "-k", 2, "--baseline", "simplify", "--no-store", "--output", "plain"
+    done = there.here(
+        capfd, "retrieve", *SCORES, "-k", 1, "--baseline", "simplify", "--no-store", "--output", "plain"
     )
     assert done.exit_code == 0, done.stderr
     done = there.python("-I", "-c", PLAIN_DACE)
     assert done.exit_code == 0, done.stderr
 
 
-def test_the_next_run_finds_what_the_first_one_measured(first: Finished, shell: Shell) -> None:
+def test_the_next_run_finds_what_the_first_one_measured(
+    first: Finished, shell: Shell, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert shell.user_store.is_dir()
-    done = shell.gnnperf("retrieve", *SCORES, "-k", 1, "--explain")
+    done = shell.here(capfd, "retrieve", *SCORES, "-k", 1, "--explain")
     assert done.exit_code == 0, done.stderr
     check_only_progress(done.stderr)
     heading, counts, *table = done.stdout.splitlines()
@@ -199,13 +204,13 @@ def test_the_next_run_finds_what_the_first_one_measured(first: Finished, shell: 
     text = " ".join(" ".join(table).split())
     assert "nest share neighbour distance schedule status speedup" in text
     assert "scores_0: neighbours by distance: scores (0.000)" in text
-    info = shell.gnnperf("store", "info", shell.user_store, "--json").document
+    info = shell.here(capfd, "store", "info", shell.user_store, "--json").document
     assert info["records"] >= 3
     assert (info["nests"], info["families"]) == (1, {"user": info["records"]})
 
 
-def test_model_only_ranks_and_measures_nothing(shell: Shell) -> None:
-    done = shell.gnnperf("retrieve", *SCORES, "--model-only", "--no-store", "--json", "-k", 5)
+def test_model_only_ranks_and_measures_nothing(shell: Shell, capfd: pytest.CaptureFixture[str]) -> None:
+    done = shell.here(capfd, "retrieve", *SCORES, "--model-only", "--no-store", "--json", "-k", 5)
     answer = done.document
     assert (answer["candidates_measured"], answer["speedup"], answer["verified"]) == (0, None, False)
     assert answer["baseline"]["runtime_s"] is answer["tuned"]["runtime_s"] is None
@@ -231,42 +236,31 @@ def test_several_nests_against_the_plain_program(shell: Shell, tmp_path: Path) -
     assert not (tmp_path / "data").exists(), "--no-store remembers nothing"
 
 
-def test_nests_inside_a_sequential_loop(tmp_path: Path) -> None:
+def test_nests_inside_a_sequential_loop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     mine = tmp_path / "mine"
     alone = Shell(tmp_path, {"GNNPERF_STORE": str(tmp_path / "not this one")})
-    done = alone.gnnperf(
-        "retrieve",
-        f"{KERNELS}:power",
-        "--set",
-        "N=400",
-        "--set",
-        "STEPS=5",
-        "-k",
-        1,
-        "--json",
-        "--store",
-        mine,
-    )
+    sizes = ("--set", "N=400", "--set", "STEPS=5")
+    done = alone.here(capfd, "retrieve", f"{KERNELS}:power", *sizes, "-k", 1, "--json", "--store", mine)
     check_answer(done.document)
     assert done.document["nests"]
     assert mine.is_dir()
     assert not (tmp_path / "not this one").exists()
 
 
-def test_sparse_kernel_with_inputs_of_the_user(tmp_path: Path) -> None:
+def test_sparse_kernel_with_inputs_of_the_user(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     store = tmp_path / "named by the environment"
     alone = Shell(tmp_path, {"GNNPERF_STORE": str(store)})
     values = ("N=500", "M=600", "K=64", "NNZ=9000", "empty=0.25")
     sizes = [word for value in values for word in ("--set", value)]
-    done = alone.gnnperf(
-        "retrieve", f"{KERNELS}:spmm", *sizes, "--inputs", f"{KERNELS}:csr", "-k", 1, "--json"
+    done = alone.here(
+        capfd, "retrieve", f"{KERNELS}:spmm", *sizes, "--inputs", f"{KERNELS}:csr", "-k", 1, "--json"
     )
     check_answer(done.document)
     assert store.is_dir()
 
 
-def test_time_budget_ends_the_measuring(tmp_path: Path) -> None:
-    done = Shell(tmp_path).gnnperf("retrieve", *SCORES, "--budget", 1e-9, "--json")
+def test_time_budget_ends_the_measuring(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    done = Shell(tmp_path).here(capfd, "retrieve", *SCORES, "--budget", 1e-9, "--json")
     check_answer(done.document)
     assert done.document["candidates_measured"] == 0
     (nest,) = done.document["nests"]
@@ -275,8 +269,8 @@ def test_time_budget_ends_the_measuring(tmp_path: Path) -> None:
     assert done.document["kept_baseline"]
 
 
-def test_a_kernel_without_a_nest(tmp_path: Path) -> None:
-    done = Shell(tmp_path).gnnperf("retrieve", f"{KERNELS}:no_nest")
+def test_a_kernel_without_a_nest(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    done = Shell(tmp_path).here(capfd, "retrieve", f"{KERNELS}:no_nest")
     assert done.exit_code == 0, done.stderr
     assert "no_nest on cpu/" in done.stdout
     assert "the kernel has nothing that can be tuned; the baseline is kept" in done.stdout
@@ -285,32 +279,31 @@ def test_a_kernel_without_a_nest(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`scores` as a file of DaCe's."""
-    folder = tmp_path_factory.mktemp("saved")
-    code = (
-        f"import sys; sys.path.insert(0, {str(KERNELS.parent)!r}); import kernels_small\n"
-        "kernels_small.scores.to_sdfg().save('scores.sdfgz', compress=True)"
-    )
-    done = Shell(folder).python("-c", code)
-    assert done.exit_code == 0, done.stderr
-    return folder / "scores.sdfgz"
+    path = tmp_path_factory.mktemp("saved") / "scores.sdfgz"
+    scores.to_sdfg().save(str(path), compress=True)
+    return path
 
 
-def test_an_sdfg_by_a_relative_path(saved: Path) -> None:
+def test_an_sdfg_by_a_relative_path(saved: Path, capfd: pytest.CaptureFixture[str]) -> None:
     there = Shell(saved.parent)
-    done = there.gnnperf("retrieve", saved.name, *SIZES, "-k", 1, "--json", "--output", "new/folder")
+    done = there.here(capfd, "retrieve", saved.name, *SIZES, "-k", 1, "--json", "--output", "new/folder")
     check_answer(done.document)
     assert done.document["kernel"] == "scores"
     assert (saved.parent / "new" / "folder" / SDFG).is_file()
 
 
-def test_an_sdfg_is_the_program_it_was_made_from(saved: Path, first: Finished) -> None:
-    done = Shell(saved.parent).gnnperf("embed", saved, *SIZES, "--json")
+def test_an_sdfg_is_the_program_it_was_made_from(
+    saved: Path, first: Finished, capfd: pytest.CaptureFixture[str]
+) -> None:
+    done = Shell(saved.parent).here(capfd, "embed", saved, *SIZES, "--json")
     assert [n["digest"] for n in done.document["nests"]] == [n["digest"] for n in first.document["nests"]]
 
 
-def test_a_tuned_sdfg_is_a_kernel_too(first: Finished, shell: Shell) -> None:
+def test_a_tuned_sdfg_is_a_kernel_too(
+    first: Finished, shell: Shell, capfd: pytest.CaptureFixture[str]
+) -> None:
     """What was tuned is C++ now, which nobody tunes again; the answer says so."""
-    done = shell.gnnperf("retrieve", "out/kernel.sdfgz", "--json", "--no-store")
+    done = shell.here(capfd, "retrieve", "out/kernel.sdfgz", "--json", "--no-store")
     check_answer(done.document)
     assert done.document["kept_baseline"]
     assert done.document["skipped"]

@@ -85,11 +85,11 @@ def test_interrupted_it_goes_on_and_retrieval_finds_the_result(
     assert retrieved["nests"][0]["neighbours"][0]["distance"] == pytest.approx(0, abs=1e-5)
 
 
-def test_nests_of_dace_programs(shell: Shell) -> None:
+def test_nests_of_dace_programs(shell: Shell, capfd: pytest.CaptureFixture[str]) -> None:
     command = ["tune", f"{KERNELS}:scores", *SIZES, "--json"]
     before = records(shell)
     kept = interrupt(shell, *command) - before
-    answer = shell.gnnperf(*command, "--trials", kept + 4).document
+    answer = shell.here(capfd, *command, "--trials", kept + 4).document
     (nest,) = answer["nests"]
     found = nest["search"]
     assert found["known"] + found["trials"] == kept + 4
