@@ -6,6 +6,7 @@ GnnperfError            the work failed: one clear line, exit code 1
 ├── UnsupportedConstruct  a part of a kernel has no translation (that nest is skipped, with the reason)
 ├── BuildError          a candidate or baseline did not compile
 ├── MeasureError        the measuring machinery itself failed (not a candidate)
+│   └── TookTooLong     what was run did not end within its time
 ├── StoreError          the schedule store is corrupt, of another schema, or cannot be written
 ├── CorpusError         the corpus being collected is damaged, in use, or cannot be written
 └── Interrupted         Ctrl-C; the line says what was kept; exit code 130
@@ -43,6 +44,10 @@ class BuildError(GnnperfError):
 
 class MeasureError(GnnperfError):
     """The measuring machinery failed, as opposed to a candidate."""
+
+
+class TookTooLong(MeasureError):
+    """What was run did not end within its time."""
 
 
 class StoreError(GnnperfError):

@@ -146,7 +146,7 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
         report(status="wrong_result", detail=fault)
     elif outbox is not None:
         _deliver(arrays, job["outputs"], outbox)
-        report(status="ok")
+        report(status="ok", candidate=first_s)
     else:
         alive = partial(report, stage="time", limit_s=2 * timeout_s + 1.0)
         samples = sample(calls, first_s, arrays.restore_inouts, job["limits"], alive)
@@ -167,8 +167,9 @@ def _deliver(arrays: Arrays, outputs: list[str], outbox: Bytes) -> None:
         position += memory.nbytes
 
 
-LONG_RUN_S, OUTCLASSED = 0.1, 5.0
-"""What takes longer than that, and so many times as long as a candidate, need not be known precisely."""
+LONG_RUN_S, OUTCLASSED, BEHIND = 0.1, 5.0, 3.0
+"""What takes longer than the first, and `OUTCLASSED` times as long as a candidate, need not be known precisely.
+A candidate whose first run does, and takes `BEHIND` times as long as the baseline's, will not win."""
 
 VERY_LONG_RUN_S, SLOWER = 1.0, 1.25
 """What takes longer than that needs no run to warm up, and a candidate that then takes so many times as long
@@ -192,7 +193,7 @@ def sample(
     if len(first_s) == 1 and first_s[0] > VERY_LONG_RUN_S:
         return [first_s]
     known_s = first_s[: -len(calls)]
-    cutoff = min(limits["cutoff"], SLOWER if first_s[-1] > VERY_LONG_RUN_S else math.inf)
+    cutoff = min(limits["cutoff"], SLOWER if first_s[-1] > VERY_LONG_RUN_S else BEHIND)
     if _hopeless(first_s, cutoff) and first_s[-1] > LONG_RUN_S:  # no cold start takes that long
         return [[t] for t in first_s]
     called_s = first_s[len(known_s) :]

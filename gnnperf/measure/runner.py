@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnnperf.devices import MachineLock
-from gnnperf.errors import MeasureError
+from gnnperf.errors import MeasureError, TookTooLong
 from gnnperf.measure.arrays import Bytes, Layout, as_arrays, describe
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.library import CTYPES, Library
@@ -49,12 +49,25 @@ class Runner:
         limits: Limits = Limits(timeout_s=60.0),  # noqa: B008  (immutable)
     ) -> dict[str, NDArray[Any]]:
         """Run once and return the outputs, laid out as in `data`. Raises MeasureError if it fails."""
+        return self.run_once(library, data, outputs, inouts, limits)[0]
+
+    def run_once(
+        self,
+        library: Library,
+        data: Mapping[str, Any],
+        outputs: Collection[str],
+        inouts: Collection[str],
+        limits: Limits,
+    ) -> tuple[dict[str, NDArray[Any]], float]:
+        """As `reference`, and the seconds that the run took. Raises TookTooLong where that is what failed."""
         job = self._job(None, library, data, outputs, inouts, None, limits, 1, self.threads)
         arrays = as_arrays(data)
         result, blobs = self._request({**job, "fetch": True}, arrays, {})
         if result["status"] != "ok":
-            raise MeasureError(f"running {library.symbol} failed: {result['status']}, {result['detail']}")
-        return {n: Layout.of(n, arrays[n]).view(b) for n, b in zip(job["outputs"], blobs, strict=True)}
+            kind = TookTooLong if result["status"] == "timeout" else MeasureError
+            raise kind(f"running {library.symbol} failed: {result['status']}, {result['detail']}")
+        found = {n: Layout.of(n, arrays[n]).view(b) for n, b in zip(job["outputs"], blobs, strict=True)}
+        return found, result["candidate"][0]
 
     def measure(
         self,

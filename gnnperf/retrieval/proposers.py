@@ -15,14 +15,17 @@ from gnnperf.backends.base import Tried
 from gnnperf.devices import DeviceSpec
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.query import Query
-from gnnperf.retrieval.ranking import rank
+from gnnperf.retrieval.ranking import RecipeCandidate, rank
 from gnnperf.retrieval.scheduled import OfNest, scores_of
+from gnnperf.schedules.recipes import library_recipes
 from gnnperf.store import Store
 
 if TYPE_CHECKING:
     from gnnperf.nn import Bundle
 
 T = TypeVar("T")
+LIBRARY = "a library"
+"""Stands for the neighbour of a call that none has."""
 
 
 @dataclass
@@ -95,7 +98,8 @@ class RecipeProposer:
                 self.exclude,
             )
             predict = partial(scores_of, self.bundle, cast(OfNest, query.task))
-            query.candidates = [*rank(query.neighbours, max(self.pool, 2 * k), predict)]
+            found = [*rank(query.neighbours, max(self.pool, 2 * k), predict)]
+            query.candidates = _with_libraries(found, query, k) if found else []
 
         self.stages.timed("search", search)
         query.reason = self._doubt(query)
@@ -110,3 +114,15 @@ class RecipeProposer:
 
     def again(self, query: Query, left: Sequence[Any], tried: Sequence[Tried]) -> Sequence[Any]:
         return left
+
+
+def _with_libraries(ranked: Sequence[RecipeCandidate], query: Query, k: int) -> list[RecipeCandidate]:
+    """Calls of libraries among the first k, where the nest is what libraries are for: of such nests there may
+    be none among the neighbours."""
+    for recipe in library_recipes(cast(OfNest, query.task).nest):
+        calls = [c for c in ranked if c.schedule.library]
+        if not any(c in ranked[:k] for c in calls):
+            own = RecipeCandidate(recipe, 0.0, query.graph.digest, LIBRARY, 0.0)
+            rest = [c for c in ranked if c not in calls[:1]]
+            return [*rest[: k - 1], *(calls[:1] or [own]), *rest[k - 1 :]]
+    return [*ranked]

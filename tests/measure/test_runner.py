@@ -288,6 +288,8 @@ def test_what_takes_seconds_is_run_no_more_often_than_it_must() -> None:
     runs.clear()
     assert sample(calls, [1.5, 2.0], nothing, limits, nothing) == [[1.5], [2.0]]
     assert not runs  # a third slower: it will not win
+    assert sample(calls, [0.12, 0.4], nothing, limits, nothing) == [[0.12], [0.4]]
+    assert not runs  # nor will what takes three times as long
 
     assert [len(s) for s in sample(calls, [1.5, 1.6], nothing, limits, nothing)] == [6, 6]
     assert runs.count("a") == runs.count("b") == 6  # none to warm up

@@ -132,6 +132,7 @@ def make_transfer(
             return sorted(ranked, key=lambda candidate: schedules.index(candidate.schedule))
 
         monkeypatch.setattr(proposers, "rank", in_that_order)
+        monkeypatch.setattr(proposers, "library_recipes", lambda _: [])
         chosen = Options(**{"k": len(schedules) or 3, **options})
         found = proposers.RecipeProposer(bundle, [store], device)
         own = Store.open(tmp_path / "own", create=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from gnnperf.backends.cpp.baselines import LONGEST_SECOND_RUN_S, BaselineSources, build_baseline
+from gnnperf.backends.cpp.baselines import LONGEST_SECOND_RUN_S, Baseline, BaselineSources, build_baseline
 from gnnperf.backends.cpp.trials import NestCase
 from gnnperf.errors import BuildError, MeasureError
 from gnnperf.frontends.nest_program import Measurable, NestTask, Tuned
@@ -57,7 +57,7 @@ class UnitCase:
         """Of a nest that is the whole program, whose baseline was run."""
         case = NestCase(
             task.nest, {**task.data, **whole.code.data}, task.outputs, tuple(whole.code.inouts),
-            whole.reduction_length, whole.reference, whole.library,
+            whole.reduction_length, whole.reference, whole.library, whole.baseline_once_s,
         )  # fmt: skip
         limits = Limits(timeout_s=max(2.0, SLOWEST * whole.baseline_s))
         return UnitCase(case, whole.baseline_name, whole.baseline_note, whole.baseline, limits)
@@ -69,16 +69,23 @@ class UnitCase:
         Raises MeasureError or BuildError where the nest cannot run alone.
         """
         baseline = build_baseline(task, wanted, compiler, runner)
-        inouts = tuple(task.inouts)
-        timed = runner.measure(None, baseline.library, task.data, task.outputs, inouts, None, SINGLE_RUN)
-        if timed.status != "ok" or timed.runtime_s is None:
-            raise MeasureError(f"the baseline does not run alone: {timed.status}, {timed.detail}")
+        timing = _timed(baseline, task, runner, SINGLE_RUN)
         case = NestCase(
-            task.nest, task.data, task.outputs, inouts, baseline.reduction_length, baseline.reference,
-            baseline.library,
+            task.nest, task.data, task.outputs, tuple(task.inouts), baseline.reduction_length,
+            baseline.reference, baseline.library, baseline.once.runtime_s if baseline.once else None,
         )  # fmt: skip
-        limits = Limits(timeout_s=max(2.0, SLOWEST * timed.runtime_s))
-        return UnitCase(case, baseline.name, baseline.reason or "", timed.timing, limits)
+        limits = Limits(timeout_s=max(2.0, SLOWEST * timing.runtime_s))
+        return UnitCase(case, baseline.name, baseline.reason or "", timing, limits)
+
+
+def _timed(baseline: Baseline, code: Measurable, runner: Runner, limits: Limits) -> Timing:
+    """What the baseline takes. Raises MeasureError where it does not run."""
+    if baseline.once is not None:
+        return baseline.once
+    timed = runner.measure(None, baseline.library, code.data, code.outputs, tuple(code.inouts), None, limits)
+    if timed.status != "ok":
+        raise MeasureError(f"the baseline does not run alone: {timed.status}, {timed.detail}")
+    return timed.timing
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,8 @@ class WholeKernel:
     baseline_name: str
     baseline_note: str
     baseline: Timing
+    baseline_once_s: float | None = None
+    """What the baseline's only run took, where that is too long to run it again."""
 
     @property
     def baseline_s(self) -> float:
@@ -116,15 +125,11 @@ class WholeKernel:
             raise MeasureError(
                 f"the kernel fails before anything is tuned ({error}); check its subscripts, inputs and sizes"
             ) from None
-        timed = runner.measure(
-            None, baseline.library, code.data, code.outputs, tuple(code.inouts), None,
-            replace(limits, budget_s=0.3),
-        )  # fmt: skip
-        if timed.status != "ok":
-            raise MeasureError(f"the baseline does not run: {timed.status}, {timed.detail}")
+        timing = _timed(baseline, code, runner, replace(limits, budget_s=0.3))
         return WholeKernel(
             code, baseline.library, baseline.plain, baseline.reference, baseline.plain_s,
-            baseline.reduction_length, baseline.name, baseline.reason or "", timed.timing,
+            baseline.reduction_length, baseline.name, baseline.reason or "", timing,
+            baseline.once.runtime_s if baseline.once else None,
         )  # fmt: skip
 
     def measure(self, tuned: Tuned, compiler: Compiler, runner: Runner, budget_s: float = 1.0) -> Measurement:
@@ -135,7 +140,7 @@ class WholeKernel:
             timeout_s=max(5.0, SLOWEST * self.baseline_s), budget_s=budget_s, processes=3, cutoff=float("inf")
         )
         return runner.measure(
-            self.library,
+            self.library if self.baseline_once_s is None else None,
             library,
             self.code.data,
             self.code.outputs,
@@ -143,6 +148,7 @@ class WholeKernel:
             self.reference,
             limits,
             reduction_length=self.reduction_length,
+            baseline_s=self.baseline_once_s,
         )
 
     def tuned_source(self, tuned: Tuned) -> Source:

@@ -44,6 +44,8 @@ class NestCase:
     reduction_length: int
     reference: Mapping[str, NDArray[Any]]
     baseline: Library
+    baseline_s: float | None = None
+    """What it takes, where that is too long to run it beside every candidate."""
 
 
 class NestBench:
@@ -63,7 +65,7 @@ class NestBench:
         self.case, self.compiler, self.runner, self.limits = case, compiler, runner, limits
         self._give_up = give_up
         self._best_speedup = 0.0
-        self._baseline_s: float | None = None  # where it takes too long to be run beside every candidate
+        self._baseline_s = case.baseline_s
         self._measured: dict[str, Measurement] = {}
 
     def remember(self, trials: Iterable[Trial]) -> None:

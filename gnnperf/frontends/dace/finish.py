@@ -19,6 +19,7 @@ from gnnperf.nests.analysis import DTYPE_BYTES, accesses
 from gnnperf.nests.guards import absorb_guards
 from gnnperf.nests.interchange import independent_outside
 from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Statement, map_expr, map_node
+from gnnperf.schedules.recipes.factorisation import match_factorisation
 
 SMALL_ITERATION = 100_000
 """A sequential loop whose iteration runs fewer statement instances than this becomes part of a unit:
@@ -75,10 +76,11 @@ class Finisher:
         return tuple(map_node(n, rename) for n in nodes)
 
     def is_worth_absorbing(self, nodes: Nodes) -> bool:
-        """May a whole sequential loop be one item of a unit? (Parallel loops always.)"""
+        """May a whole sequential loop be one item of a unit? (Parallel loops always, and factorisations, of
+        which a library does the whole.)"""
         nodes = tuple(independent_outside(n, self.translator.buffers) for n in nodes)
         loops = [n for n in nodes if isinstance(n, Loop)]
-        if any(lp.independent for lp in loops):
+        if any(lp.independent or match_factorisation(lp, self.translator.buffers) for lp in loops):
             return True
         iteration = max((self.instances(lp.body) for lp in loops), default=0)
         is_cached = self._touched_bytes(loops) <= CACHED_BYTES and self.instances(loops) <= LONGEST_LOOP

@@ -19,7 +19,7 @@ from dace.frontend.python.parser import DaceProgram as DaceProgramObject
 from gnnperf.errors import BuildError, InputError, first_line
 from gnnperf.frontends.base import Skipped
 from gnnperf.frontends.dace.capture import capture_inputs
-from gnnperf.frontends.dace.codegen import BASELINES, WITH_BLAS, auto_optimised, dace_source
+from gnnperf.frontends.dace.codegen import BASELINES, WITH_BLAS, auto_optimised, dace_source, plain_source
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.inputs import make_inputs, other_inputs, resolve_symbols, shaped, user_inputs
@@ -111,16 +111,17 @@ class DaceKernel:
 
     def plain_source(self) -> Source:
         """What DaCe makes of the kernel by default. Raises BuildError."""
-        return dace_source(self.simplified, f"{self.name}_simplify")
+        return plain_source(self.simplified, f"{self.name}_simplify")
 
     def optimised_sources(self) -> Mapping[str, Source]:
         """What DaCe's `auto_optimize` makes of the kernel, of its products loops or calls of OpenBLAS. Raises
         BuildError."""
-        found = {BASELINES["auto"]: dace_source(auto_optimised(self.simplified), f"{self.name}_auto")}
+        found = {}
         if self.with_products is not None:
             with contextlib.suppress(BuildError):  # then there are the loops
                 blas = auto_optimised(self.with_products)
                 found[WITH_BLAS] = dace_source(blas, f"{self.name}_blas")
+        found[BASELINES["auto"]] = dace_source(auto_optimised(self.simplified), f"{self.name}_auto")
         return found
 
     def capture(self, compiler: Compiler, runner: Runner, for_graphs: bool = False) -> None:
@@ -263,6 +264,8 @@ def kernel_of(
     kernel = DaceKernel(name, linear, bound, sdfg, values, data, generated, outputs, notes=notes)
     scalars = {k: v for k, v in data.items() if np.ndim(v) == 0}
     _add_units(kernel, linear, scalars)
+    for unit in kernel.units:
+        unit.has_products = has_products(sdfg)
     _mark_first(kernel)
     _require_real_inputs(kernel)
     return kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 from collections.abc import Mapping
@@ -10,7 +11,8 @@ from typing import Any, ClassVar
 
 import dace
 
-from gnnperf.frontends.dace.codegen import BASELINES, auto_optimised, dace_source
+from gnnperf.errors import NotApplicable
+from gnnperf.frontends.dace.codegen import BASELINES, WITH_BLAS, auto_optimised, dace_source, plain_source
 from gnnperf.frontends.dace.control_flow import For, states_of
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.parts import Chain
@@ -24,6 +26,7 @@ from gnnperf.nests.analysis import accesses, varies
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Loop, Node, Statement, walk
 from gnnperf.nests.trip_counts import measured_trip_counts
+from gnnperf.schedules.recipes import Recipe, apply, emit
 
 
 @dataclass
@@ -52,6 +55,8 @@ class Unit:
     skipped: str | None = None
     in_loop: bool = True
     """Is the unit inside a loop or branch of the kernel?"""
+    has_products: bool = False
+    """Does the kernel have nodes of BLAS, of which this may be one?"""
     written_before: frozenset[str] = frozenset()
     """Arrays that may have changed since the kernel was called; only for units outside of loops."""
 
@@ -83,11 +88,18 @@ class Unit:
 
     def plain_source(self) -> Source:
         """What DaCe makes of the unit by default. Raises BuildError."""
-        return dace_source(self.cutout(), f"{self.name}_simplify")
+        return plain_source(self.cutout(), f"{self.name}_simplify")
 
     def optimised_sources(self) -> Mapping[str, Source]:
-        """What DaCe's `auto_optimize` makes of the unit. Raises BuildError."""
-        return {BASELINES["auto"]: dace_source(auto_optimised(self.cutout()), f"{self.name}_auto")}
+        """What DaCe's `auto_optimize` makes of the unit, of its products loops; where DaCe calls OpenBLAS for
+        products of the kernel, also plain loops beside calls of it. Raises BuildError."""
+        found = {}
+        if self.has_products:
+            with contextlib.suppress(NotApplicable):
+                called = apply(Recipe(library="blas"), self.nest)
+                found[WITH_BLAS] = Source.of(emit(called, f"{self.name}_blas"))
+        found[BASELINES["auto"]] = dace_source(auto_optimised(self.cutout()), f"{self.name}_auto")
+        return found
 
     def cutout(self) -> Any:
         """A standalone SDFG of the unit: the unscheduled code that results are verified against."""

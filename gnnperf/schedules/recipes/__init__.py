@@ -6,7 +6,7 @@ from gnnperf.schedules.recipes.emit import CppFunction, emit
 from gnnperf.schedules.recipes.features import fact_fields, recipe_features, recipe_fields, schedule_facts
 from gnnperf.schedules.recipes.graphs import scheduled_graph, scheduled_graphs
 from gnnperf.schedules.recipes.recipe import Recipe
-from gnnperf.schedules.recipes.space import DEFAULTS, mutate, random_recipe
+from gnnperf.schedules.recipes.space import DEFAULTS, library_recipes, mutate, random_recipe
 
 __all__ = [
     "DEFAULTS",
@@ -17,6 +17,7 @@ __all__ = [
     "effects",
     "emit",
     "fact_fields",
+    "library_recipes",
     "mutate",
     "random_recipe",
     "recipe_features",

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <string>
+#include <vector>
 #include <dlfcn.h>
 #include <omp.h>
 namespace {
@@ -34,9 +36,10 @@ inline void* gp_open_openblas() {
   std::abort();
 }
 
-template <class F> inline F gp_blas(const char* routine, bool single) {
+template <class F> inline F gp_blas(const char* routine, bool single, bool lapack = false) {
   static void* const library = gp_open_openblas();
-  const std::string name = std::string("scipy_cblas_") + (single ? "s" : "d") + routine;
+  const std::string name =
+      std::string(lapack ? "scipy_" : "scipy_cblas_") + (single ? "s" : "d") + routine;
   if (void* found = dlsym(library, name.c_str())) return (F)found;
   std::fprintf(stderr, "gnnperf: OpenBLAS has no %s\n", name.c_str());
   std::abort();
@@ -85,6 +88,71 @@ void gp_gemm(bool share, bool at, bool bt, int64_t m, int64_t n, int64_t k, T al
            a + i.begin * (at ? 1 : lda), lda, b + j.begin * (bt ? ldb : 1), ldb, beta,
            c + i.begin * ldc + j.begin, ldc);
   }
+}
+
+// One triangle of C[n, n] = beta C + alpha A[n, k] diag(w) A^T, by rows. A may be stored transposed; w may be
+// null: all ones.
+template <class T>
+void gp_syrk(bool share, bool upper, bool at, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* w,
+             int64_t incw, T beta, T* c, int64_t ldc) {
+  static const auto gemm = gp_blas<void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T,
+                                            T*, int)>("gemm", sizeof(T) == 4);
+  static const auto syrk = gp_blas<void (*)(int, int, int, int, int, T, const T*, int, T, T*, int)>(
+      "syrk", sizeof(T) == 4);
+  constexpr int64_t CHUNK = 256;  // terms whose weighted operand stays in caches
+  const int64_t threads = gp_blas_threads(share, n * n * std::max<int64_t>(k, 0) / 2, 1 << 17);
+  const int64_t strips = threads > 1 ? std::max<int64_t>(1, std::min<int64_t>(2 * threads, n / 32))
+                         : w ? std::max<int64_t>(1, n / 256) : 1;
+  // Blocks below the diagonal, which are twice the work of those on it, come first.
+  #pragma omp parallel num_threads(threads) if (threads > 1)
+  {
+    std::vector<T> weighted;
+    #pragma omp for schedule(dynamic, 1)
+    for (int64_t task = 0; task < strips * (strips + 1) / 2; ++task) {
+      int64_t row = 1, left = task;
+      while (row < strips && left >= row) left -= row++;
+      const int64_t of = row < strips ? row : left, with = left;
+      const gp_piece i(n, upper ? with : of, strips), j(n, upper ? of : with, strips);
+      if (i.size <= 0 || j.size <= 0) continue;
+      const int64_t step = at ? 1 : lda, term = at ? lda : 1;
+      T* const block = c + i.begin * ldc + j.begin;
+      if (!w && of == with) {
+        syrk(GP_ROWS, upper ? GP_UPPER : GP_LOWER, at ? GP_TRANSPOSED : GP_AS_IS, i.size, k, alpha,
+             a + i.begin * step, lda, beta, block, ldc);
+        continue;
+      }
+      const int64_t chunk = w ? CHUNK : std::max<int64_t>(k, 1);
+      for (int64_t first = 0; first == 0 || first < k; first += chunk) {
+        const int64_t terms = std::max<int64_t>(0, std::min(chunk, k - first));
+        const T* other = a + j.begin * step + first * term;
+        int64_t ldo = lda;
+        if (w) {  // as it lies: terms by rows, or by columns
+          ldo = at ? j.size : terms;
+          weighted.resize(j.size * terms);
+          for (int64_t x = 0; x < (at ? terms : j.size); ++x)
+            for (int64_t y = 0; y < ldo; ++y)
+              weighted[x * ldo + y] = other[x * lda + y] * w[(first + (at ? x : y)) * incw];
+          other = weighted.data();
+        }
+        gemm(GP_ROWS, at ? GP_TRANSPOSED : GP_AS_IS, at ? GP_AS_IS : GP_TRANSPOSED, i.size, j.size, terms, alpha,
+             a + i.begin * step + first * term, lda, other, std::max<int64_t>(ldo, 1), first ? T(1) : beta, block,
+             ldc);
+      }
+    }
+  }
+}
+
+// C[n, n] = alpha A[n, k] diag(w) A^T: half of it, and then the other half.
+template <class T>
+void gp_gram(bool share, bool at, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* w,
+             int64_t incw, T* c, int64_t ldc) {
+  constexpr int64_t TILE = 32;
+  gp_syrk(share, false, at, n, k, alpha, a, lda, w, incw, T(0), c, ldc);
+  #pragma omp parallel for schedule(dynamic, 1) if (gp_blas_threads(share, n * n, 1 << 16) > 1)
+  for (int64_t i = 0; i < n; i += TILE)
+    for (int64_t j = 0; j <= i; j += TILE)
+      for (int64_t x = i; x < std::min(n, i + TILE); ++x)
+        for (int64_t y = j; y < std::min(x, j + TILE); ++y) c[y * ldc + x] = c[x * ldc + y];
 }
 
 // y[m] += alpha A[m, k] x[k], after y = 0 where `clear`. A is by rows, or stored transposed.
@@ -155,6 +223,70 @@ void gp_trsm(bool share, bool right, bool upper, bool transposed, bool unit, int
            transposed ? GP_TRANSPOSED : GP_AS_IS, unit ? GP_UNIT : GP_NON_UNIT, right ? j.size : n,
            right ? n : j.size, T(1), a, lda, x + j.begin * (right ? ldx : 1), ldx);
   }
+}
+enum { GP_ALL = 0 };  // beside GP_UPPER and GP_LOWER
+
+// Copies a triangle with its diagonal, or all, of a square matrix.
+template <class T>
+void gp_copy_part(bool share, int part, int64_t n, const T* from, int64_t ldf, T* to, int64_t ldt) {
+  #pragma omp parallel for schedule(static) if (gp_blas_threads(share, n * n, 1 << 16) > 1)
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t begin = part == GP_UPPER ? i : 0, end = part == GP_LOWER ? i + 1 : n;
+    std::copy(from + i * ldf + begin, from + i * ldf + end, to + i * ldt + begin);
+  }
+}
+
+// A[n, n] = L L^T: L in place of its lower triangle, by rows, or L^T in place of the upper one. Halves are
+// factorised one after the other; most of the work is what the first takes from the second.
+template <class T>
+void gp_potrf(bool share, bool upper, int64_t n, T* a, int64_t lda) {
+  static const auto potrf = gp_blas<void (*)(const char*, const int*, T*, const int*, int*, size_t)>(
+      "potrf_", sizeof(T) == 4, true);
+  if (n <= 0) return;
+  if (n <= 96) {
+    const int size = n, step = lda;
+    int failed = 0;
+    potrf(upper ? "L" : "U", &size, a, &step, &failed, 1);  // by columns: the other triangle
+    // Not positive definite: what loops would compute from here on is no number either.
+    if (failed > 0) a[(failed - 1) * (lda + 1)] = std::numeric_limits<T>::quiet_NaN();
+    for (int64_t i = std::max(failed, 1) - 1; failed > 0 && i < n; ++i)
+      for (int64_t j = failed - 1; j <= i; ++j)
+        a[upper ? j * lda + i : i * lda + j] = std::numeric_limits<T>::quiet_NaN();
+    return;
+  }
+  const int64_t half = (n / 2 + 7) / 8 * 8, rest = n - half;
+  T* const beside = a + (upper ? half : half * lda);
+  T* const last = a + half * (lda + 1);
+  gp_potrf(share, upper, half, a, lda);
+  gp_trsm(share, !upper, upper, true, false, half, rest, a, lda, beside, lda);
+  gp_syrk<T>(share, upper, upper, rest, half, T(-1), beside, lda, nullptr, 0, T(1), last, lda);
+  gp_potrf(share, upper, rest, last, lda);
+}
+
+// A[n, n] = L U without pivots, by rows, in place. The diagonal of L is one, or that of U.
+template <class T>
+void gp_getrf(bool share, bool unit_upper, int64_t n, T* a, int64_t lda) {
+  if (n <= 32) {
+    for (int64_t k = 0; k < n; ++k) {
+      const T* const pivots = a + k * lda;
+      if (unit_upper)
+        for (int64_t j = k + 1; j < n; ++j) a[k * lda + j] /= pivots[k];
+      for (int64_t i = k + 1; i < n; ++i) {
+        T* const row = a + i * lda;
+        if (!unit_upper) row[k] /= pivots[k];
+        const T factor = row[k];
+        for (int64_t j = k + 1; j < n; ++j) row[j] -= factor * pivots[j];
+      }
+    }
+    return;
+  }
+  const int64_t half = (n / 2 + 7) / 8 * 8, rest = n - half;
+  T *const right = a + half, *const below = a + half * lda, *const last = below + half;
+  gp_getrf(share, unit_upper, half, a, lda);
+  gp_trsm(share, false, false, false, !unit_upper, half, rest, a, lda, right, lda);
+  gp_trsm(share, true, true, false, unit_upper, half, rest, a, lda, below, lda);
+  gp_gemm(share, false, false, rest, rest, half, T(-1), below, lda, right, lda, T(1), last, lda);
+  gp_getrf(share, unit_upper, rest, last, lda);
 }
 }  // namespace
 #endif

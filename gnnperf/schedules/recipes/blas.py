@@ -5,7 +5,8 @@ where every array is walked the way the routine walks it: one dimension contiguo
 leading dimension. The order of the loops and the names of the arrays do not matter. Loops that walk
 all arrays like one are taken as one; loops for which the routine has no place stay around the call.
 
-    gemm  C[m, n] += alpha A[m, k] B[k, n], each of A and B as it is or transposed
+    gemm  C[m, n] += alpha A[m, k] B[k, n], each of A and B as it is or transposed; A[m, k] w[k] A[n, k], too,
+          which computes half of a symmetric result
     gemv  y[m] += alpha A[m, k] x[k], A as it is or transposed
     ger   A[m, n] += alpha x[m] y[n]
     dot   s += alpha x[k] y[k]
@@ -22,7 +23,19 @@ from typing import Literal
 from gnnperf.nests.affine import affine, simplify
 from gnnperf.nests.analysis import Band, bound_dependences, extent, is_data_dependent, mentions, stride
 from gnnperf.nests.dtypes import INTEGER, REAL, value_dtype
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Op, Statement, equals_number, loads
+from gnnperf.nests.ir import (
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    Op,
+    Statement,
+    Symbol,
+    equals_number,
+    loads,
+    substitute,
+)  # fmt: skip
 from gnnperf.nests.ranges import longest
 
 Routine = Literal["gemm", "gemv", "ger", "dot"]
@@ -34,12 +47,13 @@ MAX_INT = 2**31 - 1
 
 @dataclass(frozen=True)
 class Term:
-    """target += alpha * left * right."""
+    """target += alpha * left * right, times `weight`, where there is one: it moves with sums alone."""
 
     target: Load
     left: Load
     right: Load
     alpha: Expr
+    weight: Load | None = None
 
     @property
     def operands(self) -> tuple[Load, Load, Load]:
@@ -112,6 +126,17 @@ class Call:
         """Most multiplications of one call."""
         return prod(axis.limit for axis in self.axes)
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Does it multiply a matrix with its own transpose? Both of the result's axes are one loop then."""
+        m, n = self.m, self.n
+        if self.routine != "gemm" or m is None or n is None or len(m.loops) != 1 or len(n.loops) != 1:
+            return False
+        (i,), (j,) = m.loops, n.loops
+        left = tuple(substitute(e, {i.iterator: Symbol(j.iterator)}) for e in self.term.left.indices)
+        same = self.term.left.buffer == self.term.right.buffer and left == self.term.right.indices
+        return same and (i.start, i.stop) == (j.start, j.stop)
+
     def swapped(self) -> Call:
         """The same call with its operands, and with them m and n, in the other order."""
         m, n, k = (axis and axis.swapped() for axis in (self.n, self.m, self.k))
@@ -129,8 +154,22 @@ def match(nest: Band, buffers: Buffers) -> tuple[Call, ...]:
     calls = [_call(term, nest.loops, buffers) for term in terms if term is not None]
     if statement.reduce != "add" or statement.guard is not None or len(calls) != len(terms):
         return ()
-    found = tuple(call for call in calls if call is not None)
+    found = tuple(call for call in calls if call is not None and _weighs(call, statement, buffers))
     return found if len(found) == len(calls) else ()
+
+
+def _weighs(call: Call, statement: Statement, buffers: Buffers) -> bool:
+    """Is there a routine for the call's weight, if it has one? Those of symmetric results that start anew."""
+    weight = call.term.weight
+    if weight is None:
+        return True
+    starts = statement.init is not None and equals_number(statement.init, 0) and not call.repeats
+    if not starts or not call.is_symmetric or call.k is None or len(call.k.loops) != 1:
+        return False
+    step = stride(weight, call.k.loops[0].iterator, buffers)
+    return bool(step) and not any(
+        mentions(weight, lp.iterator) for lp in call.loops if lp not in call.k.loops
+    )
 
 
 # --------------------------------------------------------------------------- the statement
@@ -171,6 +210,13 @@ def _term(statement: Statement, factors: list[Expr], iterators: set[str], buffer
     # What the routine reads must not be what it writes: it keeps no order between them.
     if any(ld.buffer == target.buffer for f in (*factors, *target.indices) for ld in loads(f)):
         return None
+    results = {name for name in iterators if mentions(target, name)}
+    weights = (
+        [f for f in moving if not any(mentions(f, name) for name in results)] if len(moving) == 3 else []
+    )
+    moving = [f for f in moving if f not in weights]
+    if len(weights) > 1 or any(not isinstance(f, Load) for f in weights):
+        return None
     if len(moving) != 2 or any(buffers[ld.buffer].scope != "global" for f in moving for ld in loads(f)):
         return None
     left, right = moving
@@ -179,7 +225,7 @@ def _term(statement: Statement, factors: list[Expr], iterators: set[str], buffer
     alpha: Expr = Const(1)
     for factor in still:
         alpha = factor if equals_number(alpha, 1) else Op("mul", (alpha, factor))
-    return Term(target, left, right, alpha)
+    return Term(target, left, right, alpha, *(f for f in weights if isinstance(f, Load)))
 
 
 # --------------------------------------------------------------------------- the loops

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gnnperf.errors import NotApplicable
-from gnnperf.nests.analysis import band, extent, initial_nest, rebuild
+from gnnperf.nests.analysis import band, extent, initial_nest, rebuild, stride
 from gnnperf.nests.ir import (
     Annotation,
     Buffer,
@@ -32,6 +32,7 @@ from gnnperf.nests.ir import (
 )
 from gnnperf.schedules.recipes.blas import Axis, Call, MatrixLayout, match
 from gnnperf.schedules.recipes.expressions import CTYPES
+from gnnperf.schedules.recipes.factorisation import Factorisation, match_factorisation
 from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.triangular_solve import Solve, match_solve
 
@@ -51,6 +52,8 @@ def library_calls(
 
     `parallel`: threads may be used here. `around`: how often what the node is in accesses each buffer.
     """
+    if match_factorisation(node, buffers, around):
+        return [], [_called(node, parallel)]
     if solve := match_solve(node, buffers, around):
         return [*solve.before], [_called(solve.node, parallel)]
     nest = band(node)
@@ -77,6 +80,8 @@ def _starts_from_zero(call: Call, init: Expr) -> bool:
 def _loops(call: Call, init: Expr | None, recipe: Recipe, parallel: bool) -> Node:
     term = call.term
     value: Expr = Op("mul", (term.left, term.right))
+    if term.weight is not None:
+        value = Op("mul", (value, term.weight))
     if not equals_number(term.alpha, 1):
         value = Op("mul", (term.alpha, value))
     (loop,) = rebuild(call.loops, (Statement(term.target, value, "add", init),))
@@ -135,8 +140,12 @@ def libraries(source: str) -> list[Path]:
 
 def emit_call(emitter: Emitter, loop: Loop) -> None:
     """A loop with `Annotation.library`."""
+    share = loop.annotation is not None and loop.annotation.kind == "parallel"
+    if factors := match_factorisation(loop, emitter.buffers):
+        _emit_factorisation(emitter, factors, share)
+        return
     if solve := match_solve(loop, emitter.buffers):
-        _emit_solve(emitter, solve, loop.annotation is not None and loop.annotation.kind == "parallel")
+        _emit_solve(emitter, solve, share)
         return
     nest = band(loop)
     (call,) = match(nest, emitter.buffers)
@@ -161,13 +170,23 @@ def emit_call(emitter: Emitter, loop: Loop) -> None:
         return [at(load), str(layout.leading)]
 
     target, left, right = call.term.operands
-    share = _text(loop.annotation.kind == "parallel")
+    threads = _text(share)
     alpha = scalar.text(call.term.alpha)
     m, n, k = call.m, call.n, call.k
+    if call.routine == "gemm" and call.is_symmetric and statement.init is not None:
+        a, _, c = call.layouts
+        weight = call.term.weight
+        weights = ["nullptr", "0"]
+        if weight is not None:
+            assert k is not None
+            weights = [at(weight), str(stride(weight, k.loops[0].iterator, emitter.buffers))]
+        arguments = [threads, _text(a.transposed), length(m), length(k), alpha, *matrix(left, a), *weights]
+        emitter.line(f"gp_gram<{CTYPES[dtype]}>({', '.join([*arguments, *matrix(target, c)])});")
+        return
     if call.routine == "gemm":
         a, b, c = call.layouts
         arguments = [
-            *(share, _text(a.transposed), _text(b.transposed), length(m), length(n), length(k), alpha),
+            *(threads, _text(a.transposed), _text(b.transposed), length(m), length(n), length(k), alpha),
             *(
                 *matrix(left, a),
                 *matrix(right, b),
@@ -179,17 +198,17 @@ def emit_call(emitter: Emitter, loop: Loop) -> None:
         (a,) = call.layouts
         clear = _text(statement.init is not None)
         arguments = [
-            *(share, _text(a.transposed), length(m), length(k), alpha, *matrix(left, a)),
+            *(threads, _text(a.transposed), length(m), length(k), alpha, *matrix(left, a)),
             *(at(right), step(k, 2), clear, at(target), step(m, 0)),
         ]
     elif call.routine == "ger":
         (a,) = call.layouts
         arguments = [
-            *(share, length(m), length(n), alpha, at(left), step(m, 1), at(right), step(n, 2)),
+            *(threads, length(m), length(n), alpha, at(left), step(m, 1), at(right), step(n, 2)),
             *matrix(target, a),
         ]
     else:
-        arguments = [share, length(k), at(left), step(k, 1), at(right), step(k, 2)]
+        arguments = [threads, length(k), at(left), step(k, 1), at(right), step(k, 2)]
     text = f"gp_{call.routine}<{CTYPES[dtype]}>({', '.join(arguments)})"
     if call.routine == "dot":
         sign = "+=" if statement.init is None else "="
@@ -206,6 +225,20 @@ def _emit_solve(emitter: Emitter, solve: Solve, share: bool) -> None:
         *("&" + scalar.text(solve.a), str(solve.a_step), "&" + scalar.text(solve.x), str(solve.x_step)),
     ]
     emitter.line(f"gp_trsm<{CTYPES[dtype]}>({', '.join(arguments)});")
+
+
+def _emit_factorisation(emitter: Emitter, found: Factorisation, share: bool) -> None:
+    dtype = emitter.buffers[found.target.buffer].dtype
+    scalar = emitter.scalar(dtype)
+    target = ["&" + scalar.text(found.target), str(found.target_step)]
+    routine = "potrf" if found.is_cholesky else "getrf"
+    flags = [_text(share), _text(found.kind in ("upper", "unit upper")), str(found.rows)]
+    if found.source.buffer != found.target.buffer:
+        source = ["&" + scalar.text(found.source), str(found.source_step)]
+        part = "GP_ALL" if not found.is_cholesky else "GP_UPPER" if found.kind == "upper" else "GP_LOWER"
+        arguments = [flags[0], part, flags[2], *source, *target]
+        emitter.line(f"gp_copy_part<{CTYPES[dtype]}>({', '.join(arguments)});")
+    emitter.line(f"gp_{routine}<{CTYPES[dtype]}>({', '.join([*flags, *target])});")
 
 
 def _text(flag: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read, write_only
 from gnnperf.nests.ir import Loop, LoopNest, loads, walk
 from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
-from gnnperf.schedules.recipes.triangular_blas import has_match
+from gnnperf.schedules.recipes.triangular_blas import matches
 
 CHOICES: Mapping[str, tuple[Any, ...]] = {
     "order": tuple(ORDERS),
@@ -67,6 +67,19 @@ DEFAULTS = (
 """Starting points of every search: one for each way nests are usually made fast."""
 
 
+LIBRARY = DEFAULTS[-1]
+HEAVY = 1 << 18
+"""Multiplications from which on a product is better left to a library than to loops that nobody tuned."""
+
+
+def library_recipes(nest: LoopNest) -> list[Recipe]:
+    """The recipe that calls a library, where that is hard to beat: for products of matrices, triangular
+    systems and factorisations."""
+    found = (c for n in nest.body for c in matches(n, nest.buffers))
+    heavy = any(isinstance(c, Loop) or (c.routine == "gemm" and c.work >= HEAVY) for c in found)
+    return [LIBRARY] if heavy else []
+
+
 def relevant_fields(nest: LoopNest) -> list[str]:
     """Fields that can change the schedule of this nest (others would only be noise in the search)."""
     bands = [band(n) for n in nest.body if isinstance(n, Loop)]
@@ -91,7 +104,7 @@ def relevant_fields(nest: LoopNest) -> list[str]:
     names += ["prefetch"] if dependent or indirect else []
     blocks = (nest.body, *(lp.body for lp in loops))
     names += ["fuse", "combine"] if any(len(block) > 1 for block in blocks) else []
-    names += ["library"] if any(has_match(n, nest.buffers) for n in nest.body) else []
+    names += ["library"] if any(True for n in nest.body for _ in matches(n, nest.buffers)) else []
     return names
 
 

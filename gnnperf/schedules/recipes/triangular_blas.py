@@ -7,14 +7,15 @@ for i in 0..n, j in 0..i + 1:         for i_s in 0..n step 64:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gnnperf.nests.affine import affine, constant, simplify
 from gnnperf.nests.analysis import Band, band, bound_dependences, extent, mentions, rebuild
 from gnnperf.nests.ir import Buffer, Const, Expr, Loop, Node, Op, Symbol, substitute
 from gnnperf.nests.ranges import longest
-from gnnperf.schedules.recipes.blas import match
+from gnnperf.schedules.recipes.blas import Call, match
+from gnnperf.schedules.recipes.factorisation import match_factorisation
 from gnnperf.schedules.recipes.threads import access_counts
 from gnnperf.schedules.recipes.triangular_solve import match_solve
 
@@ -22,16 +23,22 @@ STEP = 64
 """Rows of a rectangle: enough for the library to be fast, few enough to leave small triangles."""
 
 
-def has_match(node: Node, buffers: Mapping[str, Buffer]) -> bool:
-    """Is some band of the node, however deep inside imperfect loops, a BLAS routine or mostly one?"""
+def matches(node: Node, buffers: Mapping[str, Buffer]) -> Iterator[Call | Loop]:
+    """What of the node, however deep inside imperfect loops, is a routine of a library, or mostly one: calls,
+    loops around them, or loops that a single call stands for."""
     if not isinstance(node, Loop):
-        return False
+        return
     nest = band(node)
-    if match_solve(node, buffers, access_counts((node,))):
-        return True
-    if nest.is_perfect:
-        return bool(match(nest, buffers)) or staircase(node, buffers) is not None
-    return any(has_match(child, buffers) for child in nest.body)
+    own = access_counts((node,))
+    if match_factorisation(node, buffers, own) or match_solve(node, buffers, own):
+        yield node
+    elif not nest.is_perfect:
+        for child in nest.body:
+            yield from matches(child, buffers)
+    elif calls := match(nest, buffers):
+        yield from calls
+    elif steps := staircase(node, buffers):
+        yield steps
 
 
 def staircase(node: Loop, buffers: Mapping[str, Buffer]) -> Loop | None:

@@ -401,3 +401,50 @@ def test_emitted_code_says_what_it_opens() -> None:
 
 def test_batched_products_of_the_normal_form() -> None:
     assert found(normalise(batched_product(3, 7, 19, 9))) == ["gemm N N N*"]
+
+
+# --------------------------------------------------------------------------- symmetric results
+
+
+def gram(by_rows: bool, weighted: bool, n: int, k: int, init: float | None = 0.0, **extra: int) -> LoopNest:
+    """C[i, j] = 2 times the sum over k of A[i, k] A[j, k], or A[k, i] A[k, j], times w[k] if weighted."""
+    sizes = {"i": n, "j": n, "k": k, **extra}
+    left, right = (load("A", x, "k") if by_rows else load("A", "k", x) for x in "ij")
+    value = mul(mul(2.0, left), mul(load("w", "k"), right) if weighted else right)
+    buffers = [array("C", n, n), array("A", *((n, k) if by_rows else (k, n))), array("w", k)]
+    return nest("gram", buffers, loops(sizes, accumulate(load("C", "i", "j"), value, init=init)))
+
+
+GRAMS = {
+    (by_rows, weighted, n, k): gram(by_rows, weighted, n, k)
+    for by_rows, weighted in itertools.product((False, True), repeat=2)
+    for n, k in ((9, 5), (70, 300), (130, 64))
+}
+
+
+@pytest.mark.parametrize("parallel", ["spatial", "none"])
+def test_products_with_the_own_transpose_compute_half(parallel: str, tmp_path: Path) -> None:
+    recipe = replace(BLAS, parallel=parallel)
+    functions = {key: emit(apply(recipe, g), f"f{n}") for n, (key, g) in enumerate(GRAMS.items())}
+    assert all("  gp_gram<double>(" in f.source for f in functions.values())
+    library = build([*functions.values()], tmp_path)
+    for key, function in functions.items():
+        by_rows, weighted, n, k = key
+        memory = random_memory(GRAMS[key], np.random.default_rng(2))
+        a = memory["A"].reshape((n, k) if by_rows else (k, n))
+        rows = a if by_rows else a.T
+        memory["C"][:] = np.nan
+        found = run(library, function, GRAMS[key], memory)["C"].reshape(n, n)
+        expected = 2.0 * (rows * memory["w"] if weighted else rows) @ rows.T
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(found, found.T)
+
+
+def test_what_is_added_to_a_matrix_is_not_taken_to_be_symmetric() -> None:
+    assert "  gp_gemm<double>(" in emit(apply(BLAS, gram(False, False, 9, 5, init=None)), "f").source
+    assert found(gram(False, True, 9, 5, init=None)) == [], "no routine weighs the terms of other products"
+    assert found(gram(False, True, 9, 5, init=1.0)) == []
+    rectangle = contraction("ij", "ki", "kj", {"i": 5, "j": 5, "k": 7})
+    assert not any(call.is_symmetric for n in rectangle.body for call in match(band(n), rectangle.buffers))
+    short = gram(False, False, 9, 5, j=8)
+    assert "  gp_gemm<double>(" in emit(apply(BLAS, short), "f").source

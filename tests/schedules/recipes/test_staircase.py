@@ -17,7 +17,7 @@ from gnnperf.errors import NotApplicable
 from gnnperf.nests import Loop, LoopNest, Node, normalise
 from gnnperf.schedules.recipes import DEFAULTS, Recipe, apply, emit
 from gnnperf.schedules.recipes.space import relevant_fields
-from gnnperf.schedules.recipes.triangular_blas import STEP, has_match, staircase
+from gnnperf.schedules.recipes.triangular_blas import STEP, matches, staircase
 
 (BLAS,) = (recipe for recipe in DEFAULTS if recipe.library == "blas")
 
@@ -140,4 +140,4 @@ def test_small_triangles_follow_the_other_fields() -> None:
 def test_searches_try_it() -> None:
     for kernel in (rank_k(lower, 200, 1), triangular_product(upper, 200, 0)):
         assert "library" in relevant_fields(normalise(kernel))
-    assert not has_match(NONE["sums"].body[0], NONE["sums"].buffers)
+    assert not [*matches(NONE["sums"].body[0], NONE["sums"].buffers)]

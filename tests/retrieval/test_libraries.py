@@ -1,0 +1,53 @@
+"""Calls of libraries are among the first candidates of nests that libraries are for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from nests.examples import accumulate, array, load, loops, mul, nest
+
+from gnnperf.nests import LoopNest
+from gnnperf.retrieval.proposers import LIBRARY, _with_libraries
+from gnnperf.retrieval.query import Query
+from gnnperf.retrieval.ranking import RecipeCandidate
+from gnnperf.schedules.recipes import Recipe, library_recipes
+
+
+def product(n: int) -> LoopNest:
+    value = mul(load("A", "i", "k"), load("B", "k", "j"))
+    body = loops({"i": n, "j": n, "k": n}, accumulate(load("C", "i", "j"), value, init=0.0))
+    return nest("product", [array(x, n, n) for x in "ABC"], body)
+
+
+def candidates(*schedules: Recipe) -> list[RecipeCandidate]:
+    return [RecipeCandidate(s, -float(i), "digest", "kernel", 0.1) for i, s in enumerate(schedules)]
+
+
+def proposed(of: LoopNest, ranked: list[RecipeCandidate], k: int) -> list[RecipeCandidate]:
+    query: Any = SimpleNamespace(task=SimpleNamespace(nest=of), graph=SimpleNamespace(digest="own"))
+    found: Query = query
+    return _with_libraries(ranked, found, k)
+
+
+ROWS = [Recipe(order="row", register_p=p) for p in (1, 2, 4, 8)]
+
+
+def test_a_product_that_no_neighbour_calls_is_called() -> None:
+    found = proposed(product(70), candidates(*ROWS), 3)
+    assert [c.schedule for c in found] == [*ROWS[:2], *library_recipes(product(70)), *ROWS[2:]]
+    assert (found[2].neighbour_kernel, found[2].neighbour) == (LIBRARY, "own")
+
+
+def test_what_neighbours_call_is_moved_to_the_front() -> None:
+    theirs = Recipe(order="dot", library="blas")
+    ranked = candidates(*ROWS, theirs)
+    assert [c.schedule for c in proposed(product(70), ranked, 2)] == [ROWS[0], theirs, *ROWS[1:]]
+    first = candidates(theirs, *ROWS)
+    assert proposed(product(70), first, 2) == first
+
+
+@pytest.mark.parametrize("of", [product(20), nest("none", [array("A", 9)], *[])])
+def test_small_products_are_left_to_the_ranking(of: LoopNest) -> None:
+    assert proposed(of, candidates(*ROWS), 3) == candidates(*ROWS)
