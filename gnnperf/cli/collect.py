@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.options import ANY_FOLDER, FILE
-from gnnperf.cli.output import Report, Verb, progress
+from gnnperf.cli.options import FILE, output_folder
+from gnnperf.cli.output import Report, Verb, going_on, progress
 
 if TYPE_CHECKING:
     from gnnperf.corpus.config import KernelConfig, NestConfig, WorkloadConfig
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @click.command(cls=Verb)
 @click.argument("config", type=FILE)
-@click.option(
-    "--output", "-o", type=ANY_FOLDER, metavar="DIR",
-    help="Folder of the corpus; what it already holds is not measured again.  [default: runs/corpora/NAME]",
-)  # fmt: skip
+@output_folder(
+    "Folder of the corpus; what it already holds is not measured again.  [default: runs/corpora/NAME]",
+    required=False,
+)
 @click.option("--seal", is_flag=True, help="Compress the log when everything is measured.")
 @click.option(
     "--only", metavar="NAME", multiple=True,
@@ -60,7 +60,7 @@ def collect(
     append-only: interrupt it at any time and start it again, it goes on where it stopped.
     """
     from gnnperf.corpus.config import KernelConfig, NestConfig, PackConfig, WorkloadConfig, load_config
-    from gnnperf.errors import InputError, Interrupted
+    from gnnperf.errors import InputError
     from gnnperf.measure.record_log import RecordLog
 
     settings = load_config(config)
@@ -86,7 +86,10 @@ def collect(
         cuda_torch()  # without a GPU, it says so before a folder is made
     log = RecordLog(folder)
     work = _Work(log)
-    try:
+    with (
+        closing(log),
+        going_on(lambda: f"{sum(map(len, log.records.values()))} measurements are kept in {folder}"),
+    ):
         if isinstance(settings, NestConfig):
             work.nests(settings, address, processes or 2)
         elif isinstance(settings, WorkloadConfig):
@@ -95,13 +98,6 @@ def collect(
             work.configurations(settings)
         if seal:
             log.seal()
-    except KeyboardInterrupt:
-        kept = sum(map(len, log.records.values()))
-        raise Interrupted(
-            f"interrupted; {kept} measurements are kept in {folder}; run the same command to go on"
-        ) from None
-    finally:
-        log.close()
     return log_report(log, left_out=work.left_out)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER
+from gnnperf.cli.options import FILE, FOLDER, output_folder
 from gnnperf.cli.output import Report, Verb
 
 folder_argument = click.argument("folder", metavar="FOLDER", type=FOLDER)
@@ -44,10 +44,7 @@ def card(folder: Path, model: Path | None, write: bool) -> Report:
 
 @corpus.command(cls=Verb)
 @folder_argument
-@click.option(
-    "--output", "-o", metavar="NEW", type=ANY_FOLDER, required=True,
-    help="Folder for the converted corpus.",
-)  # fmt: skip
+@output_folder("Folder for the converted corpus.", metavar="NEW")
 def convert(folder: Path, output: Path) -> Report:
     """Write a corpus of an older format anew, as the other verbs read it."""
     from gnnperf.cli.collect import log_report

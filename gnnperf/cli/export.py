@@ -8,20 +8,13 @@ from typing import Literal
 
 import click
 
-from gnnperf.cli.options import ANY_FOLDER, FOLDER
+from gnnperf.cli.options import FOLDER, output_folder
 from gnnperf.cli.output import Report, Verb
 
 
 @click.command(cls=Verb)
 @click.argument("checkpoint", type=FOLDER)
-@click.option(
-    "--output",
-    "-o",
-    type=ANY_FOLDER,
-    required=True,
-    metavar="DIR",
-    help="Folder for the model and the store; made if need be.",
-)
+@output_folder("Folder for the model and the store; made if need be.")
 @click.option(
     "--format",
     "backend",

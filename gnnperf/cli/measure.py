@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from gnnperf.cli.collect import log_report
-from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER
-from gnnperf.cli.output import Report, Verb, progress
+from gnnperf.cli.options import FILE, FOLDER, output_folder
+from gnnperf.cli.output import Report, Verb, going_on, progress
 
 
 @click.group()
@@ -22,10 +22,7 @@ def measure() -> None:
     "--arch", default="h100", show_default=True, metavar="NAME",
     help="What for: a GPU of the catalog (`gnnperf devices list`), or sm_80, sm_90a, ...",
 )  # fmt: skip
-@click.option(
-    "--output", "-o", type=ANY_FOLDER, required=True, metavar="PACK",
-    help="Folder of the pack; what it already holds is not built again.",
-)  # fmt: skip
+@output_folder("Folder of the pack; what it already holds is not built again.", metavar="PACK")
 @click.option(
     "--only", metavar="NAME", multiple=True, help="Only this workload or kind of workload; may be repeated."
 )
@@ -40,7 +37,7 @@ def pack(config: Path, arch: str, output: Path, only: tuple[str, ...], processes
     Python with numpy, PyYAML and apache-tvm-ffi. Stopped, the same command goes on.
     """
     from gnnperf.corpus.config import PackConfig, load_config
-    from gnnperf.errors import InputError, Interrupted
+    from gnnperf.errors import InputError
 
     settings = load_config(config)
     if not isinstance(settings, PackConfig):
@@ -58,47 +55,32 @@ def pack(config: Path, arch: str, output: Path, only: tuple[str, ...], processes
     target = cuda_target(arch)
     if not has_nvcc():
         _say("no nvcc here: the pack gets CUDA source, which nvcc must compile where it is measured")
-    try:
+    with going_on(lambda: f"what is built is kept in {output}"):
         log = PackWriter(output, settings, target, processes, _say).run()
-    except KeyboardInterrupt:
-        raise Interrupted(
-            f"interrupted; what is built is kept in {output}; run the same command to go on"
-        ) from None
     return log_report(log)
 
 
 @measure.command(cls=Verb)
 @click.argument("folder", metavar="PACK", type=FOLDER)
-@click.option(
-    "--output", "-o", type=ANY_FOLDER, required=True, metavar="DIR",
-    help="Folder of the corpus; what it already holds is not measured again.",
-)  # fmt: skip
+@output_folder("Folder of the corpus; what it already holds is not measured again.")
 @click.option("--seal", is_flag=True, help="Compress the log when everything is measured.")
 def run(folder: Path, output: Path, seal: bool) -> Report:
     """Verify and time the schedules of a pack on the first GPU of this machine.
 
     Where gnnperf is not installed, `python PACK/program/measure.py -o DIR` does the same.
     """
-    from gnnperf.errors import Interrupted
     from gnnperf.measure.record_log import RecordLog
     from gnnperf.measure.remote.start import run_pack
 
-    try:
+    with going_on(lambda: f"what is measured is kept in {output}"):
         log = run_pack(folder, output, _say)
-    except KeyboardInterrupt:
-        raise Interrupted(
-            f"interrupted; what is measured is kept in {output}; run the same command to go on"
-        ) from None
     if seal:
         RecordLog(output).seal()
     return log_report(log)
 
 
 @measure.command(cls=Verb)
-@click.option(
-    "--output", "-o", type=ANY_FOLDER, required=True, metavar="DIR",
-    help="Folder for gpu_operators.parquet and measured.json.",
-)  # fmt: skip
+@output_folder("Folder for gpu_operators.parquet and measured.json.")
 def gpu(output: Path) -> Report:
     """Time operators of torch on the first GPU of this machine.
 

@@ -100,10 +100,15 @@ def data_folder_option(files: str) -> Callable[[F], F]:
     )  # fmt: skip
 
 
-plots_option = click.option(
-    "--output", "-o", type=ANY_FOLDER, metavar="DIR",
-    help="Write the plots (PNG and SVG) and the document of --json.",
-)  # fmt: skip
+def output_folder(help: str, *, required: bool = True, metavar: str = "DIR", **more: Any) -> Callable[[F], F]:
+    """`--output`, as `output: Path`, or `Path | None` where it is not required: a folder to write. more: of
+    `click.option`."""
+    return click.option(
+        "--output", "-o", type=ANY_FOLDER, required=required, metavar=metavar, help=help, **more
+    )
+
+
+plots_option = output_folder("Write the plots (PNG and SVG) and the document of --json.", required=False)
 quick_option = click.option("--quick", is_flag=True, help="Train briefly: a first look.")
 
 

@@ -18,7 +18,7 @@ import click
 
 from gnnperf.cli.page import WANTED, page_option, write_page
 from gnnperf.documents import to_json
-from gnnperf.errors import GnnperfError, MeasureError
+from gnnperf.errors import GnnperfError, Interrupted, MeasureError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -104,6 +104,15 @@ def write(report: Report, *, as_json: bool) -> None:
 
         # Text is what goes into a file: the terminal breaks its lines, if need be.
         _console(stderr=False).print(report.view, soft_wrap=isinstance(report.view, Text))
+
+
+@contextlib.contextmanager
+def going_on(kept: Callable[[], str]) -> Iterator[None]:
+    """Ctrl-C ends the work, and says what is kept of it. Raises Interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; {kept()}; run the same command to go on") from None
 
 
 @contextlib.contextmanager

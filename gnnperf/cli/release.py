@@ -11,17 +11,16 @@ import click
 
 from gnnperf.cli.eval.table import rows_table
 from gnnperf.cli.eval.trace_options import cache_option
-from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER, corpora_option, data_option, quick_option
+from gnnperf.cli.options import FILE, FOLDER, corpora_option, data_option, output_folder, quick_option
 from gnnperf.cli.output import Report, Verb, progress
 from gnnperf.shipped import shipped, shipped_bundle
 
 if TYPE_CHECKING:
     from gnnperf.evaluation.release import Progress, Trained
 
-output_option = click.option(
-    "--output", "-o", type=ANY_FOLDER, required=True, metavar="DIR",
-    help="The checkpoint to write: a new folder, or a checkpoint, which is replaced but for its card.",
-)  # fmt: skip
+checkpoint_to_write = output_folder(
+    "The checkpoint to write: a new folder, or a checkpoint, which is replaced but for its card."
+)
 seed_option = click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0), help="Of all draws."
 )
@@ -41,7 +40,7 @@ def release() -> None:
 
 @release.command(cls=Verb)
 @corpora_option
-@output_option
+@checkpoint_to_write
 @anyway_option
 @seed_option
 @workers_option
@@ -62,7 +61,7 @@ def loop_nests(corpora: tuple[Path, ...], output: Path, anyway: bool, seed: int,
     "--corpus", type=FOLDER, metavar="DIR", default=lambda: shipped("checkpoints/corpus/tensor"),
     show_default="the corpus that comes with gnnperf", help="Of measured schedules of TVM workloads.",
 )  # fmt: skip
-@output_option
+@checkpoint_to_write
 @click.option(
     "--evaluation", type=FILE, metavar="JSON",
     help="What gnnperf eval tensor-ranking --json printed: its figures for operator kinds that were held out "
@@ -105,7 +104,7 @@ def tensor_programs(
 
 @release.command(cls=Verb)
 @data_option("gpu_operators.parquet")
-@output_option
+@checkpoint_to_write
 @click.option(
     "--config", "-c", type=FILE, metavar="FILE",
     default=lambda: shipped("configs/models") / "gpu_runtime.yaml",
@@ -124,7 +123,7 @@ def gpu_runtime(data: Path | None, output: Path, config: Path, workers: int) -> 
 
 @release.command(cls=Verb)
 @data_option("tunable_kernels.parquet")
-@output_option
+@checkpoint_to_write
 @click.option(
     "--evaluation", type=FILE, metavar="JSON",
     help="What gnnperf eval gpu-schedules --json printed; without it, the evaluation is done first.",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gnnperf.cli.options import ANY_FOLDER
+from gnnperf.cli.options import ANY_FOLDER, output_folder
 from gnnperf.cli.output import Report, Verb
 from gnnperf.cli.release import release
 
@@ -52,10 +52,7 @@ train.add_command(release)
 
 @train.command(cls=Verb)
 @click.argument("old", type=ANY_FOLDER)
-@click.option(
-    "--output", "-o", type=ANY_FOLDER, required=True, metavar="NEW",
-    help="Folder to write; what is there must be a checkpoint, which is replaced.",
-)  # fmt: skip
+@output_folder("Folder to write; what is there must be a checkpoint, which is replaced.", metavar="NEW")
 def convert(old: Path, output: Path) -> Report:
     """Write a checkpoint of an older gnnperf in today's format: weights, store and card stay the same."""
     from rich.text import Text

@@ -10,8 +10,8 @@ import click
 from gnnperf.cli.eval.replaying import replay_options, replay_settings
 from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.options import ANY_FOLDER, FILE
-from gnnperf.cli.output import Report, Verb, progress
-from gnnperf.errors import InputError, Interrupted
+from gnnperf.cli.output import Report, Verb, going_on, progress
+from gnnperf.errors import InputError
 from gnnperf.shipped import shipped
 
 
@@ -88,10 +88,6 @@ def ablation(
     measuring = Measuring(
         folder, nests, per_family or 2, lambda text: click.echo(f"left out: {text}", err=True)
     )
-    try:
+    with going_on(lambda: f"{folder} keeps what is done"):
         result = measure_ablation(folders, folders.load(), settings, measuring, progress)
-    except KeyboardInterrupt:
-        raise Interrupted(
-            f"interrupted; {folder} keeps what is done; run the same command to go on"
-        ) from None
     return benchmark_report(add_beside(result, documents) if documents else result)

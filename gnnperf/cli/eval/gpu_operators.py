@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gnnperf.cli.eval.table import benchmark_report, write_document
+from gnnperf.cli.eval.table import benchmark_report, write_result
 from gnnperf.cli.options import data_folder_option, plots_option
 from gnnperf.cli.output import Report, Verb, progress
 
@@ -49,8 +49,5 @@ def gpu_operators(data: Path, fit_on: str, seeds: int, workers: int, output: Pat
     with progress("fitting", 7 * (2 * seeds + 1)) as advance:
         result, points = evaluate_operators(settings, advance)
     plot = partial(plot_operators, points, result.rows)
-    if output is not None:
-        for suffix in (".png", ".svg"):
-            plot(output / f"gpu-operators{suffix}")
-    write_document(result, output)
+    write_result(result, output, {"gpu-operators": plot})
     return benchmark_report(result, plots={CAPTION: plot})

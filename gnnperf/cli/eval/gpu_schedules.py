@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gnnperf.cli.eval.table import benchmark_report, write_document
+from gnnperf.cli.eval.table import benchmark_report, write_result
 from gnnperf.cli.options import data_option, plots_option
 from gnnperf.cli.output import Report, Verb, progress
 
@@ -49,10 +49,6 @@ def gpu_schedules(data: Path | None, seeds: int, quick: bool, output: Path | Non
         ERRORS: partial(plot_errors, errors),
         DISTANCE: partial(plot_distance, result.rows, NOMINAL),
     }
-    write_document(result, output)
-    if output is not None:
-        for suffix in (".png", ".svg"):
-            plots[EFFICIENCY](output / f"gpu-schedules{suffix}")
-            plots[ERRORS](output / f"gpu-schedules-runtime{suffix}")
-            plots[DISTANCE](output / f"gpu-schedules-distance{suffix}")
+    names = ("gpu-schedules", "gpu-schedules-runtime", "gpu-schedules-distance")
+    write_result(result, output, dict(zip(names, plots.values(), strict=True)))
     return benchmark_report(result, plots=plots)

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import click
 
-from gnnperf.cli.eval.table import benchmark_report, write_document
-from gnnperf.cli.options import ANY_FOLDER
+from gnnperf.cli.eval.table import benchmark_report, write_result
+from gnnperf.cli.options import output_folder
 from gnnperf.cli.output import Report, progress
 from gnnperf.documents import to_json
 from gnnperf.errors import GnnperfError, Interrupted
@@ -32,10 +32,10 @@ def _writable(ctx: click.Context, param: click.Parameter, folder: Path | None) -
     return folder
 
 
-output_option = click.option(
-    "--output", "-o", type=ANY_FOLDER, metavar="DIR", callback=_writable,
-    help="Write rows as they are measured, the document of --json, and plots. Rows that are there already "
+output_option = output_folder(
+    "Write rows as they are measured, the document of --json, and plots. Rows that are there already "
     "are not measured again: the same command goes on from there.",
+    required=False, callback=_writable,
 )  # fmt: skip
 
 
@@ -95,8 +95,9 @@ class Study(ABC):
         measured = measure(self, work, RowLog(output, json.loads(to_json(settings))))
         table = self.table(measured)
         result = BenchmarkResult(self.name, self.figures(table), table, settings)
-        if output is not None:
-            _write(self, result, output)
+        draws = self.plots(result).values()
+        names = [f"{self.name}{f'-{number}' if number > 1 else ''}" for number in range(1, len(draws) + 1)]
+        write_result(result, output, dict(zip(names, draws, strict=True)))
         return replace(_report(self, result), failure=_failure(measured, len(work), output))
 
 
@@ -117,13 +118,6 @@ def measure(study: Study, work: Mapping[str, Callable[[Say], Row]], log: RowLog)
         if not any(name in log.rows for name in work):
             raise
     return {name: log.rows[name] for name in work if name in log.rows}
-
-
-def _write(study: Study, result: BenchmarkResult, output: Path) -> None:
-    write_document(result, output)
-    for number, draw in enumerate(study.plots(result).values(), start=1):
-        for suffix in (".png", ".svg"):
-            draw(output / f"{study.name}{f'-{number}' if number > 1 else ''}{suffix}")
 
 
 def _report(study: Study, result: BenchmarkResult) -> Report:

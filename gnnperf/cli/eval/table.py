@@ -53,10 +53,17 @@ def rows_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def write_document(result: BenchmarkResult, output: Path | None) -> None:
-    """Write the document of --json as `BENCHMARK.json` in a folder; nothing where there is none."""
-    if output is not None:
-        (output / f"{result.benchmark}.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
+def write_result(
+    result: BenchmarkResult, output: Path | None, plots: Mapping[str, Callable[[Path], None]]
+) -> None:
+    """Write the document of --json as `BENCHMARK.json` in a folder, and plots by the names of their files, as
+    PNG and SVG; nothing where there is no folder."""
+    if output is None:
+        return
+    (output / f"{result.benchmark}.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
+    for name, draw in plots.items():
+        for suffix in (".png", ".svg"):
+            draw(output / f"{name}{suffix}")
 
 
 def _cell(value: Any) -> str:
