@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -168,8 +167,9 @@ def _deliver(arrays: Arrays, outputs: list[str], outbox: Bytes) -> None:
 
 
 LONG_RUN_S, OUTCLASSED, BEHIND = 0.1, 5.0, 3.0
-"""What takes longer than the first, and `OUTCLASSED` times as long as a candidate, need not be known precisely.
-A candidate whose first run does, and takes `BEHIND` times as long as the baseline's, will not win."""
+"""What takes longer than the first, and `OUTCLASSED` times as long as a candidate, need not be known
+precisely. A candidate whose first run does, and takes `BEHIND` times as long as the baseline's, will not
+win."""
 
 VERY_LONG_RUN_S, SLOWER = 1.0, 1.25
 """What takes longer than that needs no run to warm up, and a candidate that then takes so many times as long

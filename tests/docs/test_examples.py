@@ -35,7 +35,7 @@ def small_corpus(folder: Path) -> None:
 PREPARED: dict[str, Callable[[Path], None]] = {"corpus.yaml": small_corpus}
 """What is done when a page has written a file."""
 
-SLOW = ("tutorial/tensor-programs.md", "tutorial/compiler.md")
+SLOW = ("tutorial/tensor-programs.md", "tutorial/compiler.md", "tutorial/python.md")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from e2e.conftest import KERNELS, Shell
 from e2e.test_interrupts import wait_until
 
@@ -28,6 +29,7 @@ def lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
+@pytest.mark.slow
 def test_killed_and_interrupted_it_goes_on_where_it_was(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     (tmp_path / KERNELS.name).write_text(KERNELS.read_text())

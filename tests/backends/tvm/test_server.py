@@ -62,7 +62,7 @@ def test_schedules_take_turns(server: BenchServer) -> None:
     with server.rehearsed(0, [PRODUCT.build(), other()]) as (outcomes, turns):
         assert [o.status for o in outcomes] == ["ok", "ok", "wrong_result"] and [*turns] == [0, 1]
         found = in_turns({"ab"[n]: turn for n, turn in turns.items()}, Pace(6, 0.01))
-    assert all(m.samples >= 6 and 0 < (m.runtime_s or 0) < 0.1 for m in found.values())
+    assert all(m.samples >= 6 and (m.runtime_s or 0) > 0 for m in found.values())
     with pytest.raises(MeasureError, match="nothing was rehearsed"):
         turns[0]()
 
