@@ -21,14 +21,16 @@ _CHUNK = 65_536
 
 @dataclass(frozen=True)
 class Clusters:
-    """Vectors sorted by the centroid they are nearest to; list c is rows bounds[c]:bounds[c + 1].
+    """Vectors in lists by the centroid they are nearest to; list c is rows order[bounds[c]:bounds[c + 1]].
 
-    centroids: f32[c, d], unit rows. probes: how many lists around a query are looked into.
+    centroids: f32[c, d], unit rows. probes: how many lists around a query are looked into. order: None where
+    the vectors lie in the order of the lists.
     """
 
     centroids: Float32[np.ndarray, "c d"]
     bounds: Int64[np.ndarray, " c+1"]
     probes: int
+    order: Int64[np.ndarray, " m"] | None = None
 
     def candidates(self, query: Float32[np.ndarray, " d"]) -> list[tuple[int, int]]:
         """Runs of rows [start, end) that are looked into."""
@@ -40,17 +42,20 @@ class Clusters:
         matrix: Float32[np.ndarray, "n d"],
         query: Float32[np.ndarray, " d"],
         k: int,
-        usable: Bool[np.ndarray, " n"] | None = None,
+        usable: Bool[np.ndarray, " n"],
     ) -> tuple[Int64[np.ndarray, " m"], Float32[np.ndarray, " m"]] | None:
         """Rows and similarities of the k nearest usable rows that the lists hold, unsorted; None where
-        they hold fewer than k. usable: which rows are; None: all."""
-        with _blas().limit(limits=1):  # on a busy machine, one list takes longer to share out than to search
-            runs = self.candidates(query)
-            similarity = np.concatenate([matrix[start:end] @ query for start, end in runs])
+        they hold fewer than k."""
+        runs = self.candidates(query)
         rows = np.concatenate([np.arange(start, end) for start, end in runs])
-        if usable is not None:
-            mine = np.concatenate([usable[start:end] for start, end in runs])
-            rows, similarity = rows[mine], similarity[mine]
+        with _blas().limit(limits=1):  # on a busy machine, one list takes longer to share out than to search
+            if self.order is None:
+                similarity = np.concatenate([matrix[start:end] @ query for start, end in runs])
+            else:
+                rows = self.order[rows]
+                similarity = matrix[rows] @ query
+        mine = usable[rows]
+        rows, similarity = rows[mine], similarity[mine]
         if len(rows) < k:
             return None
         best = np.argpartition(-similarity, k - 1)[:k]

@@ -17,15 +17,15 @@ def prunable_records(
     index: RecordIndex, keep_best: int | None, failures_before: datetime | None
 ) -> list[int]:
     """`row_id` of repeated records and of those `Store.prune` describes."""
-    drop = list(index.superseded)
+    drop, rows = list(index.superseded), index.rows
     if keep_best is not None:
-        ok = index.rows.filter(pc.equal(index.rows["status"], "ok"))
+        ok = rows.filter(pc.equal(rows["status"], "ok"))
         drop += _beyond_best(ok.sort_by([("created", "descending")]).to_pylist(), keep_best)
     if failures_before is not None:
         # `created` is ISO 8601 in UTC with microseconds: it sorts as text.
-        old = pc.less(index.rows["created"], failures_before.isoformat(timespec="microseconds"))
-        failed = pc.not_equal(index.rows["status"], "ok")
-        drop += index.rows.filter(pc.and_(old, failed))["row_id"].to_pylist()
+        old = pc.less(rows["created"], failures_before.isoformat(timespec="microseconds"))
+        failed = pc.not_equal(rows["status"], "ok")
+        drop += rows.filter(pc.and_(old, failed))["row_id"].to_pylist()
     return drop
 
 
@@ -57,7 +57,8 @@ def prunable_embeddings(index: NestIndex, encoder_id: str | None) -> list[int]:
     drop = list(index.superseded)
     mine = index.embeddings(encoder_id) if encoder_id is not None else None
     if mine is not None:
-        other = pc.not_equal(index.rows["encoder_id"], encoder_id)
-        replaced = pc.is_in(index.rows["digest"], mine.digests)
-        drop += index.rows.filter(pc.and_(other, replaced))["row_id"].to_pylist()
+        rows = index.rows
+        other = pc.not_equal(rows["encoder_id"], encoder_id)
+        replaced = pc.is_in(rows["digest"], mine.rows["digest"])
+        drop += rows.filter(pc.and_(other, replaced))["row_id"].to_pylist()
     return drop

@@ -8,6 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+LARGEST_CHUNK = 2**20
+"""Rows that are copied to be one chunk."""
+
 
 def keys(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
     """The values of some columns, row by row."""
@@ -29,6 +32,19 @@ def without(rows: pa.Table, row_ids: Sequence[int]) -> pa.Table:
     if not row_ids:
         return rows
     return rows.filter(pc.invert(pc.is_in(rows["row_id"], pa.array(row_ids, pa.int64()))))
+
+
+def joined(rows: pa.Table, more: pa.Table) -> pa.Table:
+    """One below the other. The chunks of what comes of it halve in size, so that they are few, and a row is
+    seldom copied."""
+    more = more.combine_chunks()
+    kept, end = rows.num_rows, more.num_rows
+    for chunk in reversed(rows.column(0).chunks):
+        if not len(chunk) <= 2 * end <= LARGEST_CHUNK:
+            break
+        kept, end = kept - len(chunk), end + len(chunk)
+    last = pa.concat_tables([rows.slice(kept), more]).combine_chunks()
+    return pa.concat_tables([rows.slice(0, kept), last])
 
 
 class Unseen:

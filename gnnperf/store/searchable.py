@@ -12,13 +12,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Int64
+from jaxtyping import Bool, Float32, Int64
 
 from gnnperf.store import clusters
 from gnnperf.store.clusters import Clusters, cluster
 
 BESIDE = 50_000
 """Most rows that are compared one by one beside the lists, in a millisecond or two."""
+WORTHLESS = 4
+"""Reading scattered rows takes so many times what it takes to read as many in order."""
+_NONE = np.zeros(0, np.int64)
 _BLOCK = 256
 """Values whose maximum is looked at before they are."""
 
@@ -45,57 +48,68 @@ class Lists:
 
 
 class Searchable:
-    """Vectors and, in `rows`, what they are rows of; the first `listed` are sorted by list."""
+    """Vectors, of which some are usable. clusters: of rows in lists. beside: usable rows that are in none."""
 
     def __init__(
         self,
         matrix: Float32[np.ndarray, "n d"],
-        rows: Int64[np.ndarray, " n"],
+        usable: Bool[np.ndarray, " n"],
         clusters: Clusters | None = None,
-        listed: int = 0,
+        unlisted: Int64[np.ndarray, " m"] = _NONE,
     ) -> None:
+        """unlisted: rows that are in no list, usable or not."""
         self.matrix = matrix
-        self.rows = rows
+        self.usable = usable
         self.clusters = clusters
-        self.listed = listed
+        self._unlisted = unlisted
+        self._count = int(usable.sum())
+        self.beside = unlisted[usable[unlisted]]
+
+    def extended(self, matrix: Float32[np.ndarray, "n d"], usable: Bool[np.ndarray, " n"]) -> Searchable:
+        """With the same lists, where rows were added to the matrix, and others are usable."""
+        added = np.arange(len(self.matrix), len(matrix))
+        return Searchable(matrix, usable, self.clusters, np.append(self._unlisted, added))
 
     def search(
         self, query: Float32[np.ndarray, " d"], k: int
     ) -> tuple[Int64[np.ndarray, " k"], Float32[np.ndarray, " k"]]:
         """Rows and cosine distances of the k nearest to a unit vector (or all), nearest first."""
-        k = min(k, len(self.rows))
+        k = min(k, self._count)
         if k < 1:
-            return np.zeros(0, np.int64), np.zeros(0, np.float32)
-        places, similarity = self._listed(query, k) or self._exactly(query, k)
-        rows = self.rows[places]
+            return _NONE, np.zeros(0, np.float32)
+        rows, similarity = self._listed(query, k) or self._exactly(query, k)
         order = np.lexsort((rows, -similarity))
         return rows[order], np.maximum(0, 1 - similarity[order])
 
     def _exactly(
         self, query: Float32[np.ndarray, " d"], k: int
     ) -> tuple[Int64[np.ndarray, " k"], Float32[np.ndarray, " k"]]:
-        similarity = self.matrix @ query
+        similarity = np.where(self.usable, self.matrix @ query, -np.inf).astype(np.float32)
         nearest = largest(similarity, k)
         return nearest, similarity[nearest]
 
     def _listed(
         self, query: Float32[np.ndarray, " d"], k: int
     ) -> tuple[Int64[np.ndarray, " k"], Float32[np.ndarray, " k"]] | None:
-        """Of some lists and of what is in none; None where there are no lists, or they hold too few."""
-        found = self.clusters.search(self.matrix, query, k) if self.clusters else None
+        """Of some lists and of what is in none; None where there are no lists, they hold too few, or so many
+        are looked into that everything is read as fast."""
+        clusters = self.clusters
+        if clusters is None or WORTHLESS * clusters.probes > len(clusters.centroids):
+            return None
+        found = clusters.search(self.matrix, query, k, self.usable)
         if found is None:
             return None
-        beside = np.arange(self.listed, len(self.matrix))
-        places = np.concatenate([found[0], beside])
-        similarity = np.concatenate([found[1], self.matrix[self.listed :] @ query])
+        rows = np.append(found[0], self.beside)
+        similarity = np.append(found[1], self.matrix[self.beside] @ query)
         nearest = largest(similarity, k)
-        return places[nearest], similarity[nearest]
+        return rows[nearest], similarity[nearest]
 
 
 def arranged(
     matrix: Float32[np.ndarray, "n d"],
     row_ids: Int64[np.ndarray, " n"],
-    rows: Int64[np.ndarray, " m"],
+    usable: Bool[np.ndarray, " n"],
+    before: Searchable | None,
     kept: Iterable[Lists],
 ) -> tuple[Searchable, Lists | None]:
     """Some rows of a matrix of unit vectors, ready to be searched, and the lists that were made for that.
@@ -103,42 +117,43 @@ def arranged(
     Args:
         matrix: unit vectors.
         row_ids: what the rows are called in the store.
-        rows: those that a query is compared with, ascending.
+        usable: those that a query is compared with.
+        before: of the first of these rows, whichever of them were usable.
         kept: lists that were made before; the first that is good enough is used, else lists are made.
     """
-    chosen = matrix if len(rows) == len(matrix) else matrix[rows]
-    if len(rows) < clusters.WORTH_IT:
-        return Searchable(chosen, rows), None
-    ids = row_ids[rows]
+    count = int(usable.sum())
+    if count < clusters.WORTH_IT:
+        return Searchable(matrix, usable), None
+    if before is not None and before.clusters is not None:
+        found = before.extended(matrix, usable)
+        if len(found.beside) <= BESIDE:
+            return found, None
     for lists in kept:
         if lists.centroids.shape[1] == matrix.shape[1]:
-            of_row = lists.of(ids)
-            if _serve(of_row, lists):
-                return _sorted(chosen, rows, lists, of_row), None
-    made, order = cluster(chosen)
-    of_row = np.empty(len(rows), np.int64)
-    of_row[order] = np.repeat(np.arange(len(made.centroids)), np.diff(made.bounds))
-    by_id = np.argsort(ids)
-    lists = Lists(made.centroids, made.probes, ids[by_id], of_row[by_id])
-    return _sorted(chosen, rows, lists, of_row), lists
+            found = _listed(matrix, usable, lists, lists.of(row_ids))
+            if len(found.beside) <= BESIDE and count - len(found.beside) > len(lists.row_ids) // 2:
+                return found, None
+    rows = np.flatnonzero(usable)
+    made, order = cluster(matrix if count == len(matrix) else matrix[rows])
+    of_row = np.full(len(matrix), len(made.centroids), np.int64)
+    of_row[rows[order]] = np.repeat(np.arange(len(made.centroids)), np.diff(made.bounds))
+    by_id = rows[np.argsort(row_ids[rows])]
+    lists = Lists(made.centroids, made.probes, row_ids[by_id], of_row[by_id])
+    return _listed(matrix, usable, lists, of_row), lists
 
 
-def _serve(of_row: Int64[np.ndarray, " n"], lists: Lists) -> bool:
-    """Whether the lists hold nearly all rows, and not many that are gone."""
-    beside = int((of_row == len(lists.centroids)).sum())
-    return beside <= BESIDE and len(of_row) - beside > len(lists.row_ids) // 2
-
-
-def _sorted(
+def _listed(
     matrix: Float32[np.ndarray, "n d"],
-    rows: Int64[np.ndarray, " n"],
+    usable: Bool[np.ndarray, " n"],
     lists: Lists,
     of_row: Int64[np.ndarray, " n"],
 ) -> Searchable:
     order = np.argsort(of_row, kind="stable")  # those in no list come last
-    bounds = np.searchsorted(of_row[order], np.arange(len(lists.centroids) + 1))
-    found = Clusters(lists.centroids, bounds.astype(np.int64), lists.probes)
-    return Searchable(matrix[order], rows[order], found, int(bounds[-1]))
+    bounds = np.searchsorted(of_row, np.arange(len(lists.centroids) + 1), sorter=order).astype(np.int64)
+    end = int(bounds[-1])
+    return Searchable(
+        matrix, usable, Clusters(lists.centroids, bounds, lists.probes, order[:end]), order[end:]
+    )
 
 
 def largest(values: Float32[np.ndarray, " n"], k: int) -> Int64[np.ndarray, " k"]:

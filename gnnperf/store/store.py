@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import Float32
 
 from gnnperf.errors import InputError
@@ -29,9 +30,10 @@ from gnnperf.store.schema import (
     nest_rows,
     record_rows,
     to_graph_json,
+    to_nests,
     to_records,
 )
-from gnnperf.store.snapshot import NEST_COLUMNS, NestIndex, RecordIndex, Snapshot
+from gnnperf.store.snapshot import Snapshot
 from gnnperf.store.tables import Table, is_local, open_tables
 from gnnperf.store.vetting import Vetting
 
@@ -69,7 +71,7 @@ class Store:
         self._nests = nests
         self._records = records
         self._indexes = IndexFiles(location)
-        self._loaded: tuple[tuple[int, int], Snapshot] | None = None
+        self._loaded = Snapshot()
         self._widths: dict[str, int] = {}  # of the embeddings of encoders that this process uses
         self._left_out: dict[str, str] = {}  # why, by digest of the nest or id of the record
 
@@ -117,12 +119,16 @@ class Store:
         passed_over, wanted = set(exclude), k
         while True:
             rows, distances = searchable.search(query, wanted + len(passed_over))
-            pairs = zip(embeddings.nests(rows), distances.tolist(), strict=True)
-            near = [pair for pair in pairs if pair[0].digest not in passed_over][:wanted]
-            of_each = snapshot.records.of([nest.digest for nest, _ in near], fingerprint)
+            nests = to_nests(embeddings.rows.take(pa.array(rows)))
+            near = [n for n, nest in enumerate(nests) if nest.digest not in passed_over][:wanted]
+            of_each = snapshot.records.of(embeddings.nest[rows[near]], fingerprint)
             found = [
-                Neighbour(nest, distance, self._believed(records) if self._is_believed(nest) else ())
-                for (nest, distance), records in zip(near, of_each, strict=True)
+                Neighbour(
+                    nests[n],
+                    float(distances[n]),
+                    self._believed(records) if self._is_believed(nests[n]) else (),
+                )
+                for n, records in zip(near, of_each, strict=True)
             ]
             unusable = {n.nest.digest for n in found if all(r.status != "ok" for r in n.records)}
             if not unusable:
@@ -143,7 +149,8 @@ class Store:
 
     def records(self, digest: str, fingerprint: str | None = None) -> tuple[Record, ...]:
         """The records of a nest, of one device or of all: "ok" ones by falling speedup, then the failures."""
-        return self._believed(self._snapshot().records.of([digest], fingerprint)[0])
+        snapshot = self._snapshot()
+        return self._believed(snapshot.records_of([digest], fingerprint)[0])
 
     def graph_json(self, digest: str) -> str:
         """The program graph of a nest. Raises InputError if the store does not know the nest, or its graph is
@@ -158,11 +165,14 @@ class Store:
         snapshot = self._snapshot()
         digests = snapshot.nests.digests()
         embedded = snapshot.nests.embeddings(encoder_id, self._widths.get(encoder_id))
-        vectors = dict(zip(embedded.digests.to_pylist(), embedded.matrix, strict=True)) if embedded else {}
+        # Of those that were embedded again, the last.
+        vectors = (
+            dict(zip(embedded.rows["digest"].to_pylist(), embedded.matrix, strict=True)) if embedded else {}
+        )
         for start in range(0, len(digests), _BATCH):
             batch = digests[start : start + _BATCH]
             graphs = self._believed_graphs(batch, graph_problem)
-            for nest, records in zip(snapshot.nests.nests(batch), snapshot.records.of(batch), strict=True):
+            for nest, records in zip(snapshot.nests.nests(batch), snapshot.records_of(batch), strict=True):
                 if nest.digest in graphs and self._is_believed(nest):
                     vector = vectors.get(nest.digest)
                     yield StoredNest(nest, graphs[nest.digest], vector, self._believed(records))
@@ -171,7 +181,7 @@ class Store:
         """Digests of the nests this encoder has not embedded: `nearest` cannot find them."""
         index = self._snapshot().nests
         embedded = index.embeddings(encoder_id, self._widths.get(encoder_id))
-        known = set(embedded.digests.to_pylist()) if embedded else set()
+        known = set(embedded.rows["digest"].to_pylist()) if embedded else set()
         return [digest for digest in index.digests() if digest not in known]
 
     def widths(self) -> dict[str, int]:
@@ -181,16 +191,16 @@ class Store:
     def info(self) -> StoreInfo:
         """What is in the store."""
         snapshot = self._snapshot()
-        nests, records = snapshot.nests, snapshot.records
+        nests, records = snapshot.nests.rows, snapshot.records.rows
         return StoreInfo(
             location=self.location,
             schema_version=SCHEMA_VERSION,
-            nests=len(nests.digests()),
-            records=records.rows.num_rows,
-            encoders=_counts(nests.rows["encoder_id"]),
-            devices=_counts(records.rows["device_fingerprint"]),
-            statuses=_counts(records.rows["status"]),
-            families=_counts(records.rows["family"]),
+            nests=len(pc.unique(nests["digest"])),
+            records=records.num_rows,
+            encoders=_counts(nests["encoder_id"]),
+            devices=_counts(records["device_fingerprint"]),
+            statuses=_counts(records["status"]),
+            families=_counts(records["family"]),
             versions={"nests": self._nests.version(), "records": self._records.version()},
             size_bytes=size_bytes(self.location) if is_local(self.location) else None,
         )
@@ -337,15 +347,9 @@ class Store:
     # ----------------------------------------------------------------------- inside
 
     def _snapshot(self) -> Snapshot:
-        """Both tables at their newest versions; what has not changed is not loaded again."""
-        versions = self._nests.version(), self._records.version()
-        if self._loaded is None or self._loaded[0] != versions:
-            (old_nests, old_records), old = self._loaded or ((-1, -1), None)
-            kept = old.nests if old and old_nests == versions[0] else None
-            nests = kept or NestIndex(self._nests.read(NEST_COLUMNS))
-            records = old.records if old and old_records == versions[1] else RecordIndex(self._records.read())
-            self._loaded = versions, Snapshot(nests, records)
-        return self._loaded[1]
+        """Both tables at their newest versions."""
+        self._loaded = self._loaded.refreshed(self._nests, self._records)
+        return self._loaded
 
     def _checked_width(self, encoder_id: str, shape: tuple[int, ...]) -> int:
         """The width of an encoder's embeddings, of which one has some shape: this process knows the encoder,

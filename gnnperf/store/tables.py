@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -44,8 +44,16 @@ _MAKING_S = 5.0
 _REASON_LENGTH = 240  # characters: of a failed request, LanceDB reports everything
 
 
+class Seen(NamedTuple):
+    """What of a table was read: at which version, how many rows, and the `row_id` of the last of them."""
+
+    version: int = -1
+    rows: int = 0
+    last: int | None = None
+
+
 class Table:
-    """One table: read whole columns, append rows, delete rows, compact."""
+    """One table: read whole columns or what is new in them, append rows, delete rows, compact."""
 
     def __init__(self, table: Any, location: str) -> None:
         self._table = table
@@ -66,6 +74,26 @@ class Table:
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows of the newest version, in the order in which they were committed."""
         return self._settled(lambda: self._query(columns).to_arrow())
+
+    def news(self, seen: Seen, columns: Sequence[str]) -> tuple[Seen, pa.Table, bool]:
+        """What was committed since: (all that is seen then, rows, whether those that were seen are there
+        still). Where some are gone, the rows are all that there are. `row_id` is one of the columns.
+
+        Rows are added at the end, and compaction keeps their order: where the last row that was seen has the
+        place that it had, none before it has gone.
+        """
+        if self.version() == seen.version:
+            return seen, pa.table({}), True
+        return self._settled(lambda: self._news(seen, columns))
+
+    def _news(self, seen: Seen, columns: Sequence[str]) -> tuple[Seen, pa.Table, bool]:
+        rows = self._query(columns).offset(max(0, seen.rows - 1)).to_arrow()
+        ids = rows["row_id"]
+        if seen.rows and not (len(ids) and ids[0].as_py() == seen.last):
+            return *self._news(Seen(), columns)[:2], False
+        new = rows.slice(min(seen.rows, 1))
+        last = ids[-1].as_py() if len(ids) else None
+        return Seen(int(self._table.version), seen.rows + new.num_rows, last), new, True
 
     def find(self, column: str, values: Iterable[str], columns: Sequence[str]) -> pa.Table:
         """The rows of the newest version whose `column` is one of the values."""

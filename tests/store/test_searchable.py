@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from gnnperf.store import Store, searchable
 from gnnperf.store.clusters import cluster
 from gnnperf.store.index_files import FOLDER, IndexFiles
 from gnnperf.store.searchable import Lists, Searchable, arranged
+
+ALL = np.ones(2000, bool)
 
 
 @pytest.fixture
@@ -61,8 +65,8 @@ def share_found(found: Searchable, matrix: np.ndarray, usable: np.ndarray, k: in
 def test_nearly_all_of_the_nearest_are_found_with_their_distances(lists_from_300: None) -> None:
     matrix = world(6_000)
     everything = np.arange(len(matrix))
-    found, lists = arranged(matrix, everything * 7, everything, [])
-    assert lists is not None and found.clusters is not None and found.listed == len(matrix)
+    found, lists = arranged(matrix, everything * 7, everything >= 0, None, [])
+    assert lists is not None and found.clusters is not None and not len(found.beside)
     assert found.clusters.probes < len(lists.centroids) / 2
     assert share_found(found, matrix, np.ones(len(matrix), bool)) >= 0.98
     assert share_found(found, matrix, np.ones(len(matrix), bool), k=48) >= 0.95
@@ -75,7 +79,7 @@ def test_only_the_usable_are_found_however_few_they_are(lists_from_300: None) ->
     matrix = world(6_000)
     for share in (0.06, 0.5):
         usable = np.random.default_rng(1).random(len(matrix)) < share
-        found, lists = arranged(matrix, np.arange(len(matrix)), np.flatnonzero(usable), [])
+        found, lists = arranged(matrix, np.arange(len(matrix)), usable, None, [])
         assert lists is not None
         assert usable[found.search(matrix[5], 50)[0]].all()
         assert share_found(found, matrix, usable) >= 0.98
@@ -84,39 +88,44 @@ def test_only_the_usable_are_found_however_few_they_are(lists_from_300: None) ->
 def test_rows_that_came_later_are_found_beside_the_lists(lists_from_300: None) -> None:
     matrix = world(1020)
     ids = np.random.default_rng(2).permutation(1020) * 3
-    _, lists = arranged(matrix[:1000], ids[:1000], np.arange(1000), [])
+    before, lists = arranged(matrix[:1000], ids[:1000], ALL[:1000], None, [])
     assert lists is not None
     shuffled = np.random.default_rng(3).permutation(1020)
-    found, again = arranged(matrix[shuffled], ids[shuffled], np.arange(1020), [lists])
-    assert again is None and found.listed == 1000
+    found, again = arranged(matrix[shuffled], ids[shuffled], ALL[:1020], None, [lists])
+    assert again is None and len(found.beside) == 20
     for late in range(1000, 1020):
         assert shuffled[found.search(matrix[late], 1)[0][0]] == late
+    usable = np.arange(1020) != 1019
+    found, again = arranged(matrix, ids, usable, before, [])
+    assert again is None and found.beside.tolist() == [*range(1000, 1019)]
+    assert [found.search(matrix[row], 1)[0][0] for row in (5, 1018)] == [5, 1018]
+    assert found.search(matrix[1019], 1)[0][0] != 1019
 
 
 def test_rows_that_are_gone_are_not_found(lists_from_300: None) -> None:
     matrix = world(1000)
     ids = np.arange(1000)
-    _, lists = arranged(matrix, ids, ids, [])
+    _, lists = arranged(matrix, ids, ALL[:1000], None, [])
     assert lists is not None
-    found, again = arranged(matrix[400:], ids[400:], np.arange(600), [lists])
+    found, again = arranged(matrix[400:], ids[400:], ALL[:600], None, [lists])
     assert again is None
     assert all(len(found.search(query, 600)[0]) == 600 for query in matrix[:3])
-    _, again = arranged(matrix[600:], ids[600:], np.arange(400), [lists])
+    _, again = arranged(matrix[600:], ids[600:], ALL[:400], None, [lists])
     assert again is not None and len(again.row_ids) == 400, "most are gone: lists are made anew"
 
 
 def test_lists_of_vectors_of_another_length_are_not_used(lists_from_300: None) -> None:
     ids = np.arange(400)
-    _, lists = arranged(world(400), ids, ids, [])
+    _, lists = arranged(world(400), ids, ALL[:400], None, [])
     assert lists is not None
     narrow = world(400)[:, :8] / np.linalg.norm(world(400)[:, :8], axis=1, keepdims=True)
-    found, again = arranged(narrow, ids, ids, [lists])
+    found, again = arranged(narrow, ids, ALL[:400], None, [lists])
     assert again is not None and found.search(narrow[7], 1)[0].tolist() == [7]
 
 
 def test_fewer_are_compared_one_by_one() -> None:
     matrix = world(500)
-    found, lists = arranged(matrix, np.arange(500), np.arange(500), [])
+    found, lists = arranged(matrix, np.arange(500), ALL[:500], None, [])
     assert lists is None and found.clusters is None
     for query in matrix[::50]:
         assert set(found.search(query, 10)[0].tolist()) == truth(matrix, query, 10)
@@ -191,11 +200,27 @@ def wrong_lists(path: Path) -> None:
     np.savez(path, **parts)
 
 
+def bomb(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name in ("centroids", "probes", "row_ids", "list_of"):
+            file.writestr(f"{name}.npy", bytes(2**29))
+
+
+def endless(path: Path) -> None:
+    header = io.BytesIO()
+    shape = {"descr": "<f4", "fortran_order": False, "shape": (2**40, 2**10)}
+    np.lib.format.write_array_header_1_0(header, shape)
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("centroids.npy", header.getvalue())
+
+
 def no_lists(path: Path) -> None:
     np.savez(path, centroids=np.zeros((2, 8), np.float32))
 
 
-@pytest.mark.parametrize("damage", [cut, flip, wrong_lists, no_lists, lambda path: path.write_bytes(b"")])
+@pytest.mark.parametrize(
+    "damage", [cut, flip, wrong_lists, bomb, endless, no_lists, lambda path: path.write_bytes(b"")]
+)
 def test_damaged_lists_are_made_again(
     damage: Callable[[Path], None], lists_from_300: None, store: Store, tmp_path: Path, made: list[int]
 ) -> None:
