@@ -1,16 +1,66 @@
-"""Documents as strict JSON and as YAML: what is written, and what may come from anywhere."""
+"""Documents as JSON and YAML, archives, tables: what is written, and what may come from anywhere."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DEPTH = 32
 """Levels of lists and objects: ten times what any document of gnnperf has."""
+LONGEST = 2**27
+"""Bytes of a document."""
+SMALL, EXPANSION = 2**30, 200
+"""Bytes that whatever is compressed may expand to, and how many times its size if that is more. What gnnperf
+writes expands five to fifty times."""
+MOST_ROWS, LARGEST_TABLE = 2**24, 2**31
+"""Rows and bytes of a table."""
+
+
+def text_of(path: Path) -> str:
+    """The text of a document that anybody may have written. Raises OSError, and ValueError where it is none,
+    or longer than `LONGEST`."""
+    with path.open("rb") as file:
+        data = file.read(LONGEST + 1)
+    if len(data) > LONGEST:
+        raise ValueError(f"a file of more than {LONGEST} bytes")
+    return data.decode()
+
+
+def check_expansion(archive: zipfile.ZipFile, size_bytes: int) -> None:
+    """Raises ValueError where the parts of an archive together are much more than its size."""
+    total = sum(part.file_size for part in archive.infolist())
+    if total > max(SMALL, EXPANSION * size_bytes):
+        raise ValueError(f"{size_bytes} bytes that expand to {total}")
+
+
+def read_parquet(source: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    """A table that anybody may have written, of a path or buffer. Raises OSError and ArrowException, also
+    where it is larger than `MOST_ROWS` and `LARGEST_TABLE`: a short file may say one thing very often."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(source) as file:
+        names = file.schema_arrow.names
+        if missing := [name for name in columns or () if name not in names]:
+            raise pa.ArrowInvalid(f"no column {missing[0]!r}")
+        if file.metadata.num_rows > MOST_ROWS:
+            raise pa.ArrowInvalid(f"a table of {file.metadata.num_rows} rows, more than {MOST_ROWS}")
+        batches, size_bytes = [], 0
+        for batch in file.iter_batches(4096, columns=columns):
+            batches.append(batch)
+            size_bytes += batch.nbytes
+            if size_bytes > LARGEST_TABLE:
+                raise pa.ArrowInvalid(f"a table of more than {LARGEST_TABLE} bytes")
+        schema = file.schema_arrow if columns is None else pa.schema(map(file.schema_arrow.field, columns))
+        return pa.Table.from_batches(batches, schema).combine_chunks()
 
 
 def from_json(text: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from gnnperf.devices.host import describe_host
 from gnnperf.devices.names import names_of, plain, resolve, similar
 from gnnperf.devices.spec import DeviceSpec
-from gnnperf.documents import from_yaml
+from gnnperf.documents import from_yaml, text_of
 from gnnperf.errors import InputError
 
 HOST = "host"
@@ -102,7 +102,7 @@ def peer(device: DeviceSpec) -> DeviceSpec | None:
 
 def _read_yaml(path: Path) -> Any:
     try:
-        return from_yaml(path.read_text(encoding="utf-8"))
+        return from_yaml(text_of(path))
     except OSError as error:
         raise InputError(f"cannot read device file {path}: {error.strerror}") from None
     except ValueError as error:

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float32
 
+from gnnperf.documents import from_json
 from gnnperf.errors import InputError
 from gnnperf.export.writing import write_whole
 from gnnperf.store import Record, Store, StoredNest
@@ -181,8 +182,8 @@ def open_flat(path: Path) -> FlatStore:
         version, length, checksum = (int(v) for v in np.frombuffer(data[8:_PREAMBLE], "<u4"))
         if version != VERSION:
             raise InputError(f"{path}: store version is {version}, expected {VERSION}; export it again")
-        header = json.loads(
-            bytes(_checked(path, "the header", data[_PREAMBLE : _PREAMBLE + length], checksum))
+        header = from_json(
+            bytes(_checked(path, "the header", data[_PREAMBLE : _PREAMBLE + length], checksum)).decode()
         )
         n, d, c = header["nests"], header["embedding_width"], header["lists"]
 
@@ -194,6 +195,8 @@ def open_flat(path: Path) -> FlatStore:
             return np.frombuffer(content(name), dtype).reshape(shape)
 
         centroids, bounds = section("centroids", "<f4", c, d), section("bounds", "<u8", c + 1)
+        if c and not (1 <= header["probes"] <= c and (bounds[1:] >= bounds[:-1]).all() and bounds[-1] <= n):
+            raise ValueError("the lists do not follow one another")
         return FlatStore(
             header,
             section("vectors", "<f4", n, d),

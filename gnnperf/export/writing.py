@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from gnnperf.documents import check_expansion
 from gnnperf.errors import InputError
 
 
@@ -38,6 +39,7 @@ def check_archive(path: Path) -> None:
     """
     try:
         with zipfile.ZipFile(path) as archive:
+            check_expansion(archive, path.stat().st_size)
             damaged = archive.testzip()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; name a file of `gnnperf export`") from error

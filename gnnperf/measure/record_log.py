@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
+from gnnperf.documents import EXPANSION, SMALL
 from gnnperf.errors import CorpusError, GnnperfError, InputError
 
 FILES = ("tasks", "records", "done")
@@ -201,10 +202,13 @@ def _content(file: Path, error: type[GnnperfError]) -> bytes:
         if file.suffix != ".zst":
             return file.read_bytes()
         zstandard = _zstandard(file, error)
+        most = max(SMALL, EXPANSION * file.stat().st_size)
         with file.open("rb") as packed:
             reader = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
-            content: bytes = reader.read()
-            return content
+            content: bytes = reader.read(most + 1)
+        if len(content) > most:
+            raise ValueError(f"it expands to more than {most} bytes")
+        return content
     except GnnperfError:
         raise
     except Exception as reason:  # ZstdError, which is only known where zstandard is, has no other base

@@ -16,6 +16,7 @@ import io
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,7 @@ import torch
 from torch import Tensor, nn
 
 import gnnperf
-from gnnperf.documents import from_json
+from gnnperf.documents import check_expansion, from_json, text_of
 from gnnperf.errors import InputError
 
 FORMAT = 1
@@ -218,7 +219,7 @@ def read_files(
 def read_metadata(folder: Path) -> dict[str, Any]:
     """`metadata.json` of a checkpoint in today's format. Raises InputError where the folder is none."""
     try:
-        metadata = from_json((folder / METADATA).read_text(encoding="utf-8"))
+        metadata = from_json(text_of(folder / METADATA))
         if not isinstance(metadata, dict):
             raise ValueError("no JSON object")
     except (OSError, ValueError) as error:
@@ -281,6 +282,8 @@ def _read(folder: Path, name: str, checksum: object) -> bytes:
 
 def _tensors(path: Path, data: bytes) -> Mapping[str, Mapping[str, Tensor]]:
     try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            check_expansion(archive, len(data))
         networks = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
     except Exception as error:  # torch raises a dozen types, with advice that is not ours
         raise InputError(

@@ -21,7 +21,7 @@ import pyarrow as pa
 import zstandard
 from numpy.typing import NDArray
 
-from gnnperf.documents import from_json
+from gnnperf.documents import EXPANSION, SMALL, from_json
 from gnnperf.errors import InputError, first_line
 from gnnperf.store.schema import (
     NESTS,
@@ -39,9 +39,8 @@ Batch = tuple[pa.Table, pa.Table]
 """Rows of `NESTS` and rows of `RECORDS`; either may be empty."""
 
 FORMAT = "gnnperf-store"
-LONGEST_LINE, SMALL, EXPANSION = 2**24, 2**30, 200
-"""Bytes of a line; of a file that may be read however small it was compressed; and how many times its
-compressed size another may have. Exports have five to fifty."""
+LONGEST_LINE = 2**24
+"""Bytes."""
 MOST_REFUSED = 100_000
 """Lines, after which a file is given up."""
 _BATCH = 10_000

@@ -17,12 +17,19 @@ from pathlib import Path
 import numpy as np
 
 from gnnperf.devices import gnnperf_cache_dir
+from gnnperf.documents import check_expansion
 from gnnperf.errors import InputError
 from gnnperf.store.searchable import Lists
 from gnnperf.store.tables import is_local
 
 FOLDER = "search"
 """In the store's folder. What is in it can be deleted at any time."""
+
+
+_DAMAGED = (
+    OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile,
+    zlib.error,
+)  # fmt: skip
 
 
 class IndexFiles:
@@ -81,6 +88,8 @@ def _read(path: Path) -> Lists | None:
     """None where there is no file, or it is damaged (the parts of a .npz have checksums)."""
     try:
         # Opened here: of a damaged file, np.load leaves what it opened open.
+        with path.open("rb") as opened, zipfile.ZipFile(opened) as archive:
+            check_expansion(archive, path.stat().st_size)
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             lists = Lists(
                 file["centroids"].astype(np.float32),
@@ -88,7 +97,7 @@ def _read(path: Path) -> Lists | None:
                 file["row_ids"].astype(np.int64),
                 file["list_of"].astype(np.int64),
             )
-    except (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
+    except _DAMAGED:
         return None
     return lists if _is_sound(lists) else None
 

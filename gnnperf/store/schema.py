@@ -132,7 +132,7 @@ def checked(record: Record) -> Record:
     Raises InputError if a field is wrong, or if `record_id` is not that of the content.
     """
     where = f"record of nest {_short(str(record.nest_digest)[:12])[1:-1]}"
-    if record.schema_version is True or record.schema_version != SCHEMA_VERSION:
+    if type(record.schema_version) is not int or record.schema_version != SCHEMA_VERSION:
         raise InputError(
             f"{where}: expected schema version {SCHEMA_VERSION}, got {_short(record.schema_version)}; "
             "use the gnnperf that wrote it"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,10 @@ import pytest
 from helpers.made_up_model import CPU
 
 from gnnperf.errors import InputError
-from gnnperf.export import FlatStore, export_store, open_flat, write_flat
+from gnnperf.export import FlatStore, export_store, flat_store, open_flat, write_flat
 from gnnperf.nn import Bundle
 from gnnperf.store import Store
+from gnnperf.store.clusters import Clusters, cluster
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +63,40 @@ def test_nests_without_an_ok_record_of_the_device_are_passed_over(tmp_path: Path
 def test_an_encoder_that_embedded_nothing(tmp_path: Path, store: Store) -> None:
     with pytest.raises(InputError, match=r"expected nests of the store .* embedded by other, got none"):
         export_store(tmp_path / "s", store, "other")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"[" * 100_000, b"[]", b"\xff", b'{"nests":NaN}',
+        b'{"nests":1,"embedding_width":1,"lists":-1,"sections":{}}',
+    ],
+)  # fmt: skip
+def test_headers_of_strangers(header: bytes, tmp_path: Path) -> None:
+    about = np.array([2, len(header), zlib.crc32(header)], "<u4").tobytes()
+    (tmp_path / "s").write_bytes(b"GNNPSTOR" + about + header + bytes(4096))
+    with pytest.raises(InputError, match="cannot read the store"):
+        open_flat(tmp_path / "s")
+
+
+@pytest.mark.parametrize("wrong", [{"probes": 0}, {"probes": 10**6}, {"bounds": True}])
+def test_lists_of_strangers(wrong: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_store, "WORTH_IT", 100)
+    vectors = np.random.default_rng(0).standard_normal((400, 8), dtype=np.float32)
+
+    def forged(given: np.ndarray) -> tuple[Clusters, np.ndarray]:
+        lists, order = cluster(given)
+        if "bounds" in wrong:
+            lists.bounds[-1] = 10**9
+        return replace(lists, probes=wrong.get("probes", lists.probes)), order
+
+    lines = [b"{}\n"] * 400
+    write_flat(tmp_path / "good", "e", vectors, {"a": np.ones(400, bool)}, lines, 0)
+    open_flat(tmp_path / "good")
+    monkeypatch.setattr(flat_store, "cluster", forged)
+    write_flat(tmp_path / "s", "e", vectors, {"a": np.ones(400, bool)}, lines, 0)
+    with pytest.raises(InputError, match="the lists do not follow one another"):
+        open_flat(tmp_path / "s")
 
 
 @pytest.mark.parametrize(

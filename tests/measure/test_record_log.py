@@ -14,7 +14,7 @@ import pytest
 import zstandard
 from helpers.synthetic import measurement, nest, nest_like
 
-from gnnperf.errors import CorpusError
+from gnnperf.errors import CorpusError, GnnperfError
 from gnnperf.measure.record_log import RecordLog, RelayedLog
 from gnnperf.training import load_corpus
 
@@ -171,7 +171,7 @@ FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
 from helpers.synthetic import measurement, nest, nest_like
-from gnnperf.errors import CorpusError
+from gnnperf.errors import CorpusError, GnnperfError
 from gnnperf.measure.record_log import RecordLog
 
 log, graph = RecordLog(Path(sys.argv[1])), nest_like([8, 8])
@@ -204,6 +204,19 @@ def test_a_full_disk_is_one_line_and_the_log_goes_on_afterwards(tmp_path: Path) 
     fill(log, 1)
     log.close()
     assert load_corpus(tmp_path).measurement_count == int(written) + 3
+
+
+def test_a_sealed_file_that_expands_without_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gnnperf.measure.record_log.SMALL", 2**20)
+    log = RecordLog(tmp_path)
+    fill(log, 0)
+    log.seal()
+    packed = tmp_path / "records.jsonl.zst"
+    packed.write_bytes(packed.read_bytes() + zstandard.compress(b" " * 2**27))
+    with pytest.raises(GnnperfError, match="expands to more than"):
+        load_corpus(tmp_path)
 
 
 def test_a_flipped_bit_in_a_sealed_file_is_told(tmp_path: Path) -> None:

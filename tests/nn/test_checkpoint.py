@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -172,6 +174,22 @@ def test_objects_among_the_weights_are_not_loaded(
         load_checkpoint(folder, Bundle)
     assert not (tmp_path / "gone-off").exists()
     assert "weights_only" not in str(error.value)
+
+
+def test_weights_that_expand_without_end_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gnnperf.documents.SMALL", 2**20)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("archive/data/0", bytes(2**26))
+    forge_weights(folder, archive.getvalue())
+    with pytest.raises(InputError, match=r"weights\.pt: expected tensors"):
+        load_checkpoint(folder, Bundle)
+
+
+def test_metadata_as_long_as_a_disk_is_refused(folder: Path) -> None:
+    os.truncate(folder / "metadata.json", 2**35)
+    with pytest.raises(InputError, match="expected a checkpoint folder with"):
+        load_checkpoint(folder, Bundle)
 
 
 def test_tensors_without_names(folder: Path, tmp_path: Path) -> None:

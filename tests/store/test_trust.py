@@ -217,6 +217,7 @@ def test_a_graph_that_takes_for_ever_to_name_is_refused_soon(store: Store, tmp_p
         ({"record": record_line(forged(0))["record"] | {"kernel": ["a"]}}, "kernel to be a non-empty string"),
         ({"record": record_line(forged(0))["record"] | {"schema_version": 10**50}}, "schema version 1"),
         ({"record": record_line(forged(0))["record"] | {"schema_version": True}}, "version 1, got True"),
+        ({"record": record_line(forged(0))["record"] | {"schema_version": 1.0}}, "version 1, got 1.0"),
         ({"record": record_line(forged(0))["record"] | {"provenance": "[" * 9000}}, "text of a JSON object"),
         ({"record": record_line(forged(0))["record"] | {"provenance": '{"a":"\\ud800"}'}}, "text of a JSON"),
     ],

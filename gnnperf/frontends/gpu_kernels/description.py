@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,8 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
-from gnnperf.documents import from_yaml
-from gnnperf.errors import InputError
+from gnnperf.documents import from_yaml, text_of
+from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.gpu_kernels.expressions import Expression
 from gnnperf.frontends.gpu_kernels.statements import access, parse_statement
 from gnnperf.graph.vocabulary import element_bytes
@@ -142,7 +143,7 @@ def find_description(kernel: str) -> Description:
 def read_description(path: Path) -> Description:
     """Read and check a YAML description. Raises InputError."""
     try:
-        values = from_yaml(path.read_text(encoding="utf-8"))
+        values = from_yaml(text_of(path))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
     except ValueError as error:
@@ -238,10 +239,14 @@ class _Reader:
     def data(self, name: Any, where: str, rank: int) -> Int64[np.ndarray, " *n"]:
         """Of a file beside the description."""
         path = Path(self.origin).parent / str(name)
+        if path.name != name or not path.is_file():
+            raise InputError(f"{self.origin}: {where}: expected a file beside the description, got {name!r}")
         try:
             found = np.load(path, allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise InputError(f"{self.origin}: {where}: cannot read {path}: {error}") from None
+        except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
+            raise InputError(f"{self.origin}: {where}: cannot read {path}: {first_line(error)}") from None
+        if not isinstance(found, np.ndarray):
+            raise InputError(f"{self.origin}: {where}: expected one array, got an archive")
         if found.dtype.kind not in "iu" or found.ndim != rank or not found.size:
             raise InputError(
                 f"{self.origin}: {where}: expected integers in {rank} dimensions, got {found.dtype} in "

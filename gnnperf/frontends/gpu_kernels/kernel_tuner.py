@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnperf.devices import find_device
+from gnnperf.documents import from_json, text_of
 from gnnperf.errors import InputError
 
 MS = {"": 1.0, "ms": 1.0, "milliseconds": 1.0, "s": 1e3, "seconds": 1e3, "us": 1e-3, "microseconds": 1e-3,
@@ -23,14 +24,14 @@ def read_kernel_tuner(path: Path, kernel: str) -> dict[str, list[Any]]:
     either says of the kernel's name and the problem's size is not looked at. Raises InputError.
     """
     try:
-        document = _parsed(path.read_text(encoding="utf-8"))
+        document = _parsed(text_of(path))
         if "cache" in document:
             gpu = str(document["device_name"])
             rows = [_of_cache(entry, document["tune_params_keys"]) for entry in document["cache"].values()]
         else:
             gpu = path.stem
             rows = [_of_t4(result) for result in document["results"]]
-    except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (OSError, AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise InputError(
             f"{path}: expected a cache of Kernel Tuner, or its results in the T4 format: "
             f"{type(error).__name__}: {error}"
@@ -49,9 +50,9 @@ def read_kernel_tuner(path: Path, kernel: str) -> dict[str, list[Any]]:
 
 def _parsed(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        found = from_json(text)
     except json.JSONDecodeError:
-        found = json.loads(text.rstrip().rstrip(",") + "}}")
+        found = from_json(text.rstrip().rstrip(",") + "}}")
     if not isinstance(found, dict):
         raise TypeError("no JSON object")
     return found

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gnnperf.devices import load_device
+from gnnperf.documents import from_json, read_parquet
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import Description
 from gnnperf.frontends.gpu_kernels.tables import GpuTable
@@ -55,12 +56,11 @@ def tables_from_bytes(data: bytes, description: Description) -> list[GpuTable]:
     """Tables of a kernel; none where they are of another kernel of that name, with other parameters. Raises
     InputError for a damaged file."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     names = list(description.parameters)
     try:
-        read = pq.read_table(pa.BufferReader(data))
-        about = json.loads((read.schema.metadata or {})[TABLES])
+        read = read_parquet(pa.BufferReader(data))
+        about = from_json((read.schema.metadata or {})[TABLES].decode())
         if read.column_names != [*names, *about]:
             return []
         keys = np.stack([read[name].to_numpy() for name in names], axis=1)

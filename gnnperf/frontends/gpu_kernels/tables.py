@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from gnnperf.devices import DeviceSpec, load_device
+from gnnperf.documents import from_json, read_parquet
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import (
     Description,
@@ -149,13 +149,13 @@ def load_tables(
 
 
 def _parquet(path: Path, kernels: Collection[str]) -> dict[str, list[Any]]:
-    import pyarrow.lib
-    import pyarrow.parquet
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
     try:
-        chosen = [("kernel", "in", list(kernels))]
-        table = pyarrow.parquet.read_table(path, columns=list(COLUMNS), filters=chosen)
-    except (OSError, pyarrow.lib.ArrowException) as error:
+        table = read_parquet(path, COLUMNS)
+        table = table.filter(pc.is_in(table["kernel"], pa.array([*kernels], pa.string())))
+    except (OSError, pa.ArrowException) as error:
         first = str(error).splitlines()[0]
         raise InputError(f"{path}: expected a Parquet file with {', '.join(COLUMNS)}: {first}") from None
     return {name: table[name].to_pylist() for name in COLUMNS}
@@ -171,7 +171,7 @@ def _table(
         return None
     written = [columns["params"][i] for i in rows]
     if isinstance(written[0], str):
-        written = json.loads(f"[{','.join(written)}]")
+        written = from_json(f"[{','.join(written)}]")
     given = [dict(one) for one in written]
     names = {name for configuration in given for name in configuration}
     known = {*description.parameters, *description.sizes}

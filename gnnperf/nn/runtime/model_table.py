@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from gnnperf.documents import read_parquet
 from gnnperf.errors import InputError
 from gnnperf.nn.runtime.columns import Columns
 from gnnperf.nn.runtime.operator_table import operator_table
@@ -58,7 +58,7 @@ def read_graphs(path: Path) -> dict[str, ModelGraph]:
     """By model (column desc), its graph. The other columns of a Parquet file are OpName, FwOps, BwOps, AccOps
     and InputShapes, texts of Python lists, and in_repeated_layer. Raises InputError."""
     try:
-        table = pq.read_table(path)
+        table = read_parquet(path)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
     if missing := [name for name in NODE if name not in table.column_names]:
@@ -92,7 +92,7 @@ def models_of(path: Path, gpus: Sequence[str]) -> tuple[pa.Table, Path]:
     as one of their columns, for each of `gpus`. Raises InputError.
     """
     try:
-        table = pq.read_table(path)
+        table = read_parquet(path)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
     are_graphs = "FwOps" in table.column_names

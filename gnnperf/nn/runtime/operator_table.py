@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 
 from gnnperf.devices import DeviceSpec, known_device
+from gnnperf.documents import read_parquet
 from gnnperf.errors import InputError
 from gnnperf.frontends.operators import parse_operators, sizes_of
 from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
@@ -104,7 +104,7 @@ def read_operators(path: Path) -> OperatorTable:
     """Read a Parquet file with the columns op_family, op, device, B, M, N, K and H, and perhaps dtype, which
     is fp32 elsewhere. Raises InputError."""
     try:
-        table = pq.read_table(path)
+        table = read_parquet(path)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
     return operator_table(table, str(path))

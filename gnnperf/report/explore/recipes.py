@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -73,6 +72,6 @@ def group(best: Sequence[Record | None]) -> Groups:
 def _recipe(record: Record) -> Recipe | None:
     """None for traces and configs, and for recipes of another version."""
     try:
-        return Recipe.from_dict(json.loads(record.schedule))
+        return Recipe.from_json(record.schedule)
     except InputError:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,43 @@ def described(folder: Path, values: Any, changes: dict[str, Any] | None = None) 
         document["buffers"]["index"]["values"] = values
     (folder / "gather.yaml").write_text(yaml.safe_dump(document))
     return read_description(folder / "gather.yaml")
+
+
+def save_many(path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, np.arange(N))
+
+
+def claim_more(path: Path) -> None:
+    with path.open("wb") as file:
+        shape = {"descr": "<i8", "fortran_order": False, "shape": (2**50,)}
+        np.lib.format.write_array_header_1_0(file, shape)
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (save_many, "expected one array, got an archive"),
+        (claim_more, "cannot read"),
+        (lambda path: path.write_bytes(b"PK\3\4"), "cannot read"),
+        (lambda path: path.write_bytes(b""), "cannot read"),
+        (lambda path: os.mkfifo(path), "expected a file beside the description"),
+    ],
+)
+def test_files_of_values_that_hold_none(
+    write: Callable[[Path], object], message: str, tmp_path: Path
+) -> None:
+    write(tmp_path / "v.npy")
+    with pytest.raises(InputError, match=message):
+        described(tmp_path, "v.npy")
+
+
+def test_values_are_not_read_from_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    np.save(tmp_path / "out.npy", np.arange(N))
+    for name in ("../out.npy", str(tmp_path / "out.npy")):
+        with pytest.raises(InputError, match="expected a file beside the description, got"):
+            described(tmp_path / "in", name)
 
 
 def sectors(description: Description) -> float:

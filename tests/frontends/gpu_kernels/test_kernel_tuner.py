@@ -42,6 +42,21 @@ T4 = {
 }
 
 
+HOSTILE = [
+    ("c.json", "[" * 100_000, "nested deeper than 32 levels"),
+    ("c.json", '{"a":' * 40 + "1" + "}" * 40, "nested deeper than 32 levels"),
+    ("c.json", "{}", "KeyError"),
+    ("c.json", json.dumps(CACHE).replace("3.5", "1" + "0" * 400), "OverflowError"),
+    ("c.json", json.dumps(CACHE).replace("3.5", "NaN"), "NaN is no number in JSON"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "message"), HOSTILE)
+def test_what_is_no_measurement_is_one_line(tmp_path: Path, name: str, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / name, text)
+
+
 def read(path: Path, text: str) -> GpuTable:
     path.write_text(text)
     (table,) = load_tables(path, {"pnpoly": find_description("pnpoly")})

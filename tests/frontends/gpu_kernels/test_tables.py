@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from helpers import gpu_world
 
@@ -41,6 +43,33 @@ def test_a_parameter_that_varies_has_to_be_described(tmp_path: Path) -> None:
     rows[1]["params"] = json.dumps({**json.loads(rows[1]["params"]), "clock": 900})
     with pytest.raises(InputError, match="has no parameter 'clock'; add it, or leave it out with --ignore"):
         load_tables(gpu_world.write(tmp_path / "t.parquet", rows))
+
+
+def test_parameters_nested_without_end_are_refused(tmp_path: Path) -> None:
+    rows = gpu_world.rows(("pnpoly",), ("A100",), 4)
+    rows[1]["params"] = "[" * 100_000
+    with pytest.raises(InputError, match="nested deeper than 32 levels"):
+        load_tables(gpu_world.write(tmp_path / "t.parquet", rows))
+
+
+def test_a_short_file_of_very_many_rows_is_refused(tmp_path: Path) -> None:
+    (row,) = gpu_world.rows(("pnpoly",), ("A100",), 1)
+    many = pa.table({name: pa.repeat(value, 2**24 + 1) for name, value in row.items() if name != "params"})
+    many = many.append_column("params", pa.nulls(len(many), pa.string()))
+    pq.write_table(many, tmp_path / "t.parquet", compression="zstd")
+    with pytest.raises(InputError, match="a table of 16777217 rows, more than 16777216"):
+        load_tables(tmp_path / "t.parquet")
+
+
+def test_a_short_file_that_says_something_long_very_often_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gnnperf.documents.LARGEST_TABLE", 2**26)
+    rows = gpu_world.rows(("pnpoly",), ("A100",), 1)
+    table = pa.Table.from_pylist([{**rows[0], "params": "x" * 2**17}] * 1000)
+    pq.write_table(table, tmp_path / "t.parquet", compression="zstd")
+    with pytest.raises(InputError, match="a table of more than 67108864 bytes"):
+        load_tables(tmp_path / "t.parquet")
 
 
 def test_a_parameter_may_be_ignored(tmp_path: Path) -> None:
