@@ -20,6 +20,7 @@ from gnnperf.store.tables import Seen, Table
 
 NEST_COLUMNS = ("row_id", "digest", "kernel", "family", "frontend", "encoder_id", "embedding", "updated")
 """All but the graphs, which are fetched one by one when they are asked for."""
+_FEW = 64
 _UNSORTED = 4096
 """Rows beside those that are sorted by nest, at least."""
 
@@ -91,6 +92,12 @@ class RecordIndex:
         """Fingerprints of the devices that there are records of."""
         return tuple(sorted(self._devices.names.to_pylist()))
 
+    def of_device(self, fingerprint: str) -> Iterator[list[Record]]:
+        """The records of such a device, a few at a time."""
+        rows = np.flatnonzero(self._device == self._code(fingerprint))
+        for start in range(0, len(rows), _FEW):
+            yield to_records(self.all_rows.take(pa.array(rows[start : start + _FEW])))
+
     def usable(self, fingerprint: str) -> Bool[np.ndarray, " nests"]:
         """For each number of a nest, whether such a device has an "ok" record of it."""
         usable = np.zeros(len(self._nests), dtype=bool)
@@ -130,15 +137,19 @@ class NestIndex:
         new = copy.copy(self)
         new._embedded = dict(self._embedded)
         rows = complete(rows)
-        rows = rows.append_column("width", pc.list_value_length(rows["embedding"]))
-        for key in (
-            rows.select(["encoder_id", "width"]).group_by(["encoder_id", "width"]).aggregate([]).to_pylist()
-        ):
-            encoder_id, width = key["encoder_id"], key["width"]
-            mine = pc.and_(pc.equal(rows["encoder_id"], encoder_id), pc.equal(rows["width"], width))
-            part = rows if pc.all(mine).as_py() else rows.filter(mine)
-            known = new._embedded.get((encoder_id, width)) or Embeddings(width)
-            new._embedded[encoder_id, width] = known.extended(part, self.codes)
+        nest = self.codes.of(rows["digest"], add=True)
+        width = _as_array(pc.list_value_length(rows["embedding"]))
+        names = rows["encoder_id"].combine_chunks().dictionary_encode()
+        keys = _as_array(names.indices).astype(np.int64) << 32 | width
+        found, group = np.unique(keys, return_inverse=True)
+        if len(found) > 1:  # in one go, as strangers may name very many encoders
+            order = np.argsort(group, kind="stable")
+            rows, nest, group = rows.take(pa.array(order)), nest[order], group[order]
+        bounds = np.searchsorted(group, np.arange(len(found) + 1)).tolist()
+        for of_group, first, end in zip(found.tolist(), bounds, bounds[1:], strict=False):
+            key = names.dictionary[of_group >> 32].as_py(), of_group & (2**32 - 1)
+            known = new._embedded.get(key) or Embeddings(key[1])
+            new._embedded[key] = known.extended(rows.slice(first, end - first), nest[first:end])
         return new
 
     @property
@@ -154,10 +165,8 @@ class NestIndex:
 
     def embeddings(self, encoder_id: str, width: int | None = None) -> Embeddings | None:
         """What an encoder has embedded. width: of its embeddings; None: the width that most of them have."""
-        if width is not None:
-            return self._embedded.get((encoder_id, width))
-        of_encoder = [found for (name, _), found in self._embedded.items() if name == encoder_id]
-        return max(of_encoder, key=lambda found: int(found.current.sum()), default=None)
+        wanted = self.widths().get(encoder_id, -1) if width is None else width
+        return self._embedded.get((encoder_id, wanted))
 
     def unusable(self, encoder_id: str, width: int) -> Iterator[str]:
         """Digests of nests with what an encoder cannot have made: of another width, not finite, zero."""
@@ -168,8 +177,8 @@ class NestIndex:
 
     def widths(self) -> dict[str, int]:
         """Of the embeddings of every encoder: the width that most of them have."""
-        found = {name: self.embeddings(name) for name, _ in self._embedded}
-        return {name: of_one.matrix.shape[1] for name, of_one in found.items() if of_one is not None}
+        ranked = sorted(self._embedded, key=lambda key: int(self._embedded[key].current.sum()))
+        return dict(ranked)  # of several of a name, the last
 
     def digests(self) -> list[str]:
         """Of all nests, each once."""
@@ -197,8 +206,8 @@ class Embeddings:
         self.current: Bool[np.ndarray, " n"] = np.zeros(0, bool)
         self._vectors: Float32[np.ndarray, "capacity d"] = np.empty((0, width), np.float32)
 
-    def extended(self, rows: pa.Table, codes: Codes) -> Embeddings:
-        """With these rows besides, whose embeddings have the same width."""
+    def extended(self, rows: pa.Table, nest: Int32[np.ndarray, " m"]) -> Embeddings:
+        """With these rows besides, whose embeddings have the same width. nest: numbers of their nests."""
         new = copy.copy(self)
         flat = rows["embedding"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
         vectors = flat.reshape(rows.num_rows, self._vectors.shape[1])
@@ -209,22 +218,20 @@ class Embeddings:
         if not usable.all():
             without_direction = rows.select(["row_id", "digest"]).filter(pa.array(~usable))
             new.unusable = pa.concat_tables([self.unusable, without_direction])
-            rows, vectors, norms = rows.filter(pa.array(usable)), vectors[usable], norms[usable]
+            rows, nest = rows.filter(pa.array(usable)), nest[usable]
+            vectors, norms = vectors[usable], norms[usable]
         count = len(self.nest)
-        nest = codes.of(rows["digest"], add=True)
         if count + len(nest) > len(self._vectors):
             new._vectors = np.empty(((count + len(nest)) * 9 // 8, vectors.shape[1]), np.float32)
             new._vectors[:count] = self.matrix
         # Earlier objects do not look at these rows.
         np.divide(vectors, norms[:, None], out=new._vectors[count : count + len(nest)], casting="same_kind")
-        again = np.zeros(len(codes), bool)
-        again[nest] = True
         _, last = np.unique(nest[::-1], return_index=True)
         newest = np.zeros(len(nest), bool)
         newest[len(nest) - 1 - last] = True
         new.rows = joined(self.rows, rows)
         new.nest = np.append(self.nest, nest)
-        new.current = np.append(self.current & ~again[self.nest], newest)
+        new.current = np.append(self.current & ~np.isin(self.nest, nest), newest)
         return new
 
     @property

@@ -47,7 +47,7 @@ class Store:
     A store is a folder, or a URI of object storage (`s3://`, `gs://`, `az://`) or of a LanceDB server
     (`db://`); the API is the same. Any number of processes may read and write it at once, and each call
     sees what all of them have committed. A call that returns has stored its rows; a process killed
-    during a call loses at most the rows of that call. Do not fork a process that has opened a store.
+    during a call loses at most the rows of that call. A fork of the process must not use it.
 
     Search is exact, a matrix product over all embeddings of one encoder that a device can use, held in
     memory, up to 100,000 of them. Of more it is approximate: it finds 99 of 100 of the nearest. What it needs
@@ -144,8 +144,9 @@ class Store:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Fingerprints of the devices that the store has records of."""
-        return self._snapshot().records.devices
+        """Fingerprints of the devices of which the store has a record that it believes."""
+        records = self._snapshot().records
+        return tuple(name for name in records.devices if any(map(self._believed, records.of_device(name))))
 
     def records(self, digest: str, fingerprint: str | None = None) -> tuple[Record, ...]:
         """The records of a nest, of one device or of all: "ok" ones by falling speedup, then the failures."""

@@ -5,8 +5,8 @@ and then commits by putting the next version in place, which succeeds for exactl
 killed at any moment leaves the last version and a stray file, several processes may write at once, and
 the same holds on object storage. Appends never conflict. A deletion or compaction may, and is repeated.
 
-LanceDB runs threads of its own, which a fork does not take along: a process that has opened a store
-must start others by exec (`subprocess`, `spawn`), as the measuring server does, not by `os.fork`.
+LanceDB runs threads of its own, which a fork does not take along: a fork of a process that has opened a
+store must not use it. What is forked to compile and measure does not.
 """
 
 from __future__ import annotations

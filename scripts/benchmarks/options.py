@@ -4,6 +4,7 @@ Nothing here imports torch: processes that measure are forked before."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +22,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 REPO = Path(__file__).parents[2]
 CONFIG = REPO / "configs" / "corpus" / "tensor.yaml"
+
+
+def with_scripts() -> dict[str, str]:
+    """The environment, in which other processes find this package."""
+    paths = [str(REPO / "scripts"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
 
 _config = click.option(
     "--config", "-c", type=FILE, metavar="FILE",

@@ -18,11 +18,12 @@ GNNPERF = (sys.executable, "-m", "gnnperf")
 @dataclass(frozen=True)
 class Retrieved:
     """One run of `gnnperf retrieve`. document: its JSON, or None with `error`, the last line it said.
-    wall_s: of the whole process, from nothing to the report."""
+    wall_s: of the whole process, from nothing to the report. told: the lines it said beside it."""
 
     document: Mapping[str, Any] | None
     error: str
     wall_s: float
+    told: Sequence[str] = ()
 
 
 def retrieve(
@@ -47,4 +48,4 @@ def retrieve(
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         return Retrieved(None, said[-1] if said else f"exit code {done.returncode}", wall_s)
-    return Retrieved(json.loads(done.stdout), "", wall_s)
+    return Retrieved(json.loads(done.stdout), "", wall_s, done.stderr.splitlines())

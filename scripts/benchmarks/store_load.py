@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import numpy as np
 from benchmarks.machine import setup
 from benchmarks.made_up_store import filled
 from benchmarks.object_storage import object_storage
+from benchmarks.options import with_scripts
 from benchmarks.store_worker import ENCODER, WIDTH
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.output import Report, Verb
@@ -147,11 +147,10 @@ class LoadStudy(Study):
 
 
 def _worker(location: str, seed: int, seconds: float) -> subprocess.Popen[str]:
-    paths = [str(Path(__file__).resolve().parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
         [sys.executable, "-m", "benchmarks.store_worker", location, str(seed), str(seconds)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
+        env={**with_scripts(), "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ import zstandard
 from store.samples import (
     DEVICE,
     ENCODER,
+    OTHER_DEVICE,
     fill,
     make_embedding,
     make_graph,
@@ -27,6 +28,7 @@ from store.samples import (
 from gnnperf.cli.main import run
 from gnnperf.errors import InputError
 from gnnperf.graph import Edge, Node, ProgramGraph
+from gnnperf.retrieval.neighbours import nearest
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Changed, Store, exchange
 from gnnperf.store.schema import NESTS, RECORDS, Record, content_id, nest_rows, rows_of_checked
@@ -303,6 +305,32 @@ def test_the_answer_is_the_same_with_hostile_records_as_without(k: int, hostile:
     if k > 5:
         assert hostile.left_out.total() == 35
     hostile.nearest(make_embedding(0), k, ENCODER, DEVICE)
+
+
+def test_very_many_encoders_are_soon_read(store: Store, tmp_path: Path) -> None:
+    fill(store, range(3))
+    count = 4000
+    rows = nest_rows([make_nest(0)] * count, ["{}"] * count, np.ones((count, 8)), ENCODER)
+    names = pa.array([f"encoder{n}" for n in range(count)])
+    write_rows(tmp_path / "store", "nests", rows.set_column(5, "encoder_id", names))
+    started = time.process_time()
+    opened = Store.open(tmp_path / "store")
+    assert len(opened.widths()) == count + 1
+    assert len(opened.nearest(make_embedding(1), 9, ENCODER, DEVICE)) == 3
+    assert time.process_time() - started < 20
+
+
+def test_bad_records_of_a_device_do_not_hide_those_of_its_kin(store: Store, tmp_path: Path) -> None:
+    store.add_nests([make_nest(0)], [make_graph(0)], make_embedding(0)[None], ENCODER)
+    store.add_records([make_record(0, device_fingerprint=OTHER_DEVICE)])
+    expected = nearest([store], make_embedding(0), 3, ENCODER, DEVICE)
+    assert [r.device_fingerprint for r in expected[0].records] == [OTHER_DEVICE]
+    bad = [forged(0, schedule='{"a":1}', provenance=f'{{"n":{n}}}') for n in range(70)]
+    write_rows(tmp_path / "store", "records", rows_of_checked(bad))
+    assert nearest([store], make_embedding(0), 3, ENCODER, DEVICE) == expected
+    assert store.devices == (OTHER_DEVICE,) and store.left_out.total() == 70
+    store.add_records([make_record(0)])
+    assert store.devices == (OTHER_DEVICE, DEVICE)
 
 
 def content(record: Record) -> Record:

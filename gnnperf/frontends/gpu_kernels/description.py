@@ -242,7 +242,8 @@ class _Reader:
         if path.name != name or not path.is_file():
             raise InputError(f"{self.origin}: {where}: expected a file beside the description, got {name!r}")
         try:
-            found = np.load(path, allow_pickle=False)
+            with path.open("rb") as file:  # what np.load opens itself stays open where it is damaged
+                found = np.load(file, allow_pickle=False)
         except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
             raise InputError(f"{self.origin}: {where}: cannot read {path}: {first_line(error)}") from None
         if not isinstance(found, np.ndarray):

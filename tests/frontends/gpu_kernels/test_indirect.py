@@ -146,7 +146,7 @@ def test_a_shift_that_a_warp_shares_keeps_its_loads_together(tmp_path: Path, del
     ("values", "changes", "message"),
     [
         (None, {}, "x is read where index says; give buffers.index values"),
-        ("none.npy", {}, "cannot read"),
+        ("none.npy", {}, "expected a file beside the description, got 'none.npy'"),
         (np.zeros((2, 2), dtype=int), {}, "expected integers in 1 dimensions, got int64 in 2"),
         (np.zeros(4), {}, "expected integers in 1 dimensions, got float64 in 1"),
         ("threads_", {}, "'threads_' is neither a parameter nor a size"),
