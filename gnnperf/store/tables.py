@@ -38,6 +38,8 @@ KEEP_VERSIONS = timedelta(hours=1)
 """Compaction keeps what younger versions need, for processes that are reading them."""
 
 _ATTEMPTS = 12
+_MET_ANOTHER = ("conflict", "too many concurrent writers")
+"""What LanceDB says of a commit that another came before, at once or after attempts of its own."""
 _DELETE_BATCH = 20_000
 _READ_BATCH = 8_192
 _MAKING_S = 5.0
@@ -162,7 +164,8 @@ class Table:
                 try:
                     return write()
                 except RuntimeError as error:
-                    if "conflict" not in str(error).lower() or attempt == _ATTEMPTS - 1:
+                    met = any(word in str(error).lower() for word in _MET_ANOTHER)
+                    if not met or attempt == _ATTEMPTS - 1:
                         raise
                 time.sleep(random.uniform(0, min(1.0, 0.01 * 2**attempt)))
             raise AssertionError("unreachable")

@@ -119,8 +119,8 @@ def test_an_interrupted_creation_is_completed(tmp_path: Path) -> None:
 class Conflicted:
     """A table whose commits meet another's, so many times."""
 
-    def __init__(self, times: int) -> None:
-        self.times = times
+    def __init__(self, times: int, says: str = "Retryable commit conflict for version 7: preempted") -> None:
+        self.times, self.says = times, says
         self.commits = self.refreshed = 0
 
     def checkout_latest(self) -> None:
@@ -129,13 +129,16 @@ class Conflicted:
     def delete(self, predicate: str) -> None:
         if self.times:
             self.times -= 1
-            raise RuntimeError("lance error: Retryable commit conflict for version 7: preempted, /x/y.rs:1:2")
+            raise RuntimeError(f"lance error: {self.says}, /x/y.rs:1:2")
         self.commits += 1
 
 
-def test_commit_conflicts_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "says", ["Retryable commit conflict for version 7: preempted", "Too many concurrent writers. Attempted 9"]
+)
+def test_commit_conflicts_are_tried_again(says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    table = Conflicted(times=3)
+    table = Conflicted(3, says)
     Table(table, "somewhere").delete([1, 2])
     assert (table.commits, table.refreshed) == (1, 4), "each attempt starts from the newest version"
     with pytest.raises(

@@ -194,9 +194,9 @@ def test_the_first_embedding_does_not_say_what_an_encoder_makes_where_that_is_kn
 def test_a_graph_that_takes_for_ever_to_name_is_refused_soon(store: Store, tmp_path: Path) -> None:
     graph = symmetric()
     path = write_export(tmp_path / "file", [nest_line(0, graph_json=graph.to_json())])
-    started = time.monotonic()
+    started = time.process_time()
     assert "too symmetric to be named" in store.import_(path).reasons[0].reason
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 @pytest.mark.parametrize(
