@@ -30,6 +30,8 @@ from gnnperf.store.tables import open_tables
 
 EVERY = 20
 """One hostile row for so many that are right."""
+SOME = 8
+"""One nest of so many is asked for."""
 K = 48
 """Neighbours, as retrieval asks for."""
 CODE = '{"trace":[[["Annotate",["l1","code"],["pragma_import_llvm"],[]]],[]]}'
@@ -86,7 +88,7 @@ def compared(checkpoint: Path, hostile: Path) -> dict[str, Any]:
 
 
 def compare(checkpoint: Path, hostile: Path) -> dict[str, Any]:
-    """checks_s: of the first query. queries, differing: of all nests, each without itself. left_out: rows."""
+    """checks_s: of the first query. queries, differing: of some nests without themselves. left_out: rows."""
     encoder, fingerprint = _encoder(checkpoint), describe_host().fingerprint
     clean, other = Store.open(checkpoint / "store"), Store.open(hostile / "store")
     checks_s = _checks_s(lambda: nearest([other], _any(other.widths()[encoder]), K, encoder, fingerprint))
@@ -96,7 +98,7 @@ def compare(checkpoint: Path, hostile: Path) -> dict[str, Any]:
         found = nearest([store], entry.embedding, K, encoder, fingerprint, [entry.nest.digest])
         return [(n.nest, round(n.distance, 6), [r.record_id for r in n.records]) for n in found]
 
-    entries = _entries(clean)
+    entries = _entries(clean)[::SOME]
     differing = sum(asked(other, entry) != asked(clean, entry) for entry in entries)
     return {
         "checks_s": checks_s, "queries": len(entries), "differing": differing,

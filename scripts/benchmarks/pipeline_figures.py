@@ -239,7 +239,7 @@ def check_figures(checkpoint: Path, say: Say) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="gnnperf-hostile-") as folder:
         hostile = Path(folder) / "hostile"
         hostile_copy(checkpoint, hostile)
-        say("asking for the neighbours of all nests")
+        say("asking for the neighbours of nests")
         found = compared(checkpoint, hostile)
         say(f"{name}, from both stores")
         answers = [
