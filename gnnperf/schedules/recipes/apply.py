@@ -33,6 +33,7 @@ from gnnperf.schedules.recipes.initial_values import explicit_init, place_initia
 from gnnperf.schedules.recipes.library_calls import library_calls
 from gnnperf.schedules.recipes.lower import BandLowering
 from gnnperf.schedules.recipes.names import Names, unambiguous
+from gnnperf.schedules.recipes.overwritten import without_overwritten
 from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.roles import assign_roles
 from gnnperf.schedules.recipes.threads import access_counts, legal_threads
@@ -78,7 +79,8 @@ def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
         scratch = {n for n, b in buffers.items() if b.transient and b.scope == "global"}
         body = _fused(unit, nest.body, scratch, recipe.parallel != "none")
     else:
-        body = tuple(part for node in nest.body for part in _lower(node, unit, recipe.parallel != "none"))
+        nodes = without_overwritten(nest.body, buffers)
+        body = tuple(part for node in nodes for part in _lower(node, unit, recipe.parallel != "none"))
     used = {a.load.buffer for n in body for a in accesses(n)}
     kept = {k: b for k, b in buffers.items() if k in used}
     scheduled = LoopNest(nest.name, kept, body, nest.parameters)
@@ -159,7 +161,8 @@ def _shared(loop: Loop, unit: LoweringUnit, parallel: bool) -> Loop:
     if here:
         annotation = Annotation("parallel", omp_schedule=unit.recipe.omp_schedule, chunk=unit.recipe.chunk)
     inner: list[Node] = []
-    for run in _runs(loop.body, unit):
+    body = loop.body if unit.recipe.fuse else without_overwritten(loop.body, unit.buffers)
+    for run in _runs(body, unit):
         if len(run) > 1:
             inner.extend(_fused(unit, run, _scratch_of(run, unit), parallel and not here))
         else:
@@ -211,6 +214,7 @@ def _fused(
 def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel: bool) -> tuple[Node, ...]:
     """What nests share, as a loop over tiles of it."""
     recipe, buffers = unit.recipe, unit.buffers
+    shared = replace(shared, body=without_overwritten(shared.body, buffers))
     if strip := _strips(shared, unit, parallel):
         return strip
     tile = f"{shared.iterator}_f"
