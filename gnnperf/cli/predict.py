@@ -71,7 +71,8 @@ def predict(
     what is not given has its first value; --calibrate then takes runs with the kernel's parameters, device
     and runtime_ms as columns.
 
-    The table has the columns op_family, op, device, B, M, N, K and H, and perhaps dtype,
+    The table has the columns op_family, op, device, B, M, N, K and H, and perhaps dtype (products
+    sum over K; over N where columns kernel_name, grid_x, grid_y and grid_z of what ran say so),
     and of a conv conv_cin, conv_cout, conv_k, conv_img, conv_stride, conv_pad and perhaps conv_groups;
     of other families (attention, fused_attention, embedding, pool, reduction, copy, cat) the sizes that they
     have as a KERNEL. predicted_ms, lo_ms and hi_ms (the 80% interval) are added.

@@ -13,7 +13,7 @@ from gnnperf.devices import list_devices
 from gnnperf.errors import InputError
 from gnnperf.export.functions import Function, TensorSpec
 from gnnperf.nn.runtime import Columns, RuntimeHead, RuntimeModel, device_columns
-from gnnperf.nn.runtime.columns import FAMILIES, KINDS, UNLIMITED_W, assumptions
+from gnnperf.nn.runtime.columns import FAMILIES, KINDS, LIBRARIES, UNLIMITED_W, assumptions
 from gnnperf.nn.runtime.head import FARTHEST
 from gnnperf.nn.runtime.model import LEVELS, PARTS, part_of
 
@@ -24,9 +24,10 @@ WORKLOAD: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 """Columns of a workload (see `gnnperf.graph.workload.Workload`), with their units."""
 DEVICE: tuple[tuple[str, str], ...] = (
-    ("bandwidth", "bytes/s"), ("cores", "cores"), ("clock", "Hz"), ("l2", "bytes"), ("peak", "FLOP/s"),
+    ("bandwidth", "bytes/s"), ("cores", "cores"), ("clock", "Hz"), ("l1", "bytes per core"), ("l2", "bytes"),
+    ("peak", "FLOP/s"),
     ("matrix_peak", "FLOP/s"), ("threads", "threads per core"), ("power", "W"), ("process", "nm"),
-    ("gddr", "0 or 1"), ("amd", "0 or 1"), ("legacy", "0 or 1"), ("single_issue", "0 or 1"),
+    ("gddr", "0 or 1"), ("amd", "0 or 1"), ("library", "index into libraries"), ("single_issue", "0 or 1"),
 )  # fmt: skip
 """Columns of a device (see `gnnperf.nn.runtime.device_columns`), with their units."""
 SPANS = ("peak", "bandwidth", "balance", "cache", "process", "power")
@@ -126,6 +127,7 @@ def runtime_metadata(head: RuntimeHead) -> dict[str, Any]:
     return {
         "kinds": list(KINDS),
         "families": list(FAMILIES),
+        "libraries": list(LIBRARIES),
         "measured_families": sorted(head.calibration.widths),
         "levels": list(LEVELS),
         "farthest_doublings": FARTHEST,

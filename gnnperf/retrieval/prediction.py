@@ -87,6 +87,8 @@ def table_remarks(head: RuntimeHead, operators: OperatorTable) -> list[str]:
     """What is to be said of rows that nothing like was measured of."""
     dtypes = operators.dtype[operators.usable]
     said = [f"{n} rows {what}" for what, n in dtype_remarks(dtypes[dtypes != "fp32"].tolist()).items()]
+    if operators.exchanged:
+        said.append("grids of the kernels that ran say that products sum over N, not K: read so")
     codes = operators.columns["family"].numpy()
     known = [code for code, name in enumerate(FAMILIES) if name in head.calibration.widths]
     families = operators.texts("op_family")[operators.usable & ~np.isin(codes, known)]

@@ -1,16 +1,18 @@
-"""Fitting the runtime model, constants of physics and small network, by robust regression of ln(time)."""
+"""Fitting the constants of the runtime model by robust regression of ln(time)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from gnnperf.nn.runtime.columns import Rows
+from gnnperf.nn.runtime.columns import LIBRARIES, Rows
+from gnnperf.nn.runtime.contraction import VARIANTS, ContractionTime
 from gnnperf.nn.runtime.model import PARTS, RuntimeModel, part_of
 
 LAUNCH_BOUND_S = 1e-4
@@ -19,6 +21,9 @@ LAUNCH_BOUND_S = 1e-4
 FAST_HOST = 0.25
 """Quantile of the launch times of the GPUs fitted to that is expected of another: by how much slow hosts are
 slower is their own affair."""
+LAUNCHES, RARE = 100, 0.01
+"""Launches that must be known of a library to say which kernels it runs, and the share of them below which it
+does not run one."""
 SHARED = ("memory", "gddr", "first_hbm")
 """Constants of elementwise kernels that those that go over rows take from them."""
 
@@ -26,30 +31,28 @@ SHARED = ("memory", "gddr", "first_hbm")
 @dataclass(frozen=True)
 class RuntimeFitSettings:
     """rows_per_group: measurements of one family on one device that a fit sees. steps: of Adam, for products
-    and, cheaper, for the rest. network: fit a remainder, too."""
+    and, cheaper, for the rest."""
 
     rows_per_group: int = 300
     steps: int = 300
     light_steps: int = 600
     learning_rate: float = 0.03
     device_penalty: float = 0.03
-    network_decay: float = 0.02
-    network: bool = True
 
 
 DEFAULT = RuntimeFitSettings()
 
 
 def fit_model(rows: Rows, seed: int, config: RuntimeFitSettings = DEFAULT) -> RuntimeModel:
-    """One model of all rows; `seed` chooses which rows it sees, and where its network starts.
+    """One model of all rows; `seed` chooses which rows it sees.
 
     Kinds without rows keep the constants that physics puts there.
     """
-    torch.manual_seed(seed)
-    model = RuntimeModel(config.network)
+    model = RuntimeModel()
     part = part_of(rows.columns)
     weight = 0.05 + rows.seconds / (rows.seconds + LAUNCH_BOUND_S)
     memory: dict[int, float] = {}
+    _see_launches(model, rows)
     for index, name in enumerate(PARTS):
         here = torch.nonzero(part == index)[:, 0]
         if len(here):
@@ -62,6 +65,20 @@ def fit_model(rows: Rows, seed: int, config: RuntimeFitSettings = DEFAULT) -> Ru
                         value = model.physics_of("map").constants[constant].detach().clone()
                         model.physics_of(other).constants[constant] = nn.Parameter(value)
     return model.eval()
+
+
+def _see_launches(model: RuntimeModel, rows: Rows) -> None:
+    """Tell a model which kernels libraries run for products, as far as their launches are known."""
+    if "variant" not in rows.columns:
+        return
+    physics = model.physics_of("contraction")
+    assert isinstance(physics, ContractionTime)
+    x = rows.columns
+    for library, family in product(range(len(LIBRARIES)), range(2)):
+        here = (x["library"] == library) & (x["family"] == family) & (x["variant"] >= 0)
+        if int(here.sum()) >= LAUNCHES:
+            count = torch.bincount(x["variant"][here].long(), minlength=len(VARIANTS))
+            physics.runs[library, family] = count >= RARE * count.sum()
 
 
 def _unlike(constant: str, own: Tensor) -> Tensor:
@@ -111,8 +128,7 @@ def _fit_part(
             device
         ]
     constants = [value for key, value in physics.constants.items() if key not in held]
-    network = list(model.remainder[name].parameters()) if name in model.remainder else []
-    optimiser = torch.optim.Adam([{"params": [*constants, *own.values()]}, {"params": network}])
+    optimiser = torch.optim.Adam([*constants, *own.values()])
     target = torch.log(rows.seconds)
     steps = config.steps if name == "contraction" else config.light_steps
     for step in range(steps):
@@ -122,9 +138,7 @@ def _fit_part(
         error = model.part(name, rows.columns, offsets) - target
         loss = (weight * torch.sqrt(error**2 + 0.0025)).sum()
         loss = loss + config.device_penalty * sum(_unlike(constant, v) for constant, v in own.items())
-        loss = (
-            loss + 0.1 * physics.departure() + config.network_decay * sum((p**2).sum() for p in network) / 100
-        )
+        loss = loss + 0.1 * physics.departure()
         optimiser.zero_grad()
         torch.autograd.backward(loss)
         optimiser.step()

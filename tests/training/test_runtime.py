@@ -8,9 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from gnnperf.devices import load_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.operators import Convolution, Elementwise, LayerNorm, MatMul, Operator, Softmax
 from gnnperf.nn.runtime import RuntimeModel, workload_columns
+from gnnperf.nn.runtime.columns import LIBRARIES, on_device
+from gnnperf.nn.runtime.contraction import VARIANTS, ContractionTime
 from gnnperf.nn.runtime.operator_table import OperatorTable, operator_table, read_operators
 from gnnperf.training.leave_one_out import calibrate, leave_one_out
 from gnnperf.training.runtime import RuntimeFitSettings, fit_model
@@ -79,6 +82,51 @@ def test_tables_are_checked(tmp_path: Path) -> None:
         unknown.rows({})
     with pytest.raises(InputError, match="expected a column latency_ms"):
         table([CASES[0][0]]).rows({})
+
+
+LAUNCHED: dict[str, object] = {
+    "op_family": "linear", "op": "linear", "B": 1, "M": 100, "N": 64, "K": 1000, "latency_ms": 1.0,
+    "kernel_name": "ampere_sgemm_128x32_sliced1x4_tn", "grid_x": 8, "grid_y": 4, "grid_z": 3,
+}  # fmt: skip
+"""8 x 4 tiles of 128 columns and 32 rows cover 100 rows of 1000 columns, not of 64."""
+
+
+def test_grids_tell_which_size_a_product_sums_over() -> None:
+    exchanged = table([LAUNCHED, {**LAUNCHED, "kernel_name": None, "grid_x": None}])
+    assert exchanged.exchanged
+    for row in (0, 1):  # a table is labelled in one way
+        assert [float(exchanged.columns[c][row]) for c in "mnk"] == [100, 1000, 64]
+        assert float(exchanged.columns["written_bytes"][row]) == 4 * 100 * 1000
+    as_said = table([{**LAUNCHED, "N": 1000, "K": 64}])
+    assert not as_said.exchanged
+    assert [float(as_said.columns[c][0]) for c in "mnk"] == [100, 1000, 64]
+    unseen = table([{k: v for k, v in LAUNCHED.items() if k != "grid_x"}])
+    assert not unseen.exchanged and [float(unseen.columns[c][0]) for c in "mnk"] == [100, 64, 1000]
+    with pytest.raises(InputError, match="here: columns of launches"):
+        table([{**LAUNCHED, "grid_x": "eight"}])
+
+
+def test_kernels_that_ran_are_told_apart_and_learned() -> None:
+    rows = table([LAUNCHED, {**LAUNCHED, "kernel_name": "gemv"}] * 100).rows({})
+    (ran, unknown) = rows.columns["variant"][:2].tolist()
+    assert VARIANTS[int(ran)] == (128, 32, 4) and unknown == -1
+    physics = fit_model(rows, 0, RuntimeFitSettings(steps=1)).physics_of("contraction")
+    assert isinstance(physics, ContractionTime)
+    volta = LIBRARIES.index("volta")
+    assert torch.nonzero(physics.runs[volta, 1]).tolist() == [[int(ran)]]
+    assert physics.runs[volta, 0].all() and physics.runs[volta - 1].all()
+
+
+def test_a_library_takes_the_fastest_of_the_kernels_that_it_runs() -> None:
+    x = on_device([MatMul(512, 40, 64, batch=400).workload()], load_device("a100-pcie-40gb"))
+    physics = ContractionTime()
+    chosen = physics.tiles(x, {})[0]
+    alone = []
+    for variant in range(len(VARIANTS)):
+        physics.runs[:] = False
+        physics.runs[..., variant] = True
+        alone.append(float(physics.tiles(x, {})[0].detach()))
+    assert float(chosen.detach()) == min(alone) < 0.8 * alone[VARIANTS.index((128, 128, 1))]
 
 
 def synthetic(memory: float) -> OperatorTable:

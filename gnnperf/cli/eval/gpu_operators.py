@@ -31,12 +31,11 @@ def gpu_operators(data: Path, fit_on: str, seeds: int, workers: int, output: Pat
     """Predict operators on every GPU from measurements on the others.
 
     Errors in percent of the measured latency, by GPU and family, on the source's test rows (where a family
-    has none on a GPU, on its training rows), beside its formulas fitted without their small network
-    (physics), the roofline, the roofline with one fitted efficiency per family, and boosted trees on flat
-    features. Nothing is measured. mape is of the mean of the seeds' models, seeds_mape the mean of theirs;
-    mape_after_5_runs that after as many runs of each family on the GPU (the mean over draws of the runs),
-    small_kernel_mape of all rows below 0.1 ms. No graph network takes part. Linear rows of P4 are left out:
-    they are inconsistent.
+    has none on a GPU, on its training rows), beside the roofline, the roofline with one fitted efficiency per
+    family, and boosted trees on flat features. Nothing is measured. mape is of the mean of the seeds' models,
+    seeds_mape the mean of theirs; mape_after_5_runs that after as many runs of each family on the GPU (the
+    mean over draws of the runs), small_kernel_mape of all rows below 0.1 ms. No network takes part. Linear
+    rows of P4 are left out: they are inconsistent.
     """
     from gnnperf.backends.folder import check_output
     from gnnperf.evaluation.gpu.operators import OperatorSettings, evaluate_operators
@@ -46,7 +45,7 @@ def gpu_operators(data: Path, fit_on: str, seeds: int, workers: int, output: Pat
         check_output(output)
     splits: dict[str, Any] = {"train": ("train",), "all": ("train", "test")}
     settings = OperatorSettings(data, splits[fit_on], tuple(range(seeds)), workers)
-    with progress("fitting", 7 * (2 * seeds + 1)) as advance:
+    with progress("fitting", 7 * (seeds + 1)) as advance:
         result, points = evaluate_operators(settings, advance)
     plot = partial(plot_operators, points, result.rows)
     write_result(result, output, {"gpu-operators": plot})

@@ -24,8 +24,7 @@ TENSOR_PROGRAMS: Mapping[str, str] = {
 }
 """Row of `gnnperf eval tensor-ranking` -> what it lacks."""
 GPU_RUNTIME: Mapping[str, tuple[str, str]] = {
-    "ours": ("gpu_with_network_mape", "nothing; formulas and a small network of shapes, no graph network"),
-    "physics": ("gpu_without_network_mape", "the small network: formulas fitted by themselves"),
+    "ours": ("gpu_without_network_mape", "a network: formulas with fitted constants"),
     "boosted trees": ("trees_mean_heldout_mape", "formulas: trees on flat features"),
     "fitted roofline": ("fitted_roofline_mean_heldout_mape", "all but an efficiency for each family"),
     "roofline": ("roofline_mean_heldout_mape", "everything that is fitted"),
@@ -44,7 +43,7 @@ FIGURES: Mapping[str, tuple[str, ...]] = {
         "tvm_full_top1", "tvm_network_top1", "tvm_without_network_top1", "tvm_kinds_full_top1_mean",
         "tvm_kinds_network_top1_mean", "tvm_kinds_without_network_top1_mean",
     ),
-    "gpu-operators": ("gpu_with_network_mape", "gpu_without_network_mape"),
+    "gpu-operators": ("gpu_without_network_mape",),
     "gpu-schedules": tuple(
         f"tunable_{row}_at_{k}" for k in (1, 5) for row in ("with_network", "portfolio")
     ),

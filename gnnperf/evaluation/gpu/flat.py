@@ -25,7 +25,7 @@ class TreePredictor:
 
     @staticmethod
     def features(rows: Rows) -> NDArray[np.float64]:
-        columns = [rows.columns[name].numpy() for name in sorted(rows.columns)]
+        columns = [rows.columns[name].numpy() for name in sorted({*rows.columns} - {"variant"})]
         return np.log2(1.0 + np.stack([np.maximum(c, 0.0) for c in columns], axis=1))
 
     def predict(self, rows: Rows) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from gnnperf.evaluation.gpu.flat import TreePredictor
 from gnnperf.evaluation.metrics import coverage, mape, mdape
 from gnnperf.nn.runtime import RuntimeHead, roofline_s
 from gnnperf.nn.runtime.columns import FAMILIES, Rows
-from gnnperf.nn.runtime.model import PARTS, device_span, part_of
+from gnnperf.nn.runtime.model import device_span
 from gnnperf.nn.runtime.operator_table import read_operators
 from gnnperf.training.leave_one_out import Held, calibrate, leave_one_out, left_out, test_or_train
 from gnnperf.training.runtime import DEFAULT, RuntimeFitSettings
@@ -80,19 +80,13 @@ def evaluate_operators(
         rows, devices, fit_on, judge_on | small, settings.seeds, settings.config, settings.workers, advance
     )
     wide, held = held, [one.take(judge_on[one.rows]) for one in held]
-    # The network is a part of the formula for products alone: the others are the same without it.
-    product = (part_of(rows.columns) == PARTS.index("contraction")).numpy()
-    without = leave_one_out(
-        rows, devices, fit_on & product, judge_on & product, settings.seeds,
-        replace(settings.config, network=False), settings.workers, advance,
-    )  # fmt: skip
     table, predicted = [], []
-    for one, more, physics in zip(held, wide, without, strict=True):
+    for one, more in zip(held, wide, strict=True):
         others = [other for other in held if other.device != one.device]
         fitted = fit_on & (rows.device.numpy() != one.device)
         head = RuntimeHead((), calibrate(rows, others, fitted))
         name = str(names[one.rows[0]])
-        found = _compare(rows, one, physics, head, fitted)
+        found = _compare(rows, one, head, fitted)
         for family, error in _errors(rows, more.take(small[more.rows])).items():
             found[family]["small_kernel_mape"] = error
         if head.calibration.likeness is not None:
@@ -120,17 +114,14 @@ def evaluate_operators(
 
 
 def _compare(
-    rows: Rows, held: Held, physics: Held, head: RuntimeHead, fitted: NDArray[np.bool_]
+    rows: Rows, held: Held, head: RuntimeHead, fitted: NDArray[np.bool_]
 ) -> dict[str, dict[str, Any]]:
-    """By family: errors of ours, and of what it stands beside, on one GPU. physics: of products without the
-    network."""
+    """By family: errors of ours, and of what it stands beside, on one GPU."""
     chosen = rows.take(torch.from_numpy(held.rows))
     known = rows.take(torch.from_numpy(np.flatnonzero(fitted)))
     truth, family = chosen.seconds.numpy(), chosen.columns["family"].numpy()
     roofline, known_roofline = roofline_s(chosen.columns), roofline_s(known.columns).numpy()
     center = held.log_predicted.mean(0)
-    bare = center.copy()
-    bare[np.isin(held.rows, physics.rows)] = physics.log_predicted.mean(0)
     reach = head.reach(chosen.columns, roofline, LEVEL).numpy()
     trees = TreePredictor(known).predict(chosen)
     result: dict[str, dict[str, Any]] = {}
@@ -148,7 +139,6 @@ def _compare(
             "mape": mape(ours, truth[mine]),
             "mdape": mdape(ours, truth[mine]),
             "seeds_mape": float(np.mean(seeds)),
-            "physics_mape": mape(np.exp(bare[mine]), truth[mine]),
             "coverage80": coverage(truth[mine], low, high, LEVEL).share,
             "roofline_mape": mape(bound, truth[mine]),
             "fitted_roofline_mape": mape(bound / share, truth[mine]),
@@ -186,8 +176,7 @@ def _figures(table: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     for name, column in (
         ("mean_heldout_mape", "mape"),
         ("median_heldout_mape", "mape"),
-        ("gpu_with_network_mape", "mape"),
-        ("gpu_without_network_mape", "physics_mape"),
+        ("gpu_without_network_mape", "mape"),
         ("roofline_mean_heldout_mape", "roofline_mape"),
         ("fitted_roofline_mean_heldout_mape", "fitted_roofline_mape"),
         ("trees_mean_heldout_mape", "trees_mape"),

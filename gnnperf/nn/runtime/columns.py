@@ -17,6 +17,7 @@ Columns = Mapping[str, Tensor]
 """Name -> f64[n]. Times in seconds, sizes in bytes, rates per second.
 
 Rows that are not fp32 have two more: `element_bytes`, and `gain`, the peak of their dtype over that of fp32.
+Measured ones may have `variant`, which kernel ran, to learn from: nothing that predicts reads it.
 """
 
 KINDS = ("contraction", "rows", "map")
@@ -26,8 +27,13 @@ FAMILIES = ("bmm", "linear", "softmax", "layernorm", "elementwise")
 UNLIMITED_W = 1e9
 """Board power that stands for an unknown one: no limit."""
 
-_LEGACY = ("kepler", "maxwell", "pascal")
-"""NVIDIA architectures before Volta: libraries run kernels on them that were written for Maxwell."""
+LIBRARIES = ("maxwell", "volta", "ampere", "amd")
+"""Generations of the kernels for products that the vendors' libraries run; devices have an index of it."""
+_LIBRARY = {
+    **dict.fromkeys(("kepler", "maxwell", "pascal"), "maxwell"),
+    **dict.fromkeys(("volta", "turing"), "volta"),
+}
+"""By architecture of NVIDIA; on later ones cuBLAS runs fp32 kernels that are named for Ampere."""
 _NEEDED = ("cores", "boost_mhz", "peak_gflops_fp32", "bandwidth_gbps", "l2_bytes", "fp32_lanes_per_core",
            "threads_per_core")  # fmt: skip
 
@@ -81,7 +87,7 @@ def device_columns(device: DeviceSpec) -> dict[str, float]:
         raise InputError(f"{device.name}: {missing[0]} is needed and not known; add it to the device's YAML")
     clock, peak = float(device.boost_mhz or 0) * 1e6, float(device.peak_gflops_fp32 or 0) * 1e9
     lanes = float(device.fp32_lanes_per_core or 0)
-    legacy = device.arch in _LEGACY
+    library = "amd" if device.vendor == "AMD" else _LIBRARY.get(device.arch or "", "ampere")
     like = peer(device) if device.process_nm is None or device.memory is None else None
     process = device.process_nm or (like.process_nm if like else None)
     known = device.board_power_w is not None and process is not None
@@ -90,6 +96,7 @@ def device_columns(device: DeviceSpec) -> dict[str, float]:
         "bandwidth": float(device.bandwidth_gbps or 0) * 1e9,
         "cores": float(device.cores),
         "clock": clock,
+        "l1": _l1_bytes(device, library),
         "l2": float(device.l2_bytes or 0),
         "peak": peak,
         "matrix_peak": float(device.peak_gflops_fp32_matrix or 0) * 1e9 or peak,
@@ -98,10 +105,21 @@ def device_columns(device: DeviceSpec) -> dict[str, float]:
         "process": process or 7.0,
         "gddr": float(memory.startswith(("GDDR", "LPDDR"))),
         "amd": float(device.vendor == "AMD"),
-        "legacy": float(legacy),
+        "library": float(LIBRARIES.index(library)),
         # One instruction a cycle and scheduler: what is not a multiplication takes its slot from one.
-        "single_issue": float(lanes >= 128 and not legacy),
+        "single_issue": float(lanes >= 128 and library != "maxwell"),
     }
+
+
+def _l1_bytes(device: DeviceSpec, library: str) -> float:
+    """Of one multiprocessor. Since Volta NVIDIA's are one memory with the shared one, some 28 KiB larger than
+    what blocks may share (128 KiB on V100, 192 KiB on A100: architecture white papers). Before, 64 lanes have
+    24 KiB (24 KiB on P100, 48 KiB on GP104: Pascal tuning guide); those of AMD 16 KiB."""
+    if library == "maxwell":
+        return 24.0 * 1024 * min(float(device.fp32_lanes_per_core or 64) / 64, 2.0)
+    if library == "amd":
+        return 16.0 * 1024
+    return float(device.shared_bytes_per_core or 64 * 1024) + 28 * 1024.0
 
 
 def assumptions(device: DeviceSpec) -> list[str]:
@@ -147,6 +165,11 @@ def gain(device: DeviceSpec, dtype: str, kind: str) -> float:
             f"choose one of them, or add peak_gflops_{dtype} to a YAML of the device"
         )
     return peak / ((product and device.peak_gflops_fp32_matrix) or device.peak_gflops_fp32 or peak)
+
+
+def legacy(x: Columns) -> Tensor:
+    """f64[n], 0 or 1: NVIDIA before Volta."""
+    return (x["library"] == LIBRARIES.index("maxwell")).double()
 
 
 def is_measured(x: Columns) -> Tensor:

@@ -1,4 +1,4 @@
-"""The runtime model: physics for every kind of workload, and a small network for what remains."""
+"""The runtime model: physics for every kind of workload."""
 
 from __future__ import annotations
 
@@ -27,36 +27,14 @@ PARTS = ("map", "softmax", "rows", "contraction")
 """Names of the modules of a model; `rows` serves whatever goes over rows and is no softmax."""
 
 
-class Remainder(nn.Module):
-    """ln of what physics misses, from the shape of the workload alone, within +-`LIMIT`.
-
-    It sees no number of a device: with half a dozen training GPUs such numbers are their names, and what is
-    learned from them is wrong on the next GPU.
-    """
-
-    LIMIT = 0.3
-
-    def __init__(self, features: int, width: int = 16) -> None:
-        super().__init__()
-        last = nn.Linear(width, 1)
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
-        self.net = nn.Sequential(nn.Linear(features, width), nn.SiLU(), last).double()
-
-    def forward(self, features: Tensor) -> Tensor:
-        return self.LIMIT * torch.tanh(self.net(features)[:, 0])
-
-
 class RuntimeModel(nn.Module):
-    """ln(seconds) of workloads on GPUs: physics plus the remainder. network: with a remainder at all."""
+    """ln(seconds) of workloads on GPUs, of any kind."""
 
-    def __init__(self, network: bool = True) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.physics = nn.ModuleDict(
             {"map": MapTime(), "softmax": RowsTime(), "rows": RowsTime(), "contraction": ContractionTime()}
         )
-        # Not of rows: it made predictions for GPUs that were left out worse there (mean error 19, not 16%).
-        self.remainder = nn.ModuleDict({"contraction": Remainder(4)} if network else {})
 
     def physics_of(self, part: str) -> Physics:
         """The formulas of one of PARTS."""
@@ -107,8 +85,6 @@ class RuntimeModel(nn.Module):
     def part(self, name: str, x: Columns, offsets: Offsets) -> Tensor:
         """ln(seconds) of rows that are all of one part; `offsets`: see `Physics`."""
         time: Tensor = self.physics_of(name)(x, offsets)
-        if name in self.remainder:
-            time = time + self.remainder[name](_shape(x))
         return time
 
 
@@ -117,19 +93,6 @@ def part_of(x: Columns) -> Tensor:
     softmax = x["family"] == FAMILIES.index("softmax")
     rows = torch.where(softmax, 1, 2)
     return torch.where(x["kind"] == 2, 0, torch.where(x["kind"] == 1, rows, 3))
-
-
-def _shape(x: Columns) -> Tensor:
-    """Logarithms of the sizes of a product, held within what was measured, each about -1 to 1."""
-    return torch.stack(
-        [
-            (torch.log2(x["k"]).clamp(3, 10) - 7) / 3,
-            (torch.log2(torch.minimum(x["m"], x["n"])).clamp(3, 10) - 7) / 3,
-            torch.log2(x["m"] / x["n"]).clamp(-3, 3) / 3,
-            2 * (x["family"] == FAMILIES.index("linear")).double() - 1,
-        ],
-        dim=1,
-    )
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from gnnperf.frontends.operators import parse_operators, sizes_of
 from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
 from gnnperf.graph.workload import Workload
 from gnnperf.nn.runtime.columns import FAMILIES, KINDS, Rows, device_columns, gain, workload_columns
+from gnnperf.nn.runtime.launches import Launches
 
 NEEDED = ("op_family", "op", "device", "B", "M", "N", "K", "H")
 CONVOLUTION = ("conv_cin", "conv_cout", "conv_k", "conv_img", "conv_stride", "conv_pad")
@@ -48,6 +49,8 @@ class OperatorTable:
     device: name of each row's GPU. dtype: of each row, one of PRECISIONS. usable: rows of a known family with
     all sizes it needs; learned: those of families that models tell apart, which convolutions are not of.
     sequences: of rows that launch several kernels, one after another, their workloads; they are not usable.
+    exchanged: grids of the kernels that ran say that the table's products sum over N, and have K columns: its
+    workloads are those. variant: f64[n], which kernel ran, as `Launches.variant` has it.
     """
 
     table: pa.Table
@@ -56,6 +59,8 @@ class OperatorTable:
     dtype: NDArray[np.str_]
     usable: NDArray[np.bool_]
     sequences: Mapping[int, tuple[Workload, ...]] = field(default_factory=dict)
+    exchanged: bool = False
+    variant: NDArray[np.float64] | None = None
 
     @property
     def learned(self) -> NDArray[np.bool_]:
@@ -70,6 +75,8 @@ class OperatorTable:
         keep &= True if chosen is None else chosen
         columns = {name: values[keep] for name, values in self.columns.items()}
         columns |= self.device_numbers(devices, keep)
+        if self.variant is not None:
+            columns["variant"] = torch.from_numpy(self.variant[keep])
         code = np.unique(self.device, return_inverse=True)[1]
         return Rows(columns, torch.from_numpy(latency[keep] * 1e-3), torch.from_numpy(code[keep]))
 
@@ -126,6 +133,13 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
     product = np.isin(family, ("bmm", "linear", "conv"))
     batch, inputs = np.where(linear, 1.0, size["B"]), np.full(len(table), np.nan)
     m, n, k = size["M"], size["N"], size["K"]
+    try:
+        seen = Launches.of(table)
+    except pa.ArrowException as error:
+        raise InputError(f"{origin}: columns of launches: {str(error).splitlines()[0]}") from None
+    exchanged = seen is not None and seen.fit(m, k) > seen.fit(m, n)
+    if exchanged:
+        n, k = k, n
     if convolution.any():
         groups, as_product, images = _convolutions(table, origin, size["B"])
         batch, m, n, k = (
@@ -178,7 +192,8 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
         columns[name] = np.where(depthwise, value, columns[name])
     columns["rows"] = np.where(depthwise, batch * m, columns["rows"])
     tensors_of = {name: torch.from_numpy(np.nan_to_num(values, nan=1.0)) for name, values in columns.items()}
-    return OperatorTable(table, tensors_of, text["device"], dtype, usable, sequences)
+    variant = np.full(len(table), -1.0) if seen is None else seen.variant(batch)
+    return OperatorTable(table, tensors_of, text["device"], dtype, usable, sequences, exchanged, variant)
 
 
 def _described(

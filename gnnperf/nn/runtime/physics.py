@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from gnnperf.nn.runtime.columns import Columns
+from gnnperf.nn.runtime.columns import Columns, legacy
 
 Offsets = Mapping[str, Tensor]
 
@@ -105,7 +105,7 @@ class Physics(nn.Module):
         return x["bandwidth"] * torch.exp(
             self.get("memory", offsets)
             + self.constants["gddr"] * x["gddr"]
-            + self.constants["first_hbm"] * x["legacy"] * (1 - x["gddr"])
+            + self.constants["first_hbm"] * legacy(x) * (1 - x["gddr"])
         )
 
 
@@ -129,26 +129,30 @@ class MapTime(Physics):
 
 
 class RowsTime(Physics):
-    """Kernels that go over rows several times: later passes hit the L2 cache where the rows that all
-    multiprocessors have in flight fit, else they go to main memory again.
+    """Kernels that go over rows several times: later passes hit the L1 cache where the rows that a
+    multiprocessor has in flight fit it, or the L2 cache where those of all do, else main memory again.
 
     `memory`, `gddr` and `first_hbm` are those of `MapTime`, and stay as they are set.
     """
 
     start: ClassVar = {"memory": -0.15, "gddr": -0.1, "first_hbm": FIRST_HBM, "miss_slope": 1.0,
-             "miss_edge": -0.7, "per_core": 2.7, "cached": -1.0, "row": 7.0, "step": 3.0, "soft": 1.0,
-             "soft_launch": 1.5, "launch": -10.1, "launch_amd": 0.0, "begin": -11.2}  # fmt: skip
-    prior: ClassVar = {"launch_amd": AMD_SHARE, "cached": 0.02, "miss_slope": 0.05, "miss_edge": 0.02}
+             "miss_edge": -0.7, "l1_edge": 0.0, "per_core": 2.7, "cached": -1.0, "row": 7.0, "step": 3.0,
+             "soft": 1.0, "soft_launch": 1.5, "launch": -10.1, "launch_amd": 0.0, "begin": -11.2}  # fmt: skip
+    prior: ClassVar = {"launch_amd": AMD_SHARE, "cached": 0.02, "miss_slope": 0.05, "miss_edge": 0.02,
+             "l1_edge": 0.02}  # fmt: skip
     varying: ClassVar = ("launch",)
 
     def forward(self, x: Columns, offsets: Offsets) -> Tensor:
         c = self.constants
         rows, columns = x["rows"], x["columns"]
         block, rows_per_block, passes = _row_kernel(x)
-        resident = x["cores"] * torch.clamp(torch.floor(x["threads"] / block), 1, 16)
+        blocks = torch.clamp(torch.floor(x["threads"] / block), 1, 16)
+        resident = x["cores"] * blocks
         size = x["read_bytes"] + x["written_bytes"]
-        again = x["read_bytes"] * (passes - 1)
-        held = torch.log(resident * rows_per_block * columns * bytes_of(x) / x["l2"])
+        in_flight = blocks * rows_per_block * columns * bytes_of(x)
+        beyond_l1 = torch.sigmoid(4 * (torch.log(in_flight / x["l1"]) - c["l1_edge"]))
+        again = x["read_bytes"] * (passes - 1) * beyond_l1
+        held = torch.log(x["cores"] * in_flight / x["l2"])
         miss = torch.sigmoid(torch.exp(c["miss_slope"]) * (held - c["miss_edge"]))
         fits = torch.sigmoid(4 * (torch.log(size / x["l2"]) + 0.4))
         memory = (size * fits + again * miss) / self.bandwidth(x, offsets)

@@ -11,7 +11,7 @@ from gnnperf.errors import InputError
 from gnnperf.frontends.operators import Convolution, Elementwise, LayerNorm, MatMul, Operator, Softmax
 from gnnperf.nn import load_checkpoint
 from gnnperf.nn.runtime import RuntimeHead, roofline_s
-from gnnperf.nn.runtime.columns import assumptions, on_device
+from gnnperf.nn.runtime.columns import assumptions, device_columns, on_device
 from gnnperf.shipped import shipped
 
 OPERATORS: tuple[Operator, ...] = (
@@ -41,6 +41,12 @@ def test_intervals_are_nested_and_no_kernel_beats_the_memory(head: RuntimeHead, 
         assert bool((low < inner[0]).all() and (high > inner[1]).all())
         inner = low, high
     assert float(found.runtime_s[4]) > float(found.roofline_s[4])
+
+
+def test_first_caches_by_hand() -> None:
+    caches = {gpu: device_columns(load_device(gpu))["l1"] / 1024 for gpu in ("p100-pcie-16gb", "p4", "mi100")}
+    assert caches == {"p100-pcie-16gb": 24, "p4": 48, "mi100": 16}
+    assert device_columns(load_device("a100-pcie-40gb"))["l1"] == 192 * 1024
 
 
 def test_more_work_takes_longer(head: RuntimeHead) -> None:
@@ -145,7 +151,7 @@ def test_kernels_in_a_sequence_share_the_power(head: RuntimeHead) -> None:
     alone = head.predict(works, device).runtime_s
     assert once < float(alone.sum())
     unlimited = on_device(works, dataclasses.replace(device, board_power_w=1000.0))
-    assert head.sequence_s(unlimited, torch.ones(2, dtype=torch.float64)) < 0.9 * once
+    assert head.sequence_s(unlimited, torch.ones(2, dtype=torch.float64)) < 0.95 * once
 
 
 def test_what_a_description_leaves_out(head: RuntimeHead) -> None:
