@@ -14,14 +14,16 @@ import pytest
 from gnnperf.backends.cpp.cases import UnitCase
 from gnnperf.backends.cpp.trials import NestBench
 from gnnperf.corpus import random_nests
-from gnnperf.corpus.random_nests import ALL_KINDS, KINDS, basic, generate
+from gnnperf.corpus.random_nests import ALL_KINDS, COMPOSED, KINDS, basic, composed, generate
 from gnnperf.frontends.dace import DaceKernel, capture_inputs, load_kernel
 from gnnperf.measure import Compiler, Limits, Runner
 from gnnperf.schedules.recipes import DEFAULTS, random_recipe
 
 FIRST = range(3 * len(basic.KINDS))
-ALL = range(ALL_KINDS, ALL_KINDS + len(KINDS))
-NEW = [n for n in ALL if generate(n).family.removeprefix("random_") not in basic.KINDS]
+SINGLE = [kind for kind in KINDS if kind not in composed.KINDS]
+ALL = range(ALL_KINDS, ALL_KINDS + len(SINGLE))
+SEVERAL = range(COMPOSED, COMPOSED + 2 * len(composed.KINDS))
+NEW = [n for n in (*ALL, *SEVERAL) if generate(n).family.removeprefix("random_") not in basic.KINDS]
 
 
 def small(number: int, folder: Path) -> DaceKernel:
@@ -33,7 +35,7 @@ def small(number: int, folder: Path) -> DaceKernel:
 
 
 def test_a_number_is_a_nest() -> None:
-    numbers = [*FIRST, *ALL]
+    numbers = [*FIRST, *ALL, *SEVERAL]
     assert [generate(number) for number in numbers] == [generate(number) for number in numbers]
     assert len({generate(number).source for number in numbers}) == len(numbers)
 
@@ -51,7 +53,7 @@ def test_measured_numbers_stay_the_nests_that_were_measured() -> None:
 
 
 def test_kinds_take_turns_and_name_the_family() -> None:
-    for numbers, kinds, times in ((FIRST, basic.KINDS, 3), (ALL, KINDS, 1)):
+    for numbers, kinds, times in ((FIRST, basic.KINDS, 3), (ALL, SINGLE, 1), (SEVERAL, composed.KINDS, 2)):
         families = Counter(generate(number).family for number in numbers)
         assert families == {f"random_{kind}": times for kind in kinds}
 
@@ -92,7 +94,7 @@ def test_recipes_keep_its_results_and_they_are_not_constant(
     check(small(number, tmp_path), 3, compiler, runner)
 
 
-@pytest.mark.parametrize("number", NEW, ids=lambda n: generate(n).family)
+@pytest.mark.parametrize("number", NEW, ids=lambda n: generate(n).name + generate(n).family[6:])
 def test_every_kind_loads_whole_and_a_recipe_keeps_its_results(
     number: int, tmp_path: Path, compiler: Compiler, runner: Runner
 ) -> None:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from gnnperf.corpus.random_nests import algebra, arrays, basic, fused, grids, networks, sparse
+from gnnperf.corpus.random_nests import algebra, arrays, basic, composed, fused, grids, networks, sparse
 from gnnperf.corpus.random_nests.kernel import Kind, RandomKernel
 
-__all__ = ["ALL_KINDS", "KINDS", "RandomKernel", "RandomNest", "generate", "write"]
+__all__ = ["ALL_KINDS", "COMPOSED", "KINDS", "RandomKernel", "RandomNest", "generate", "write"]
 
 KINDS: Mapping[str, Kind] = {
     **basic.KINDS, **fused.KINDS, **algebra.KINDS, **sparse.KINDS, **grids.KINDS, **networks.KINDS,
-    **arrays.KINDS,
+    **arrays.KINDS, **composed.KINDS,
 }  # fmt: skip
 
 
@@ -33,8 +33,14 @@ class Series:
 
 ALL_KINDS = 1000
 """The first number of the series of all kinds."""
-_FIRST = Series(tuple(basic.KINDS), ((2e4, 3e5), (1e6, 4e6)))  # what stays in the caches and what does not
-_ALL = Series(tuple(KINDS), ((1e5, 4e6),))
+COMPOSED = 10_000
+"""The first number of the series of programs of several statements."""
+_CACHES_AND_MEMORY = ((2e4, 3e5), (1e6, 4e6))
+_SERIES = {
+    0: Series(tuple(basic.KINDS), _CACHES_AND_MEMORY),
+    ALL_KINDS: Series(tuple(name for name in KINDS if name not in composed.KINDS), ((1e5, 4e6),)),
+    COMPOSED: Series(tuple(composed.KINDS), _CACHES_AND_MEMORY),
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class RandomNest:
 
 def generate(number: int) -> RandomNest:
     """The random nest with this number."""
-    series = _FIRST if number < ALL_KINDS else _ALL
+    series = _SERIES[max(first for first in _SERIES if first <= number)]
     kind = series.kinds[number % len(series.kinds)]
     dtypes = ("int32", "int64") if kind == "integer" else ("float32", "float64")
     kernel = RandomKernel(Random(f"random nest {number}"), dtypes, series.points)
