@@ -113,7 +113,7 @@ quick_option = click.option("--quick", is_flag=True, help="Train briefly: a firs
 
 
 def _learned_from() -> tuple[Path, ...]:
-    return tuple(shipped("checkpoints/corpus") / name for name in ("first", "random", "small"))
+    return tuple(shipped("checkpoints/corpus") / name for name in ("first", "random", "small", "composed"))
 
 
 corpora_option = click.option(

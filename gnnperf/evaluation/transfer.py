@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,6 +18,9 @@ from gnnperf.evaluation.replay import Answer, Folders, ReplayTask, replay_all
 from gnnperf.evaluation.scores import ALL, Scores, table_row
 from gnnperf.evaluation.splits import SplitName, make_folds
 from gnnperf.training import Corpus, CorpusNest
+
+if TYPE_CHECKING:
+    from gnnperf.evaluation.replay import Measurements
 
 KS = (1, 3, 5, 10)
 FOLDS = 5
@@ -85,6 +88,7 @@ class ReplaySettings:
         folds = make_folds(corpus.nests, self.split, self.folds, self.seed)
         return {
             "corpora": list(folders.corpora),
+            "judged_by": folders.trials,
             "corpus_digest": corpus.digest,
             "measurements": corpus.measurement_count,
             "device": corpus.device,
@@ -106,7 +110,7 @@ def evaluate_transfer(
     settings: ReplaySettings,
     advance: Callable[[int, str], None] = lambda _steps, _doing: None,
 ) -> BenchmarkResult:
-    """Replay every policy on every nest and make the table.
+    """Replay every policy on every nest that the answers come from, and make the table.
 
     Args:
         folders: of the corpus.
@@ -115,8 +119,18 @@ def evaluate_transfer(
         advance: called after each task of `settings.tasks`.
     """
     answers = replay_all(folders, settings.tasks(corpus), settings.workers, advance)
-    figures, rows = tabulate(corpus, answers)
+    figures, rows = tabulate(*judged_by(folders.load_trials(corpus), corpus, answers))
     return BenchmarkResult("transfer", figures, rows, settings.describe(folders, corpus))
+
+
+def judged_by(
+    trials: Measurements, corpus: Corpus, answers: Sequence[Answer]
+) -> tuple[Corpus, Sequence[Answer]]:
+    """The nests of a corpus that `trials` measured, with these measurements, and the answers to them."""
+    kept = [at for at, nest in enumerate(corpus.nests) if nest.digest in trials]
+    position = {nest: at for at, nest in enumerate(kept)}
+    judged = replace(corpus, nests=tuple(corpus.nests[at] for at in kept), measurements=trials)
+    return judged, [replace(answer, nest=position[answer.nest]) for answer in answers]
 
 
 def tabulate(corpus: Corpus, answers: Sequence[Answer]) -> tuple[dict[str, float], list[dict[str, object]]]:

@@ -107,7 +107,9 @@ def test_no_corpus_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "give the folder that `gnnperf collect` wrote" in said
 
 
-@pytest.mark.parametrize("name", ["first", "random", "random_search", "small", "tensor"])
+@pytest.mark.parametrize(
+    "name", ["composed", "first", "random", "random_search", "random_xeon", "small", "tensor"]
+)
 def test_released_cards_are_those_of_the_released_corpora(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

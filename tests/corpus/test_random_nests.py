@@ -50,6 +50,7 @@ def test_measured_numbers_stay_the_nests_that_were_measured() -> None:
     """Corpora name random nests by number. A new kind starts a new series, and leaves these as they are."""
     assert digest(range(64)) == "3022520306844f39", "configs/corpus/first.yaml"
     assert digest(range(1000, 3000)) == "9befbbfbfda294ee", "configs/corpus/random.yaml"
+    assert digest(range(10_000, 10_600)) == "67022389c0c2f42b", "configs/corpus/composed.yaml"
 
 
 def test_kinds_take_turns_and_name_the_family() -> None:

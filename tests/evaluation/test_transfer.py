@@ -18,8 +18,8 @@ from gnnperf.training import load_corpus
 CHEAP = ("random", "constant", "lookup", "flat", "oracle")
 
 
-def run(folder: Path, **settings: Any) -> BenchmarkResult:
-    folders = Folders([folder])
+def run(folder: Path, trials: Path | None = None, **settings: Any) -> BenchmarkResult:
+    folders = Folders([folder], trials=trials)
     chosen: dict[str, Any] = {"folds": 4, "policies": CHEAP, "workers": 1, **settings}
     return evaluate_transfer(folders, folders.load(), ReplaySettings(**chosen))
 
@@ -62,6 +62,18 @@ def test_lookup_finds_nothing_of_other_families_but_other_sizes(tmp_path: Path) 
 def test_what_only_the_query_knows_is_not_transferred_but_counts_as_best_known(tmp_path: Path) -> None:
     result = run(two_tastes(tmp_path, own=[("mutation", OWN)]), policies=["oracle"])
     assert cells(result, "oracle", "efficiency")[10] == pytest.approx(OWN / GOOD, abs=1e-3)
+
+
+def test_judged_by_another_machine(tmp_path: Path) -> None:
+    """Which measured half of the nests, and wants the other schedule: the first choice is half as fast, the
+    second is right."""
+    here, there = two_tastes(tmp_path / "a"), two_tastes(tmp_path / "b", sizes=(64,), contrary=True)
+    result = run(here, there, policies=["oracle"])
+    assert cells(result, "oracle", "efficiency") == pytest.approx(
+        {1: GOOD / FAIR, 3: 1, 5: 1, 10: 1}, abs=1e-3
+    )
+    assert result.figures["nests"] == 8
+    assert result.settings["judged_by"] == there
 
 
 def test_rows_of_families_and_figures(result: BenchmarkResult) -> None:

@@ -24,11 +24,17 @@ def line(digest: str, schedule: str, runtime_s: float | None, **changes: Any) ->
     return measurement(digest, schedule, unlike, **{"origin": "default", **changes})
 
 
-def two_tastes(folder: Path, own: Sequence[tuple[str, float]] = (), sizes: Sequence[int] = (64, 128)) -> Path:
+def two_tastes(
+    folder: Path,
+    own: Sequence[tuple[str, float]] = (),
+    sizes: Sequence[int] = (64, 128),
+    contrary: bool = False,
+) -> Path:
     """Eight families of real nests in some sizes: "map_*" want schedule "stream", "reduce_*" want "tile".
 
     On all nests: "tile" and "stream" work (`GOOD` or `FAIR`), "wrong" fails, "unfit" does not apply. `own`:
-    (origin, runtime) of the schedules that each nest's own search tried, which no other nest knows.
+    (origin, runtime) of the schedules that each nest's own search tried, which no other nest knows. contrary:
+    each wants what the others do, as on another machine.
     """
     nests, lines = [], []
     for reduction in (False, True):
@@ -37,7 +43,7 @@ def two_tastes(folder: Path, own: Sequence[tuple[str, float]] = (), sizes: Seque
                 found = small_nest(size, size // 2, reduction, operation)
                 nests.append(held_nest(found, found.name, parameters={"N": size}))
                 task = nests[-1]["task"]
-                liked, other = ("tile", "stream") if reduction else ("stream", "tile")
+                liked, other = ("tile", "stream") if reduction != contrary else ("stream", "tile")
                 lines += [line(task, liked, GOOD), line(task, other, FAIR)]
                 lines += [line(task, "wrong", None)]
                 lines += [line(task, "unfit", None, status="not_applicable")]

@@ -48,7 +48,7 @@ def test_a_damaged_nest_is_refused(tmp_path: Path) -> None:
         load_corpus(folder)
 
 
-@pytest.mark.parametrize("name", ["first", "random", "random_search", "small"])
+@pytest.mark.parametrize("name", ["composed", "first", "random", "random_search", "random_xeon", "small"])
 def test_released_nests_are_those_that_were_measured(name: str) -> None:
     held = [n for n in load_corpus(RELEASED / name).nests if n.nest is not None]
     assert len(held) >= 10

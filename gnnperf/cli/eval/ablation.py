@@ -78,7 +78,7 @@ def ablation(
     if options["split"] != "family":
         raise InputError("--measure is for families that are held out; leave --split out")
     chosen = configs or tuple(
-        shipped("configs/corpus") / f"{name}.yaml" for name in ("first", "random", "small")
+        shipped("configs/corpus") / f"{name}.yaml" for name in ("first", "random", "small", "composed")
     )
     loaded = [load_config(path) for path in chosen]
     for path, config in zip(chosen, loaded, strict=True):

@@ -9,14 +9,22 @@ import click
 
 from gnnperf.cli.eval.replaying import replay_options, replay_settings
 from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.options import ANY_FOLDER
 from gnnperf.cli.output import Report, Verb, progress
 
 
 @click.command(cls=Verb, page=True)
 @replay_options
 @click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this; may be repeated.")
+@click.option(
+    "--trials", type=ANY_FOLDER, metavar="DIR",
+    help="Judge by what this corpus measured of the same nests, for example on another CPU. No policy sees "
+    "it; the oracle then takes the fastest schedules of the nest itself by the other corpora.",
+)  # fmt: skip
 @click.option("--families", is_flag=True, help="Show every family, and how ours depends on confidence.")
-def transfer(corpora: tuple[Path, ...], policies: tuple[str, ...], families: bool, **options: Any) -> Report:
+def transfer(
+    corpora: tuple[Path, ...], policies: tuple[str, ...], trials: Path | None, families: bool, **options: Any
+) -> Report:
     """Compare ways to choose schedules for a nest from what is known of others.
 
     Replayed from a corpus, nothing is measured. Every nest is asked for once, of policies that know no nest
@@ -28,7 +36,7 @@ def transfer(corpora: tuple[Path, ...], policies: tuple[str, ...], families: boo
     from gnnperf.evaluation.transfer import evaluate_transfer
 
     settings = replay_settings(options, policies)
-    folders = Folders(corpora)
+    folders = Folders(corpora, trials=trials)
     read = folders.load()
     with progress("replaying", len(settings.tasks(read))) as advance:
         result = evaluate_transfer(folders, read, settings, advance)
