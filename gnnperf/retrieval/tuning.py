@@ -29,6 +29,7 @@ from gnnperf.retrieval.memory import Memory
 from gnnperf.retrieval.pipeline import Pipeline
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import RecipeCandidate
+from gnnperf.retrieval.traces.calls import CallCandidate
 from gnnperf.retrieval.traces.candidates import TraceCandidate, of_schedule
 from gnnperf.retrieval.traces.quiet import quiet
 from gnnperf.schedules.recipes import Recipe
@@ -233,7 +234,7 @@ class TraceSearch:
         """See `Searcher`."""
         query, tuning = self.log.query, self.log.tuning
         self.bench, self.target = bench, bench.target
-        self._transferred = {c.key: c for c in query.candidates}
+        self._transferred = {c.key: c for c in query.candidates if isinstance(c, TraceCandidate)}
         space = DesignSpace(None, bench.task.module, self.target)
         tuner = Tuner(
             space,
@@ -244,8 +245,13 @@ class TraceSearch:
         )
         self._restore(tuner, space)
         wanted = max(self.ROUND, round(self.TRANSFERRED * tuning.trials))
-        given = [_measurable(space, c.scheduled) for c in query.candidates[:wanted]]
-        tuner.run(tuning.trials, 0.0, self.ROUND, given, lambda: time.monotonic() < tuning.deadline)
+        calls = [c for c in query.candidates if isinstance(c, CallCandidate)]
+        self.log.add("given", [*bench.measure(calls, len(calls))])
+        traces = [c for c in query.candidates if not isinstance(c, CallCandidate)]
+        given = [_measurable(space, c.scheduled) for c in traces[:wanted]]
+        tuner.run(
+            tuning.trials - len(calls), 0.0, self.ROUND, given, lambda: time.monotonic() < tuning.deadline
+        )
         return tuner.exhausted
 
     def _restore(self, tuner: Tuner, space: DesignSpace) -> None:

@@ -1,4 +1,4 @@
-"""What makes a program fast: recipes of loop nests, traces of TVM functions."""
+"""What makes a program fast: recipes of loop nests, traces of TVM functions, calls of libraries."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ __all__ = ["Schedule"]
 
 
 class Schedule(Protocol):
-    """An ordered list of transformations with parameters, in whatever form: a `Recipe`, a `TraceDocument`.
+    """An ordered list of transformations with parameters, in whatever form: a `Recipe`, a `TraceDocument`, a
+    `LibraryCall`.
 
-    kind: of the form, "recipe" or "trace". key: equal for equal schedules.
+    kind: of the form, "recipe", "trace" or "call". key: equal for equal schedules.
     """
 
     @property

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from gnnperf.errors import InputError, first_line
 from gnnperf.schedules import Schedule
+from gnnperf.schedules.calls import LibraryCall
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.schedules.traces import TraceDocument
 
@@ -16,6 +17,7 @@ LONGEST = 2**18
 _READERS: Mapping[str, Callable[[str], Schedule]] = {
     Recipe.kind: Recipe.from_json,
     TraceDocument.kind: TraceDocument.from_json,
+    LibraryCall.kind: LibraryCall.from_json,
 }
 
 

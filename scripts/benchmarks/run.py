@@ -23,6 +23,7 @@ NAMES = (
     "cost-model",
     "cross-frontend",
     "products",
+    "library-calls",
     "export",
     "pipeline-figures",
     "tensor-figures",

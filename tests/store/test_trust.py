@@ -57,7 +57,10 @@ RECORDS_TO_REFUSE: dict[str, tuple[dict[str, Any], str]] = {
         "Annotate: 'pragma_import_llvm' is not",
     ),
     "no recipe": ({"schedule": '{"a":1}'}, "expected a schedule of kind 'recipe'"),
-    "unknown kind": ({"schedule_kind": "shell"}, "expected a schedule of kind recipe or trace, got 'shell'"),
+    "unknown kind": (
+        {"schedule_kind": "shell"},
+        "expected a schedule of kind recipe or trace or call, got 'shell'",
+    ),
     "a tile too far": ({"schedule": make_schedule(2**40)}, "recipe field tile_p: expected an integer from 0"),
     "a speedup that is not theirs": ({"speedup": 1e9}, "expected a speedup from 1e-06 to 1e"),
     "a speedup that is not its runtimes'": (

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from gnnperf.frontends.tvm.vendor.functions import libraries_called
+from gnnperf.frontends.tvm.vendor.library import load
 from gnnperf.frontends.tvm.weights import Packing, unpacked
 
 
@@ -89,5 +91,12 @@ def build_kernel(module: Any, target: Any) -> Kernel:
     import tvm
 
     module, packing = unpacked(module)
+    load_called(module)
     library = tvm.tirx.build(module, target)
     return CompiledKernel(library) if packing is None else PackedKernel(library, packing)
+
+
+def load_called(module: Any) -> None:
+    """Load the libraries that a module calls: machine code in memory finds them in the process."""
+    for library in libraries_called(module):
+        load(library)

@@ -1,6 +1,7 @@
 """`retrieve --output DIR` of a TVM kernel: the tuned tasks in forms that outlive gnnperf.
 
 DIR/libkernel.so     all tasks, scheduled or, where the baseline was kept, as they were; for this machine
+DIR/libdnnl.so.3, .. where functions call a library: this, and libgnnperf_onednn.so, which hands it its work
 DIR/schedules.json   the trace of every task that has one, and what it does in words
 DIR/kernel.py        the scheduled functions as TVMScript
 DIR/run.py           loads the library; `call(TASK, *arrays)` for other programs, `python run.py` to try it
@@ -12,8 +13,9 @@ Of an exported program there is also what runs it as a whole, see `program_outpu
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ from gnnperf.backends.tvm.program_output import write_program
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.program import TvmProgram
+from gnnperf.frontends.tvm.vendor.functions import libraries_called
+from gnnperf.frontends.tvm.vendor.library import VendorLibrary, compiled_file, installed_file, linking
 from gnnperf.frontends.tvm.weights import Packing, unpacked
 
 SCHEDULES, TVMSCRIPT = "schedules.json", "kernel.py"
@@ -49,7 +53,9 @@ def write_output(folder: Path, program: TvmProgram, trials: Sequence[Trials], re
         combined = _combined({name: module for name, (module, _) in unpacking.items()})
         with tempfile.TemporaryDirectory(dir=folder, prefix=".gnnperf-") as scratch:
             new = Path(scratch)
-            _compile(combined, program.target, new / LIBRARY)
+            called = libraries_called(combined)
+            _compile(combined, program.target, new / LIBRARY, called)
+            beside = [*_copied(called, new)]
             (new / TVMSCRIPT).write_text(_readable(combined), encoding="utf-8")
             (new / SCHEDULES).write_text(json.dumps(schedules, indent=1) + "\n", encoding="utf-8")
             (new / SCRIPT).write_text(_script(program.name, program.tasks, packed), encoding="utf-8")
@@ -57,8 +63,8 @@ def write_output(folder: Path, program: TvmProgram, trials: Sequence[Trials], re
             whole: tuple[str, ...] = ()
             if program.whole is not None and program.exported is not None:
                 scheduled = {task: candidate.program for task, candidate in winners.items()}
-                whole = write_program(new, program.name, program.whole, scheduled)
-            for file in (LIBRARY, TVMSCRIPT, SCHEDULES, SCRIPT, *whole, REPORT):
+                whole = write_program(new, program.name, program.whole, scheduled, linking(called))
+            for file in (*beside, LIBRARY, TVMSCRIPT, SCHEDULES, SCRIPT, *whole, REPORT):
                 (new / file).replace(folder / file)
     except OSError as error:
         raise cannot_write(folder, error) from None
@@ -87,16 +93,27 @@ def _readable(module: Any) -> str:
     return "\n".join(line.removeprefix("# ") if line.startswith("# from ") else line for line in lines) + "\n"
 
 
-def _compile(module: Any, target: Any, path: Path) -> None:
+def _compile(module: Any, target: Any, path: Path, called: Sequence[VendorLibrary]) -> None:
     import tvm
 
     try:
-        tvm.tirx.build(module, target).export_library(str(path))
+        tvm.tirx.build(module, target).export_library(str(path), options=linking(called))
     except OSError:
         raise
     except Exception as error:  # the linker, or what it could not find
         last = str(error).strip().splitlines()[-1]
         raise GnnperfError(f"cannot link {path.name}: {last}; --output needs a C++ compiler") from error
+
+
+def _copied(called: Sequence[VendorLibrary], folder: Path) -> Iterator[str]:
+    """Put libraries that functions call beside them; their file names."""
+    for library in called:
+        for file, name in (
+            (compiled_file(library), library.compiled),
+            (installed_file(library), library.file),
+        ):
+            shutil.copyfile(file, folder / name)
+            yield name
 
 
 _TEMPLATE = '''"""{name}: compiled by gnnperf. Needs apache-tvm and NumPy.

@@ -20,12 +20,13 @@ PROGRAM, WEIGHTS, MODEL = "libprogram.so", "weights.npz", "model.py"
 
 
 def write_program(
-    folder: Path, name: str, program: WholeProgram, scheduled: Mapping[str, Any]
+    folder: Path, name: str, program: WholeProgram, scheduled: Mapping[str, Any], options: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Write the files; their names. scheduled: IRModules by task. Raises GnnperfError and OSError."""
+    """Write the files; their names. scheduled: IRModules by task. options: of the linker. Raises
+    GnnperfError and OSError."""
     compiled = program.compiled(scheduled)
     try:
-        compiled.executable.export_library(str(folder / PROGRAM))
+        compiled.executable.export_library(str(folder / PROGRAM), options=[*options])
     except OSError:
         raise
     except Exception as error:  # the linker, or what it could not find

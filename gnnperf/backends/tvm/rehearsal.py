@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from gnnperf.backends.tvm.batch import BenchLimits
-from gnnperf.backends.tvm.kernel import Build, Kernel
+from gnnperf.backends.tvm.kernel import Build, Kernel, load_called
 from gnnperf.backends.tvm.problem import arguments, computed, named_results, poisoned, solved, tensors
 from gnnperf.devices import MachineLock
 from gnnperf.errors import last_line
@@ -121,7 +121,10 @@ def rehearse_programs(
         import tvm
 
         number, texts = part
-        return programs[number].compiled({name: tvm.ir.load_json(text) for name, text in texts.items()})
+        scheduled = {name: tvm.ir.load_json(text) for name, text in texts.items()}
+        for module in scheduled.values():
+            load_called(module)
+        return programs[number].compiled(scheduled)
 
     def players() -> Players:
         lock = MachineLock()

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from gnnperf.backends.base import Tried
 from gnnperf.devices import DeviceSpec
+from gnnperf.errors import GnnperfError, first_line
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.weights import PACKED_AHEAD
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.proposers import Stages
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.scheduled import scores_of
-from gnnperf.retrieval.traces.candidates import TraceCandidate
+from gnnperf.retrieval.traces.calls import CallCandidate, beside, calls_for
 from gnnperf.retrieval.traces.lent_recipes import lent
 from gnnperf.retrieval.traces.proposals import adopted, propose
 from gnnperf.retrieval.traces.quiet import quiet
@@ -71,19 +72,36 @@ class TraceProposer:
         query.candidates = [*timed("ranking", partial(ranked, pool.candidates, self.model))]
         query.refused = pool.refused
         timed("recipes", partial(self._borrow, query, vector))
+        timed("calls", partial(self._call, query))
         query.reason = self._doubt(query)
 
     def first(self, candidates: Sequence[Any], count: int) -> Sequence[Any]:
         return hedged(candidates, count) if count >= self.HEDGED else candidates
 
     def again(self, query: Query, left: Sequence[Any], tried: Sequence[Tried]) -> Sequence[Any]:
-        known = [(candidate, measurement.runtime_s) for candidate, measurement in tried]
+        calls = [candidate for candidate in left if isinstance(candidate, CallCandidate)]
+        traces = [candidate for candidate in left if not isinstance(candidate, CallCandidate)]
+        known = [(c, m.runtime_s) for c, m in tried if not isinstance(c, CallCandidate)]
         with quiet():
-            return ranked_again(_function(query), self.target, self.model, left, known)
+            return [*calls, *ranked_again(_function(query), self.target, self.model, traces, known)]
 
-    def adopted(self, query: Query, measured: TraceCandidate) -> TraceCandidate:
+    def adopted(self, query: Query, measured: Any) -> Any:
         with quiet():
+            if isinstance(measured, CallCandidate):
+                candidate = replace(measured, task=_function(query))
+                candidate.program  # noqa: B018  # it may be no product
+                return candidate
             return adopted(_function(query), measured, self.target)
+
+    def _call(self, query: Query) -> None:
+        """Calls of libraries, beside what there is."""
+        with quiet():
+            try:
+                calls = calls_for(_function(query), self.target)
+            except GnnperfError as reason:
+                query.refused = {**query.refused, "library": first_line(reason)}
+                return
+        query.candidates = beside(calls, query.candidates, query.neighbours)
 
     def _borrow(self, query: Query, vector: NDArray[np.float32]) -> None:
         """Recipes of DaCe nests, where all TVM functions are far and these are nearer: the recipes and the
@@ -117,7 +135,7 @@ class TraceProposer:
         return usable[: self.neighbours]
 
     def _doubt(self, query: Query) -> str:
-        if not query.neighbours:
+        if not query.neighbours and not query.candidates:
             return f"no TVM schedule was measured on a {self.device.fingerprint} yet; collect some here"
         if not query.candidates:
             why = next(iter(query.refused.values()), "there are none")

@@ -198,6 +198,12 @@ def _factors(value: Expr) -> Iterator[Expr]:
         yield value
 
 
+def product_term(statement: Statement, iterators: set[str], buffers: Buffers) -> Term | None:
+    """What a statement adds to its target, where that is one product; None where it is not."""
+    found = [*products(statement.value)]
+    return _term(statement, found[0], iterators, buffers) if len(found) == 1 else None
+
+
 def _term(statement: Statement, factors: list[Expr], iterators: set[str], buffers: Buffers) -> Term | None:
     """Two arrays of the target's type, and factors that stand still while the loops run."""
     target = statement.target
