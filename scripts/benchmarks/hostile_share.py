@@ -112,14 +112,14 @@ def _any(width: int) -> np.ndarray:
 
 
 def _checks_s(query: Callable[[], object]) -> float:
-    """Of a query: what the store's checks take."""
+    """Of a query: what the checks of the store take, in processor time."""
     spent = [0.0]
 
     def timed(check: Callable[[Any], str]) -> Callable[[Any], str]:
         def wrapped(value: Any) -> str:
-            started = time.perf_counter()
+            started = time.thread_time()
             problem = check(value)
-            spent[0] += time.perf_counter() - started
+            spent[0] += time.thread_time() - started
             return problem
 
         return wrapped
