@@ -21,7 +21,7 @@ ALLOWED = {
     "devices": "errors documents",
     "nests": "errors graph",
     "schedules": "errors documents graph nests",
-    "measure": "errors devices schedules",
+    "measure": "errors documents devices schedules",
     "store": "errors documents devices graph measure schedules",
     "frontends": "errors documents devices graph nests schedules measure",
     "nn": "errors documents devices graph nests schedules frontends",
@@ -31,7 +31,7 @@ ALLOWED = {
     "training": "errors figures graph nests schedules measure frontends nn store corpus retrieval",
     "retrieval": "errors devices graph nests schedules measure frontends nn store backends search corpus "
     "shipped",
-    "export": "errors devices graph schedules nn store",
+    "export": "errors documents devices graph schedules nn store",
     "evaluation": "errors figures devices graph schedules measure frontends nn store corpus training "
     "retrieval",
     "report": "errors devices graph schedules frontends nn store retrieval evaluation",
