@@ -134,7 +134,7 @@ class Store:
             if not unusable:
                 return found[:k]
             passed_over |= unusable  # others take their places
-            wanted *= 2
+            wanted *= 2 if 2 * len(unusable) > len(found) else 1
 
     @property
     def left_out(self) -> Counter[str]:
