@@ -8,6 +8,7 @@ from gnnperf.nn.contrastive import REGRET_CAP, ContrastiveLoss
 from gnnperf.nn.efficiency_loss import EfficiencyLoss
 from gnnperf.nn.encoder import Encoder, EncoderConfig
 from gnnperf.nn.head import HeadConfig, ScheduleHead
+from gnnperf.nn.rank_correlation import RankCorrelationLoss
 from gnnperf.nn.scaling import Standardise
 from gnnperf.nn.scheduled import ScheduledProgram, collate_programs, scheduled_programs
 
@@ -20,6 +21,7 @@ __all__ = [
     "EncoderConfig",
     "HeadConfig",
     "ModelProvenance",
+    "RankCorrelationLoss",
     "ScheduleHead",
     "ScheduledProgram",
     "Standardise",

@@ -17,7 +17,7 @@ from gnnperf.graph.costs import COST_FIELDS
 from gnnperf.nn.checkpoint import UNKNOWN, Contents, ModelProvenance
 from gnnperf.nn.encoder import Encoder, EncoderConfig
 from gnnperf.nn.graph_net import NETWORK
-from gnnperf.nn.head import HeadConfig, ScheduleHead
+from gnnperf.nn.head import TIMED, HeadConfig, ScheduleHead
 from gnnperf.nn.scheduled import ScheduledProgram, collate_programs
 from gnnperf.nn.threads import one_thread
 from gnnperf.schedules.recipes import fact_fields
@@ -76,12 +76,13 @@ class Bundle:
 
     @staticmethod
     def reads() -> Mapping[str, Any]:
-        """Layers of the network, fields of graphs, of costs, and of facts about schedules."""
+        """Layers of the network, fields of graphs, costs and schedules, kinds of nodes that take time."""
         return {
             "network": NETWORK,
             "schema_digest": schema_digest(),
             "cost_fields": [field.name for field in COST_FIELDS],
             "fact_fields": fact_fields(),
+            "timed_nodes": list(TIMED),
         }
 
     def contents(self) -> Contents:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gnnperf.graph import NODE_KINDS
-from gnnperf.graph.costs import COST_FIELDS, STATEMENT_COSTS
+from gnnperf.graph.costs import COST_FIELDS
 from gnnperf.nn.graph_net import CostInput
 from gnnperf.nn.pooling import log_sum_exp, pool_costs
 from gnnperf.nn.scaling import Standardise
@@ -32,15 +32,17 @@ class HeadConfig:
 
 
 DEFAULT_HEAD = HeadConfig()
+TIMED = tuple(sorted({kind for field in COST_FIELDS for kind in field.kinds}))
+"""Kinds of nodes that take time: those that have costs."""
 
 
 class ScheduleHead(nn.Module):
     """Scores scheduled programs: among those of one program, ln(efficiency) up to a constant.
 
     The mean of two judges, which err differently. The first sees the graph as the encoder does: it gives
-    every statement a time from its node's state and costs, adds these times up, and corrects the sum by the
-    state of the whole graph. The second sees numbers and no graph: costs pooled over all nodes, and facts
-    about the schedule.
+    every statement, access and loop a time from its node's state and costs (what computing, moving data and
+    starting loops take), adds these times up, and corrects the sum by the state of the whole graph. The
+    second sees numbers and no graph: costs pooled over all nodes, and facts about the schedule.
 
     Args:
         state_width: of the encoder's states.
@@ -51,13 +53,13 @@ class ScheduleHead(nn.Module):
     def __init__(self, state_width: int, facts: int, config: HeadConfig = DEFAULT_HEAD) -> None:
         super().__init__()
         costs, pooled = len(COST_FIELDS), 2 * len(COST_FIELDS)
-        statements = [float(kind in STATEMENT_COSTS[0].kinds) for kind in NODE_KINDS]
+        timed = [float(kind in TIMED) for kind in NODE_KINDS]
         self.config = config
-        self.is_statement = nn.Buffer(torch.tensor(statements), persistent=False)
+        self.is_timed = nn.Buffer(torch.tensor(timed), persistent=False)
         self.carried = nn.Buffer(CostInput().carried.clone(), persistent=False)
         self.pooled_scale = Standardise(pooled, limit=4.0)
         self.fact_scale = Standardise(facts, limit=4.0)
-        self.statement_time = _perceptron(state_width + costs, config.width, config.dropout)
+        self.node_time = _perceptron(state_width + costs, config.width, config.dropout)
         self.correction = _perceptron(state_width + pooled + facts, config.width, config.dropout)
         self.numbers = _perceptron(pooled + facts, config.numbers_width, config.numbers_dropout)
 
@@ -113,9 +115,9 @@ class ScheduleHead(nn.Module):
     ) -> Tensor:
         """f32[2, b]: what each judge says; arguments as of `forward`."""
         numbers = self.standardised(node_kind, node_costs, batch, facts)
-        is_statement = self.is_statement.index_select(0, node_kind) > 0
-        times = self.statement_time(nodes).squeeze(1)
-        time = log_sum_exp(times, is_statement, batch, facts.size(0))
+        is_timed = self.is_timed.index_select(0, node_kind) > 0
+        times = self.node_time(nodes).squeeze(1)
+        time = log_sum_exp(times, is_timed, batch, facts.size(0))
         by_graph = self.correction(torch.cat([graphs, numbers], 1)).squeeze(1) - time
         return torch.stack([by_graph, self.numbers(numbers).squeeze(1)])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 import lightning
 import numpy as np
@@ -16,13 +16,23 @@ from torch_geometric.data import Batch
 
 from gnnperf.errors import InputError
 from gnnperf.graph import GraphBatch, collate
-from gnnperf.nn import ContrastiveLoss, EfficiencyLoss, Encoder, EncoderConfig, HeadConfig, ScheduleHead
+from gnnperf.nn import (
+    ContrastiveLoss,
+    EfficiencyLoss,
+    Encoder,
+    EncoderConfig,
+    HeadConfig,
+    RankCorrelationLoss,
+    ScheduleHead,
+)
 from gnnperf.nn.encoder import DEFAULT_CONFIG
 from gnnperf.nn.head import DEFAULT_HEAD
 from gnnperf.schedules.recipes import fact_fields
 from gnnperf.training.data import CorpusDataModule, NestBatch
 from gnnperf.training.metrics import best_of_k, oracle_regret, random_regret, transfer_regret
 from gnnperf.training.trials import by_nest
+
+T = TypeVar("T", Tensor, float)
 
 SCALED_BY = 8
 """Trials of each training nest that the input scales are fitted on."""
@@ -52,6 +62,7 @@ class RetrievalModule(lightning.LightningModule):
         temperature: of the similarities in the contrastive loss.
         target_temperature: of the regrets in the contrastive loss, in nats.
         contrastive_weight: of the contrastive loss; the efficiency loss of each judge of the head has 1.
+        correlation_weight: of the loss that orders all partners of a program by regret.
         learning_rate: of AdamW; it falls to zero along a cosine over the steps of the trainer.
         numbers_learning_rate: of the head's judge of numbers, which is shallow.
         weight_decay: of AdamW.
@@ -65,6 +76,7 @@ class RetrievalModule(lightning.LightningModule):
         temperature: float = 0.2,
         target_temperature: float = 0.1,
         contrastive_weight: float = 1.0,
+        correlation_weight: float = 2.0,
         learning_rate: float = 2e-3,
         numbers_learning_rate: float = 4e-3,
         weight_decay: float = 2e-2,
@@ -84,14 +96,17 @@ class RetrievalModule(lightning.LightningModule):
         self.save_hyperparameters(
             {
                 "encoder": asdict(encoder), "head": asdict(head), **positive, "weight_decay": weight_decay,
-                "contrastive_weight": contrastive_weight, "frozen_encoder": frozen_encoder,
+                "contrastive_weight": contrastive_weight, "correlation_weight": correlation_weight,
+                "frozen_encoder": frozen_encoder,
             }
         )  # fmt: skip
         self.encoder = Encoder(encoder).requires_grad_(not frozen_encoder)
         self.head = ScheduleHead(encoder.width, len(fact_fields()), head)
         self.contrastive = ContrastiveLoss(temperature, target_temperature)
+        self.correlation = RankCorrelationLoss()
         self.efficiency = EfficiencyLoss()
         self.contrastive_weight = contrastive_weight
+        self.correlation_weight = correlation_weight
         self.learning_rate = learning_rate
         self.numbers_learning_rate = numbers_learning_rate
         self.weight_decay = weight_decay
@@ -142,16 +157,27 @@ class RetrievalModule(lightning.LightningModule):
     def training_step(self, batch: TrainingBatch, batch_index: int) -> Tensor:
         nests = batch["nests"]
         embedding = self(nests.graphs)
-        contrastive: Tensor = self.contrastive(embedding @ embedding.T, nests.regret)
-        efficiency = self.efficiency_loss(batch["trials"])
-        loss = efficiency + self.contrastive_weight * contrastive
-        figures = {"loss": loss, "contrastive_loss": contrastive, "efficiency_loss": efficiency}
+        similarity = embedding @ embedding.T
+        figures = {
+            "contrastive_loss": self.contrastive(similarity, nests.regret),
+            "correlation_loss": self.correlation(similarity, nests.regret),
+            "efficiency_loss": self.efficiency_loss(batch["trials"]),
+        }
+        loss = figures["loss"] = self.total(figures)
         for name, value in figures.items():
             self.log(
                 f"train/{name}", value.detach(), on_step=False, on_epoch=True, prog_bar=name == "loss",
                 batch_size=len(nests.position), sync_dist=True,
             )  # fmt: skip
         return loss
+
+    def total(self, losses: Mapping[str, T]) -> T:
+        """Their weighted sum, of tensors or of numbers."""
+        return (
+            losses["efficiency_loss"]
+            + self.contrastive_weight * losses["contrastive_loss"]
+            + self.correlation_weight * losses["correlation_loss"]
+        )
 
     def configure_optimizers(self) -> Any:
         numbers = list(self.head.numbers.parameters())
@@ -199,15 +225,16 @@ class RetrievalModule(lightning.LightningModule):
             **self._neighbours(embedding[references:] @ embedding[:references].T, regret),
             **self._ranking(*(torch.cat(parts, -1) for parts in zip(*scored, strict=True))),
         }
-        figures["loss"] = figures["efficiency_loss"] + self.contrastive_weight * figures["contrastive_loss"]
+        figures["loss"] = self.total(figures)
         for name, value in figures.items():
             self.log(f"{prefix}/{name}", value, prog_bar=name == "efficiency@3", sync_dist=True)
 
     def _neighbours(self, similarity: Tensor, regret: NDArray[np.float32]) -> Mapping[str, float]:
         """Figures of queries against references: f32[q, r] similarities and regrets."""
-        near = similarity.float().cpu().numpy()
+        near, measured = similarity.float().cpu().numpy(), torch.from_numpy(regret).to(similarity)
         return {
-            "contrastive_loss": float(self.contrastive(similarity, torch.from_numpy(regret).to(similarity))),
+            "contrastive_loss": float(self.contrastive(similarity, measured)),
+            "correlation_loss": float(self.correlation(similarity, measured)),
             "transfer_regret@1": transfer_regret(near, regret, 1),
             "transfer_regret@3": transfer_regret(near, regret, 3),
             "random_regret@1": random_regret(regret),

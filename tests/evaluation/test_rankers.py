@@ -160,7 +160,7 @@ def test_what_learns_tells_the_two_tastes_apart(name: str, rows: set[str], tmp_p
     [
         ("untrained", "untrained encoder", {"frozen_encoder": True}),
         ("no-passing", "without message passing", {"encoder": EncoderConfig(layers=0)}),
-        ("no-contrast", "without contrastive loss", {"contrastive_weight": 0.0}),
+        ("no-contrast", "without contrastive loss", {"contrastive_weight": 0.0, "correlation_weight": 0.0}),
     ],
 )
 def test_a_part_is_left_out_in_training(

@@ -10,7 +10,7 @@ import torch
 from helpers.scheduled import programs_of, shuffled
 
 from gnnperf.graph import GraphBatch
-from gnnperf.graph.costs import COST_FIELDS, STATEMENT_COSTS
+from gnnperf.graph.costs import COST_FIELDS
 from gnnperf.graph.vocabulary import NODE_KINDS
 from gnnperf.nn import (
     Bundle,
@@ -62,16 +62,16 @@ def test_the_score_is_the_mean_of_two_judges_and_the_second_sees_no_graph(bundle
     assert (both[0] != both[1]).all()
 
 
-def test_times_of_statements_are_added_up_by_hand() -> None:
-    """Statements of 2 nats each, whatever they are, and a correction by 0.5."""
+def test_times_of_nodes_are_added_up_by_hand() -> None:
+    """Statements, accesses and loops of 2 nats each, whatever they are, and a correction by 0.5."""
     bundle = made()
     with torch.no_grad():
         for weight in bundle.head.parameters():
             weight.zero_()
-        bundle.head.statement_time[-1].bias.fill_(2.0)
+        bundle.head.node_time[-1].bias.fill_(2.0)
         bundle.head.correction[-1].bias.fill_(0.5)
         bundle.head.numbers[-1].bias.fill_(-1.0)
-    kinds = [NODE_KINDS.index(kind) for kind in STATEMENT_COSTS[0].kinds]
+    kinds = [NODE_KINDS.index(kind) for kind in ("access", "compute", "intrinsic", "loop")]
     counts = [int(np.isin(p.graph.node_kind, kinds).sum()) for p in PROGRAMS]
     assert len(set(counts)) > 1
     both, _ = judge(bundle, PROGRAMS)

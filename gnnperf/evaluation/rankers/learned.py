@@ -52,7 +52,7 @@ class WithoutContrastiveLoss(Learned):
     """Nothing says which nests are alike."""
 
     row = "without contrastive loss"
-    settings: ClassVar = {"contrastive_weight": 0.0}
+    settings: ClassVar = {"contrastive_weight": 0.0, "correlation_weight": 0.0}
 
 
 class WithoutMessagePassing(Learned):

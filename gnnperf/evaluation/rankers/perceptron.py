@@ -26,7 +26,7 @@ class NumbersModule(RetrievalModule):
     """Trains the head's judge of numbers and nothing else."""
 
     def __init__(self) -> None:
-        super().__init__(contrastive_weight=0.0, frozen_encoder=True)
+        super().__init__(contrastive_weight=0.0, correlation_weight=0.0, frozen_encoder=True)
 
     def judgements(self, trials: Batch) -> Tensor:
         return self.head.by_numbers(trials.node_kind, trials.node_costs, trials.batch, trials.facts)[None]
