@@ -15,7 +15,7 @@ FILES = {
     "raises.py": "raise ValueError('first line\\nsecond line')\n",
     "exits.py": "raise SystemExit(0)\n",
     "empty.py": "",
-    "binary.py": "\x00\xff",
+    "binary.py": "\x01\xff",
     "notes.txt": "notes",
     "broken.sdfg": "not an SDFG",
     "broken.sdfgz": "not an SDFG",

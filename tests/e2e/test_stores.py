@@ -142,5 +142,5 @@ def test_a_store_that_strangers_wrote_to_changes_no_answer(
     told = capfd.readouterr()
     assert json.loads(told.out)["nests"] == expected
     (line,) = (line for line in told.err.splitlines() if "left out" in line)
-    assert line.startswith(f"gnnperf: left out 2 entries of {own} that cannot be right: ")
+    assert line.startswith(f"gnnperf: left out 3 entries of {own} that cannot be right: ")
     assert run(["store", "check", str(own)]) == 1

@@ -57,7 +57,8 @@ def measured(answer: Any) -> list[str]:
 
 def check_folder(folder: Path, answer: Any) -> None:
     """The saved library computes the contraction."""
-    assert sorted(p.name for p in folder.iterdir()) == sorted(["kernel.cpp", LIBRARY, SCRIPT, REPORT])
+    names = {p.name for p in folder.iterdir()} - {"libscipy_openblas.so"}  # if the winner calls it
+    assert names == {"kernel.cpp", LIBRARY, SCRIPT, REPORT}
     assert json.loads((folder / REPORT).read_text()) == answer
     rng = np.random.default_rng(1)
     a, b = (rng.random((SIZES[x], SIZES[y]), dtype=np.float32) for x, y in ("mk", "kn"))

@@ -122,10 +122,19 @@ def test_a_slow_candidate_is_not_a_hanging_one(
     build: Build, baseline: Library, runner: Runner, data: dict[str, Any]
 ) -> None:
     """The time limit is one on a single run: many runs may take longer together."""
-    (candidate,) = build("usleep(250000); " + DOUBLE)
-    limits = Limits(timeout_s=1.0, budget_s=0, cutoff=1e9, min_samples=14)
+    (candidate,) = build("usleep(50000); " + DOUBLE)  # short enough to be timed further
+    limits = Limits(timeout_s=1.0, budget_s=0, cutoff=1e9, min_samples=30)
     measured = runner.measure(baseline, candidate, data, ["y"], limits=limits)
-    assert (measured.status, measured.samples) == ("ok", 14)
+    assert (measured.status, measured.samples) == ("ok", 30)
+
+
+def test_a_candidate_that_will_not_win_is_run_once(
+    build: Build, baseline: Library, runner: Runner, data: dict[str, Any]
+) -> None:
+    (candidate,) = build("usleep(250000); " + DOUBLE)
+    limits = Limits(timeout_s=5.0, budget_s=0, cutoff=1e9, min_samples=14)
+    measured = runner.measure(baseline, candidate, data, ["y"], limits=limits)
+    assert (measured.status, measured.samples) == ("ok", 1)
 
 
 def test_writing_all_over_memory_reaches_no_other_candidate(
