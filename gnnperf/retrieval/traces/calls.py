@@ -10,6 +10,7 @@ from typing import Any
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.frontends.tvm.vendor.functions import calls_of, with_calls
+from gnnperf.frontends.tvm.vendor.library import LIBRARIES, compiled_file
 from gnnperf.schedules.calls import LibraryCall
 from gnnperf.schedules.traces import TraceDocument
 from gnnperf.store import Neighbour
@@ -53,6 +54,9 @@ def calls_for(task: TvmTask, target: Any) -> list[CallCandidate]:
     found = [CallCandidate(task, call, cores) for call in calls_of(task.function, cores)]
     for candidate in found:
         candidate.program  # noqa: B018  # raises what there is to be said
+        compiled_file(
+            LIBRARIES[candidate.schedule.library]
+        )  # processes that build may not write there
     return found
 
 
