@@ -54,9 +54,7 @@ def calls_for(task: TvmTask, target: Any) -> list[CallCandidate]:
     found = [CallCandidate(task, call, cores) for call in calls_of(task.function, cores)]
     for candidate in found:
         candidate.program  # noqa: B018  # raises what there is to be said
-        compiled_file(
-            LIBRARIES[candidate.schedule.library]
-        )  # processes that build may not write there
+        compiled_file(LIBRARIES[candidate.schedule.library])  # processes that build may not write there
     return found
 
 
