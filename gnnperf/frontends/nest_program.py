@@ -87,7 +87,8 @@ class TunableProgram(Program, Protocol):
     """A program of nests that recipes can be put into.
 
     baselines: as of a `Measurable`. whole: all of it. function: file and name of the Python function that it
-    was made from, where Python can run that. sizes: values of its symbols.
+    was made from, where Python can run that. sizes: values of its symbols. same: arguments that are
+    another argument of the whole, and have no value of their own.
     """
 
     @property
@@ -100,6 +101,8 @@ class TunableProgram(Program, Protocol):
     def function(self) -> tuple[Path, str] | None: ...
     @property
     def sizes(self) -> Mapping[str, int]: ...
+    @property
+    def same(self) -> Mapping[str, str]: ...
 
     def capture(self, compiler: Compiler, runner: Runner, for_graphs: bool = False) -> None:
         """Fill the inputs of all tasks, or only of those whose graphs need them. Raises GnnperfError."""
@@ -188,6 +191,7 @@ class NestProgram:
     baselines: ClassVar[Mapping[str, str]] = PLAIN_BASELINE
     function: ClassVar[tuple[Path, str] | None] = None
     sizes: ClassVar[Mapping[str, int]] = MappingProxyType({})
+    same: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @cached_property
     def whole(self) -> PlainNest:

@@ -47,7 +47,8 @@ class Contender:
             self._call = bind(job["library"], values)
         else:
             plain = {n: v if v.ndim else v.item() for n, v in values.items()}
-            self._call = _function(job["function"], {**plain, **job["function"]["arguments"]})
+            same = {name: plain[first] for name, first in job["function"]["same"].items()}
+            self._call = _function(job["function"], {**plain, **same, **job["function"]["arguments"]})
 
     def fault(self) -> str | None:
         """Run once; None where what it computed is right, else one line that says what is not."""

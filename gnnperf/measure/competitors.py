@@ -66,13 +66,14 @@ def joined(
 class PythonFunction:
     """Function `name` of the file `path`, which needs `package` ("numpy", "numba", "torch"). arguments: in
     plain values, beside the arrays and scalars of the problem. compiled: "numba" or "torch" where it is
-    compiled by that first; else empty."""
+    compiled by that first; else empty. same: further names of arrays."""
 
     path: Path
     name: str
     package: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     compiled: str = ""
+    same: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

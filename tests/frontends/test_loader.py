@@ -252,11 +252,81 @@ def test_kernel_that_calls_back_into_python(tmp_path: Path) -> None:
         load_kernel(f"{spec}:f", {"N": 4})
 
 
-def test_arrays_that_overlap_are_refused_where_one_is_written(module: Path) -> None:
+def test_arrays_that_share_a_part_are_refused_where_one_is_written(module: Path) -> None:
     both = np.zeros((5, 4))
-    with pytest.raises(InputError, match=r"B, which is written, shares memory with A.*give a copy"):
+    with pytest.raises(InputError, match=r"A and B share memory, and one of them is written.*give a copy"):
         load_kernel(f"{module}:add", None, {"A": both[:4], "B": both[1:]})
     load_kernel(f"{module}:add", None, {"A": both[:2], "B": both[2:4]})
+
+
+SHARED = """
+@dace.program
+def chain(a: dace.float64, A: dace.float64[N], B: dace.float64[N], C: dace.float64[N]):
+    for i in dace.map[0:N]:
+        C[i] = a * A[i] + B[i]
+
+@dace.program
+def sweeps(A: dace.float64[N], B: dace.float64[N]):
+    for _ in range(3):
+        B[1:-1] = (A[:-2] + A[1:-1] + A[2:]) / 3
+        A[1:-1] = 0.5 * B[1:-1]
+
+@dace.program
+def shifted(A: dace.float64[N], B: dace.float64[N]):
+    B[1:] = A[:-1]
+
+@dace.program
+def moved(A: dace.float64[N], B: dace.float64[N]):
+    for i in dace.map[1:N]:
+        B[i] = A[i - 1] + 1.0
+
+@dace.program
+def product(A: dace.float64[N, N], B: dace.float64[N, N]):
+    B[:] = A @ A
+"""
+
+
+def test_one_array_for_two_arguments_is_one_array(tmp_path: Path) -> None:
+    """What NumPy computes of the same call, which evaluates a right side before it writes."""
+    spec, start = write(tmp_path / "user.py", SHARED), np.random.default_rng(0).random(40)
+    chain = load_kernel(f"{spec}:chain", {"a": 3.0}, {"A": start, "B": start + 1, "C": start})
+    sweeps = load_kernel(f"{spec}:sweeps", None, {"A": start, "B": start})
+    assert chain.same == {"C": "A"} and list(chain.data) == ["A", "B", "a"] and chain.outputs == ["A"]
+    assert sweeps.notes == ["B and A are one array: the kernel is taken so"]
+    expected = start.copy()
+    for _ in range(3):
+        expected[1:-1] = (expected[:-2] + expected[1:-1] + expected[2:]) / 3
+        expected[1:-1] = 0.5 * expected[1:-1]
+    square = start[:36].reshape(6, 6)
+    product = load_kernel(f"{spec}:product", None, {"A": square, "B": square})
+    for kernel, truth in ((chain, 4 * start + 1), (sweeps, expected), (product, square @ square)):
+        with Runner(1) as runner:
+            library = Compiler(tmp_path).build(kernel.plain_source())
+            found = runner.reference(library, kernel.data, kernel.outputs, kernel.inouts)
+        np.testing.assert_allclose(found["A"], truth, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["shifted", "moved"])
+def test_what_reads_other_elements_than_it_writes_is_refused_one_array(tmp_path: Path, name: str) -> None:
+    both = np.ones(8)
+    with pytest.raises(InputError, match="element by element: give a copy of one"):
+        load_kernel(f"{write(tmp_path / 'user.py', SHARED)}:{name}", None, {"A": both, "B": both})
+
+
+def test_a_state_whose_order_is_open_is_refused_one_array() -> None:
+    """The program counts A and overwrites B in one state: of one array, either could come first."""
+    sdfg = dace.SDFG("unordered")
+    for name in "ABC":
+        sdfg.add_array(name, [4], dace.float64)
+    state = sdfg.add_state()
+    for source, target in (("A", "C"), ("C", "B")):
+        state.add_mapped_tasklet(
+            f"to_{target}", {"i": "0:4"}, {"x": dace.Memlet(f"{source}[i]")}, "y = x + 1",
+            {"y": dace.Memlet(f"{target}[i]")}, external_edges=True,
+        )  # fmt: skip
+    both = np.zeros(4)
+    with pytest.raises(InputError, match="share memory"):
+        kernel_of(sdfg, None, {"A": both, "B": both, "C": np.zeros(4)})
 
 
 def test_axes_of_length_one_make_no_difference(module: Path) -> None:

@@ -95,6 +95,37 @@ def test_a_tuned_program_is_right_remembered_and_used_again(
     assert isinstance(again, TunedProgram) and again.__name__ == "product"
 
 
+@dace.program
+def blend(a: dace.float64[N], b: dace.float64[N]):
+    b[:] = 2.0 * a + b
+
+
+def test_one_array_for_two_arguments_is_tuned_for_itself(tmp_path: Path) -> None:
+    program = gnnperf.tuned(k=1, remember=False, cache=tmp_path)(blend)
+    one, two = np.linspace(0.0, 1.0, 300), np.ones(300)
+    start = one.copy()
+    program(one, two)
+    np.testing.assert_allclose(two, 2 * start + 1)
+    program(one, one)
+    np.testing.assert_allclose(one, 3 * start)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_competitors_and_callers_know_both_names_of_one_array(tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text("def blend(a, b):\n    assert a is b\n    b *= 3.0\n")
+    one = np.linspace(0.0, 1.0, 300)
+    found = Session(store=False).retrieve(blend, a=one, b=one, k=1, competitors=[f"{path}:blend"])
+    (competitor,) = found.to_dict()["beside"]
+    assert competitor.status == "ok"
+    start = one.copy()
+    found.call(a=one, b=one)
+    found.call(a=one)
+    np.testing.assert_allclose(one, 9 * start)
+    with pytest.raises(TypeError, match="b: expected what a is, as when"):
+        found.call(a=one, b=start)
+
+
 def test_loading_a_tuned_program_leaves_subnormals_alone(tmp_path: Path) -> None:
     program = gnnperf.tuned(k=1, remember=False, cache=tmp_path)(product)
     program(np.eye(160, dtype=np.float32), np.eye(160, dtype=np.float32))

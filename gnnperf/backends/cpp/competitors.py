@@ -44,7 +44,9 @@ def competitors_of(program: TunableProgram, names: Sequence[str]) -> dict[str, P
             package = "numba" if _IMPORTS_NUMBA.search(path.read_text(encoding="utf-8")) else "numpy"
         else:
             raise InputError(f"--beside: expected {', '.join(OWN)} or file.py:function, got {name!r}")
-        found[name] = PythonFunction(path.resolve(), function, package, program.sizes, compiled)
+        found[name] = PythonFunction(
+            path.resolve(), function, package, dict(program.sizes), compiled, dict(program.same)
+        )
     return found
 
 

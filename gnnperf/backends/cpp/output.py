@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def write_output(
             shutil.copyfile(library.path, new / LIBRARY)
             for path in opened:
                 shutil.copyfile(path, new / path.name)
-            (new / SCRIPT).write_text(_script(code, library))
+            (new / SCRIPT).write_text(_script(code, library, program.same))
             (new / REPORT).write_text(report + "\n")
             for name in (*saved, LIBRARY, SCRIPT, REPORT, *(path.name for path in opened)):
                 (new / name).replace(folder / name)
@@ -50,7 +51,8 @@ def write_output(
 
 _TEMPLATE = '''"""{name}: compiled by gnnperf. Needs only NumPy.
 
-call(**arguments) runs the kernel in place. `python {script}` runs it once on made-up inputs.
+call(**arguments) runs the kernel in place, on arrays that do not overlap.
+`python {script}` runs it once on made-up inputs.
 """
 
 import atexit
@@ -63,6 +65,8 @@ import numpy as np
 ARGUMENTS = {arguments}
 """(name, C type or "*" for an array, dtype, shape, strides in elements), in the order of the C function."""
 INIT = {init}
+SAME = {same}
+"""Arrays that are another one; they may be left out."""
 SYMBOL = "{symbol}"
 
 library = ctypes.CDLL(str(pathlib.Path(__file__).resolve().parent / "{library}"))
@@ -77,7 +81,7 @@ _CHECKED = [
 
 
 def _slow_pointer(array):
-    return ctypes.c_void_p(array.__array_interface__["data"][0])
+    return ctypes.c_void_p(np.asarray(array).__array_interface__["data"][0])
 
 
 def _pointer(array):
@@ -104,6 +108,10 @@ def converted(arguments):
             wanted = f"{{dtype}}{{list(shape)}} with strides {{list(strides)}} bytes"
             raise TypeError(f"{{name}}: expected {{wanted}}, got {{got}}")
         values.append(_pointer(value))
+    for name, first in SAME.items():
+        given = arguments.get(name, arguments[first])
+        if _slow_pointer(given).value != _slow_pointer(arguments[first]).value:
+            raise TypeError(f"{{name}}: expected what {{first}} is, as when this was tuned")
     return {converted}
 
 
@@ -162,7 +170,7 @@ _CONVERTED = {"plain": "values", "dace": "[_handle(arguments), *values]"}
 """By the library's protocol."""
 
 
-def _script(code: Measurable, library: Library) -> str:
+def _script(code: Measurable, library: Library, same: Mapping[str, str]) -> str:
     arguments, scalars = [], []
     for argument in library.arguments:
         value = np.asarray(code.data[argument.name])
@@ -180,7 +188,7 @@ def _script(code: Measurable, library: Library) -> str:
     return _TEMPLATE.format(
         name=code.name, script=SCRIPT, symbol=library.symbol, library=LIBRARY, arguments=_lines(arguments),
         init=repr(init), scalars=repr(scalars), functions=_FUNCTIONS[library.protocol],
-        converted=_CONVERTED[library.protocol],
+        converted=_CONVERTED[library.protocol], same=repr(dict(same)),
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from dace.frontend.python.parser import DaceProgram as DaceProgramObject
 
 from gnnperf.errors import BuildError, InputError, first_line
 from gnnperf.frontends.base import Skipped
+from gnnperf.frontends.dace.aliases import merge, same_arrays
 from gnnperf.frontends.dace.capture import capture_inputs
 from gnnperf.frontends.dace.codegen import BASELINES, WITH_BLAS, auto_optimised, dace_source, plain_source
 from gnnperf.frontends.dace.control_flow import control_flow
@@ -81,6 +82,8 @@ class DaceKernel:
     units: list[Unit] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    same: Mapping[str, str] = field(default_factory=dict)
+    """Arguments that are another one, and have no value of their own."""
 
     frontend: ClassVar[str] = "dace"
     schedule_kind: ClassVar[str] = "recipe"
@@ -260,7 +263,13 @@ def kernel_of(
             if s.in_degree(n) > 0 and not linear.arrays[n.data].transient
         }
     )  # fmt: skip
-    _refuse_overlaps(given, outputs)
+    if same := same_arrays(given, outputs):
+        apart = {key: value for key, value in given.items() if key not in same}
+        found = kernel_of(merge(sdfg, linear, same), symbols, apart, seed, name)
+        said = [
+            f"{second} and {first} are one array: the kernel is taken so" for second, first in same.items()
+        ]
+        return replace(found, same=same, notes=[*said, *found.notes])
     kernel = DaceKernel(name, linear, bound, sdfg, values, data, generated, outputs, notes=notes)
     scalars = {k: v for k, v in data.items() if np.ndim(v) == 0}
     _add_units(kernel, linear, scalars)
@@ -269,18 +278,6 @@ def kernel_of(
     _mark_first(kernel)
     _require_real_inputs(kernel)
     return kernel
-
-
-def _refuse_overlaps(given: Mapping[str, Any], outputs: Sequence[str]) -> None:
-    """DaCe's programs, and what is made of them, take arrays that are written to be apart from all others."""
-    arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
-    for output in outputs:
-        for name, array in arrays.items():
-            if name != output and output in arrays and np.may_share_memory(array, arrays[output]):
-                raise InputError(
-                    f"--inputs: {output}, which is written, shares memory with {name}; expected arrays "
-                    "apart: give a copy of one"
-                )
 
 
 def _simplified(sdfg: Any, scalars_as_symbols: bool) -> tuple[Any, str]:

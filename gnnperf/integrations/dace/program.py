@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Any, overload
 
@@ -48,7 +49,8 @@ class TunedProgram:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             given = self._given(args, kwargs)
-            key = json.dumps({name: _kind(value) for name, value in sorted(given.items())})
+            kinds = {name: _kind(value) for name, value in sorted(given.items())}
+            key = json.dumps([kinds, *_overlaps(given)])
         except Exception as error:
             LOG.info("%s: not tuned: %s", self.program.f.__name__, error)
             return self.program(*args, **kwargs)
@@ -101,6 +103,12 @@ def _kind(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return [str(value.dtype), value.shape, value.strides]
     return value if isinstance(value, int) else type(value).__name__
+
+
+def _overlaps(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Which arrays share memory: what is compiled for others takes them to be apart."""
+    arrays = [(name, value) for name, value in sorted(given.items()) if isinstance(value, np.ndarray)]
+    return [(a, b) for (a, one), (b, two) in combinations(arrays, 2) if np.may_share_memory(one, two)]
 
 
 def _loaded(folder: Path, closure: Mapping[str, Any]) -> Call:
