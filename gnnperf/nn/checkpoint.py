@@ -58,6 +58,8 @@ class ModelProvenance:
 
 
 UNKNOWN = ModelProvenance()
+CONVERTED: Mapping[str, str] = {"network": "layers of", "trees": "trees as"}
+"""Of what models read: what `gnnperf train convert` can make anew."""
 
 
 @dataclass(frozen=True)
@@ -188,9 +190,9 @@ def load_checkpoint(folder: Path | str, *models: type[M]) -> M:
         )
     for name, value in json.loads(json.dumps(kind.reads())).items():
         if (got := metadata["reads"].get(name)) != value:
-            if got is None and name == "network":
+            if got is None and name in CONVERTED:
                 raise InputError(
-                    f"{folder}: expected layers of {value}, got those of an older gnnperf; "
+                    f"{folder}: expected {CONVERTED[name]} {value}, got those of an older gnnperf; "
                     f"`gnnperf train convert {folder} -o NEW` converts it"
                 )
             raise InputError(

@@ -1,7 +1,8 @@
 """Checkpoints of older gnnperfs as those of today.
 
 Up to 0.1, the four models had a format each. After that, networks over graphs had layers of gnnperf's own for
-a while instead of torch-geometric's, which have the same weights by other names.
+a while instead of torch-geometric's, which have the same weights by other names, and trees were a file of
+XGBoost's. It reads that file unchecked: convert what you trust.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from gnnperf.errors import InputError
 from gnnperf.nn import Bundle, load_checkpoint, save_checkpoint
 from gnnperf.nn.checkpoint import (
     CARD,
+    CONVERTED,
     METADATA,
     STORE,
     WEIGHTS,
@@ -30,7 +32,8 @@ from gnnperf.nn.checkpoint import (
 )
 from gnnperf.nn.demand import DemandBundle
 from gnnperf.nn.runtime import RuntimeHead
-from gnnperf.nn.traces import TensorBundle
+from gnnperf.nn.traces import TensorBundle, TreeJudge
+from gnnperf.nn.traces.bundle import TREES
 
 State = Mapping[str, Tensor]
 Reader = tuple[type[Model], Callable[[Path, Mapping[str, Any], Any], Contents]]
@@ -97,8 +100,8 @@ def _reader(old: Path, document: Mapping[str, Any]) -> Reader:
         )
     if "format" in document:
         kind = GRAPH_MODELS.get(read_metadata(old)["model"])
-        if kind is not None and "network" not in document["reads"]:
-            return kind, _own_layers
+        if kind is not None and not kind.reads().keys() <= document["reads"].keys():
+            return kind, _of_another_reading
     else:
         for key, reader in READERS.items():
             if key in document:
@@ -106,27 +109,39 @@ def _reader(old: Path, document: Mapping[str, Any]) -> Reader:
     raise InputError(f"expected a checkpoint of an older gnnperf, got {old} with {', '.join(document)}")
 
 
-def _own_layers(old: Path, document: Mapping[str, Any], weights: object) -> Contents:
+def _of_another_reading(old: Path, document: Mapping[str, Any], weights: object) -> Contents:
     kind = GRAPH_MODELS[document["model"]]
     for name, value in json.loads(json.dumps(kind.reads())).items():
-        if name != "network" and document["reads"].get(name) != value:
+        if name not in CONVERTED and document["reads"].get(name) != value:
             raise ValueError(f"its {name} are not those of this version")
     networks, files = read_files(old, document)
-    return Contents(
-        {name: renamed(state) for name, state in networks.items()},
-        document["hyperparameters"],
-        ModelProvenance(**document["provenance"]),
-        document["calibration"],
-        files,
-    )
+    if "network" not in document["reads"]:
+        networks = {name: renamed(state) for name, state in networks.items()}
+    if data := files.get(OLD_TREES):
+        networks = {**networks, TREES: _trees(data)}
+    provenance = ModelProvenance(**document["provenance"])
+    return Contents(networks, document["hyperparameters"], provenance, document["calibration"])
+
+
+def _trees(data: bytes) -> State:
+    """What XGBoost wrote, with an attribute that is the scale of its scores."""
+    import xgboost
+
+    booster = xgboost.Booster()
+    try:
+        booster.load_model(bytearray(data))
+        return TreeJudge.of_booster(booster, float(booster.attr("scale") or "nan")).state()
+    except xgboost.core.XGBoostError as error:
+        raise ValueError(f"{OLD_TREES}: not boosted trees: {str(error).splitlines()[-1]}") from error
 
 
 def _tensor_programs(old: Path, document: Mapping[str, Any], weights: Sequence[State]) -> Contents:
-    trees = {"trees.ubj": (old / "trees.ubj").read_bytes()} if document["trees"] else {}
     seeds = range(len(document["models"]))
     provenance = ModelProvenance(document["corpus"], document["figures"], list(seeds))
     networks = _numbered([renamed(state) for state in weights])
-    return Contents(networks, {"models": document["models"]}, provenance, files=trees)
+    if document["trees"]:
+        networks[TREES] = dict(_trees((old / OLD_TREES).read_bytes()))
+    return Contents(networks, {"models": document["models"]}, provenance)
 
 
 def _gpu_runtime(old: Path, document: Mapping[str, Any], weights: Sequence[State]) -> Contents:
@@ -156,6 +171,7 @@ def _numbered(weights: Sequence[State]) -> dict[str, State]:
     return {str(number): state for number, state in enumerate(weights)}
 
 
+OLD_TREES = "trees.ubj"
 GRAPH_MODELS: Mapping[str, type[Model]] = {kind.MODEL: kind for kind in (TensorBundle,)}
 """Models whose layers changed."""
 READERS: Mapping[str, Reader] = {

@@ -135,7 +135,7 @@ def test_what_reads_something_else_is_refused(folder: Path, name: str) -> None:
         ),
         (lambda d: d["provenance"].update(author="me"), "damaged checkpoint .*author"),
         (lambda d: d["files"].update({"../other": "0"}), "names a file '../other'"),
-        (lambda d: d["files"].update({"trees.ubj": "0"}), r"cannot read .*trees\.ubj: No such file"),
+        (lambda d: d["files"].update({"table.parquet": "0"}), r"cannot read .*table\.parquet: No such file"),
         (lambda d: d["files"].pop("weights.pt"), "expected tensors and nothing else"),
     ],
 )

@@ -11,8 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+import xgboost
 from torch import Tensor
 
 from gnnperf.errors import InputError
@@ -21,7 +23,8 @@ from gnnperf.nn import load_checkpoint
 from gnnperf.nn.checkpoint import Contents
 from gnnperf.nn.demand import DemandBundle
 from gnnperf.nn.runtime import RuntimeHead
-from gnnperf.nn.traces import TensorBundle
+from gnnperf.nn.traces import TensorBundle, TreeJudge
+from gnnperf.nn.traces.trees import PROGRAM_NUMBERS
 from gnnperf.shipped import shipped
 from gnnperf.training.convert import convert_checkpoint
 
@@ -55,13 +58,27 @@ def old_names(state: Mapping[str, Tensor], features: int) -> dict[str, Tensor]:
     return result
 
 
+def old_states(folder: Path, contents: Contents) -> dict[str, dict[str, Tensor]]:
+    """Of networks over graphs; the trees beside them become a file of XGBoost's."""
+    (folder / "trees.ubj").write_bytes(boosted_trees()[0])
+    return {name: old_names(s, EDGE_FEATURES) for name, s in contents.networks.items() if name != "trees"}
+
+
+def boosted_trees() -> tuple[bytes, TreeJudge]:
+    """Of one threshold each: as a file of XGBoost's, and as they are kept today."""
+    numbers = np.tile(np.linspace(-1, 1, 50, dtype=np.float32)[:, None], (1, PROGRAM_NUMBERS))
+    booster = xgboost.train({"max_depth": 1, "nthread": 1}, xgboost.DMatrix(numbers, numbers[:, 0] > 0), 3)
+    booster.set_attr(scale="2.0")
+    return bytes(booster.save_raw("ubj")), TreeJudge.of_booster(booster, 2.0)
+
+
 def write_old(folder: Path, kind: Kind) -> Contents:
     """A released model as gnnperf 0.1 wrote it."""
     contents = load_checkpoint(shipped(f"checkpoints/{kind.MODEL}"), kind).contents()
     folder.mkdir()
     states: Any = dict(contents.networks)
     if kind is TensorBundle:
-        states = {name: old_names(state, EDGE_FEATURES) for name, state in states.items()}
+        states = old_states(folder, contents)
     torch.save(list(states.values()), folder / "weights.pt")
     (folder / "metadata.json").write_text(json.dumps(old_metadata(kind, contents)))
     (folder / "README.md").write_text("card")
@@ -80,7 +97,8 @@ def test_an_old_checkpoint_is_converted(kind: Kind, tmp_path: Path) -> None:
         load_checkpoint(tmp_path / "old", kind)
     convert_checkpoint(tmp_path / "old", tmp_path / "new")
     after = load_checkpoint(tmp_path / "new", kind).contents()
-    for name, state in before.networks.items():
+    trees = {"trees": boosted_trees()[1].state()} if kind is TensorBundle else {}
+    for name, state in {**before.networks, **trees}.items():
         for key, tensor in state.items():
             got: Tensor = after.networks[name][key]
             assert got.dtype == tensor.dtype and torch.equal(got, tensor)
@@ -134,23 +152,29 @@ def test_heads_that_saw_no_scheduled_graphs_are_trained_anew(
     assert not (tmp_path / "new").exists()
 
 
-def test_layers_of_our_own_are_converted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layers", ["layers of gnnperf's own", "layers of today"])
+def test_layers_and_trees_of_older_formats_are_converted(layers: str, tmp_path: Path) -> None:
     released = shipped("checkpoints/tensor-programs")
     contents = load_checkpoint(released, TensorBundle).contents()
     old, metadata = tmp_path / "old", json.loads((released / "metadata.json").read_text())
     old.mkdir()
-    for name, data in contents.files.items():
-        (old / name).write_bytes(data)
-    states = {name: old_names(state, EDGE_FEATURES) for name, state in contents.networks.items()}
+    states = old_states(old, contents)
+    if layers == "layers of today":
+        states = {name: dict(contents.networks[name]) for name in states}
+    else:
+        del metadata["reads"]["network"]
     torch.save(states, old / "weights.pt")
-    metadata["files"]["weights.pt"] = hashlib.sha256((old / "weights.pt").read_bytes()).hexdigest()
-    del metadata["reads"]["network"], metadata["sha256"]
+    for name in ("weights.pt", "trees.ubj"):
+        metadata["files"][name] = hashlib.sha256((old / name).read_bytes()).hexdigest()
+    del metadata["reads"]["trees"], metadata["sha256"]
     (old / "metadata.json").write_text(json.dumps(metadata))
-    with pytest.raises(InputError, match=r"layers of .*older gnnperf; `gnnperf train convert .* -o NEW`"):
+    with pytest.raises(
+        InputError, match=r"(layers of|trees as) .*older gnnperf; `gnnperf train convert .* -o"
+    ):
         load_checkpoint(old, TensorBundle)
     convert_checkpoint(old, tmp_path / "new")
     after = load_checkpoint(tmp_path / "new", TensorBundle).contents()
-    for name, state in contents.networks.items():
+    for name, state in {**contents.networks, "trees": boosted_trees()[1].state()}.items():
         for key, tensor in state.items():
             assert torch.equal(after.networks[name][key], tensor)
     metadata["reads"]["schema_digest"] = "another"

@@ -19,7 +19,8 @@ from gnnperf.nn.traces.model import CostModel, CostModelConfig
 from gnnperf.nn.traces.numbers import NUMBERS, StatementNumbers, statement_numbers
 from gnnperf.nn.traces.trees import TreeJudge, program_numbers
 
-TREES = "trees.ubj"
+TREES = "trees"
+"""Name of their tensors in a checkpoint."""
 PIECE = 256
 """Graphs scored at a time: what fits into caches."""
 JUDGES = ("network", "statements", "trees")
@@ -98,16 +99,17 @@ class TensorBundle:
 
     @staticmethod
     def reads() -> Mapping[str, Any]:
-        """Layers of the network, fields of graphs, and the numbers of statements made of them."""
-        return {"network": NETWORK, "schema_digest": schema_digest(), "numbers": NUMBERS}
+        """Layers of the network, fields of graphs, the numbers of statements made of them, and how trees
+        are kept."""
+        return {"network": NETWORK, "schema_digest": schema_digest(), "numbers": NUMBERS, "trees": "tensors"}
 
     def contents(self) -> Contents:
         """For `save_checkpoint`."""
+        networks = {str(number): model.state_dict() for number, model in enumerate(self.models)}
+        if self.trees is not None:
+            networks[TREES] = self.trees.state()
         return Contents(
-            {str(number): model.state_dict() for number, model in enumerate(self.models)},
-            {"models": [asdict(model.config) for model in self.models]},
-            self.provenance,
-            files={} if self.trees is None else {TREES: self.trees.to_bytes()},
+            networks, {"models": [asdict(model.config) for model in self.models]}, self.provenance
         )
 
     @classmethod
@@ -115,5 +117,5 @@ class TensorBundle:
         """For `load_checkpoint`."""
         configs = [CostModelConfig(**config) for config in contents.hyperparameters["models"]]
         models = [contents.restore(str(n), CostModel(config, lean=True)) for n, config in enumerate(configs)]
-        trees = TreeJudge.from_bytes(contents.files[TREES]) if TREES in contents.files else None
+        trees = TreeJudge.of_state(contents.networks[TREES]) if TREES in contents.networks else None
         return cls(models, trees, contents.provenance)

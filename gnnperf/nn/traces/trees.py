@@ -6,12 +6,15 @@ err elsewhere: together they rank better than any alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32
+import torch
+from jaxtyping import Float32, Int32
+from torch import Tensor
 
 from gnnperf.nn.traces.numbers import NUMBERS, StatementNumbers
 
@@ -27,6 +30,8 @@ _COSTS = [
 _SHAPE = _COLUMN["traffic_2k"]
 """Columns before it describe how a statement runs."""
 _FLOPS = _COLUMN["graph_0"]
+PROGRAM_NUMBERS = len(NUMBERS) + 2 * _SHAPE + 2 * len(_COSTS) + 1
+"""Columns of `program_numbers`."""
 GRADES = 31
 """Grades of throughput that are told apart."""
 
@@ -53,10 +58,29 @@ def program_numbers(numbers: StatementNumbers, graphs: int) -> Float32[np.ndarra
 
 @dataclass(frozen=True)
 class TreeJudge:
-    """booster: an XGBoost ranker on `program_numbers`. scale: its scores, times this, are in nats."""
+    """Gradient-boosted trees on `program_numbers`: t trees of up to n nodes, the root first, children after
+    their parent.
 
-    booster: Any
-    scale: float
+    children: below a node, where its number is less than the threshold and where not; a leaf has itself
+    twice. features: the number that a node looks at. values: its threshold, or, of a leaf, what is added to
+    the score, in nats.
+    """
+
+    children: Int32[np.ndarray, "t n 2"]
+    features: Int32[np.ndarray, "t n"]
+    values: Float32[np.ndarray, "t n"]
+
+    def __post_init__(self) -> None:
+        trees, nodes = self.values.shape
+        if self.children.shape != (trees, nodes, 2) or self.features.shape != (trees, nodes) or not nodes:
+            raise ValueError(f"trees: got {nodes} thresholds a tree, and other numbers of nodes")
+        steps = self.children - np.arange(nodes)[None, :, None]
+        if not (((steps > 0).all(-1) | (steps == 0).all(-1)).all() and (self.children < nodes).all()):
+            raise ValueError("trees: got a node whose children are not two nodes after it")
+        if not ((self.features >= 0) & (self.features < PROGRAM_NUMBERS)).all():
+            raise ValueError(f"trees: expected features from 0 to {PROGRAM_NUMBERS - 1}")
+        if not np.isfinite(self.values).all():
+            raise ValueError("trees: got a threshold or score that is not finite")
 
     @staticmethod
     def fit(
@@ -88,28 +112,47 @@ class TreeJudge:
         truths = [truth - truth.mean() for truth in log_throughput]
         above = sum(float(score @ truth) for score, truth in zip(scores, truths, strict=True))
         below = sum(float(score @ score) for score in scores)
-        return TreeJudge(booster, above / below if below else 1.0)
+        return TreeJudge.of_booster(booster, above / below if below else 1.0)
+
+    @staticmethod
+    def of_booster(booster: Any, scale: float) -> TreeJudge:
+        """The trees of an XGBoost model, whose scores, times `scale`, are in nats; without its directions for
+        numbers that are missing, which none is."""
+        model = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]
+        trees = model["trees"]
+        shape = len(trees), max(len(tree["left_children"]) for tree in trees)
+        children = np.broadcast_to(np.arange(shape[1], dtype=np.int32)[:, None], (*shape, 2)).copy()
+        features, values = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+        for number, tree in enumerate(trees):
+            below = np.array([tree["left_children"], tree["right_children"]]).T
+            size, leaf = len(below), below[:, 0] < 0
+            children[number, :size][~leaf] = below[~leaf]
+            features[number, :size] = np.where(leaf, 0, tree["split_indices"])
+            values[number, :size] = np.array(tree["split_conditions"]) * np.where(leaf, scale, 1.0)
+        return TreeJudge(children, features, values)
 
     def score(self, programs: Float32[np.ndarray, "n p"]) -> Float32[np.ndarray, " n"]:
         """ln(1 / runtime) of n programs, up to a constant of the workload."""
-        import xgboost
+        trees = np.arange(len(self.values))[None, :]
+        at = np.zeros((len(programs), len(self.values)), np.int32)
+        rows = np.arange(len(programs))[:, None]
+        while True:
+            right = programs[rows, self.features[trees, at]] >= self.values[trees, at]
+            below = self.children[trees, at, right.astype(np.int8)]
+            if (below == at).all():
+                break
+            at = below
+        scores: Float32[np.ndarray, " n"] = self.values[trees, at].sum(1, dtype=np.float32)
+        return scores
 
-        scores: Float32[np.ndarray, " n"] = self.booster.predict(xgboost.DMatrix(programs, nthread=1))
-        return scores * np.float32(self.scale)
-
-    def to_bytes(self) -> bytes:
-        """The booster as UBJSON, with the scale as an attribute of it."""
-        self.booster.set_attr(scale=repr(self.scale))
-        return bytes(self.booster.save_raw("ubj"))
+    def state(self) -> dict[str, Tensor]:
+        """As tensors, for a checkpoint."""
+        return {name: torch.from_numpy(value) for name, value in vars(self).items()}
 
     @staticmethod
-    def from_bytes(data: bytes) -> TreeJudge:
-        """What `to_bytes` gave. Raises ValueError where it is not that."""
-        import xgboost
-
-        booster = xgboost.Booster({"nthread": 1})
-        try:
-            booster.load_model(bytearray(data))
-            return TreeJudge(booster, float(booster.attr("scale") or "nan"))
-        except xgboost.core.XGBoostError as error:
-            raise ValueError(f"not boosted trees: {str(error).splitlines()[-1]}") from error
+    def of_state(state: Mapping[str, Tensor]) -> TreeJudge:
+        """What `state` gave. ValueError where it is not that."""
+        expected = {"children": torch.int32, "features": torch.int32, "values": torch.float32}
+        if {name: tensor.dtype for name, tensor in state.items()} != expected:
+            raise ValueError(f"trees: got {', '.join(state)}; expected {', '.join(expected)}")
+        return TreeJudge(**{name: tensor.numpy() for name, tensor in state.items()})

@@ -13,7 +13,7 @@ from helpers.made_up_products import made_up_pool, product
 from gnnperf.errors import InputError
 from gnnperf.graph import encode
 from gnnperf.nn import ModelProvenance, load_checkpoint, save_checkpoint
-from gnnperf.nn.traces import CostModel, CostModelConfig, TensorBundle, TreeJudge
+from gnnperf.nn.traces import CostModel, CostModelConfig, TensorBundle
 from gnnperf.training.traces.data import RankingData
 from gnnperf.training.traces.fit import JudgeFitSettings, fit_trees
 
@@ -60,8 +60,6 @@ def test_trees_are_a_third_judge(folder: Path) -> None:
     assert found.features.tolist() == without.features.tolist()
     save_checkpoint(folder, bundle)
     assert load_checkpoint(folder, TensorBundle).score(GRAPHS).tolist() == found.scores.tolist()
-    with pytest.raises(ValueError, match="not boosted trees"):
-        TreeJudge.from_bytes(b"torn")
 
 
 def test_bad_sizes_are_refused() -> None:

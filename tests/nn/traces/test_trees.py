@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from math import log2
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import xgboost
 from helpers.made_up_products import made_up_pool, product
 
 from gnnperf.graph import collate, encode
 from gnnperf.nn.traces import NUMBERS, StatementNumbers, TreeJudge, program_numbers, statement_numbers
+from gnnperf.nn.traces.trees import PROGRAM_NUMBERS
 from gnnperf.training.traces.data import RankingData
 from gnnperf.training.traces.fit import JudgeFitSettings, fit_trees
 
@@ -61,7 +64,42 @@ def test_trees_learn_in_nats_and_are_kept(data: RankingData) -> None:
         truth = data.truth[members, 0].numpy()
         assert truth[scores[members].argmax()] > -0.05
         assert np.polyfit(scores[members], truth, 1)[0] == pytest.approx(1, abs=0.4)
-    again = TreeJudge.from_bytes(trees.to_bytes())
+    again = TreeJudge.of_state(trees.state())
     assert again.score(programs).tolist() == scores.tolist()
-    with pytest.raises(ValueError, match="not boosted trees"):
-        TreeJudge.from_bytes(b"torn")
+
+
+def test_trees_say_what_xgboost_says() -> None:
+    rng = np.random.default_rng(0)
+    programs = rng.normal(size=(200, PROGRAM_NUMBERS)).astype(np.float32)
+    programs[:, 1] = np.round(programs[:, 1])  # thresholds that numbers are equal to
+    truth = programs[:, 0] * programs[:, 1] + programs[:, 2]
+    booster = xgboost.train({"max_depth": 4, "nthread": 1}, xgboost.DMatrix(programs, truth), 20)
+    found = TreeJudge.of_booster(booster, 0.5).score(programs)
+    expected = 0.5 * booster.predict(xgboost.DMatrix(programs))
+    np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "value", "message"),
+    [
+        ("children", (0, 0, 0), 0, "children are not two nodes after it"),
+        ("children", (0, 1, 1), 2, "children are not two nodes after it"),
+        ("children", (0, 0, 1), 3, "children are not two nodes after it"),
+        ("features", (0, 0), PROGRAM_NUMBERS, "features from 0 to 370"),
+        ("features", (0, 0), -1, "features from 0 to 370"),
+        ("values", (0, 2), np.nan, "not finite"),
+    ],
+)
+def test_a_strangers_trees_lead_nowhere_else(name: str, index: Any, value: float, message: str) -> None:
+    stump = TreeJudge(
+        np.array([[[1, 2], [1, 1], [2, 2]]], np.int32),
+        np.zeros((1, 3), np.int32),
+        np.ones((1, 3), np.float32),
+    )
+    state = {key: tensor.clone() for key, tensor in stump.state().items()}
+    state[name][index] = value
+    with pytest.raises(ValueError, match=message):
+        TreeJudge.of_state(state)
+    for other in ({**state, name: state[name].double()}, {**state, name: state[name][:, :2]}, {}):
+        with pytest.raises(ValueError, match="trees: got"):
+            TreeJudge.of_state(other)
