@@ -11,6 +11,7 @@ store must not use it. What is forked to compile and measure does not.
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import random
@@ -130,8 +131,8 @@ class Table:
         """Add rows in one commit: all of them or, if the process dies, none."""
         if not rows.num_rows:
             return
-        result = self._commit(lambda: self._table.add(rows))
-        if not self._served and result.version % COMPACT_EVERY == 0:
+        version = self._commit(lambda: self._table.add(rows), rows.num_rows)
+        if not self._served and version % COMPACT_EVERY == 0:
             self._tidy()
 
     def delete(self, row_ids: Iterable[int | None]) -> None:
@@ -151,24 +152,41 @@ class Table:
 
     def _tidy(self) -> None:
         """Compact if nothing is in the way: the rows are safe already, and a later commit tries again."""
-        try:
-            self._table.optimize(cleanup_older_than=KEEP_VERSIONS)
-        except (RuntimeError, OSError):
-            self._table.checkout_latest()
+        with suppress(StoreError):
+            self.compact()
 
-    def _commit(self, write: Callable[[], T]) -> T:
+    def _commit(self, write: Callable[[], object], added: int | None = None) -> int:
+        """Write, and read what is new: as many rows at the end as were added, or (None) all. Returns the
+        version."""
         with _errors(self._location, writing=True):
             for attempt in range(_ATTEMPTS):
                 # Also before the first attempt: a version this old may be gone by now.
                 self._table.checkout_latest()
                 try:
-                    return write()
+                    write()
+                    return self._read_back(added)
                 except RuntimeError as error:
                     met = any(word in str(error).lower() for word in _MET_ANOTHER)
                     if not met or attempt == _ATTEMPTS - 1:
                         raise
                 time.sleep(random.uniform(0, min(1.0, 0.01 * 2**attempt)))
             raise AssertionError("unreachable")
+
+    def _read_back(self, added: int | None) -> int:
+        """On a full disk, LanceDB commits a file that lacks its end, and then nobody can read the table. Such
+        a version is undone. Raises OSError."""
+        version = int(self._table.version)
+        if not is_local(self._location):
+            return version
+        rows = int(self._table.count_rows())
+        try:
+            first = 0 if added is None else max(0, rows - added)
+            self._table.search().limit(max(1, rows)).offset(first).select(["row_id"]).to_arrow()
+        except (RuntimeError, OSError) as error:
+            self._table.checkout(version - 1)
+            self._table.restore()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+        return version
 
 
 def open_tables(location: str, create: bool) -> tuple[Table, Table]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import lancedb
 import pyarrow as pa
 import pytest
-from store.samples import DEVICE, ENCODER, fill, make_embedding
+from store.samples import DEVICE, ENCODER, fill, make_embedding, make_record, make_schedule
 
 from gnnperf.errors import InputError, StoreError
 from gnnperf.store import Store
@@ -155,26 +157,53 @@ def test_a_read_only_store_can_be_read(
     assert Store.open(tmp_path / "store").info().records == 2 + 2
 
 
-FULL = """
-import resource, signal
-from gnnperf.errors import StoreError
-store = Store.open(path)
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-try:
-    store.add_records([make_record(i) for i in range(5_000)])
-except StoreError as error:
-    print(error)
-"""
+@contextmanager
+def file_limit(nbytes: int) -> Iterator[None]:
+    """No file may grow beyond it: what a full disk looks like."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
+def largest_file(folder: Path) -> int:
+    return max(path.stat().st_size for path in folder.rglob("*.lance") if path.is_file())
+
+
+WRITES: dict[str, Callable[[Store], object]] = {
+    "add": lambda store: store.add_records([make_record(i) for i in range(200)]),
+    "prune": lambda store: store.prune(keep_best=1),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
 def test_a_write_that_finds_no_room_leaves_the_store_as_it_was(
-    start_child: Callable[[str, Path], subprocess.Popen[str]], store: Store, tmp_path: Path
+    write: str, store: Store, tmp_path: Path
 ) -> None:
+    """Also where the end of a file is all that is missing, which LanceDB takes for written."""
+    for tile in range(40):
+        store.add_records([make_record(i, schedule=make_schedule(tile)) for i in range(2)])
     fill(store, range(2))
-    output, _ = start_child(FULL, tmp_path / "store").communicate()
-    assert output.startswith(f"cannot write the schedule store {tmp_path / 'store'}: ")
-    assert output.endswith("what it holds is safe\n")
-    store = Store.open(tmp_path / "store")
-    assert len(store.nearest(make_embedding(0), 5, ENCODER, DEVICE)) == 2
-    store.add_records([])
+    written = tmp_path / "written"
+    shutil.copytree(tmp_path / "store", written)
+    WRITES[write](Store.open(written))
+    stays = {*records_of(store)} & {*records_of(Store.open(written))}
+    size, refused = largest_file(written), []
+    for share in (0.0, 0.2, 0.5, 0.9, 0.95, 0.97, 0.98, 0.99, 0.999):
+        place = tmp_path / str(share)
+        shutil.copytree(tmp_path / "store", place)
+        with file_limit(int(share * size)):
+            try:
+                WRITES[write](Store.open(place))
+            except StoreError as error:
+                refused.append(str(error))
+        assert stays <= {*records_of(Store.open(place))}, share
+    ours = r"(cannot|no space left to) write the schedule store \S+[:;] .*what it holds is safe.*"
+    assert refused and all(re.fullmatch(ours, line) for line in refused)
+
+
+def records_of(store: Store) -> list[str]:
+    nearest = store.nearest(make_embedding(0), 5, ENCODER, DEVICE)
+    return [record.record_id for neighbour in nearest for record in neighbour.records]
