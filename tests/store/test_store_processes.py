@@ -117,7 +117,9 @@ def test_an_interrupted_creation_is_completed(tmp_path: Path) -> None:
 
 
 class Conflicted:
-    """A table whose commits meet another's, so many times."""
+    """A table on a server whose commits meet another's, so many times."""
+
+    version = 7
 
     def __init__(self, times: int, says: str = "Retryable commit conflict for version 7: preempted") -> None:
         self.times, self.says = times, says
@@ -139,9 +141,9 @@ class Conflicted:
 def test_commit_conflicts_are_tried_again(says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     table = Conflicted(3, says)
-    Table(table, "somewhere").delete([1, 2])
+    Table(table, "s3://here").delete([1, 2])
     assert (table.commits, table.refreshed) == (1, 4), "each attempt starts from the newest version"
     with pytest.raises(
-        StoreError, match=r"^cannot write the schedule store somewhere: Retryable commit conflict"
+        StoreError, match=r"^cannot write the schedule store s3://here: Retryable commit conflict"
     ):
-        Table(Conflicted(times=1000), "somewhere").delete([1])
+        Table(Conflicted(times=1000), "s3://here").delete([1])
