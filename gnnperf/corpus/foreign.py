@@ -24,7 +24,7 @@ UNKNOWN = math.log(0.5)
 """ln efficiency where nothing of a portfolio is known to do better."""
 
 
-def portfolio(
+def choose_portfolio(
     nests: Mapping[str, Line], measured: Measured, count: int, start: Sequence[Recipe] = ()
 ) -> list[Recipe]:
     """`start` and further recipes, up to `count`, that together do best on all nests.

@@ -26,7 +26,7 @@ from gnnperf.backends.cpp.cases import UnitCase
 from gnnperf.backends.cpp.trials import NestBench, Trial
 from gnnperf.corpus import random_nests
 from gnnperf.corpus.config import NestConfig, NestEntry
-from gnnperf.corpus.foreign import of_like_nests, portfolio
+from gnnperf.corpus.foreign import choose_portfolio, of_like_nests
 from gnnperf.corpus.nest_records import record_line, task_line, trial_of
 from gnnperf.devices import DeviceSpec, probe
 from gnnperf.errors import BuildError, InputError, MeasureError
@@ -259,7 +259,7 @@ class NestCollector:
             if source is not None and not earlier:
                 raise InputError(f"portfolio: expected the folder of a corpus with a portfolio, got {source}")
             start = [Recipe.from_dict(r) for r in max(earlier, key=len, default=[])[:count]]
-            chosen = portfolio(self.log.tasks, self.log.records, count, start)
+            chosen = choose_portfolio(self.log.tasks, self.log.records, count, start)
             self.log.mark_done(key, recipes=[recipe.to_dict() for recipe in chosen], **about)
         return [Recipe.from_dict(r) for r in self.log.done[key]["recipes"]]
 

@@ -47,7 +47,7 @@ def joined(rows: pa.Table, more: pa.Table) -> pa.Table:
     return pa.concat_tables([rows.slice(0, kept), last])
 
 
-class Unseen:
+class FirstOfEachKey:
     """Passes on each key once: the first row that has it, unless it was known before."""
 
     def __init__(self, columns: Sequence[str], known: pa.Table) -> None:

@@ -20,7 +20,7 @@ from gnnperf.store.exchange import Batch, read_export, write_export
 from gnnperf.store.index_files import IndexFiles
 from gnnperf.store.pruning import prunable_embeddings, prunable_records
 from gnnperf.store.results import Changed, Neighbour, StoredNest, StoreInfo
-from gnnperf.store.rows import Unseen, without
+from gnnperf.store.rows import FirstOfEachKey, without
 from gnnperf.store.schema import (
     NESTS,
     RECORDS,
@@ -420,8 +420,8 @@ class Store:
 
     def _absorb(self, batches: Iterable[Batch], vetting: Vetting) -> Changed:
         snapshot = self._snapshot()
-        embeddings = Unseen(("digest", "encoder_id"), snapshot.nests.rows)
-        records = Unseen(("record_id",), snapshot.records.rows)
+        embeddings = FirstOfEachKey(("digest", "encoder_id"), snapshot.nests.rows)
+        records = FirstOfEachKey(("record_id",), snapshot.records.rows)
         added = [0, 0]
         for nest_batch, record_batch in batches:
             new_nests, new_records = embeddings.take(nest_batch), records.take(record_batch)

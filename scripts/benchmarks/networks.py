@@ -95,7 +95,7 @@ def wider_layer(width: int) -> nn.Module:
     )
 
 
-class Encoder(nn.Module):
+class TransformerEncoder(nn.Module):
     """Two encoder layers with norms in front (Xiong et al. 2020) over tokens, some of them padding."""
 
     def __init__(self, words: int = 1000, width: int = 128, heads: int = 4, layers: int = 2) -> None:
@@ -265,7 +265,7 @@ def _bags() -> Inputs:
 NETWORKS: Mapping[str, tuple[Callable[[], nn.Module], Callable[[], Inputs]]] = {
     "residual-cnn": (residual_cnn, lambda: (torch.randn(1, 3, 64, 64),)),
     "depthwise-cnn": (depthwise_cnn, lambda: (torch.randn(4, 3, 96, 96),)),
-    "encoder": (Encoder, _words_with_padding),
+    "encoder": (TransformerEncoder, _words_with_padding),
     "decoder": (Decoder, _tokens_and_cache),
     "gru": (lambda: Recurrent(nn.GRU(64, 128, batch_first=True)), lambda: (torch.randn(4, 16, 64),)),
     "lstm": (lambda: Recurrent(nn.LSTM(64, 128, batch_first=True)), lambda: (torch.randn(4, 16, 64),)),

@@ -15,7 +15,7 @@ import click
 from benchmarks.machine import setup
 from benchmarks.options import kernels_option
 from benchmarks.retrieving import retrieve
-from benchmarks.unseen import KERNELS, SIZES, Unseen
+from benchmarks.unseen import KERNELS, SIZES, UnseenKernel
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.options import nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb
@@ -64,7 +64,7 @@ class UnseenStudy(Study):
     name = "unseen-kernels"
     key = "name"
 
-    kernels: Sequence[Unseen]
+    kernels: Sequence[UnseenKernel]
     sizes: Sequence[str]
     checkpoint: Path
     k: int
@@ -79,7 +79,7 @@ class UnseenStudy(Study):
             for kernel in self.kernels
         }
 
-    def row(self, kernel: Unseen, size: str, say: Say) -> Row:
+    def row(self, kernel: UnseenKernel, size: str, say: Say) -> Row:
         """Retrieve for one kernel at one size."""
         words = ["--checkpoint", str(self.checkpoint)]
         words += [word for found in kernel.competitors.values() for word in ("--beside", found)]

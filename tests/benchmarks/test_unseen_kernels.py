@@ -16,7 +16,7 @@ import dace
 import numpy as np
 import pytest
 from benchmarks.options import REPO
-from benchmarks.unseen import KERNELS, Unseen, functions
+from benchmarks.unseen import KERNELS, UnseenKernel, functions
 from benchmarks.unseen_kernels import UnseenStudy, figures, told
 
 from gnnperf.backends.cpp.cases import WholeKernel
@@ -33,7 +33,7 @@ IN_PYTHON = [name for name, kernel in KERNELS.items() if kernel.competitors.get(
 SMALL = {"NNZ": 40, "STEPS": 3, "E": 9, "N": 12}
 
 
-def small(kernel: Unseen) -> dict[str, int]:
+def small(kernel: UnseenKernel) -> dict[str, int]:
     """Distinct small sizes, so that exchanged axes do not go unnoticed."""
     return {name: SMALL.get(name, 13 + 2 * i) for i, name in enumerate(kernel.cache)}
 
@@ -136,7 +136,7 @@ def test_numpy_agrees_with_dace(name: str) -> None:
 
 @pytest.mark.slow
 def test_a_kernel_is_retrieved_beside_its_versions() -> None:
-    kernel = Unseen("stencils", "chip_temperature", "2-d stencil", {"M": 40, "N": 50}, {})
+    kernel = UnseenKernel("stencils", "chip_temperature", "2-d stencil", {"M": 40, "N": 50}, {})
     study = UnseenStudy([kernel], ["cache"], shipped_bundle(), k=1)
     (work,) = study.work().values()
     row = work(lambda _: None)

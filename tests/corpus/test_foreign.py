@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from helpers.synthetic import nest, nest_like
 
-from gnnperf.corpus.foreign import best_of, of_like_nests, portfolio
+from gnnperf.corpus.foreign import best_of, choose_portfolio, of_like_nests
 from gnnperf.schedules.recipes import DEFAULTS, Recipe
 
 A, B, C, D = (Recipe(order="row", tile_p=tile) for tile in (64, 128, 256, 512))
@@ -37,7 +37,7 @@ class Corpus:
         return digest
 
     def portfolio(self, count: int, start: tuple[Recipe, ...] = ()) -> list[Recipe]:
-        return portfolio(self.nests, self.measured, count, start)
+        return choose_portfolio(self.nests, self.measured, count, start)
 
 
 @pytest.fixture

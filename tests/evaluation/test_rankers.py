@@ -16,9 +16,9 @@ from helpers.scheduled import programs_of
 from helpers.synthetic import measurement, nest, nest_like, write_corpus
 
 from gnnperf.evaluation.rankers import PARTS, PolicyProposal, Ranker, learned, make_policy, perceptron
-from gnnperf.evaluation.rankers.constant import fixed_order, portfolio
+from gnnperf.evaluation.rankers.constant import fixed_order, greedy_portfolio
 from gnnperf.evaluation.rankers.flat import ABSENT, Standardised, flat_features, flat_programs
-from gnnperf.evaluation.rankers.learned import NearestNest, Retrieval
+from gnnperf.evaluation.rankers.learned import NearestNest, RetrievalRanker
 from gnnperf.evaluation.rankers.perceptron import NumbersModule, score_numbers
 from gnnperf.evaluation.reference import Reference
 from gnnperf.evaluation.splits import make_folds
@@ -213,7 +213,7 @@ def test_neighbours_without_a_score_and_with_one(fold_zero: Any) -> None:
     """The neighbours say what the nearest like; a score has the last word."""
     reference, (query, *_) = fold_zero
     near = at_distances(reference, lambda nest: nest.kernel.startswith("reduce"))
-    alone = Retrieval(reference, near, None)(query, POOL)
+    alone = RetrievalRanker(reference, near, None)(query, POOL)
     assert list(alone.schedules) == ["tile", "stream"]  # "wrong" failed wherever it was tried
     assert alone.ordered and alone.distances is not None
     assert alone.distances.tolist() == near(query).tolist()
@@ -224,11 +224,11 @@ def test_neighbours_without_a_score_and_with_one(fold_zero: Any) -> None:
         return np.array([-100.0 * len(program.graph.node_kind) for program in programs])
 
     (mapping, *_) = [n for n in reference.nests if n.kernel.startswith("map")]
-    scored = Retrieval(reference, near, fewest_nodes)(mapping, POOL)
+    scored = RetrievalRanker(reference, near, fewest_nodes)(mapping, POOL)
     assert list(scored.schedules) == ["stream", "tile"]  # tiles are more loops
     assert asked == [2]
-    assert list(Retrieval(reference, near, fewest_nodes)(mapping, ["tile"]).schedules) == ["tile"]
-    assert list(Retrieval(reference, near, fewest_nodes)(mapping, []).schedules) == []
+    assert list(RetrievalRanker(reference, near, fewest_nodes)(mapping, ["tile"]).schedules) == ["tile"]
+    assert list(RetrievalRanker(reference, near, fewest_nodes)(mapping, []).schedules) == []
 
 
 def test_what_does_not_fit_the_query_is_not_proposed(tmp_path: Path) -> None:
@@ -244,8 +244,8 @@ def test_what_does_not_fit_the_query_is_not_proposed(tmp_path: Path) -> None:
     reference = Reference.of(changed, make_folds(corpus.nests, "family", 4, 0)[0])
     near = at_distances(reference, lambda nest: True)
     query, pool = reference.nests[0], ["stream", "tile", "unfit"]
-    assert "unfit" in Retrieval(reference, near, None)(query, pool).schedules
-    ranked = Retrieval(reference, near, lambda programs: np.zeros(len(programs)))
+    assert "unfit" in RetrievalRanker(reference, near, None)(query, pool).schedules
+    ranked = RetrievalRanker(reference, near, lambda programs: np.zeros(len(programs)))
     assert sorted(ranked(query, pool).schedules) == ["stream", "tile"]
     assert list(ranked(query, ["unfit"]).schedules) == []
     for name in ("trees", "perceptron"):
@@ -328,7 +328,7 @@ def test_a_portfolio_takes_what_complements_what_it_has() -> None:
     """The first schedule suits all a bit; the second adds nothing to it, the third a lot on one nest."""
     table = np.log(np.array([[0.8, 0.81, 0.1], [0.8, 0.7, 1.0], [0.8, 0.79, NAN]], dtype=np.float32))
     assert list(fixed_order(table, BASELINE)) == [0, 1, 2]
-    assert list(portfolio(table, BASELINE)) == [0, 2, 1]
+    assert list(greedy_portfolio(table, BASELINE)) == [0, 2, 1]
 
 
 def test_a_portfolio_counts_the_baseline() -> None:
@@ -336,7 +336,7 @@ def test_a_portfolio_counts_the_baseline() -> None:
     table = np.log(np.array([[1.0, 0.1], [0.1, 0.5]], dtype=np.float32))
     baseline = np.log(np.array([1.0, 0.1], dtype=np.float32))
     assert list(fixed_order(table, baseline)) == [0, 1]
-    assert list(portfolio(table, baseline)) == [1, 0]
+    assert list(greedy_portfolio(table, baseline)) == [1, 0]
 
 
 def lookup(tmp_path: Path, query: ProgramGraph, kernel: str, *known: tuple[str, ProgramGraph]) -> list[str]:

@@ -31,7 +31,7 @@ class Constant:
         return {
             "best single": lambda query, pool: choose(pool, lambda *tables: fixed_order(*tables)[:1]),
             "fixed order": lambda query, pool: choose(pool, fixed_order),
-            "portfolio": lambda query, pool: choose(pool, portfolio),
+            "portfolio": lambda query, pool: choose(pool, greedy_portfolio),
         }
 
 
@@ -55,7 +55,7 @@ def fixed_order(log_efficiency: NDArray[np.float32], log_baseline: NDArray[np.fl
     return [int(column) for column in np.argsort(-mean, kind="stable")]
 
 
-def portfolio(log_efficiency: NDArray[np.float32], log_baseline: NDArray[np.float32]) -> Sequence[int]:
+def greedy_portfolio(log_efficiency: NDArray[np.float32], log_baseline: NDArray[np.float32]) -> Sequence[int]:
     """Columns, greedily: the next one improves the mean over nests of the best so far the most.
 
     Greedy choice comes within 1 - 1/e of the best set, as the gain is submodular (Nemhauser et al.,

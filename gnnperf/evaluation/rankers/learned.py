@@ -41,9 +41,9 @@ class Learned:
         def distances(query: CorpusNest) -> Float[NDArray, " r"]:
             return 1.0 - points @ bundle.embed([query.graph])[0]
 
-        rankers: dict[str, Ranker] = {self.row: Retrieval(reference, distances, bundle.score)}
+        rankers: dict[str, Ranker] = {self.row: RetrievalRanker(reference, distances, bundle.score)}
         if self.row == Learned.row:
-            rankers["neighbours alone"] = Retrieval(reference, distances, None)
+            rankers["neighbours alone"] = RetrievalRanker(reference, distances, None)
             rankers["nearest nest"] = NearestNest(reference, distances)
         return rankers
 
@@ -69,7 +69,7 @@ class UntrainedEncoder(Learned):
     settings: ClassVar = {"frozen_encoder": True}
 
 
-class Retrieval:
+class RetrievalRanker:
     """What `gnnperf retrieve` does with a nest, but for measuring: neighbours by a distance, and the order of
     their schedules by what they measured and by a score; without the score, by the neighbours alone."""
 

@@ -14,7 +14,7 @@ from torch_geometric.data import Batch
 from gnnperf.evaluation.rankers.constant import promising
 from gnnperf.evaluation.rankers.flat import Standardised
 from gnnperf.evaluation.rankers.kernel_regression import choose_bandwidth
-from gnnperf.evaluation.rankers.learned import Retrieval
+from gnnperf.evaluation.rankers.learned import RetrievalRanker
 from gnnperf.evaluation.rankers.policy import PolicyProposal, Ranker
 from gnnperf.evaluation.reference import Reference
 from gnnperf.nn import ScheduledProgram, ScheduleHead, collate_programs
@@ -57,7 +57,7 @@ class Perceptron:
             scores = score([program for program in programs if program is not None])
             return PolicyProposal([fits[at] for at in np.argsort(-scores, kind="stable")])
 
-        return {"perceptron": order, "without network": Retrieval(reference, distances, score)}
+        return {"perceptron": order, "without network": RetrievalRanker(reference, distances, score)}
 
 
 def score_numbers(head: ScheduleHead, programs: Sequence[ScheduledProgram]) -> Float[NDArray, " b"]:

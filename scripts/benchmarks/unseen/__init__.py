@@ -20,7 +20,7 @@ Symbols = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Unseen:
+class UnseenKernel:
     """One program. cache: sizes at which its data takes some hundred kB; memory: at which it takes 100 MB, or
     whatever half a second of work leaves of that."""
 
@@ -77,8 +77,8 @@ def _symbols(text: str) -> Symbols:
     return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", text)}
 
 
-KERNELS: Mapping[str, Unseen] = {
-    name: Unseen(file, name, kind, _symbols(small), _symbols(large))
+KERNELS: Mapping[str, UnseenKernel] = {
+    name: UnseenKernel(file, name, kind, _symbols(small), _symbols(large))
     for line in (FOLDER / "table.txt").read_text(encoding="utf-8").splitlines()[1:]
     for file, kind, name, small, large in [map(str.strip, line.split("|"))]
 }
