@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 from gnnperf.frontends.tvm.blocks import has_root
@@ -27,6 +28,8 @@ PACKED_AHEAD = "-constant-weights"
 REUSED = 32
 """Reads of a weight's element from which on packing it in every call pays: of a product with a weight of
 1280 x 768, four schedules with packing were slower than without at 16 rows and faster at 64."""
+_ONE_BUILDER = Lock()
+"""Candidates are compiled by several threads, which TVM's builders know nothing of: they share one stack."""
 _AHEAD = 16
 """Iterations of the parallel loop for each core."""
 
@@ -215,10 +218,11 @@ def _called(function: Any) -> Any:
         relax.Var(f"x{n}", relax.TensorType([int(e) for e in p.shape], p.dtype))
         for n, p in enumerate(function.params)
     ]
-    builder = relax.BlockBuilder()
-    callee = builder.add_func(function.with_attr("global_symbol", "scheduled"), "scheduled")
-    with builder.function("main", given):
-        with builder.dataflow():
-            output = builder.emit_output(relax.call_tir(callee, given, result.ty))
-        builder.emit_func_output(output)
-    return builder.get()
+    with _ONE_BUILDER:
+        builder = relax.BlockBuilder()
+        callee = builder.add_func(function.with_attr("global_symbol", "scheduled"), "scheduled")
+        with builder.function("main", given):
+            with builder.dataflow():
+                output = builder.emit_output(relax.call_tir(callee, given, result.ty))
+            builder.emit_func_output(output)
+        return builder.get()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,14 @@ def test_schedules_take_what_the_function_takes(make: Any, constant: bool) -> No
         assert constant or packing is None
         packs += packing is not None and len(packing.weights)
     assert packs > 0 or not constant
+
+
+def test_threads_that_compile_do_not_meet() -> None:
+    (task,) = tasks_of(dense(), "kernel")
+    module = scheduled(with_constant_weights(task.module), 1)[0]
+    with ThreadPoolExecutor(8) as pool:
+        packings = [packing for _, packing in pool.map(unpacked, [module] * 200)]
+    assert {tuple(packing.weights) for packing in packings if packing} == {(1,)} and all(packings)
 
 
 def test_what_varies_is_packed_in_the_graph_and_what_does_not_is_there_already() -> None:
