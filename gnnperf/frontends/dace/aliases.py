@@ -18,16 +18,20 @@ from dace.sdfg import nodes
 from gnnperf.errors import InputError
 
 
+def overlaps(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names of each two arrays that share memory."""
+    arrays = [(name, value) for name, value in given.items() if isinstance(value, np.ndarray)]
+    return [(a, b) for (a, one), (b, two) in combinations(arrays, 2) if np.may_share_memory(one, two)]
+
+
 def same_arrays(given: Mapping[str, Any], written: Collection[str]) -> dict[str, str]:
     """Later names of arrays, one of which is written, with the first name of the same memory. Raises
     InputError where arrays, one of them written, share a part of their memory."""
-    arrays = {name: value for name, value in given.items() if isinstance(value, np.ndarray)}
-    pairs = [p for p in combinations(arrays, 2) if np.may_share_memory(arrays[p[0]], arrays[p[1]])]
     merged: dict[str, str] = {}
-    for first, second in pairs:
+    for first, second in overlaps(given):
         if not {first, second} & set(written):
             continue
-        if _place(arrays[first]) != _place(arrays[second]):
+        if _place(given[first]) != _place(given[second]):
             raise apart(first, second)
         merged.setdefault(second, merged.get(first, first))
     return merged

@@ -10,7 +10,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
-from itertools import combinations
 from pathlib import Path
 from typing import Any, overload
 
@@ -22,6 +21,7 @@ import gnnperf
 from gnnperf.backends.folder import REPORT, load_script
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
+from gnnperf.frontends.dace.aliases import overlaps
 from gnnperf.frontends.dace.source import parse_program
 from gnnperf.session import Session
 
@@ -50,7 +50,8 @@ class TunedProgram:
         try:
             given = self._given(args, kwargs)
             kinds = {name: _kind(value) for name, value in sorted(given.items())}
-            key = json.dumps([kinds, *_overlaps(given)])
+            # What is compiled for arrays apart is wrong for those that share memory.
+            key = json.dumps([kinds, *overlaps(dict(sorted(given.items())))])
         except Exception as error:
             LOG.info("%s: not tuned: %s", self.program.f.__name__, error)
             return self.program(*args, **kwargs)
@@ -103,12 +104,6 @@ def _kind(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return [str(value.dtype), value.shape, value.strides]
     return value if isinstance(value, int) else type(value).__name__
-
-
-def _overlaps(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Which arrays share memory: what is compiled for others takes them to be apart."""
-    arrays = [(name, value) for name, value in sorted(given.items()) if isinstance(value, np.ndarray)]
-    return [(a, b) for (a, one), (b, two) in combinations(arrays, 2) if np.may_share_memory(one, two)]
 
 
 def _loaded(folder: Path, closure: Mapping[str, Any]) -> Call:
