@@ -91,7 +91,7 @@ def _profile(
     c = case.case
     dtypes = {b.dtype for b in c.nest.buffers.values() if b.dtype.startswith("float")}
     baseline = Case(
-        c.baseline, c.data, tuple(c.outputs), tuple(c.inouts),
+        c.baseline, c.data, tuple(c.outputs), tuple(c.inouts), tuple(c.updated),
         _value(graph, "total_flops"), _value(graph, "distinct_bytes"),
         "float32" if dtypes == {"float32"} else "float64",
     )  # fmt: skip

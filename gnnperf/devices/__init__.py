@@ -16,7 +16,7 @@ from gnnperf.devices.nvidia import FoundGpu, find_gpus, measure_gpu
 from gnnperf.devices.probe import probe
 from gnnperf.devices.quantity import Provenance
 from gnnperf.devices.spec import DeviceSpec
-from gnnperf.devices.toolchain import find_compiler
+from gnnperf.devices.toolchain import find_compiler, shared_library
 
 __all__ = [
     "DeviceSpec",
@@ -36,4 +36,5 @@ __all__ = [
     "probe",
     "read_device",
     "read_devices",
+    "shared_library",
 ]

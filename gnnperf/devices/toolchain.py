@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 
-from gnnperf.errors import InputError
+from gnnperf.devices.cache import gnnperf_cache_dir
+from gnnperf.errors import GnnperfError, InputError
+
+_SHARED = ("-O2", "-std=c++17", "-shared", "-fPIC", "-fopenmp")
+_COMPILING_S = 300.0
 
 
 @functools.cache
@@ -33,3 +41,24 @@ def find_compiler() -> tuple[str, str]:
     Raises InputError, saying what to install, when there is none.
     """
     return _find(os.environ.get("GNNPERF_CXX") or "g++", os.environ.get("PATH", os.defpath))
+
+
+def shared_library(source: Path, name: str, options: Sequence[str] = (), link: Sequence[str] = ()) -> Path:
+    """A C++ file as a shared library of that name, compiled once for each version of the file, the compiler
+    and the options, in the user's cache. Raises GnnperfError where there is no compiler, or it fails."""
+    compiler, version = find_compiler()
+    command = [compiler, *_SHARED, *options, str(source), *link]
+    key = hashlib.sha256("\n".join([version, source.read_text(), *command]).encode()).hexdigest()[:16]
+    folder = gnnperf_cache_dir() / "libraries" / key
+    made = folder / name
+    if not made.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            new = Path(scratch) / name
+            done = subprocess.run(
+                [*command, "-o", str(new)], capture_output=True, text=True, timeout=_COMPILING_S
+            )
+            if done.returncode:
+                raise GnnperfError(f"{name} does not compile: {done.stderr.strip()[:300]}")
+            new.replace(made)  # another process may be looking for it at this moment
+    return made

@@ -36,7 +36,8 @@ class Measurable(Protocol):
     """Code with its inputs: a nest or a whole program, unscheduled.
 
     data: a value for every argument. outputs: arrays that are written; inouts: those of them that are read
-    before, or not wholly written. reduction_length: terms of the longest sum behind an output. baselines:
+    before, or not wholly written; updated: those that are read before. reduction_length: terms of the
+    longest sum behind an output. baselines:
     what a user may ask to beat, the optimised program first and the plain one last, and how reports call it.
     """
 
@@ -50,6 +51,8 @@ class Measurable(Protocol):
     def outputs(self) -> Sequence[str]: ...
     @property
     def inouts(self) -> Sequence[str]: ...
+    @property
+    def updated(self) -> Sequence[str]: ...
     @property
     def reduction_length(self) -> int: ...
 
@@ -159,6 +162,11 @@ class PlainNest:
         whole = flow(self.nest.body)
         buffers = self.nest.buffers
         return [n for n in self.outputs if n in whole.exposed or not whole.defines(buffers[n])]
+
+    @cached_property
+    def updated(self) -> Sequence[str]:
+        exposed = flow(self.nest.body).exposed
+        return [n for n in self.outputs if n in exposed]
 
     @cached_property
     def reduction_length(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,9 +102,9 @@ class GuardedCopy:
             guard[:] = _GUARD_BYTE
         self.restore()
 
-    def restore(self) -> None:
+    def restore(self, copy: Callable[[Bytes, Bytes], None] = np.copyto) -> None:
         """Back to the original contents."""
-        np.copyto(self.memory, self._original)
+        copy(self.memory, self._original)
 
     def poison(self) -> None:
         """Fill with values that no correct program produces, to find what is never written."""

@@ -24,6 +24,7 @@ from gnnperf.measure.isolation import isolate
 from gnnperf.measure.library import CTYPES
 from gnnperf.measure.statistics import relative_half_width
 from gnnperf.measure.supervisor import Report
+from gnnperf.measure.team_copy import team_copy
 from gnnperf.measure.verification import verify
 
 Call = Callable[[], None]
@@ -36,6 +37,8 @@ class Arrays:
         self.values: dict[str, NDArray[Any]] = {}
         self.outputs: dict[str, GuardedCopy] = {}
         self._inouts: list[str] = job["inouts"]
+        self._updated: list[str] = job["updated"]
+        self._copy = team_copy(job["team_copy"])
         described = (job["reference"] or {}).items()
         self._reference = {n: Layout(*layout).view(blobs[blob]) for n, (blob, *layout) in described}
         self._reduction_length: int = job["reduction_length"]
@@ -56,9 +59,11 @@ class Arrays:
             if name not in self._inouts:
                 copy.poison()
 
-    def restore_inouts(self) -> None:
-        for name in self._inouts:
-            self.outputs[name].restore()
+    def restore_updated(self) -> None:
+        """What the next run reads is as it was before the first. The rest stays where the last run left it,
+        in the caches of the processors that wrote it, as where a program calls a function again."""
+        for name in self._updated:
+            self.outputs[name].restore(self._copy)
 
     def fault(self, found: Mapping[str, NDArray[Any]]) -> str | None:
         """What is wrong with what was computed, or was written that is no output, in one line."""
@@ -148,8 +153,8 @@ def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | Non
         report(status="ok", candidate=first_s)
     else:
         alive = partial(report, stage="time", limit_s=2 * timeout_s + 1.0)
-        samples = sample(calls, first_s, arrays.restore_inouts, job["limits"], alive)
-        counters = count(calls[-1], arrays.restore_inouts) if job["counters"] else None
+        samples = sample(calls, first_s, arrays.restore_updated, job["limits"], alive)
+        counters = count(calls[-1], arrays.restore_updated) if job["counters"] else None
         lock.release()
         if len(samples[-1]) > 1 and (fault := arrays.fault_of(calls[-1])):
             report(status="wrong_result", detail=f"after {len(samples[-1])} runs: {fault}")

@@ -30,6 +30,7 @@ from gnnperf.measure.measurement import Measurement, pool
 from gnnperf.measure.problem import Problem
 from gnnperf.measure.protocol import receive, send
 from gnnperf.measure.supervisor import Child, Failed
+from gnnperf.measure.team_copy import team_copy_library
 
 
 class Competitor(Protocol):
@@ -163,7 +164,7 @@ class Starter:
         if isinstance(contender, PythonFunction) and contender.package == "numpy":
             # NumPy has no other threads. Numba's and torch's would compete with those of OpenBLAS.
             environment["OPENBLAS_NUM_THREADS"] = str(self.threads)
-        return Player(_job(contender, self.problem), self.effort, environment)
+        return Player(_job(contender, self.problem, self.threads), self.effort, environment)
 
 
 class Player:
@@ -210,13 +211,16 @@ class Player:
         return answer
 
 
-def _job(contender: Library | PythonFunction, problem: Problem) -> tuple[dict[str, Any], list[Any]]:
+def _job(
+    contender: Library | PythonFunction, problem: Problem, threads: int
+) -> tuple[dict[str, Any], list[Any]]:
     """The first message to a contender, and the memory of its arrays."""
     blobs: dict[str, Bytes] = {}
     library = contender.to_dict() if isinstance(contender, Library) else None
     function = None
     if isinstance(contender, PythonFunction):
         function = {**asdict(contender), "path": str(contender.path)}
+    several = threads > 1 and not (isinstance(contender, PythonFunction) and contender.package == "numpy")
     job = {
         "library": library,
         "function": function,
@@ -224,6 +228,8 @@ def _job(contender: Library | PythonFunction, problem: Problem) -> tuple[dict[st
         "reference": describe(problem.reference, blobs),
         "outputs": list(problem.outputs),
         "inouts": list(problem.outputs),
+        "updated": list(problem.updated),
         "reduction_length": problem.reduction_length,
+        "team_copy": team_copy_library() if problem.updated and several else None,
     }
     return {**job, "keys": list(blobs)}, list(blobs.values())

@@ -21,12 +21,14 @@ OUTPUT = "out"
 class Problem:
     """inputs: arrays and scalars by name, initial values of outputs that are updated among them. outputs:
     arrays that are written. reference: what is right, by name. reduction_length: terms of the longest sum
-    behind an output; it widens the tolerance (`relative_tolerance`)."""
+    behind an output; it widens the tolerance (`relative_tolerance`). updated: outputs that are read before
+    they are written."""
 
     inputs: Mapping[str, Any]
     outputs: Sequence[str]
     reference: Arrays
     reduction_length: int = 1
+    updated: Sequence[str] = ()
 
     @classmethod
     def solved(

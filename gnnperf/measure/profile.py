@@ -26,6 +26,7 @@ class Case:
     data: Mapping[str, Any]
     outputs: tuple[str, ...]
     inouts: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
     flops: float = 0.0
     moved_bytes: float = 0.0
     dtype: str = "float64"
@@ -92,7 +93,7 @@ def profile(
 def _time(runner: Runner, case: Case, limits: Limits, threads: int, counters: bool = False) -> Measurement:
     measured = runner.measure(
         None, case.library, case.data, case.outputs, case.inouts, None, limits,
-        threads=threads, counters=counters,
+        threads=threads, counters=counters, updated=case.updated,
     )  # fmt: skip
     if measured.status != "ok":
         raise MeasureError(f"profiling {case.library.symbol}: {measured.status}, {measured.detail}")

@@ -20,6 +20,7 @@ from gnnperf.measure.library import CTYPES, Library
 from gnnperf.measure.measurement import Limits, Measurement, pool
 from gnnperf.measure.protocol import receive, send
 from gnnperf.measure.supervisor import Child
+from gnnperf.measure.team_copy import team_copy_library
 
 
 class Runner:
@@ -83,12 +84,15 @@ class Runner:
         threads: int | None = None,
         counters: bool = False,
         baseline_s: float | None = None,
+        updated: Collection[str] | None = None,
     ) -> Measurement:
         """Verify the candidate against `reference` (None: only that it runs within bounds), then
         time it and the baseline in turn, in one process.
 
         reduction_length: terms of the longest sum behind an output; it widens the tolerance. baseline_s: of
-        a baseline that was timed before and takes too long to be run again; `baseline` is None then.
+        a baseline that was timed before and takes too long to be run again; `baseline` is None then. updated:
+        those of `inouts`, None for all, that are read before they are written: they start from `data` in
+        every timed run, which takes them out of the caches that the last run left them in.
         Never raises for what the candidate does; raises MeasureError when the baseline fails, or
         the machinery.
         """
@@ -97,6 +101,7 @@ class Runner:
             reduction_length, threads or self.threads,
         )  # fmt: skip
         job |= {"counters": counters, "baseline_s": baseline_s}
+        job["updated"] = list(inouts if updated is None else updated)
         arrays = as_arrays(data)
         runs: list[Measurement] = []
         while len(runs) < limits.processes and all(run.status == "ok" for run in runs):
@@ -159,11 +164,13 @@ class Runner:
             "candidate": candidate.to_dict(),
             "outputs": list(dict.fromkeys((*outputs, *inouts))),
             "inouts": list(inouts),
+            "updated": list(inouts),
             "verify": reference is not None,
             "limits": {**asdict(limits), "budget_s": limits.budget_s / limits.processes},
             "memory_bytes": limits.memory_bytes or max(4 * total, machine // 2),
             "reduction_length": reduction_length,
             "threads": threads,
+            "team_copy": team_copy_library() if inouts and threads > 1 else None,
             "lock": self._lock,
             "fetch": False,
             "counters": False,

@@ -188,7 +188,7 @@ def compare(kernel: ComparedKernel, session: Session, k: int, effort: Effort, sa
 
 def _problem(kernel: DaceKernel, whole: WholeKernel) -> Problem:
     inputs = {**kernel.data, **kernel.symbols}
-    return Problem(inputs, kernel.outputs, whole.reference, whole.reduction_length)
+    return Problem(inputs, kernel.outputs, whole.reference, whole.reduction_length, kernel.updated)
 
 
 # --------------------------------------------------------------------------- the table

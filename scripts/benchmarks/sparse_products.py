@@ -116,7 +116,7 @@ def best_known(
     (unit,) = kernel.units
     reference = runner.reference(baseline, kernel.data, kernel.outputs)
     length = unit.reduction_length
-    nest = NestCase(unit.nest, kernel.data, kernel.outputs, (), length, reference, baseline)
+    nest = NestCase(unit.nest, kernel.data, kernel.outputs, (), (), length, reference, baseline)
     bench = NestBench(nest, compiler, runner, LIMITS)
     trial = min(bench.run(KNOWN, "known"), key=lambda t: t.runtime_s)
     prepared = bench.prepare(trial.recipe)

@@ -36,6 +36,26 @@ def message(spec: str, symbols: dict[str, float] | None = None, inputs: str | No
     return str(caught.value)
 
 
+USES = {
+    "B[:] = A + 1.0": ([], []),
+    "B[1:-1] = A[1:-1] + 1.0": (["B"], []),
+    "B[:] += A": (["B"], ["B"]),
+    "B[:] = A\n    A[:] = B * 2.0": (["A"], ["A"]),
+    "B[1:-1] = A[1:-1]\n    A[:] = B * 2.0": (["A", "B"], ["A", "B"]),
+    "B[:] = 0.0\n    for t in range(3):\n        B[:] += A": ([], []),
+    "for t in range(3):\n        B[:] = A * t": ([], []),
+    "if A[0, 0] > 0.5:\n        B[:] = A": (["B"], []),
+}
+"""Bodies of a kernel, which outputs are read or may be left in part, and which are read."""
+
+
+@pytest.mark.parametrize("body", USES)
+def test_outputs_that_are_read_or_written_in_part(tmp_path: Path, body: str) -> None:
+    head = "@dace.program\ndef f(A: dace.float64[N, M], B: dace.float64[N, M]):\n    "
+    kernel = load_kernel(write(tmp_path / "user.py", head + body + "\n") + ":f", {"N": 6, "M": 5})
+    assert (kernel.inouts, kernel.updated) == USES[body]
+
+
 # --------------------------------------------------------------------------- files and names
 
 

@@ -61,6 +61,26 @@ def test_units_compute_what_their_cutouts_compute(
         assert_same(expected, interpret_unit(unit, reverse=True), f"{unit.name} backwards")
 
 
+@pytest.mark.slow
+def test_what_a_kernel_does_not_read_does_not_matter(
+    tools: tuple[Compiler, Runner], kernels: dict[str, DaceKernel]
+) -> None:
+    """Outputs that are not `updated` end as they would whatever they hold before, but for what stays."""
+    compiler, runner = tools
+    found = list(kernels.values())
+    for kernel, library in zip(found, build(compiler, map(reference_source, found)), strict=True):
+        assert set(kernel.updated) <= set(kernel.inouts) <= set(kernel.outputs)
+        free = set(kernel.outputs) - set(kernel.updated)
+        other = {n: v + np.ones_like(v) if n in free else v for n, v in kernel.data.items()}
+        first = run(runner, kernel, library)
+        second = runner.reference(library, other, kernel.outputs, kernel.inouts)
+        for name in kernel.outputs:
+            stays = (second[name] != first[name]) & ~np.isnan(first[name])
+            np.testing.assert_array_equal(first[name][stays], kernel.data[name][stays])
+            np.testing.assert_array_equal(second[name][stays], other[name][stays])
+            assert not stays.any() or name in kernel.inouts
+
+
 def test_spliced_kernels_compute_what_dace_computes(
     tools: tuple[Compiler, Runner], kernels: dict[str, DaceKernel], tmp_path: Path
 ) -> None:

@@ -44,7 +44,7 @@ def library(cache: None) -> Iterator[Library]:
 @pytest.fixture
 def problem() -> Problem:
     data = {"a": np.float64(3), "x": np.linspace(-1, 1, N), "y": np.ones(N)}
-    return Problem({**data, "N": N}, ["y"], {"y": data["y"] + 3 * data["x"]})
+    return Problem({**data, "N": N}, ["y"], {"y": data["y"] + 3 * data["x"]}, updated=["y"])
 
 
 def test_libraries_and_functions_are_timed_in_turn(library: Library, problem: Problem) -> None:
@@ -105,7 +105,7 @@ def test_symbols_are_passed_by_name_and_outputs_are_restored() -> None:
     once = x.copy()
     for _ in range(3):
         once[1:-1] = 0.5 * once[1:-1] + 0.25 * (once[:-2] + once[2:])
-    problem = Problem({"x": x, "N": 50, "STEPS": 3}, ["x"], {"x": once})
+    problem = Problem({"x": x, "N": 50, "STEPS": 3}, ["x"], {"x": once}, updated=["x"])
     (measurement,) = measure_side_by_side({"numpy": python("smooth")}, problem, BRIEF).values()
     assert measurement.status == "ok", measurement.detail
 

@@ -78,6 +78,19 @@ def test_inouts_start_from_the_data_in_every_run(build: Build, runner: Runner, d
     assert measured.status == "ok"
 
 
+def test_what_is_not_read_is_left_where_the_last_run_wrote_it(
+    build: Build, runner: Runner, data: Data
+) -> None:
+    (candidate,) = build(
+        "static int runs; if (1 <= runs && runs < 4 && y[1] != x[1]) abort();"
+        "for (int64_t i = 1; i < n - 1; ++i) y[i] = x[i]; ++runs;"
+    )
+    reference = runner.reference(candidate, data, ["y"], ["y"])
+    for updated, status in (((), "ok"), (None, "run_error"), (("y",), "run_error")):
+        measured = runner.measure(None, candidate, data, ["y"], ["y"], reference, QUICK, updated=updated)
+        assert measured.status == status, measured.detail
+
+
 def test_an_output_written_in_part_is_compared_in_whole(build: Build, runner: Runner, data: Data) -> None:
     """Elements that the reference leaves alone must be left alone, whatever they held."""
     interior, all_of_it = build(

@@ -160,7 +160,14 @@ def _times_s(
     found = {}
     for name in others:
         measured = runner.measure(
-            libraries[first], libraries[name], code.data, code.outputs, tuple(code.inouts), None, quick
+            libraries[first],
+            libraries[name],
+            code.data,
+            code.outputs,
+            tuple(code.inouts),
+            None,
+            quick,
+            updated=code.updated,
         )
         found[first] = measured.baseline_s or 0.0
         found[name] = measured.runtime_s or math.inf

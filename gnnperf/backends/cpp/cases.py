@@ -57,7 +57,8 @@ class UnitCase:
         """Of a nest that is the whole program, whose baseline was run."""
         case = NestCase(
             task.nest, {**task.data, **whole.code.data}, task.outputs, tuple(whole.code.inouts),
-            whole.reduction_length, whole.reference, whole.library, whole.baseline_once_s,
+            tuple(whole.code.updated), whole.reduction_length, whole.reference, whole.library,
+            whole.baseline_once_s,
         )  # fmt: skip
         limits = Limits(timeout_s=max(2.0, SLOWEST * whole.baseline_s))
         return UnitCase(case, whole.baseline_name, whole.baseline_note, whole.baseline, limits)
@@ -71,8 +72,9 @@ class UnitCase:
         baseline = build_baseline(task, wanted, compiler, runner)
         timing = _timed(baseline, task, runner, SINGLE_RUN)
         case = NestCase(
-            task.nest, task.data, task.outputs, tuple(task.inouts), baseline.reduction_length,
-            baseline.reference, baseline.library, baseline.once.runtime_s if baseline.once else None,
+            task.nest, task.data, task.outputs, tuple(task.inouts), tuple(task.updated),
+            baseline.reduction_length, baseline.reference, baseline.library,
+            baseline.once.runtime_s if baseline.once else None,
         )  # fmt: skip
         limits = Limits(timeout_s=max(2.0, SLOWEST * timing.runtime_s))
         return UnitCase(case, baseline.name, baseline.reason or "", timing, limits)
@@ -82,7 +84,16 @@ def _timed(baseline: Baseline, code: Measurable, runner: Runner, limits: Limits)
     """What the baseline takes. Raises MeasureError where it does not run."""
     if baseline.once is not None:
         return baseline.once
-    timed = runner.measure(None, baseline.library, code.data, code.outputs, tuple(code.inouts), None, limits)
+    timed = runner.measure(
+        None,
+        baseline.library,
+        code.data,
+        code.outputs,
+        tuple(code.inouts),
+        None,
+        limits,
+        updated=code.updated,
+    )
     if timed.status != "ok":
         raise MeasureError(f"the baseline does not run alone: {timed.status}, {timed.detail}")
     return timed.timing
@@ -149,6 +160,7 @@ class WholeKernel:
             limits,
             reduction_length=self.reduction_length,
             baseline_s=self.baseline_once_s,
+            updated=self.code.updated,
         )
 
     def tuned_source(self, tuned: Tuned) -> Source:

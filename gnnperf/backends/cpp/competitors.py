@@ -56,7 +56,9 @@ def beside(
     """Measurements of the competitors, each with what is kept as its baseline. Never raises for what one of
     them does."""
     code = whole.code
-    problem = Problem(code.data, list(code.outputs), whole.reference, whole.reduction_length)
+    problem = Problem(
+        code.data, list(code.outputs), whole.reference, whole.reduction_length, list(code.updated)
+    )
     found = measure_side_by_side({KEPT: kept, **competitors}, problem, EFFORT, runner.threads)
     ours = found.pop(KEPT)
     return {

@@ -41,6 +41,7 @@ class NestCase:
     data: Mapping[str, Any]
     outputs: Sequence[str]
     inouts: Sequence[str]
+    updated: Sequence[str]
     reduction_length: int
     reference: Mapping[str, NDArray[Any]]
     baseline: Library
@@ -110,7 +111,7 @@ class NestBench:
         measured = self.runner.measure(
             case.baseline if self._baseline_s is None else None, library, case.data, case.outputs,
             case.inouts, case.reference, limits, reduction_length=case.reduction_length,
-            baseline_s=self._baseline_s,
+            baseline_s=self._baseline_s, updated=case.updated,
         )  # fmt: skip
         if (measured.baseline_s or 0.0) > VERY_LONG_RUN_S:
             self._baseline_s = measured.baseline_s

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -65,7 +65,8 @@ class DaceKernel:
 
     `parsed`: the user's program. `bound`: the same with symbols bound and library nodes expanded. `sdfg`:
     the same in linear form, which units refer to. `data`: a value for every argument. `outputs`:
-    arrays the kernel writes; all are inouts.
+    arrays the kernel writes. `inouts`: those of them that it reads before, or may leave parts of; `updated`:
+    those that it reads before.
     """
 
     name: str
@@ -77,6 +78,8 @@ class DaceKernel:
     generated: set[str]
     """Arguments whose values were made up, and may be others as well."""
     outputs: list[str]
+    inouts: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
     function: tuple[Path, str] | None = None
     """File and name of the Python function."""
     units: list[Unit] = field(default_factory=list)
@@ -88,10 +91,6 @@ class DaceKernel:
     frontend: ClassVar[str] = "dace"
     schedule_kind: ClassVar[str] = "recipe"
     baselines: ClassVar[Mapping[str, str]] = BASELINES
-
-    @property
-    def inouts(self) -> list[str]:
-        return self.outputs
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -272,7 +271,9 @@ def kernel_of(
         return replace(found, same=same, notes=[*said, *found.notes])
     kernel = DaceKernel(name, linear, bound, sdfg, values, data, generated, outputs, notes=notes)
     scalars = {k: v for k, v in data.items() if np.ndim(v) == 0}
-    _add_units(kernel, linear, scalars)
+    read, needed = _add_units(kernel, linear, scalars)
+    kernel.inouts = [name for name in outputs if name in needed]
+    kernel.updated = [name for name in outputs if name in read]
     for unit in kernel.units:
         unit.has_products = has_products(sdfg)
     _mark_first(kernel)
@@ -290,11 +291,15 @@ def _simplified(sdfg: Any, scalars_as_symbols: bool) -> tuple[Any, str]:
     return program, ""
 
 
-def _add_units(kernel: DaceKernel, sdfg: Any, scalars: Mapping[str, Any]) -> None:
-    """Units of a program, and of the nested programs that are not units as a whole."""
+def _add_units(kernel: DaceKernel, sdfg: Any, scalars: Mapping[str, Any]) -> tuple[Set[str], Set[str]]:
+    """Units of a program, and of the nested programs that are not units as a whole. Returns the names of
+    arrays and symbols that may be read before they are written, and of those whose values before the program
+    can matter for what it leaves: they also may be written in part."""
     translator = DaceTranslator(sdfg)
     pieces = build(translator, control_flow(sdfg))
-    Liveness(sdfg, translator.buffers).annotate(pieces, frozenset())
+    results = frozenset(name for name, array in sdfg.arrays.items() if not array.transient)
+    liveness = Liveness(sdfg, translator.buffers)
+    read, needed = (liveness.annotate(pieces, after) for after in (frozenset(), results))
     finisher = Finisher(translator, scalars)
     for part in list(parts(finisher, pieces, [])):
         if isinstance(part, Chain):
@@ -303,6 +308,7 @@ def _add_units(kernel: DaceKernel, sdfg: Any, scalars: Mapping[str, Any]) -> Non
             kernel.skipped.append(part)
         else:
             _add_units(kernel, part, {})
+    return read, needed
 
 
 def _mark_first(kernel: DaceKernel) -> None:

@@ -83,11 +83,11 @@ def bounding_arrays(nodes: Iterable[Node], buffers: Mapping[str, Buffer]) -> set
 
 
 class Liveness:
-    """Transient arrays, and symbols, whose values are still needed after each piece."""
+    """Arrays, and symbols, whose values are still needed after each piece."""
 
     def __init__(self, sdfg: Any, buffers: Mapping[str, Buffer]) -> None:
         self.sdfg, self.buffers = sdfg, buffers
-        self.names = {name for name, d in sdfg.arrays.items() if d.transient} | set(sdfg.symbols)
+        self.names = sdfg.arrays.keys() | set(sdfg.symbols)
 
     def annotate(self, pieces: list[Piece], after: frozenset[str]) -> frozenset[str]:
         """Set `live_after` of all pieces; returns what is live before the first."""

@@ -35,8 +35,8 @@ class Unit:
 
     `nest` is in normal form. `data` holds the real inputs of one execution of the unit in a run of
     the whole kernel: every array and scalar of `nest.arguments` (and of the cut-out SDFG), and its
-    parameters. `inouts` are the outputs that are read, or not wholly written. `skipped` says why
-    the unit cannot be measured, if so.
+    parameters. `inouts` are the outputs that are read before they are written, or not wholly
+    written, `updated` those that are read. `skipped` says why the unit cannot be measured, if so.
     """
 
     index: int
@@ -48,6 +48,7 @@ class Unit:
     """Arrays of `sdfg` that the unit shares with its surroundings."""
     outputs: list[str]
     inouts: list[str]
+    updated: list[str]
     reduction_length: int
     data: dict[str, Any] = field(default_factory=dict)
     executions: int | None = None
@@ -185,6 +186,7 @@ def _unit(
         ),
         outputs=outputs,
         inouts=[n for n in outputs if n in whole.exposed or not whole.defines(scoped[n])],
+        updated=[n for n in outputs if n in whole.exposed],
         reduction_length=_reduction_length(finisher, nodes),
     )
 

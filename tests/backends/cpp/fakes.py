@@ -57,5 +57,5 @@ def pseudo_random_runtime_s(text: str) -> float:
 
 def bench(workshop: Workshop, nest: LoopNest | None = None, give_up: float = math.inf) -> NestBench:
     nest = nest or gemm()
-    case = NestCase(nest, {}, nest.outputs, nest.outputs, 1, {}, Library("", "baseline", ()))
+    case = NestCase(nest, {}, nest.outputs, nest.outputs, nest.outputs, 1, {}, Library("", "baseline", ()))
     return NestBench(case, workshop, workshop, Limits(), give_up)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
-import subprocess
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from gnnperf.devices import find_compiler, gnnperf_cache_dir
+from gnnperf.devices import shared_library
 from gnnperf.errors import GnnperfError, NotApplicable
 
 _SOURCE = Path(__file__).with_name("operations.cpp")
-_FLAGS = ("-O2", "-std=c++17", "-shared", "-fPIC", "-fopenmp")
-_COMPILING_S = 300.0
 _NUMBERS = 64
 """Enough for the order of any weights."""
 
@@ -103,27 +98,11 @@ def compiled_file(library: VendorLibrary) -> Path:
     where there is no compiler, or it fails."""
     file = installed_file(library)
     headers = _file_of(library.headers, library.header)
-    compiler, version = find_compiler()
-    options = [
-        *_FLAGS, f"-DGNNPERF_ENTRY={library.entry}", f"-I{headers.parent}", str(_SOURCE), str(file),
-        f"-Wl,-rpath,$ORIGIN:{file.parent},-soname,{library.compiled}",
-    ]  # fmt: skip
+    options = [f"-DGNNPERF_ENTRY={library.entry}", f"-I{headers.parent}"]
     if library.convolutions:
-        options.insert(0, "-DGNNPERF_ONEDNN")
-    key = hashlib.sha256("\n".join([version, _SOURCE.read_text(), *options]).encode()).hexdigest()[:16]
-    folder = gnnperf_cache_dir() / "vendor" / key
-    made = folder / library.compiled
-    if not made.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            new = Path(scratch) / library.compiled
-            done = subprocess.run(
-                [compiler, *options, "-o", str(new)], capture_output=True, text=True, timeout=_COMPILING_S
-            )
-            if done.returncode:
-                raise GnnperfError(f"{library.compiled} does not compile: {done.stderr.strip()[:300]}")
-            new.replace(made)
-    return made
+        options.append("-DGNNPERF_ONEDNN")
+    link = [str(file), f"-Wl,-rpath,$ORIGIN:{file.parent},-soname,{library.compiled}"]
+    return shared_library(_SOURCE, library.compiled, options, link)
 
 
 @cache
