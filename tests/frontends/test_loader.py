@@ -56,6 +56,17 @@ def test_outputs_that_are_read_or_written_in_part(tmp_path: Path, body: str) -> 
     assert (kernel.inouts, kernel.updated) == USES[body]
 
 
+def test_where_dace_fails_inside(tmp_path: Path) -> None:
+    """Its own exception says `'numpy'` and no more."""
+    body = "    for i in dace.map[0:N]:\n        s = A[i] + 1.0\n"
+    body += "        B[i] = s / np.sum(s)[np.newaxis, np.newaxis]\n"
+    head = "@dace.program\ndef f(A: dace.float64[N, M], B: dace.float64[N, M]):\n"
+    found = message(write(tmp_path / "user.py", head + body) + ":f")
+    assert found.startswith(
+        "kernel: DaCe cannot parse 'f': KeyError: 'numpy', at line 9: B[i] = s / np.sum(s)"
+    )
+
+
 # --------------------------------------------------------------------------- files and names
 
 

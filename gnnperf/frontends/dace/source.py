@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import linecache
+import traceback
 from pathlib import Path
 from typing import Any
 
 import dace
+from dace.frontend.python.common import DaceSyntaxError
 from dace.frontend.python.parser import DaceProgram
 
 from gnnperf.errors import InputError, first_line
@@ -86,9 +89,20 @@ def _evaluated(program: DaceProgram, parameter: inspect.Parameter) -> inspect.Pa
 
 
 def _reason(error: BaseException) -> str:
-    """DaCe appends the place to its messages, on lines of their own."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return ", ".join(lines[:2])[:300] or type(error).__name__
+    """DaCe appends the place to its own messages, on lines of their own. Of errors inside it, which say
+    little, the place is where its parser was."""
+    if isinstance(error, DaceSyntaxError):
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return ", ".join(lines[:2])[:300]
+    said = f"{type(error).__name__}: {first_line(error)}" if str(error) else type(error).__name__
+    place = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if "visitor" in frame.f_locals:
+            place = getattr(frame.f_locals["visitor"], "current_lineinfo", place)
+    if place is None:
+        return said
+    line = linecache.getline(place.filename, place.start_line).strip()
+    return f"{said}, at line {place.start_line}: {line}"[:300]
 
 
 def load_sdfg(path: Path) -> Any:
