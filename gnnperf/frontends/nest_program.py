@@ -7,7 +7,7 @@ inputs. Frontends that keep code of their own around the nests, as DaCe's does, 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -102,6 +102,11 @@ class TunableProgram(Program, Protocol):
     def whole(self) -> Measurable: ...
     @property
     def function(self) -> tuple[Path, str] | None: ...
+    @property
+    def in_python(self) -> Callable[[], Mapping[str, Any]] | None:
+        """Computes the outputs from the inputs as Python understands the program, once, in a process of its
+        own; None where the program is no Python function."""
+
     @property
     def sizes(self) -> Mapping[str, int]: ...
     @property
@@ -198,6 +203,7 @@ class NestProgram:
     schedule_kind: ClassVar[str] = "recipe"
     baselines: ClassVar[Mapping[str, str]] = PLAIN_BASELINE
     function: ClassVar[tuple[Path, str] | None] = None
+    in_python: ClassVar[None] = None
     sizes: ClassVar[Mapping[str, int]] = MappingProxyType({})
     same: ClassVar[Mapping[str, str]] = MappingProxyType({})
 

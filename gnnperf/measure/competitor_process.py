@@ -26,6 +26,7 @@ from gnnperf.measure.arrays import Bytes
 from gnnperf.measure.candidate import Arrays, bind
 from gnnperf.measure.confine import MEASURED, prefer_this_process
 from gnnperf.measure.protocol import receive, send
+from gnnperf.measure.python_function import by_name, python_function
 from gnnperf.measure.supervisor import spawned
 
 LONG = 20.0
@@ -53,20 +54,9 @@ class Contender:
     def fault(self) -> str | None:
         """Run once; None where what it computed is right, else one line that says what is not."""
         self.arrays.reset()
-        found = self._by_name(self._call())
-        return self.arrays.fault({**self.arrays.values, **found})
-
-    def _by_name(self, returned: Any) -> dict[str, Any]:
-        """What a function returned, as arrays by the names of outputs, single numbers as their arrays are."""
-        if returned is None:
-            return {}
-        if not isinstance(returned, Mapping):
-            several = returned if isinstance(returned, tuple) else (returned,)
-            names = sorted(name for name in self.arrays.outputs if name.startswith("__return"))
-            returned = dict(zip(names, several, strict=False))
-        found = {name: np.asarray(value) for name, value in returned.items()}
         shapes = {name: copy.array.shape for name, copy in self.arrays.outputs.items()}
-        return {n: a.reshape(shapes.get(n, a.shape)) if a.size == 1 else a for n, a in found.items()}
+        found = by_name(self._call(), shapes)
+        return self.arrays.fault({**self.arrays.values, **found})
 
     def turn(self, warm_up_s: float, timed_s: float) -> tuple[float, int]:
         """(median of the timed runs in seconds, their number): at least one of each kind. A single run that
@@ -101,7 +91,7 @@ def _function(where: Mapping[str, Any], values: Mapping[str, Any]) -> Call:
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module  # Numba's cache finds functions by the name of their module
     spec.loader.exec_module(module)
-    function = _python_function(getattr(module, where["name"]), values)
+    function = python_function(getattr(module, where["name"]), values)
     parameters = inspect.signature(getattr(function, "py_func", function)).parameters
     if unknown := [name for name in parameters if name not in values]:
         raise TypeError(f"its parameter {unknown[0]} is none of the kernel's arguments: {', '.join(values)}")
@@ -115,17 +105,6 @@ def _function(where: Mapping[str, Any], values: Mapping[str, Any]) -> Call:
 
         function = torch.compile(function)
     return lambda: function(*arguments)
-
-
-def _python_function(found: Any, values: Mapping[str, Any]) -> Any:
-    """The function behind a DaCe program, with numbers for its symbols; any other as it is."""
-    if not type(found).__module__.startswith("dace."):
-        return found
-    function = found.f
-    for name, value in list(function.__globals__.items()):
-        if type(value).__module__.startswith("dace.") and str(value) in values:
-            function.__globals__[name] = values[str(value)]
-    return function
 
 
 def _prefer_all_threads() -> None:

@@ -95,6 +95,9 @@ def verify(
     return None
 
 
+AGREES = "agrees"
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What agreeing results are worth.
@@ -104,12 +107,20 @@ class Evidence:
         finite, changed: shares of all elements of all outputs, on the first of these, that are numbers, and
             that are not what was there before.
         unverifiable: outputs that told nothing on any of them, and why.
+        python: "agrees" where the program's own Python function, run by Python on the inputs, computes the
+            same; how it differs; empty where there is none, or it did not end in time.
     """
 
     inputs: Sequence[str] = ("the inputs",)
     finite: float = 1.0
     changed: float = 1.0
     unverifiable: Mapping[str, str] = field(default_factory=dict)
+    python: str = ""
+
+    @property
+    def misleads(self) -> bool:
+        """Do the results agree with something that is not what the user wrote?"""
+        return self.python not in ("", AGREES)
 
     @staticmethod
     def of(reference: Mapping[str, NDArray[Any]], before: Mapping[str, Any]) -> Evidence:

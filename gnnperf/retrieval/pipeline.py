@@ -40,6 +40,7 @@ FIRST = 3
 """Candidates, at least, of the first of several rounds: of two, too often neither is of the right kind."""
 
 OUT_OF_TIME = "the time budget ended before this task was tried"
+MISTRANSLATED = "the program as DaCe translates it, which is what was tuned, is not what Python makes of it"
 NOTHING_TO_TUNE = "the kernel has nothing that can be tuned"
 NOT_FASTER = "none of the candidates was faster than the baseline beyond noise"
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|\bnan\b|\binf\b")
@@ -254,6 +255,8 @@ class Pipeline:
             said.insert(0, why_kept(queries))
         if whole and whole.evidence.unverifiable:
             said.append(unverifiable(whole.evidence))
+        if whole and whole.evidence.misleads:
+            said.insert(0, f"{MISTRANSLATED}: {whole.evidence.python}")
         if any(query.tried for query in queries):
             said.append(not_isolated())
         return RetrievalReport(
@@ -265,7 +268,7 @@ class Pipeline:
             tuned=whole.tuned if whole else None,
             speedup=whole.speedup if whole else None,
             speedup_interval=whole.speedup_interval if whole else None,
-            verified=whole is not None and not whole.evidence.unverifiable,
+            verified=whole is not None and not (whole.evidence.unverifiable or whole.evidence.misleads),
             verification=whole.evidence if whole else None,
             kept_baseline=whole is None or whole.kept_baseline,
             note="; ".join(filter(None, said)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -94,14 +94,14 @@ class Transfer:
 
     def run(self, compiler: Compiler, runner: Runner) -> tuple[RetrievalReport, Any, list[Query]]:
         """(report, the tuned program or None, the queries); what was measured is remembered."""
-        executor = cpp.CppExecutor(self.kernel, None, compiler, runner)
-        made = Pipeline(
-            self.kernel, self.proposer.bundle, self.proposer, executor, self.proposer.device, self.options,
-            self.confidence,
-        )  # fmt: skip
-        report, queries = made.run()
-        self.memory.remember(queries, executor.provenance)
-        return report, executor.tuned, queries
+        with closing(cpp.CppExecutor(self.kernel, None, compiler, runner)) as executor:
+            made = Pipeline(
+                self.kernel, self.proposer.bundle, self.proposer, executor, self.proposer.device,
+                self.options, self.confidence,
+            )  # fmt: skip
+            report, queries = made.run()
+            self.memory.remember(queries, executor.provenance)
+            return report, executor.tuned, queries
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from gnnperf.backends.cpp.bounds import require_within_bounds
 from gnnperf.backends.cpp.cases import UnitCase, WholeKernel
 from gnnperf.backends.cpp.competitors import beside, competitors_of
 from gnnperf.backends.cpp.output import write_output
+from gnnperf.backends.cpp.python_run import PythonRun, difference
 from gnnperf.backends.cpp.trials import NestBench
 from gnnperf.errors import BuildError, InputError, MeasureError, NotApplicable
 from gnnperf.frontends.nest_program import NestTask, TunableProgram, Tuned
@@ -55,6 +56,7 @@ class CppExecutor:
         self._whole: WholeKernel | None = None
         self._tuned: Tuned | None = None
         self._sources: BaselineSources | None = None
+        self._python: PythonRun | None = None
         self._ahead: Future[Any] | None = None
         if ahead:
             self.runner.start()
@@ -80,6 +82,7 @@ class CppExecutor:
                     # What does not run by itself has no candidates either.
                     with suppress(BuildError, MeasureError, NotApplicable):
                         require_within_bounds(task.nest, task.data, self.compiler, self.runner)
+            self._python = PythonRun(self.program)
 
     def whole(self) -> Timing:
         whole = WholeKernel.prepare(
@@ -97,7 +100,7 @@ class CppExecutor:
         yield CppBench(case, self)
 
     def assemble(self, trials: Sequence[Trials]) -> Whole:
-        found = self._assembled(trials)
+        found = self._compared_with_python(self._assembled(trials))
         if not self._competitors:
             return found
         assert self._whole is not None
@@ -107,6 +110,14 @@ class CppExecutor:
         started = time.monotonic()
         others = beside(self._whole, kept, self._competitors, self.runner)
         return replace(found, competitors=others, competitors_s=time.monotonic() - started)
+
+    def _compared_with_python(self, found: Whole) -> Whole:
+        """Python has had the time that all else took."""
+        computed = self._python.found() if self._python else None
+        if computed is None or self._whole is None:
+            return found
+        said = difference(self._whole.reference, computed, self._whole.reduction_length)
+        return replace(found, evidence=replace(found.evidence, python=said))
 
     def _assembled(self, trials: Sequence[Trials]) -> Whole:
         assert self._whole is not None
@@ -146,6 +157,8 @@ class CppExecutor:
             write_output(folder, self.program, best, report, compiler)
 
     def close(self) -> None:
+        if self._python is not None:
+            self._python.close()
         _ = self.compiler
         for owned in reversed(self._owned):
             owned.close()

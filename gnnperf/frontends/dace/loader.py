@@ -6,7 +6,7 @@ import contextlib
 import copy
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +34,7 @@ from gnnperf.frontends.dace.translate import DaceTranslator
 from gnnperf.frontends.dace.units import Unit, make_units
 from gnnperf.frontends.user_files import split_spec
 from gnnperf.measure import Compiler, Runner, Source
+from gnnperf.measure.python_function import by_name, calls_programs, python_function
 from gnnperf.nests.analysis import is_data_dependent
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class DaceKernel:
     updated: list[str] = field(default_factory=list)
     function: tuple[Path, str] | None = None
     """File and name of the Python function."""
+    program: DaceProgramObject | None = None
+    """It was parsed from; None where it was an SDFG."""
     units: list[Unit] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -110,6 +113,26 @@ class DaceKernel:
     def reduction_length(self) -> int:
         """Terms of the longest chain of roundings behind an output: units feed one another."""
         return max(1, sum(unit.reduction_length for unit in self.units))
+
+    @property
+    def in_python(self) -> Callable[[], Mapping[str, Any]] | None:
+        program = self.program
+        if program is None or calls_programs(program):
+            return None
+
+        def run() -> Mapping[str, Any]:
+            values: dict[str, Any] = {}
+            for name, value in self.data.items():
+                values[name] = np.array(value) if np.ndim(value) else np.asarray(value)[()]
+            values |= {other: values[name] for other, name in self.same.items()}
+            values |= self.symbols
+            function = python_function(program, self.symbols)
+            returned = function(*(values[name] for name in inspect.signature(function).parameters))
+            shapes = {name: np.shape(self.data[name]) for name in self.outputs}
+            found = {**values, **by_name(returned, shapes)}
+            return {name: found[name] for name in self.outputs}
+
+        return run
 
     def plain_source(self) -> Source:
         """What DaCe makes of the kernel by default. Raises BuildError."""
@@ -194,18 +217,20 @@ def load_kernel(
         user_inputs(inputs, symbols, seed) if isinstance(inputs, str) else (dict(inputs or {}), set())
     )
     closure: dict[str, Any] = {}
+    program = kernel if isinstance(kernel, DaceProgramObject) else None
     if isinstance(kernel, dace.SDFG):
         sdfg, name = kernel, kernel.name
-    elif isinstance(kernel, DaceProgramObject):
-        (sdfg, closure), name = parse_program(kernel, given), kernel.f.__name__
+    elif program is not None:
+        (sdfg, closure), name = parse_program(program, given), program.f.__name__
     elif Path(spec := str(kernel)).suffix in (".sdfg", ".sdfgz"):
         sdfg, name = load_sdfg(Path(spec)), _kernel_name(spec)
     else:
-        (sdfg, closure), name = parse_program(load_program(spec), given), _kernel_name(spec)
+        program, name = load_program(spec), _kernel_name(spec)
+        sdfg, closure = parse_program(program, given)
     own = {*map(str, sdfg.free_symbols), *_scalars(sdfg)}
     symbols = {k: v for k, v in symbols.items() if k in own or k not in settled}
     found = kernel_of(sdfg, symbols, {**closure, **given}, seed, name)
-    return replace(found, function=_function(kernel))
+    return replace(found, function=_function(kernel), program=program)
 
 
 def _function(kernel: Any) -> tuple[Path, str] | None:

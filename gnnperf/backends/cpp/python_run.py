@@ -1,0 +1,94 @@
+"""The program's own Python function, run by Python beside everything else: is it what was translated?"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnnperf.frontends.nest_program import TunableProgram
+from gnnperf.measure import relative_tolerance
+from gnnperf.measure.arrays import as_arrays
+from gnnperf.measure.supervisor import Child, Report
+from gnnperf.measure.verification import AGREES, root_mean_square
+
+LARGEST_BYTES = 64 << 20
+"""Of all arguments. Python takes too long for more, and keeps two copies of them."""
+APART, MANY = 0.01, 0.01
+"""An element is clearly another where it differs by that share of the array's root mean square, and an array
+where that share of its elements does: rounding moves a few elements that decisions depend on."""
+CHAOTIC = 1 << 60
+"""Length of a sum that has the widest tolerance; as wide, where rounding moves the results that much."""
+ALIGNMENT = 64
+
+
+class PythonRun:
+    """A run in a fork of this process, at the lowest priority, that is ended with `found` or `close`."""
+
+    def __init__(self, program: TunableProgram) -> None:
+        data = as_arrays(program.whole.data)
+        self._child: Child | None = None
+        run = program.in_python
+        if run is None or sum(array.nbytes for array in data.values()) > LARGEST_BYTES:
+            return
+        self._places: dict[str, NDArray[Any]] = {}
+        outputs = {name: data[name] for name in program.whole.outputs}
+        room = mmap.mmap(-1, max(1, sum(a.nbytes + ALIGNMENT for a in outputs.values())))
+        start = 0
+        for name, array in outputs.items():
+            self._places[name] = np.ndarray(array.shape, array.dtype, room, start)
+            start += array.nbytes + -array.nbytes % ALIGNMENT
+        self._child = Child.forked(lambda report: _work(run, self._places, report))
+
+    def found(self, patience_s: float = 0.0) -> Mapping[str, NDArray[Any]] | None:
+        """What Python computed; None where it did not in time, or at all."""
+        if self._child is None:
+            return None
+        ended = time.monotonic() + patience_s
+        messages = self._child.listen(max(0.0, ended - time.monotonic()))
+        self.close()
+        return self._places if messages else None
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.end()
+            self._child = None
+
+
+def _work(run: Callable[[], Mapping[str, Any]], places: Mapping[str, NDArray[Any]], report: Report) -> None:
+    os.setpriority(os.PRIO_PROCESS, 0, 19)
+    with np.errstate(all="ignore"):
+        for name, value in run().items():
+            places[name][...] = value
+    report(done=True)
+
+
+def difference(
+    reference: Mapping[str, NDArray[Any]], found: Mapping[str, NDArray[Any]], reduction_length: int
+) -> str:
+    """`AGREES`, or in a line which output of Python's is clearly another than the reference; empty where
+    rounding alone could make it so."""
+    for name, expected in reference.items():
+        got = found[name].reshape(expected.shape)
+        if expected.dtype.kind in "fc":
+            tolerance, widest = (relative_tolerance(expected.dtype, n) for n in (reduction_length, CHAOTIC))
+            if tolerance >= widest:
+                return ""
+            size = root_mean_square(np.abs(expected))
+            with np.errstate(all="ignore"):
+                apart = (got != expected) & ~(np.abs(got - expected) <= APART * size)
+            apart &= ~(np.isnan(got) & np.isnan(expected))
+        else:
+            apart = got != expected
+        if apart.sum() > MANY * expected.size:
+            where = tuple(int(i) for i in np.argwhere(apart)[0])
+            return (
+                f"{name}: {int(apart.sum())} of {expected.size} elements differ; "
+                f"at {list(where)} Python computes {got[where]:.6g}, DaCe {expected[where]:.6g}"
+            )
+    return AGREES

@@ -1,0 +1,62 @@
+"""A DaCe program's own Python function, run by Python: by NumPy, or by what compiles it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def python_function(found: Any, values: Mapping[str, Any]) -> Any:
+    """The function behind a DaCe program, and behind those that it calls, with numbers for its symbols; any
+    other function as it is. Changes the globals and the closure of the function: call it in a process of its
+    own.
+
+    values: of the symbols, by name.
+    """
+    return _plain(found, values, {}) if _is_of_dace(found) else found
+
+
+def calls_programs(program: Any) -> bool:
+    """Does a DaCe program call others? Their symbols may have other values than its own, of which
+    `python_function` knows nothing."""
+    function = program.f
+    called = [function.__globals__.get(name) for name in function.__code__.co_names]
+    called += [cell.cell_contents for cell in function.__closure__ or ()]
+    return any(_is_of_dace(value) and hasattr(value, "f") for value in called)
+
+
+def _plain(program: Any, values: Mapping[str, Any], done: dict[int, Any]) -> Callable[..., Any]:
+    if id(program) in done:
+        return done[id(program)]
+    function = done[id(program)] = program.f
+
+    def plain(value: Any) -> Any:
+        if not _is_of_dace(value):
+            return value
+        return _plain(value, values, done) if hasattr(value, "f") else values.get(str(value), value)
+
+    for name, value in list(function.__globals__.items()):
+        function.__globals__[name] = plain(value)
+    for cell in function.__closure__ or ():
+        cell.cell_contents = plain(cell.cell_contents)
+    return function
+
+
+def _is_of_dace(value: Any) -> bool:
+    return type(value).__module__.startswith("dace.")
+
+
+def by_name(returned: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[Any]]:
+    """What a function returned: a mapping, or the outputs called `__return...` in their order; single numbers
+    as their arrays are. shapes: of the outputs, by name."""
+    if returned is None:
+        return {}
+    if not isinstance(returned, Mapping):
+        several = returned if isinstance(returned, tuple) else (returned,)
+        names = sorted(name for name in shapes if name.startswith("__return"))
+        returned = dict(zip(names, several, strict=False))
+    found = {name: np.asarray(value) for name, value in returned.items()}
+    return {n: a.reshape(shapes.get(n, a.shape)) if a.size == 1 else a for n, a in found.items()}
