@@ -17,9 +17,10 @@ from benchmarks.options import kernels_option
 from benchmarks.retrieving import retrieve
 from benchmarks.unseen import KERNELS, SIZES, UnseenKernel
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
-from gnnperf.cli.options import nests_checkpoint_option
+from gnnperf.cli.options import ANY_PATH, nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.errors import InputError
+from gnnperf.report.words import duration
 
 AUTO = "auto"
 PACKAGES = ("numpy", "numba", "torch")
@@ -36,9 +37,15 @@ LOST = 0.95
     "-k", default=5, show_default=True, type=click.IntRange(1, 100), help="Candidates measured per nest."
 )
 @nests_checkpoint_option
+@click.option("--markdown", type=ANY_PATH, metavar="FILE", help="Write the tables as Markdown, too.")
 @output_option
 def unseen_kernels(
-    kernels: tuple[str, ...], sizes: str | None, k: int, checkpoint: Path, output: Path | None
+    kernels: tuple[str, ...],
+    sizes: str | None,
+    k: int,
+    checkpoint: Path,
+    markdown: Path | None,
+    output: Path | None,
 ) -> Report:
     """Sixty kernels that no corpus holds, beside the best that their users could have called.
 
@@ -51,7 +58,10 @@ def unseen_kernels(
     if unknown := [name for name in kernels if name not in KERNELS]:
         raise InputError(f"--kernels: expected some of {', '.join(KERNELS)}, got {unknown[0]!r}")
     chosen = [kernel for name, kernel in KERNELS.items() if not kernels or name in kernels]
-    return UnseenStudy(chosen, [sizes] if sizes else SIZES, checkpoint, k).run(output)
+    report = UnseenStudy(chosen, [sizes] if sizes else SIZES, checkpoint, k).run(output)
+    if markdown is not None:
+        markdown.write_text(as_markdown(report.document["rows"]), encoding="utf-8")
+    return report
 
 
 @dataclass(frozen=True)
@@ -113,8 +123,8 @@ class UnseenStudy(Study):
         return {
             "kernel": row["name"],
             "kind": row["kind"],
-            "ours": _ms(row["ours_s"]),
-            "best other": f"{best} {_ms(row[f'{best}_s'])}" if best else "",
+            "ours": _time(row["ours_s"]),
+            "best other": f"{best} {_time(row[f'{best}_s'])}" if best else "",
             "ratio": _ratio(row),
             "wall": f"{row['wall_s']:.0f} s",
         }
@@ -173,6 +183,38 @@ def figures(rows: Rows) -> Mapping[str, float]:
     return found | {f"geomean_vs_{name}": _mean(speedups) for name, speedups in over.items()}
 
 
+def as_markdown(table: Rows) -> str:
+    """The figures of each size, then a line for each kernel with a group of columns for each size."""
+    by_size = {size: [row for row in table if row["size"] == size] for size in SIZES}
+    by_size = {size: rows for size, rows in by_size.items() if rows}
+    others = (AUTO, *PACKAGES)
+    lines = [
+        f"| size | ran | verified | lost | over the best | {' | '.join(others)} | median time |",
+        f"|---|{'--:|' * (5 + len(others))}",
+    ]
+    for size, rows in by_size.items():
+        found = figures(rows)
+        over = [f"{found[f'geomean_vs_{name}']:.2f}" for name in others]
+        best = f"{found['geomean_vs_best']:.2f} ({found['min_vs_best']:.2f})"
+        lines.append(
+            f"| {size} | {found['ran']} | {found['verified']} | {found['lost']} | {best} | "
+            f"{' | '.join(over)} | {found['wall_s_median']:.1f} s |"
+        )
+    lines += [
+        "",
+        f"| kernel |{''.join(f' ours, {size} | best | ratio | took |' for size in by_size)}",
+        f"|---|{'--:|---|--:|--:|' * len(by_size)}",
+    ]
+    for kernel in dict.fromkeys(row["kernel"] for row in table):
+        line = f"| {kernel} |"
+        for rows in by_size.values():
+            row = next((row for row in rows if row["kernel"] == kernel), None)
+            line += f" {_time(row['ours_s'])} | {row.get('best', '')} | {_ratio(row)} |" if row else " | | |"
+            line += f" {row['wall_s']:.0f} s |" if row else " |"
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
 def lost(row: Row) -> bool:
     """Whether another is faster beyond noise."""
     return row["ratio"] is not None and row["ratio"] < LOST and row["ratio_interval"][1] < 1.0
@@ -193,12 +235,12 @@ def _reason(found: Mapping[str, Any]) -> str:
     return "; ".join(dict.fromkeys(text for text in said if text))
 
 
-def _ms(seconds: float | None) -> str:
-    return "" if seconds is None else f"{seconds * 1e3:#.3g} ms"
+def _time(seconds: float | None) -> str:
+    return "" if seconds is None else duration(seconds, 3)
 
 
 def _ratio(row: Row) -> str:
     if row["ratio"] is None:
         return ""
     ends = row["ratio_interval"]
-    return f"{row['ratio']:.2f}x" + (f" [{ends[0]:.2f}, {ends[1]:.2f}]" if ends else "")
+    return f"{row['ratio']:.2f}" + (f" [{ends[0]:.2f}, {ends[1]:.2f}]" if ends else "")

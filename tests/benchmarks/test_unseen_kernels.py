@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from benchmarks.options import REPO
 from benchmarks.unseen import KERNELS, UnseenKernel, functions
-from benchmarks.unseen_kernels import UnseenStudy, figures, told
+from benchmarks.unseen_kernels import UnseenStudy, as_markdown, figures, told
 
 from gnnperf.backends.cpp.cases import WholeKernel
 from gnnperf.backends.cpp.competitors import competitors_of
@@ -124,7 +124,11 @@ def test_numpy_agrees_with_dace(name: str) -> None:
     with Compiler() as compiler, Runner() as runner:
         whole = WholeKernel.prepare(loaded, "simplify", compiler, runner)
         problem = Problem(
-            {**loaded.data, **loaded.symbols}, loaded.outputs, whole.reference, whole.reduction_length
+            {**loaded.data, **loaded.symbols},
+            loaded.outputs,
+            whole.reference,
+            whole.reduction_length,
+            loaded.updated,
         )
         versions = competitors_of(loaded, [kernel.competitors["numpy"]])
         (found,) = measure_side_by_side(versions, problem, Effort(1, rounds=1, budget_s=0.0)).values()
@@ -176,6 +180,28 @@ def test_the_best_other_is_what_is_compared_with() -> None:
     told_of = {**row, "size": "cache", "wall_s": 3.0}
     assert figures([told_of])["lost"] == 1
     assert figures([told_of])["geomean_vs_numpy"] == pytest.approx(4.0)
+
+
+def test_the_tables_of_the_page() -> None:
+    rows = [
+        {
+            **told(document(beside=[other("numpy", 4.0)]), VERSIONS),
+            "kernel": kernel,
+            "size": size,
+            "wall_s": 3.0,
+        }
+        for kernel, size in (("f", "cache"), ("g", "cache"), ("g", "memory"))
+    ]
+    lines = as_markdown(rows).splitlines()
+    assert lines[2:4] == [
+        "| cache | 2 | 2 | 0 | 2.00 (2.00) | 2.00 | 4.00 | nan | nan | 3.0 s |",
+        "| memory | 1 | 1 | 0 | 2.00 (2.00) | 2.00 | 4.00 | nan | nan | 3.0 s |",
+    ]
+    assert lines[-2:] == [
+        "| f | 1.00 s | auto | 2.00 [1.90, 2.10] | 3 s | | | | |",
+        "| g | 1.00 s | auto | 2.00 [1.90, 2.10] | 3 s | 1.00 s | auto | 2.00 [1.90, 2.10] | 3 s |",
+    ]
+    assert len({line.count("|") for line in lines[5:]}) == 1
 
 
 def test_a_version_that_cannot_run_is_left_out_with_its_reason() -> None:
