@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gnnperf.frontends.nest_program import TunableProgram
 from gnnperf.measure import relative_tolerance
 from gnnperf.measure.arrays import as_arrays
+from gnnperf.measure.isolation import isolate
 from gnnperf.measure.supervisor import Child, Report
 from gnnperf.measure.verification import AGREES, root_mean_square
 
@@ -62,6 +63,7 @@ class PythonRun:
 
 def _work(run: Callable[[], Mapping[str, Any]], places: Mapping[str, NDArray[Any]], report: Report) -> None:
     os.setpriority(os.PRIO_PROCESS, 0, 19)
+    isolate()  # what the function writes or sends, it does when the user calls it
     with np.errstate(all="ignore"):
         for name, value in run().items():
             places[name][...] = value

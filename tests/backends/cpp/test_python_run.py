@@ -90,6 +90,18 @@ def test_what_python_cannot_run_says_nothing(tmp_path: Path, monkeypatch: pytest
         assert time.monotonic() - started < 30
 
 
+def test_files_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = loaded(tmp_path, "@dace.program\ndef f(x: dace.float64[N]):\n    x[:] = x + 1.0\n")
+
+    def run() -> Mapping[str, Any]:
+        (tmp_path / "written").write_text("by the user's function")
+        return kernel.data
+
+    monkeypatch.setattr(DaceKernel, "in_python", property(lambda _: run))
+    assert computed(kernel) is None
+    assert not (tmp_path / "written").exists()
+
+
 def test_what_is_clearly_another_is_told_from_rounding() -> None:
     right = {"y": np.linspace(1, 2, 200), "n": np.arange(200)}
     assert difference(right, {k: v.copy() for k, v in right.items()}, 1) == AGREES
