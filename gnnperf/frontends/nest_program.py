@@ -37,8 +37,8 @@ class Measurable(Protocol):
 
     data: a value for every argument. outputs: arrays that are written; inouts: those of them that are read
     before, or not wholly written; updated: those that are read before. reduction_length: terms of the
-    longest sum behind an output. baselines:
-    what a user may ask to beat, the optimised program first and the plain one last, and how reports call it.
+    longest sum behind an output. baselines: what a user may ask to beat, the optimised program first and the
+    plain one last, and how reports call it.
     """
 
     @property

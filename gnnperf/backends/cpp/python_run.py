@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -50,8 +49,7 @@ class PythonRun:
         """What Python computed; None where it did not in time, or at all."""
         if self._child is None:
             return None
-        ended = time.monotonic() + patience_s
-        messages = self._child.listen(max(0.0, ended - time.monotonic()))
+        messages = self._child.listen(patience_s)
         self.close()
         return self._places if messages else None
 
