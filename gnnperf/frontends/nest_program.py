@@ -19,7 +19,7 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Runner, Source
 from gnnperf.nests import Loop, LoopNest, Statement, nest_graph, normalise
 from gnnperf.nests.analysis import extent, varies
-from gnnperf.nests.coverage import flow
+from gnnperf.nests.coverage import Flow, flow
 from gnnperf.nests.ir import Node, walk
 from gnnperf.nests.trip_counts import measured_trip_counts
 from gnnperf.schedules.recipes import Recipe, apply, emit
@@ -164,14 +164,16 @@ class PlainNest:
 
     @cached_property
     def inouts(self) -> Sequence[str]:
-        whole = flow(self.nest.body)
-        buffers = self.nest.buffers
+        whole, buffers = self._flow, self.nest.buffers
         return [n for n in self.outputs if n in whole.exposed or not whole.defines(buffers[n])]
 
     @cached_property
     def updated(self) -> Sequence[str]:
-        exposed = flow(self.nest.body).exposed
-        return [n for n in self.outputs if n in exposed]
+        return [n for n in self.outputs if n in self._flow.exposed]
+
+    @cached_property
+    def _flow(self) -> Flow:
+        return flow(self.nest.body)
 
     @cached_property
     def reduction_length(self) -> int:

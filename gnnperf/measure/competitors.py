@@ -161,7 +161,7 @@ class Starter:
             "NUMBA_NUM_THREADS": str(self.threads),
             "NUMBA_CACHE_DIR": self.folder,
         }
-        if isinstance(contender, PythonFunction) and contender.package == "numpy":
+        if _is_numpy(contender):
             # NumPy has no other threads. Numba's and torch's would compete with those of OpenBLAS.
             environment["OPENBLAS_NUM_THREADS"] = str(self.threads)
         return Player(_job(contender, self.problem, self.threads), self.effort, environment)
@@ -211,6 +211,10 @@ class Player:
         return answer
 
 
+def _is_numpy(contender: Library | PythonFunction) -> bool:
+    return isinstance(contender, PythonFunction) and contender.package == "numpy"
+
+
 def _job(
     contender: Library | PythonFunction, problem: Problem, threads: int
 ) -> tuple[dict[str, Any], list[Any]]:
@@ -220,7 +224,7 @@ def _job(
     function = None
     if isinstance(contender, PythonFunction):
         function = {**asdict(contender), "path": str(contender.path)}
-    several = threads > 1 and not (isinstance(contender, PythonFunction) and contender.package == "numpy")
+    several = threads > 1 and not _is_numpy(contender)
     job = {
         "library": library,
         "function": function,

@@ -102,6 +102,8 @@ class Runner:
         )  # fmt: skip
         job |= {"counters": counters, "baseline_s": baseline_s}
         job["updated"] = list(inouts if updated is None else updated)
+        if job["updated"] and job["threads"] > 1:
+            job["team_copy"] = team_copy_library()
         arrays = as_arrays(data)
         runs: list[Measurement] = []
         while len(runs) < limits.processes and all(run.status == "ok" for run in runs):
@@ -164,13 +166,13 @@ class Runner:
             "candidate": candidate.to_dict(),
             "outputs": list(dict.fromkeys((*outputs, *inouts))),
             "inouts": list(inouts),
-            "updated": list(inouts),
+            "updated": [],
             "verify": reference is not None,
             "limits": {**asdict(limits), "budget_s": limits.budget_s / limits.processes},
             "memory_bytes": limits.memory_bytes or max(4 * total, machine // 2),
             "reduction_length": reduction_length,
             "threads": threads,
-            "team_copy": team_copy_library() if inouts and threads > 1 else None,
+            "team_copy": None,
             "lock": self._lock,
             "fetch": False,
             "counters": False,

@@ -24,7 +24,6 @@ APART, MANY = 0.01, 0.01
 where that share of its elements does: rounding moves a few elements that decisions depend on."""
 CHAOTIC = 1 << 60
 """Length of a sum that has the widest tolerance; as wide, where rounding moves the results that much."""
-ALIGNMENT = 64
 
 
 class PythonRun:
@@ -36,13 +35,11 @@ class PythonRun:
         run = program.in_python
         if run is None or sum(array.nbytes for array in data.values()) > LARGEST_BYTES:
             return
-        self._places: dict[str, NDArray[Any]] = {}
         outputs = {name: data[name] for name in program.whole.outputs}
-        room = mmap.mmap(-1, max(1, sum(a.nbytes + ALIGNMENT for a in outputs.values())))
-        start = 0
-        for name, array in outputs.items():
-            self._places[name] = np.ndarray(array.shape, array.dtype, room, start)
-            start += array.nbytes + -array.nbytes % ALIGNMENT
+        self._places: dict[str, NDArray[Any]] = {
+            name: np.ndarray(array.shape, array.dtype, mmap.mmap(-1, max(1, array.nbytes)))
+            for name, array in outputs.items()
+        }
         self._child = Child.forked(lambda report: _work(run, self._places, report))
 
     def found(self, patience_s: float = 0.0) -> Mapping[str, NDArray[Any]] | None:
