@@ -30,6 +30,7 @@ from gnnperf.nests.trip_counts import tile_trips
 from gnnperf.schedules.recipes.column_strips import sinks, strips
 from gnnperf.schedules.recipes.combine import combine
 from gnnperf.schedules.recipes.initial_values import explicit_init, place_initial_values
+from gnnperf.schedules.recipes.joined_loops import join_short_loops
 from gnnperf.schedules.recipes.library_calls import library_calls
 from gnnperf.schedules.recipes.lower import BandLowering
 from gnnperf.schedules.recipes.names import Names, unambiguous
@@ -69,7 +70,7 @@ def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
 
     Raises NotApplicable (with a reason) where the recipe does not fit the nest.
     """
-    nest = unambiguous(combine(recipe.combine, nest))
+    nest = unambiguous(join_short_loops(combine(recipe.combine, nest)))
     buffers = dict(nest.buffers)
     streams = len(nest.body) > 1 and any(
         assign_roles(b, buffers).is_contraction for b in map(band, nest.body) if b.loops and b.is_perfect
