@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.options import FILE, output_folder
+from gnnperf.cli.options import FILE, FOLDER, output_folder
 from gnnperf.cli.output import Report, Verb, going_on, progress
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     help="Only entries of this family, this workload or kind of workload, this GPU kernel; may be repeated.",
 )  # fmt: skip
 @click.option(
+    "--again", metavar="CORPUS", type=FOLDER,
+    help="For nests: measure the schedules that CORPUS holds for them, and search for none.",
+)  # fmt: skip
+@click.option(
     "--ray", "address", metavar="ADDRESS",
     help="For nests: measure on all machines of the Ray cluster at ADDRESS (auto, HOST:PORT, or local for "
     "one that is started here), one entry at a time on each; the log stays here. Needs "
@@ -49,6 +54,7 @@ def collect(
     output: Path | None,
     seal: bool,
     only: tuple[str, ...],
+    again: Path | None,
     address: str | None,
     schedules: int | None,
     processes: int | None,
@@ -69,6 +75,7 @@ def collect(
             f"{config} is for schedules that another machine measures; use: gnnperf measure pack {config}"
         )
     for option, value, kind, what in (
+        ("--again", again, NestConfig, "nests"),
         ("--ray", address, NestConfig, "nests"),
         ("--schedules", schedules, WorkloadConfig, "TVM workloads"),
         ("--processes", processes, (NestConfig, WorkloadConfig), "nests and TVM workloads"),
@@ -77,6 +84,8 @@ def collect(
             raise InputError(f"{option} is for {what}, and {config} lists something else; leave it out")
     if address is not None and processes is not None:
         raise InputError("--processes is for this machine alone; leave it or --ray out")
+    if again is not None and address is not None:
+        raise InputError("--again measures on this machine alone; leave it or --ray out")
     if only:
         settings = settings.only(only)
     folder = output or Path("runs") / "corpora" / settings.name
@@ -91,7 +100,7 @@ def collect(
         going_on(lambda: f"{sum(map(len, log.records.values()))} measurements are kept in {folder}"),
     ):
         if isinstance(settings, NestConfig):
-            work.nests(settings, address, processes or 2)
+            work.nests(settings, address, processes or 2, again)
         elif isinstance(settings, WorkloadConfig):
             work.workloads(settings if schedules is None else settings.up_to(schedules), processes or 2)
         else:
@@ -112,12 +121,17 @@ class _Work:
         self.left_out.append(text)
         click.echo(f"left out: {text}", err=True)
 
-    def nests(self, settings: NestConfig, address: str | None, processes: int) -> None:
+    def nests(self, settings: NestConfig, address: str | None, processes: int, again: Path | None) -> None:
+        from gnnperf.corpus.asked import AskedRecipes, measured_before
         from gnnperf.corpus.long_search import LongSearches
         from gnnperf.corpus.nests import NestCollector
+        from gnnperf.corpus.reader import read_corpus
         from gnnperf.measure import Compiler, Runner
 
-        kind = NestCollector if settings.beside is None else LongSearches
+        kind: Callable[..., NestCollector] = NestCollector if settings.beside is None else LongSearches
+        if again is not None:
+            settings, asked = measured_before(settings, read_corpus(again))
+            kind = partial(AskedRecipes, asked=asked)
         with _cluster(address, settings, self.warn) as spread, Compiler() as compiler, Runner() as runner:
             collector = kind(
                 settings, self.log, compiler, runner, warn=self.warn, spread=spread, processes=processes

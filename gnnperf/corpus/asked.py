@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gnnperf.backends.cpp.cases import UnitCase
-from gnnperf.corpus.config import NestEntry
+from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.corpus.nests import NestCollector, key_of, rounds_of
+from gnnperf.corpus.reader import MeasuredTasks
+from gnnperf.corpus.record import CorpusRecord
+from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph
 from gnnperf.schedules.recipes import Recipe
+
+Asked = Mapping[str, Mapping[Recipe, str]]
+"""Digest of a nest -> recipes for it, in the order of measuring, each with the origin that is recorded."""
+
+
+def asked_for(recipes: Mapping[str, Sequence[Recipe]]) -> Asked:
+    """Recipes of nests, by their digests, whose origin is that they were asked for."""
+    return {digest: dict.fromkeys(of_one, "asked") for digest, of_one in recipes.items()}
 
 
 @dataclass
 class AskedRecipes(NestCollector):
     """Measures every recipe asked for, all those of a nest in one session, so that they were timed alike.
+    Nests that are not listed are passed over."""
 
-    asked: recipes of each nest, by its digest. Nests that are not listed are passed over.
-    """
-
-    asked: Mapping[str, Sequence[Recipe]] = field(default_factory=dict)
+    asked: Asked = field(default_factory=dict)
 
     @property
     def steps(self) -> int:
@@ -42,6 +51,25 @@ class AskedRecipes(NestCollector):
         self._add_nest(entry, case, graph)
         known = self._known(graph.digest)
         tried = {trial.recipe.id for trial in known}
-        new = [recipe for recipe in dict.fromkeys(asked) if recipe.id not in tried]
-        for trial in self._bench(case, known).run(new, "asked"):
-            self._add(graph.digest, trial)
+        new = [recipe for recipe in asked if recipe.id not in tried]
+        for trial in self._bench(case, known).run(new, ""):
+            self._add(graph.digest, replace(trial, origin=asked[trial.recipe]))
+
+
+def measured_before(config: NestConfig, corpus: MeasuredTasks) -> tuple[NestConfig, Asked]:
+    """The entries of a configuration whose nests a corpus holds, and what it has measured on them, the best
+    first: what is much slower is given up soon then. Raises InputError where it holds none of them."""
+    held = {(t.name, frozenset(t.parameters.items())) for t in corpus.tasks.values() if t.frontend == "dace"}
+    entries = tuple(e for e in config.entries if (e.name, frozenset(e.symbols.items())) in held)
+    if not entries:
+        raise InputError(f"--again: expected a corpus of nests that {config.name} lists, got {corpus.folder}")
+    asked = {
+        task: {Recipe.from_dict(r.schedule): r.origin for r in sorted(records.values(), key=_seconds)}
+        for task, records in corpus.records.items()
+        if corpus.tasks[task].frontend == "dace"
+    }
+    return replace(config, entries=entries), asked
+
+
+def _seconds(record: CorpusRecord) -> float:
+    return float("inf") if record.runtime_s is None else record.runtime_s

@@ -75,3 +75,23 @@ def test_families_that_do_not_exist(tmp_path: Path) -> None:
     assert (done.exit_code, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert "no family 'stencil'; there are gemm, nothing, spmm" in line
+
+
+@pytest.mark.slow
+def test_what_a_corpus_holds_is_measured_again_and_nothing_else(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    (tmp_path / KERNELS.name).write_text(KERNELS.read_text())
+    (tmp_path / "corpus.yaml").write_text(CONFIG)
+    first = ("collect", "corpus.yaml", "--only", "gemm", "--output", "before")
+    assert shell.gnnperf(*first).exit_code == 0
+    done = shell.gnnperf("collect", "corpus.yaml", "--again", "before", "--output", "after")
+    assert done.exit_code == 0, done.stderr
+    before, after = (load_corpus(tmp_path / name).measurements for name in ("before", "after"))
+    (digest,) = before
+    assert {recipe: m.origin for recipe, m in after[digest].items()} == {
+        recipe: m.origin for recipe, m in before[digest].items()
+    }
+    assert [*after] == [digest]
+    refused = shell.gnnperf("collect", "corpus.yaml", "--only", "spmm", "--again", "before", "-o", "other")
+    assert refused.exit_code == 2
+    assert "--again: expected a corpus of nests that" in refused.stderr

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gnnperf.corpus.asked import AskedRecipes
+from gnnperf.corpus.asked import AskedRecipes, asked_for
 from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.errors import InputError
 from gnnperf.evaluation.ablation.propose import Proposed
@@ -56,7 +56,7 @@ def measure_asked(
         with Compiler() as compiler, Runner() as runner:
             for config in configs:
                 only = replace(config, entries=entries_of(config, corpus, asked))
-                collector = AskedRecipes(only, log, compiler, runner, advance, warn, asked=asked)
+                collector = AskedRecipes(only, log, compiler, runner, advance, warn, asked=asked_for(asked))
                 collector.run()
     finally:
         log.close()
