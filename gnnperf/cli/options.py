@@ -191,7 +191,8 @@ def notify(text: str) -> None:
 
 
 def refuse(ctx: click.Context, what: str, *names: str) -> None:
-    """InputError where an option was given that means nothing for such a thing."""
+    """InputError where an option was given that means nothing for such a thing. names: of its parameters."""
+    options = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
     for name in names:
         if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            raise InputError(f"--{name}: {what} takes none: expected no such option; leave it out")
+            raise InputError(f"{options[name]}: {what} takes none: expected no such option; leave it out")

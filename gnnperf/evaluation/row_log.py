@@ -30,16 +30,13 @@ class RowLog:
             self._read(self._path, dict(settings))
 
     def _read(self, path: Path, settings: dict[str, Any]) -> None:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        whole = text[: text.rfind("\n") + 1]
-        header, *lines = map(json.loads, whole.splitlines()) if whole else (settings,)
+        header, self.rows = read_rows(path) or (settings, {})
         if differing := sorted(key for key in {*settings, *header} if settings.get(key) != header.get(key)):
             key = differing[0]
             raise InputError(
                 f"--output: expected an empty folder or rows measured with {key} {settings.get(key)!r}, "
                 f"got {header.get(key)!r} in {path}; choose another folder"
             )
-        self.rows = {line["name"]: line["row"] for line in lines if not line["row"].get("failures")}
         kept = [header, *({"name": name, "row": row} for name, row in self.rows.items())]
         path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
 
@@ -49,3 +46,14 @@ class RowLog:
         if self._path is not None:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"name": name, "row": row}) + "\n")
+
+
+def read_rows(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]] | None:
+    """What the rows of a file were measured with, and those without failures, by name; None where there is
+    nothing."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    whole = text[: text.rfind("\n") + 1]
+    if not whole:
+        return None
+    header, *lines = map(json.loads, whole.splitlines())
+    return header, {line["name"]: line["row"] for line in lines if not line["row"].get("failures")}

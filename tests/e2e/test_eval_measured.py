@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from e2e.conftest import Shell
+from e2e.conftest import REPO, Shell
 
 from gnnperf.cli.main import run
 
@@ -61,6 +62,8 @@ def test_what_contenders_choose_is_measured_once(tmp_path: Path) -> None:
     assert measured
     again = shell.gnnperf(*command).document
     assert records.read_bytes() == measured and again["rows"] == document["rows"]
+    recorded = shell.gnnperf("eval", "ablation", "--recorded", "out", "--json").document
+    assert recorded["rows"] == document["rows"] and recorded["figures"] == figures
     other = shell.gnnperf(*command[:-1], "--seed", 1)
     assert other.exit_code == 2 and "expected an empty folder or rows measured with" in other.stderr
 
@@ -78,3 +81,15 @@ def test_options_that_do_not_apply_are_refused(
 ) -> None:
     assert run(["eval", "ablation", "--corpus", str(tmp_path), *options]) == 2
     assert message in capfd.readouterr().err
+
+
+def test_what_was_recorded_is_printed_as_it_is(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    recorded = ["eval", "ablation", "--recorded", str(tmp_path)]
+    assert run([*recorded, "--folds", "3"]) == 2
+    assert capfd.readouterr().err == (
+        "gnnperf: --folds: --recorded takes none: expected no such option; leave it out\n"
+    )
+    assert run(recorded) == 2
+    assert "expected a folder of `gnnperf eval ablation --measure`, got" in capfd.readouterr().err
+    assert run(["eval", "ablation", "--recorded", str(REPO / "checkpoints" / "ablation"), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["figures"]["families"] > 60

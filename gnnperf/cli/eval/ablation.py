@@ -9,7 +9,7 @@ import click
 
 from gnnperf.cli.eval.replaying import replay_options, replay_settings
 from gnnperf.cli.eval.table import benchmark_report
-from gnnperf.cli.options import ANY_FOLDER, FILE
+from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER, refuse
 from gnnperf.cli.output import Report, Verb, going_on, progress
 from gnnperf.errors import InputError
 from gnnperf.shipped import shipped
@@ -21,6 +21,10 @@ from gnnperf.shipped import shipped
     "--measure", "folder", type=ANY_FOLDER, metavar="DIR",
     help="Measure what each would try on nests of every family, out of all known schedules, on this machine; "
     "DIR keeps what is done, so that an interrupted run goes on.",
+)  # fmt: skip
+@click.option(
+    "--recorded", type=FOLDER, metavar="DIR",
+    help="Print the table of what an earlier --measure left in DIR; nothing is trained or measured.",
 )  # fmt: skip
 @click.option(
     "--per-family", type=click.IntRange(1), metavar="N",
@@ -39,6 +43,7 @@ from gnnperf.shipped import shipped
 def ablation(
     corpora: tuple[Path, ...],
     folder: Path | None,
+    recorded: Path | None,
     per_family: int | None,
     configs: tuple[Path, ...],
     others: tuple[Path, ...],
@@ -61,10 +66,20 @@ def ablation(
         evaluate_ablation,
         measure_ablation,
         read_beside,
+        recorded_ablation,
     )
+    from gnnperf.evaluation.benchmark import BenchmarkResult
     from gnnperf.evaluation.replay import Folders
 
     documents = read_beside(others)
+
+    def report(result: BenchmarkResult) -> Report:
+        return benchmark_report(add_beside(result, documents) if documents else result)
+
+    if recorded is not None:
+        context = click.get_current_context()
+        refuse(context, "--recorded", "corpora", "folder", "per_family", "configs", *options)
+        return report(recorded_ablation(recorded))
     settings = replay_settings(options, POLICIES)
     folders = Folders(corpora)
     if folder is None:
@@ -74,7 +89,7 @@ def ablation(
         read = folders.load()
         with progress("replaying", len(settings.tasks(read))) as advance:
             result = evaluate_ablation(folders, read, settings, advance)
-        return benchmark_report(add_beside(result, documents) if documents else result)
+        return report(result)
     if options["split"] != "family":
         raise InputError("--measure is for families that are held out; leave --split out")
     chosen = configs or tuple(
@@ -90,4 +105,4 @@ def ablation(
     )
     with going_on(lambda: f"{folder} keeps what is done"):
         result = measure_ablation(folders, folders.load(), settings, measuring, progress)
-    return benchmark_report(add_beside(result, documents) if documents else result)
+    return report(result)

@@ -7,7 +7,12 @@ rows (`beside`).
 """
 
 from gnnperf.evaluation.ablation.beside import add_beside, read_beside
-from gnnperf.evaluation.ablation.study import Measuring, evaluate_ablation, measure_ablation
+from gnnperf.evaluation.ablation.study import (
+    Measuring,
+    evaluate_ablation,
+    measure_ablation,
+    recorded_ablation,
+)
 from gnnperf.evaluation.ablation.table import POLICIES
 
 __all__ = [
@@ -17,4 +22,5 @@ __all__ = [
     "evaluate_ablation",
     "measure_ablation",
     "read_beside",
+    "recorded_ablation",
 ]

@@ -9,8 +9,9 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from gnnperf.errors import InputError
 from gnnperf.evaluation.replay import Folders, ReplayTask, in_processes
-from gnnperf.evaluation.row_log import RowLog
+from gnnperf.evaluation.row_log import FILE, RowLog, read_rows
 
 if TYPE_CHECKING:
     from gnnperf.evaluation.reference import Reference
@@ -66,6 +67,15 @@ def propose_all(
     for at, found in in_processes(work, folders, missing, workers, advance):
         log.add(_name(missing[at]), {"proposed": [asdict(one) for one in found]})
     return [Proposed(**one) for task in tasks for one in log.rows[_name(task)]["proposed"]]
+
+
+def recorded_proposals(folder: Path) -> tuple[dict[str, Any], list[Proposed]]:
+    """The settings and proposals of an earlier `propose_all`. Raises InputError where there are none."""
+    found = read_rows(folder / FILE)
+    if found is None:
+        raise InputError(f"expected a folder of `gnnperf eval ablation --measure`, got {folder}")
+    settings, rows = found
+    return settings, [Proposed(**one) for row in rows.values() for one in row["proposed"]]
 
 
 def _name(task: ReplayTask) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 
 from gnnperf.corpus.config import NestConfig
 from gnnperf.evaluation.ablation.measure import asked_of, entries_of, measure_asked, measured_answers
-from gnnperf.evaluation.ablation.propose import chosen_nests, propose_all
+from gnnperf.evaluation.ablation.propose import chosen_nests, propose_all, recorded_proposals
 from gnnperf.evaluation.ablation.table import compare, embedding_figures, network_figures
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.replay import Answer, Folders, replay_all
 from gnnperf.evaluation.transfer import KS, ReplaySettings
-from gnnperf.training import Corpus
+from gnnperf.training import Corpus, load_corpus
 
 MEASURED_KS = (1, 3, 5)
 """Candidates of each contender that are measured."""
@@ -74,6 +74,17 @@ def measure_ablation(
         measure_asked(folder / "measured", measuring.configs, corpus, asked, advance, measuring.warn)
     measured, answers = measured_answers(folder / "measured", corpus, proposals)
     about = {**settings.describe(folders, corpus), **made_with, "measured": True, "device": measured.device}
+    return _result(measured, answers, about, MEASURED_KS)
+
+
+def recorded_ablation(folder: Path) -> BenchmarkResult:
+    """The table of what an earlier `measure_ablation` chose and measured, whatever has become of its corpora.
+
+    Raises InputError: there is no such thing in the folder.
+    """
+    made_with, proposals = recorded_proposals(folder)
+    measured, answers = measured_answers(folder / "measured", load_corpus(folder / "measured"), proposals)
+    about = {**made_with, "measured": True, "device": measured.device}
     return _result(measured, answers, about, MEASURED_KS)
 
 
