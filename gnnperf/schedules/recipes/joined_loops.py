@@ -82,11 +82,11 @@ def _uses(node: Node, around: tuple[_Pair, ...], inside: bool) -> Iterator[_Use]
 
 
 def _pair(outer: Loop) -> _Pair | None:
-    inner = outer.body[0]
-    if len(outer.body) > 1 or not isinstance(inner, Loop) or outer.independent != inner.independent:
+    inner = outer.body[0] if len(outer.body) == 1 else None
+    if not isinstance(inner, Loop) or outer.independent != inner.independent:
         return None
-    length, constants = extent(inner), constant(outer.start) is not None and extent(outer) is not None
-    if not constants or constant(inner.start) != 0 or length is None or not 1 < length < SHORT:
+    length, is_fixed = extent(inner), constant(outer.start) is not None and extent(outer) is not None
+    if not is_fixed or constant(inner.start) != 0 or length is None or not 1 < length < SHORT:
         return None
     return _Pair(outer, inner, length) if outer.step == inner.step == 1 else None
 
