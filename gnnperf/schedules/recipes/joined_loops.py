@@ -164,17 +164,16 @@ def _join(nest: LoopNest, pairs: set[_Pair], merged: _Merged) -> LoopNest:
 
     def joined(node: Node) -> Node:
         if not isinstance(node, Loop):
-            return map_node(node, flat)
+            return node
         pair = outer.get(id(node))
         body = tuple(joined(n) for n in (pair.inner if pair else node).body)
         if pair is None:
-            start, stop = (map_expr(e, flat) for e in (node.start, node.stop))
-            return replace(node, start=start, stop=stop, body=body)
+            return replace(node, body=body)
         start, stop = (simplify(Op("mul", (e, Const(pair.length)))) for e in (node.start, node.stop))
         return replace(pair.inner, start=start, stop=stop, body=body)
 
     buffers = {name: _flat_buffer(buffer, merged) for name, buffer in nest.buffers.items()}
-    return replace(nest, body=tuple(joined(n) for n in nest.body), buffers=buffers)
+    return replace(nest, body=tuple(map_node(joined(n), flat) for n in nest.body), buffers=buffers)
 
 
 def _flat_buffer(buffer: Buffer, merged: _Merged) -> Buffer:

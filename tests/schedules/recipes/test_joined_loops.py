@@ -62,6 +62,21 @@ JOINED = {
         ),
         [[B, C * H, W - 1]],
     ),
+    "a while loop in it": (
+        images(
+            loops(
+                IMAGES,
+                loop(
+                    "k",
+                    9,
+                    accumulate(load("Y", "n", "c", "i", "j"), 1.0),
+                    independent=False,
+                    condition=op("lt", load("Y", "n", "c", "i", "j"), 4.0),
+                ),
+            )
+        ),
+        [[B, C * H * W, 9]],
+    ),
     "through an index": (
         nest(
             "gathered",
