@@ -15,6 +15,7 @@ from gnnperf.cli.options import FILE, FOLDER, output_folder
 from gnnperf.cli.output import Report, Verb, going_on, progress
 
 if TYPE_CHECKING:
+    from gnnperf.corpus.asked import Asked
     from gnnperf.corpus.config import KernelConfig, NestConfig, WorkloadConfig
     from gnnperf.corpus.nests import Spread
     from gnnperf.measure.record_log import RecordLog
@@ -88,6 +89,13 @@ def collect(
         raise InputError("--again measures on this machine alone; leave it or --ray out")
     if only:
         settings = settings.only(only)
+    asked = None
+    if again is not None:
+        from gnnperf.corpus.asked import measured_before
+        from gnnperf.corpus.reader import read_corpus
+
+        assert isinstance(settings, NestConfig)
+        settings, asked = measured_before(settings, read_corpus(again))
     folder = output or Path("runs") / "corpora" / settings.name
     if isinstance(settings, KernelConfig):
         from gnnperf.measure.gpu_operators import cuda_torch
@@ -100,7 +108,7 @@ def collect(
         going_on(lambda: f"{sum(map(len, log.records.values()))} measurements are kept in {folder}"),
     ):
         if isinstance(settings, NestConfig):
-            work.nests(settings, address, processes or 2, again)
+            work.nests(settings, address, processes or 2, asked)
         elif isinstance(settings, WorkloadConfig):
             work.workloads(settings if schedules is None else settings.up_to(schedules), processes or 2)
         else:
@@ -121,16 +129,14 @@ class _Work:
         self.left_out.append(text)
         click.echo(f"left out: {text}", err=True)
 
-    def nests(self, settings: NestConfig, address: str | None, processes: int, again: Path | None) -> None:
-        from gnnperf.corpus.asked import AskedRecipes, measured_before
+    def nests(self, settings: NestConfig, address: str | None, processes: int, asked: Asked | None) -> None:
+        from gnnperf.corpus.asked import AskedRecipes
         from gnnperf.corpus.long_search import LongSearches
         from gnnperf.corpus.nests import NestCollector
-        from gnnperf.corpus.reader import read_corpus
         from gnnperf.measure import Compiler, Runner
 
         kind: Callable[..., NestCollector] = NestCollector if settings.beside is None else LongSearches
-        if again is not None:
-            settings, asked = measured_before(settings, read_corpus(again))
+        if asked is not None:
             kind = partial(AskedRecipes, asked=asked)
         with _cluster(address, settings, self.warn) as spread, Compiler() as compiler, Runner() as runner:
             collector = kind(

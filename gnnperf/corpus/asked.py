@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gnnperf.backends.cpp.cases import UnitCase
@@ -56,17 +56,27 @@ class AskedRecipes(NestCollector):
             self._add(graph.digest, replace(trial, origin=asked[trial.recipe]))
 
 
+def entries_behind(
+    config: NestConfig, nests: Iterable[tuple[str, Mapping[str, float]]]
+) -> tuple[NestEntry, ...]:
+    """The entries that nests are cut from. nests: the kernel and sizes of each."""
+    wanted = {(kernel, frozenset(sizes.items())) for kernel, sizes in nests}
+    return tuple(e for e in config.entries if (e.name, frozenset(e.symbols.items())) in wanted)
+
+
 def measured_before(config: NestConfig, corpus: MeasuredTasks) -> tuple[NestConfig, Asked]:
     """The entries of a configuration whose nests a corpus holds, and what it has measured on them, the best
     first: what is much slower is given up soon then. Raises InputError where it holds none of them."""
-    held = {(t.name, frozenset(t.parameters.items())) for t in corpus.tasks.values() if t.frontend == "dace"}
-    entries = tuple(e for e in config.entries if (e.name, frozenset(e.symbols.items())) in held)
+    nests = [task for task in corpus.tasks.values() if task.frontend == "dace"]
+    entries = entries_behind(config, ((nest.name, nest.parameters) for nest in nests))
     if not entries:
         raise InputError(f"--again: expected a corpus of nests that {config.name} lists, got {corpus.folder}")
     asked = {
-        task: {Recipe.from_dict(r.schedule): r.origin for r in sorted(records.values(), key=_seconds)}
-        for task, records in corpus.records.items()
-        if corpus.tasks[task].frontend == "dace"
+        nest.task: {
+            Recipe.from_dict(record.schedule): record.origin
+            for record in sorted(corpus.records[nest.task].values(), key=_seconds)
+        }
+        for nest in nests
     }
     return replace(config, entries=entries), asked
 

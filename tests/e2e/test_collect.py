@@ -95,3 +95,4 @@ def test_what_a_corpus_holds_is_measured_again_and_nothing_else(tmp_path: Path) 
     refused = shell.gnnperf("collect", "corpus.yaml", "--only", "spmm", "--again", "before", "-o", "other")
     assert refused.exit_code == 2
     assert "--again: expected a corpus of nests that" in refused.stderr
+    assert not (tmp_path / "other").exists()

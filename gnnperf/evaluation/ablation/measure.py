@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gnnperf.corpus.asked import AskedRecipes, asked_for
+from gnnperf.corpus.asked import AskedRecipes, asked_for, entries_behind
 from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.errors import InputError
 from gnnperf.evaluation.ablation.propose import Proposed
@@ -66,8 +66,7 @@ def entries_of(
     config: NestConfig, corpus: Corpus, asked: Mapping[str, Sequence[Recipe]]
 ) -> tuple[NestEntry, ...]:
     """The kernels that nests with questions are cut from."""
-    wanted = {(n.kernel, *sorted(n.symbols.items())) for n in corpus.nests if n.digest in asked}
-    return tuple(e for e in config.entries if (e.name, *sorted(e.symbols.items())) in wanted)
+    return entries_behind(config, ((n.kernel, n.symbols) for n in corpus.nests if n.digest in asked))
 
 
 def measured_answers(
