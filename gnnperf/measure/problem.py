@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnnperf.measure.verification import equivalent_length, perturbed, verify
+from gnnperf.measure.verification import equivalent_length, is_inexact, perturbed, verify
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -53,7 +53,7 @@ def random_inputs(
     rng = np.random.default_rng(seed)
 
     def array(place: int, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
-        if dtype.kind == "f":
+        if is_inexact(dtype):
             return rng.standard_normal(tuple(shape), np.float32).astype(dtype)
         if dtype.kind == "b":
             return rng.integers(0, 2, tuple(shape)).astype(dtype)

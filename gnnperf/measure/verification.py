@@ -20,6 +20,10 @@ _RTOL = {2: (4e-3, 5e-2), 4: (2e-5, 1e-2), 8: (1e-10, 1e-6), 16: (1e-10, 1e-6)}
 The first is some hundred units in the last place (a chain of reassociated operations and vector
 math functions; double precision is laxer in units because its mistakes are never that small)."""
 
+_RTOL_BFLOAT16 = (1.6e-2, 0.2)
+"""The same of bfloat16, whose last place is 2^-7: where sums are rounded to it term by term, as TVM does, ten
+terms in another order differ by more than any other type would forgive."""
+
 LARGEST = 1e15
 """Results beyond this come from a recurrence that amplifies rounding errors."""
 
@@ -29,16 +33,30 @@ AMPLIFIED = 8.0
 _CHUNK = 1 << 20  # elements compared at a time: bounds the memory that a comparison needs
 
 
+BFLOAT16 = "bfloat16"
+"""Name of the type that NumPy knows once `ml_dtypes` is imported, as TVM does; to NumPy it is not a float."""
+
+
+def is_inexact(dtype: np.dtype[Any]) -> bool:
+    """Whether its numbers are rounded: real or complex, of whatever width."""
+    return dtype.kind in "fc" or dtype.name == BFLOAT16
+
+
+def _widened(array: NDArray[Any]) -> NDArray[Any]:
+    """Of a type that NumPy computes with: bfloat16 as float32, which has all of its values."""
+    return array.astype(np.float32) if array.dtype.name == BFLOAT16 else array
+
+
 def relative_tolerance(dtype: np.dtype[Any], reduction_length: int = 1) -> float:
     """Tolerance for results that sum `reduction_length` terms in an unknown order; 0.0 for integers.
 
     Rounding errors of a reordered sum grow like the square root of its length (Higham, "Accuracy
     and Stability of Numerical Algorithms", 2nd ed., section 4.2: the probabilistic estimate).
     """
-    if dtype.kind not in "fc":
+    if not is_inexact(dtype):
         return 0.0
     size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
-    base, cap = _RTOL[size]
+    base, cap = _RTOL_BFLOAT16 if dtype.name == BFLOAT16 else _RTOL[size]
     return min(cap, base * math.sqrt(max(1, reduction_length)))
 
 
@@ -47,11 +65,13 @@ def perturbed(data: Mapping[str, Any]) -> dict[str, Any]:
     rng = np.random.default_rng(0)
 
     def rounded(value: Any) -> Any:
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in "fc":
+        if not isinstance(value, np.ndarray) or not is_inexact(value.dtype):
             return value
-        sign = rng.choice(np.array([-1, 1], value.real.dtype), value.shape)
+        wide = _widened(value)
+        unit = 2.0**-7 if value.dtype.name == BFLOAT16 else np.finfo(value.dtype).eps
+        sign = rng.choice(np.array([-1, 1], wide.real.dtype), value.shape)
         with np.errstate(all="ignore"):  # outputs may come as anything, signalling NaNs among it
-            return (value * (1 + sign * np.finfo(value.dtype).eps)).astype(value.dtype)
+            return (wide * (1 + sign * unit)).astype(value.dtype)
 
     return {name: rounded(value) for name, value in data.items()}
 
@@ -67,10 +87,11 @@ def equivalent_length(
     """
     length = reduction_length
     for name, expected in reference.items():
-        if expected.dtype.kind not in "fc":
+        if not is_inexact(expected.dtype):
             continue
+        right, other = _widened(expected), _widened(moved[name])
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            change = np.abs(moved[name] - expected) / (np.abs(expected) + root_mean_square(np.abs(expected)))
+            change = np.abs(other - right) / (np.abs(right) + root_mean_square(np.abs(right)))
         largest = float(np.max(change[np.isfinite(change)], initial=0.0))
         length = max(length, math.ceil((AMPLIFIED * largest / relative_tolerance(expected.dtype)) ** 2))
     return length
@@ -128,7 +149,7 @@ class Evidence:
         read or keep them."""
         silent, finite, changed, total = {}, 0, 0, 0
         for name, array in reference.items():
-            numbers = int(np.isfinite(array).sum()) if array.dtype.kind in "fc" else array.size
+            numbers = int(np.isfinite(array).sum()) if is_inexact(array.dtype) else array.size
             old = before.get(name)
             other = array.size if old is None else int(np.count_nonzero(_differs(array, np.asarray(old))))
             finite, changed, total = finite + numbers, changed + other, total + array.size
@@ -164,11 +185,12 @@ def _compare(expected: NDArray[Any], got: NDArray[Any], reduction_length: int) -
     if expected.dtype.kind == "c":
         real = _compare(expected.real, got.real, reduction_length)
         return real or _compare(expected.imag, got.imag, reduction_length)
-    if expected.dtype.kind == "f":
-        rtol = relative_tolerance(expected.dtype, reduction_length)
+    rtol = relative_tolerance(expected.dtype, reduction_length)
+    expected, got = _widened(expected), _widened(got)
+    if rtol:
         scale = root_mean_square(expected)
     else:
-        rtol = scale = 0.0
+        scale = 0.0
     wrong, worst, where = 0, -1.0, 0
     position = 0
     for e, g in _chunks(expected, got):
@@ -202,7 +224,7 @@ def _excess(expected: NDArray[Any], got: NDArray[Any], rtol: float, scale: float
 
 def is_moderate(array: NDArray[Any]) -> bool:
     """Whether all elements are finite and none is beyond `LARGEST`."""
-    return array.dtype.kind not in "fc" or bool((np.abs(array) < LARGEST).all())
+    return not is_inexact(array.dtype) or bool((np.abs(array) < LARGEST).all())
 
 
 def root_mean_square(array: NDArray[Any]) -> float:

@@ -27,11 +27,6 @@ from gnnperf.nests.ir import (
     walk,
 )
 
-DTYPE_BYTES: Mapping[str, int] = {
-    "float64": 8, "float32": 4, "float16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1,
-    "uint64": 8, "uint32": 4, "uint16": 2, "uint8": 1, "bool": 1, "complex128": 16, "complex64": 8,
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Access:

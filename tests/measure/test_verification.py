@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,6 +45,24 @@ def test_rounding_is_right_and_a_wrong_number_is_not(dtype: Any) -> None:
     problem = verify({"a": good}, {"a": wrong})
     assert problem is not None
     assert "1 of 1000 elements differ; worst at [123]" in problem
+
+
+def test_bfloat16_is_judged_by_its_own_rounding() -> None:
+    """NumPy does not count it among the types of numbers."""
+    dtype = np.dtype(ml_dtypes.bfloat16)
+    good = np.linspace(1, 2, 1000).astype(dtype)
+    (rounded,) = perturbed({"a": good}).values()
+    assert rounded.dtype == dtype and (rounded != good).any()
+    assert verify({"a": good}, {"a": rounded}) is None
+    assert equivalent_length({"a": good}, {"a": rounded}, 1) < 100
+    wrong = good.copy()
+    wrong[123] *= 1.25
+    wrong[4] = np.nan
+    said = str(verify({"a": good}, {"a": wrong}))
+    assert "2 of 1000 elements differ; worst at [4]: expected 1.0" in said
+    assert verify({"a": good}, {"a": good.astype(np.float32)}) is not None
+    assert Evidence.of({"a": wrong}, {}).finite == 0.999
+    assert "no element" in Evidence.of({"a": good * np.nan}, {}).unverifiable["a"]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.nests.analysis import DTYPE_BYTES
+from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.dtypes import REAL_PART
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol
 
@@ -23,7 +23,7 @@ def dtype_name(dtype: object) -> str:
         name = str(dtype.to_string())  # type: ignore[attr-defined]
     except AttributeError:  # strings, among others
         name = str(dtype)
-    if name not in DTYPE_BYTES:
+    if name not in ELEMENT_BYTES:
         raise UnsupportedConstruct(f"elements of type {name}")
     return name
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gnnperf.errors import UnsupportedConstruct
+from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import DTYPE_BYTES
 from gnnperf.nests.dtypes import literal
 from gnnperf.nests.ir import Const, Expr, Op
 
@@ -46,7 +46,7 @@ _ARITY = {
     "or": 2,
 }
 
-_CASTS = frozenset(DTYPE_BYTES)
+_CASTS = frozenset(ELEMENT_BYTES)
 _CAST_ALIASES: Mapping[str, str] = {
     "int": "int64", "float": "float64", "double": "float64", "bool_": "bool", "complex": "complex128",
 }  # fmt: skip

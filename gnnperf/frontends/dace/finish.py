@@ -14,8 +14,9 @@ from gnnperf.frontends.dace.independence import mark_independent, place_private
 from gnnperf.frontends.dace.pieces import Nodes, Piece
 from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.frontends.dace.translate import DaceTranslator
+from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import evaluate
-from gnnperf.nests.analysis import DTYPE_BYTES, accesses
+from gnnperf.nests.analysis import accesses
 from gnnperf.nests.guards import absorb_guards
 from gnnperf.nests.interchange import independent_outside
 from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Statement, map_expr, map_node
@@ -92,7 +93,7 @@ class Finisher:
         for name in {a.load.buffer for n in nodes for a in accesses(n)}:
             buffer = self.translator.buffers[name]
             shape = (s if isinstance(s, int) else self.value(s, {}) or 1 for s in buffer.shape)
-            total += math.prod(shape) * DTYPE_BYTES[buffer.dtype]
+            total += math.prod(shape) * ELEMENT_BYTES[buffer.dtype]
         return total
 
     def instances(self, nodes: Iterable[Node], values: Mapping[str, int] | None = None) -> float:

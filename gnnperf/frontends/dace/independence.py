@@ -9,8 +9,9 @@ from math import inf
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.views import Ranges, interval
+from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import affine
-from gnnperf.nests.analysis import DTYPE_BYTES, Access, accesses, mentions
+from gnnperf.nests.analysis import Access, accesses, mentions
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Statement, Symbol, walk
 
@@ -125,7 +126,7 @@ def place_private(body: Block, buffers: dict[str, Buffer], ranges: Ranges) -> No
         buffer = replace(buffer, shape=shape, strides=strides)
         if not _inside_independent(body, name):
             buffer = replace(buffer, scope="global", transient=True)
-        elif count * DTYPE_BYTES[buffer.dtype] > MAX_PRIVATE_BYTES:
+        elif count * ELEMENT_BYTES[buffer.dtype] > MAX_PRIVATE_BYTES:
             raise UnsupportedConstruct(f"a private array of {count} elements in every iteration")
         buffers[name] = buffer
 

@@ -16,7 +16,7 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest, Node, nest_graph, normalise, partition
 from gnnperf.nests.analysis import accesses, written
 
-_VERIFIED = {"bool", "float16", "float32", "float64"} | {
+_VERIFIED = {"bool", "bfloat16", "float16", "float32", "float64"} | {
     f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)
 }
 """Types of arrays whose values NumPy makes and compares."""

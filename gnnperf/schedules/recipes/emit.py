@@ -15,8 +15,9 @@ from functools import cached_property
 from itertools import product
 
 from gnnperf.errors import NotApplicable
+from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import DTYPE_BYTES, extent, stride, varies, write_only
+from gnnperf.nests.analysis import extent, stride, varies, write_only
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -186,7 +187,7 @@ class Emitter:
             length = self.index(_symbolic_elements(buffer))
             self.line(f"std::vector<{ctype}> {ident(name)}_storage({length} > 0 ? {length} : 1);")
             self.line(f"{ctype}* const {ident(name)} = {ident(name)}_storage.data();")
-        elif count * DTYPE_BYTES[buffer.dtype] <= MAX_STACK_BYTES:
+        elif count * ELEMENT_BYTES[buffer.dtype] <= MAX_STACK_BYTES:
             self.line(f"alignas(64) {ctype} {ident(name)}[{count}];")
         else:
             # Kept between calls: fresh pages would cost more than the nest on every call.
@@ -204,7 +205,7 @@ class Emitter:
             if lanes is None:
                 yield f"{ctype} {stem};"
             else:
-                for start, width in chunks(shape[-1], VECTOR_BYTES // DTYPE_BYTES[buffer.dtype]):
+                for start, width in chunks(shape[-1], VECTOR_BYTES // ELEMENT_BYTES[buffer.dtype]):
                     yield f"{Vector.ctype(ctype, width)} {stem}_v{start};"
 
     # ------------------------------------------------------------------ loops
@@ -264,7 +265,7 @@ class Emitter:
         statements = [n for n in loop.body if isinstance(n, Statement)]
         assert len(statements) == len(loop.body), "only statements run across lanes"
         own = self.storage.declared.get(path, ())
-        width = max(VECTOR_BYTES // DTYPE_BYTES[self.buffers[s.target.buffer].dtype] for s in statements)
+        width = max(VECTOR_BYTES // ELEMENT_BYTES[self.buffers[s.target.buffer].dtype] for s in statements)
         for start, lanes in chunks(size, width):
             base = simplify(Op("add", (loop.start, Const(start))))
             with self.braces(bool(own)):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import affine, simplify
-from gnnperf.nests.analysis import DTYPE_BYTES, extent, mentions, varies
+from gnnperf.nests.analysis import extent, mentions, varies
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Op, Statement, Symbol, loads, substitute, walk
 
 CACHE_LINE_BYTES = 64
@@ -26,7 +27,7 @@ def prefetched(loop: Loop, distance: int, buffers: Mapping[str, Buffer]) -> Iter
             if ahead is None or ahead in seen:
                 continue
             seen.add(ahead)
-            element_bytes = DTYPE_BYTES[buffers[load.buffer].dtype]
+            element_bytes = ELEMENT_BYTES[buffers[load.buffer].dtype]
             lines = _contiguous(load, inner) * element_bytes // CACHE_LINE_BYTES
             for line in range(min(MAX_LINES, max(1, lines))):
                 yield ahead, line * CACHE_LINE_BYTES // element_bytes

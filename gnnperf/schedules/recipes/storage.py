@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import evaluate, simplify
-from gnnperf.nests.analysis import DTYPE_BYTES, accesses, extent, varies
+from gnnperf.nests.analysis import accesses, extent, varies
 from gnnperf.nests.ir import Expr, Loop, LoopNest, Node, Statement, expressions_of, loads, reads, substitute
 from gnnperf.schedules.recipes.vectors import VECTOR_BYTES
 
@@ -121,5 +122,5 @@ def _vector_dimensions(nest: LoopNest, registers: frozenset[str]) -> dict[str, i
         vectors = [lp.iterator for lp in around if lp.annotation and lp.annotation.kind == "vectorized"]
         for load in (node.target, *reads(node)):
             if load.buffer in registers and any(varies(load, name) for name in vectors):
-                found[load.buffer] = VECTOR_BYTES // DTYPE_BYTES[nest.buffers[load.buffer].dtype]
+                found[load.buffer] = VECTOR_BYTES // ELEMENT_BYTES[nest.buffers[load.buffer].dtype]
     return found

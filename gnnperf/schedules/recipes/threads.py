@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import constant
-from gnnperf.nests.analysis import DTYPE_BYTES, accesses, bound_dependences
+from gnnperf.nests.analysis import accesses, bound_dependences
 from gnnperf.nests.ir import (
     Buffer,
     Load,
@@ -52,7 +53,7 @@ def private_reductions(
             or kind is None
             or buffer.scope == "local"
             or count is None
-            or count * DTYPE_BYTES[buffer.dtype] > MAX_PRIVATE_BYTES
+            or count * ELEMENT_BYTES[buffer.dtype] > MAX_PRIVATE_BYTES
             or any(load.buffer == name for load in _loads(loop))
         ):
             return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gnnperf.nests.analysis import DTYPE_BYTES, Band, stride, varies
+from gnnperf.graph.vocabulary import ELEMENT_BYTES
+from gnnperf.nests.analysis import Band, stride, varies
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Op, Statement, children, loads
 from gnnperf.nests.ranges import value_range
 
@@ -16,7 +17,7 @@ COMPARISONS = frozenset("lt le gt ge eq ne".split())
 
 
 def lanes(statement: Statement, buffers: Mapping[str, Buffer]) -> int:
-    return VECTOR_BYTES // DTYPE_BYTES[buffers[statement.target.buffer].dtype]
+    return VECTOR_BYTES // ELEMENT_BYTES[buffers[statement.target.buffer].dtype]
 
 
 def vectorizable(statement: Statement, iterator: str, buffers: Mapping[str, Buffer]) -> bool:

@@ -45,6 +45,19 @@ def test_conditions_are_true_or_false() -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+def test_products_of_bfloat16_are_solved_and_judged() -> None:
+    """Rounded to it term by term they are right to a few last places, and wrong where a sum is short."""
+    a, b = te.placeholder((16, 24), "bfloat16", "a"), te.placeholder((24, 32), "bfloat16", "b")
+    module = made(topi.nn.matmul, a, b)
+    problem = solved(module, build_kernel(module, host_target(1)))
+    found = problem.reference[OUTPUT]
+    left, right = (array.astype(np.float32) for array in problem.inputs.values())
+    assert found.dtype.name == "bfloat16" and np.isnan(poisoned(found).numpy()).all()
+    assert problem.verify({OUTPUT: (left @ right).astype(found.dtype)}) is None
+    short = (left[:, :20] @ right[:20]).astype(found.dtype)
+    assert "elements differ" in str(problem.verify({OUTPUT: short}))
+
+
 def test_results_of_one_number_are_poisoned_too() -> None:
     module = made(topi.sum, te.placeholder((8, 8), name="x"))
     reference = solved(module, build_kernel(module, host_target(1))).reference[OUTPUT]
@@ -54,7 +67,7 @@ def test_results_of_one_number_are_poisoned_too() -> None:
 @pytest.mark.parametrize(
     ("dtype", "work", "said"),
     [
-        ("bfloat16", topi.nn.relu, "arrays of bfloat16"),
+        ("float8_e4m3fn", topi.nn.relu, "arrays of float8_e4m3fn"),
         ("float32", lambda x: topi.cumsum(x, 1), "inside of one"),
         ("float32", lambda x: topi.argmax(x, 1), "a reduction of several values at once"),
     ],
