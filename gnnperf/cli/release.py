@@ -49,7 +49,7 @@ def loop_nests(corpora: tuple[Path, ...], output: Path, anyway: bool, seed: int,
 
     Every family is held out in turn, in folds: that gives the figures, and how sure retrieval may be of what
     it measures. What is no better than the same without its network is not written. Then one training on all
-    families gives what is released. A quarter of an hour on two cores.
+    families gives what is released. Half an hour on two cores.
     """
     from gnnperf.evaluation.release.loop_nests import train_loop_nests
 

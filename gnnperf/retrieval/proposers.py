@@ -17,7 +17,7 @@ from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import RecipeCandidate, rank
 from gnnperf.retrieval.scheduled import OfNest, scores_of
-from gnnperf.schedules.recipes import library_recipes
+from gnnperf.schedules.recipes import Recipe, library_recipes
 from gnnperf.store import Store
 
 if TYPE_CHECKING:
@@ -118,7 +118,14 @@ class RecipeProposer:
 
 def _with_libraries(ranked: Sequence[RecipeCandidate], query: Query, k: int) -> list[RecipeCandidate]:
     """Calls of libraries among the first k, where the nest is what libraries are for: of such nests there may
-    be none among the neighbours."""
+    be none among the neighbours. Where this very nest was measured with one, the ranking knows better."""
+    if any(
+        record.schedule_kind == Recipe.kind and Recipe.from_json(record.schedule).library
+        for near in query.neighbours
+        if near.nest.digest == query.graph.digest
+        for record in near.records
+    ):
+        return [*ranked]
     for recipe in library_recipes(cast(OfNest, query.task).nest):
         calls = [c for c in ranked if c.schedule.library]
         if not any(c in ranked[:k] for c in calls):

@@ -25,8 +25,16 @@ def candidates(*schedules: Recipe) -> list[RecipeCandidate]:
     return [RecipeCandidate(s, -float(i), "digest", "kernel", 0.1) for i, s in enumerate(schedules)]
 
 
-def proposed(of: LoopNest, ranked: list[RecipeCandidate], k: int) -> list[RecipeCandidate]:
-    query: Any = SimpleNamespace(task=SimpleNamespace(nest=of), graph=SimpleNamespace(digest="own"))
+def measured(digest: str, *schedules: Recipe) -> Any:
+    """A neighbour."""
+    records = [SimpleNamespace(schedule_kind=s.kind, schedule=s.to_json()) for s in schedules]
+    records.append(SimpleNamespace(schedule_kind="trace", schedule="{}"))
+    return SimpleNamespace(nest=SimpleNamespace(digest=digest), records=records)
+
+
+def proposed(of: LoopNest, ranked: list[RecipeCandidate], k: int, *near: Any) -> list[RecipeCandidate]:
+    task, graph = SimpleNamespace(nest=of), SimpleNamespace(digest="own")
+    query: Any = SimpleNamespace(task=task, graph=graph, neighbours=near)
     found: Query = query
     return _with_libraries(ranked, found, k)
 
@@ -46,6 +54,14 @@ def test_what_neighbours_call_is_moved_to_the_front() -> None:
     assert [c.schedule for c in proposed(product(70), ranked, 2)] == [ROWS[0], theirs, *ROWS[1:]]
     first = candidates(theirs, *ROWS)
     assert proposed(product(70), first, 2) == first
+
+
+def test_what_libraries_are_worth_on_this_very_nest_is_known_once_it_was_measured() -> None:
+    theirs = Recipe(order="dot", library="blas")
+    ranked = candidates(*ROWS, theirs)
+    assert proposed(product(70), ranked, 2, measured("own", ROWS[0], theirs)) == ranked
+    for near in (measured("own", ROWS[0]), measured("other", theirs)):
+        assert proposed(product(70), ranked, 2, near)[1].schedule == theirs
 
 
 @pytest.mark.parametrize("of", [product(20), nest("none", [array("A", 9)], *[])])
