@@ -187,10 +187,7 @@ def _compare(expected: NDArray[Any], got: NDArray[Any], reduction_length: int) -
         return real or _compare(expected.imag, got.imag, reduction_length)
     rtol = relative_tolerance(expected.dtype, reduction_length)
     expected, got = _widened(expected), _widened(got)
-    if rtol:
-        scale = root_mean_square(expected)
-    else:
-        scale = 0.0
+    scale = root_mean_square(expected) if rtol else 0.0
     wrong, worst, where = 0, -1.0, 0
     position = 0
     for e, g in _chunks(expected, got):
