@@ -17,15 +17,15 @@ from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import RecipeCandidate, rank
 from gnnperf.retrieval.scheduled import OfNest, scores_of
-from gnnperf.schedules.recipes import Recipe, library_recipes
+from gnnperf.schedules.recipes import Recipe, library_recipes, time_recipes
 from gnnperf.store import Store
 
 if TYPE_CHECKING:
     from gnnperf.nn import Bundle
 
 T = TypeVar("T")
-LIBRARY = "a library"
-"""Stands for the neighbour of a call that none has."""
+LIBRARY, TIME = "a library", "tiles of time"
+"""Stand for the neighbour of a schedule that none has."""
 
 
 @dataclass
@@ -99,7 +99,7 @@ class RecipeProposer:
             )
             predict = partial(scores_of, self.bundle, cast(OfNest, query.task))
             found = [*rank(query.neighbours, max(self.pool, 2 * k), predict)]
-            query.candidates = _with_libraries(found, query, k) if found else []
+            query.candidates = _with_rules(found, query, k) if found else []
 
         self.stages.timed("search", search)
         query.reason = self._doubt(query)
@@ -116,20 +116,32 @@ class RecipeProposer:
         return left
 
 
-def _with_libraries(ranked: Sequence[RecipeCandidate], query: Query, k: int) -> list[RecipeCandidate]:
-    """Calls of libraries among the first k, where the nest is what libraries are for: of such nests there may
-    be none among the neighbours. Where this very nest was measured with one, the ranking knows better."""
-    if any(
-        record.schedule_kind == Recipe.kind and Recipe.from_json(record.schedule).library
+def _with_rules(ranked: Sequence[RecipeCandidate], query: Query, k: int) -> list[RecipeCandidate]:
+    """Calls of libraries, and steps of time in tiles, among the first k, where the nest is what these are
+    for: of such nests there may be none among the neighbours."""
+    nest = cast(OfNest, query.task).nest
+    timed = _among(ranked, time_recipes(nest, ranked[0].schedule), "time_tile", TIME, query, k)
+    return _among(timed, library_recipes(nest), "library", LIBRARY, query, k)
+
+
+def _among(
+    ranked: Sequence[RecipeCandidate], recipes: Sequence[Recipe], field: str, rule: str, query: Query, k: int
+) -> list[RecipeCandidate]:
+    """A candidate with a field set, or else recipes of a rule, as the last of the first k, unless there is
+    one before. Where this very nest was measured with the field set, the ranking knows better."""
+    marked = [c for c in ranked if getattr(c.schedule, field)]
+    known = any(
+        record.schedule_kind == Recipe.kind and getattr(Recipe.from_json(record.schedule), field)
         for near in query.neighbours
         if near.nest.digest == query.graph.digest
         for record in near.records
-    ):
+    )
+    if not recipes or known or any(c in ranked[:k] for c in marked):
         return [*ranked]
-    for recipe in library_recipes(cast(OfNest, query.task).nest):
-        calls = [c for c in ranked if c.schedule.library]
-        if not any(c in ranked[:k] for c in calls):
-            own = RecipeCandidate(recipe, 0.0, query.graph.digest, LIBRARY, 0.0)
-            rest = [c for c in ranked if c not in calls[:1]]
-            return [*rest[: k - 1], *(calls[:1] or [own]), *rest[k - 1 :]]
-    return [*ranked]
+    ruled = [
+        RecipeCandidate(recipe, 0.0, query.graph.digest, rule, 0.0) for recipe in recipes[: max(1, k // 2)]
+    ]
+    moved = marked[:1] or ruled
+    rest = [c for c in ranked if c not in moved]
+    at = max(0, k - len(moved))
+    return [*rest[:at], *moved, *rest[at:]]

@@ -36,6 +36,7 @@ def kernels(tools: tuple[Compiler, Runner]) -> dict[str, DaceKernel]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finish, "SMALL_ITERATION", 0)
         patch.setattr(finish, "CACHED_BYTES", 0)
+        patch.setattr(finish, "is_time_loop", lambda _: False)
         loaded = {name: load(name) for name in NAMES}
     for kernel in loaded.values():
         capture_inputs(kernel, *tools)
@@ -124,6 +125,15 @@ def test_captured_execution_is_the_middle_one(kernels: dict[str, DaceKernel]) ->
     assert first.executions == 4
     assert first.nest.parameters == {"k": 2}
     assert first.data["k"] == 2
+
+
+@pytest.mark.parametrize(("name", "units"), [("jacobi_1d", 1), ("fdtd", 1), ("gramschmidt", 4)])
+def test_a_loop_over_time_is_one_unit_however_large_its_arrays(
+    name: str, units: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finish, "SMALL_ITERATION", 0)
+    monkeypatch.setattr(finish, "CACHED_BYTES", 0)
+    assert len(load(name).units) == units
 
 
 def test_units_that_are_never_executed_say_so(kernels: dict[str, DaceKernel]) -> None:

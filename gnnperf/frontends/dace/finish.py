@@ -21,6 +21,7 @@ from gnnperf.nests.guards import absorb_guards
 from gnnperf.nests.interchange import independent_outside
 from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Statement, map_expr, map_node
 from gnnperf.schedules.recipes.factorisation import match_factorisation
+from gnnperf.schedules.recipes.time_tiles import is_time_loop
 
 SMALL_ITERATION = 100_000
 """A sequential loop whose iteration runs fewer statement instances than this becomes part of a unit:
@@ -77,15 +78,16 @@ class Finisher:
         return tuple(map_node(n, rename) for n in nodes)
 
     def is_worth_absorbing(self, nodes: Nodes) -> bool:
-        """May a whole sequential loop be one item of a unit? (Parallel loops always, and factorisations, of
-        which a library does the whole.)"""
+        """May a whole sequential loop be one item of a unit? (Parallel loops always, factorisations, of which
+        a library does the whole, and loops over time, whose steps are tiled together.)"""
         nodes = tuple(independent_outside(n, self.translator.buffers) for n in nodes)
         loops = [n for n in nodes if isinstance(n, Loop)]
         if any(lp.independent or match_factorisation(lp, self.translator.buffers) for lp in loops):
             return True
-        iteration = max((self.instances(lp.body) for lp in loops), default=0)
-        is_cached = self._touched_bytes(loops) <= CACHED_BYTES and self.instances(loops) <= LONGEST_LOOP
-        return iteration < SMALL_ITERATION or is_cached
+        if max((self.instances(lp.body) for lp in loops), default=0) < SMALL_ITERATION:
+            return True
+        is_near = self._touched_bytes(loops) <= CACHED_BYTES or any(map(is_time_loop, loops))
+        return is_near and self.instances(loops) <= LONGEST_LOOP
 
     def _touched_bytes(self, nodes: Iterable[Node]) -> int:
         """Size of the arrays that nodes touch."""

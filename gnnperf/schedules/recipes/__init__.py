@@ -6,7 +6,7 @@ from gnnperf.schedules.recipes.emit import CppFunction, emit
 from gnnperf.schedules.recipes.features import fact_fields, recipe_features, recipe_fields, schedule_facts
 from gnnperf.schedules.recipes.graphs import scheduled_graph, scheduled_graphs
 from gnnperf.schedules.recipes.recipe import Recipe
-from gnnperf.schedules.recipes.space import DEFAULTS, library_recipes, mutate, random_recipe
+from gnnperf.schedules.recipes.space import DEFAULTS, library_recipes, mutate, random_recipe, time_recipes
 
 __all__ = [
     "DEFAULTS",
@@ -25,4 +25,5 @@ __all__ = [
     "schedule_facts",
     "scheduled_graph",
     "scheduled_graphs",
+    "time_recipes",
 ]

@@ -38,6 +38,7 @@ from gnnperf.schedules.recipes.overwritten import without_overwritten
 from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.roles import assign_roles
 from gnnperf.schedules.recipes.threads import access_counts, legal_threads
+from gnnperf.schedules.recipes.time_tiles import tile_time
 from gnnperf.schedules.recipes.triangular_blas import staircase
 from gnnperf.schedules.recipes.vectors import lanes
 
@@ -70,7 +71,8 @@ def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
 
     Raises NotApplicable (with a reason) where the recipe does not fit the nest.
     """
-    nest = unambiguous(join_short_loops(combine(recipe.combine, nest)))
+    nest = tile_time(join_short_loops(combine(recipe.combine, nest)), recipe.time_tile)
+    nest = unambiguous(nest)
     buffers = dict(nest.buffers)
     streams = len(nest.body) > 1 and any(
         assign_roles(b, buffers).is_contraction for b in map(band, nest.body) if b.loops and b.is_perfect
@@ -116,6 +118,8 @@ def _lower(node: Node, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
     assert isinstance(node, Loop)
     if unit.recipe.library and (replaced := _library(node, unit, parallel)):
         return replaced
+    if node.tile_level:  # of steps of time: no loop of a band
+        return (_shared(node, unit, parallel),)
     nest, recipe = band(node), unit.recipe
     if nest.is_perfect:
         if unit.streams and not assign_roles(nest, unit.buffers, own).is_contraction:

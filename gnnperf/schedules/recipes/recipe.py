@@ -56,6 +56,7 @@ LIMITS: Mapping[str, int] = {
     "unroll": 64,
     "prefetch": 2**16,
     "fuse": 2**20,
+    "time_tile": 2**10,
 }
 """The largest sizes of recipes that are read: far beyond what is ever fast, and before code that is written
 out becomes too much for a compiler."""
@@ -74,8 +75,9 @@ class Recipe:
     prefetch: distance for indirect loads. nontemporal: results that the nest does not read go past the
     caches. fuse: 0 keeps the nests of a unit apart, n shares their
     outermost loop in tiles of n iterations, inside sequential loops too; along a loop that is contiguous
-    the tiles are strips of register_p vectors (see `sinking.py`). library: bands that are routines of that
-    library become calls of it; the other fields say what happens to the rest.
+    the tiles are strips of register_p vectors (see `column_strips.py`). time_tile: steps of loops over time
+    that a tile of rows goes through before the next does (see `time_tiles.py`). library: bands that are
+    routines of that library become calls of it; the other fields say what happens to the rest.
     """
 
     kind: ClassVar[str] = "recipe"
@@ -99,6 +101,7 @@ class Recipe:
     unroll: int = 0
     prefetch: int = 0
     fuse: int = 0
+    time_tile: int = 0
     combine: Literal["", "merge", "inline"] = ""
     library: Literal["", "blas"] = ""
     nontemporal: bool = False
@@ -173,6 +176,8 @@ class Recipe:
             )
         if self.fuse:
             words.append(f"fuse in tiles of {self.fuse}" if self.fuse > 1 else "fuse")
+        if self.time_tile:
+            words.append(f"time in tiles of {self.time_tile}")
         tiles = [f"{role}:{self.tile(role)}" for role in ROLES if self.tile(role)]
         if tiles:
             words.append("tile " + " ".join(tiles))

@@ -10,6 +10,7 @@ from typing import Any
 from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read, write_only
 from gnnperf.nests.ir import Loop, LoopNest, loads, walk
 from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
+from gnnperf.schedules.recipes.time_tiles import time_loops
 from gnnperf.schedules.recipes.triangular_blas import matches
 
 CHOICES: Mapping[str, tuple[Any, ...]] = {
@@ -33,6 +34,7 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "prefetch": (0, 0, 4, 12, 32, 64, 96),
     "nontemporal": (False, False, False, True),
     "fuse": (0, 1, 4, 16, 64),
+    "time_tile": (0, 0, 4, 8, 16),
     "combine": ("", "merge", "merge", "inline"),
     "library": (*("",) * 7, "blas"),
 }
@@ -80,6 +82,21 @@ def library_recipes(nest: LoopNest) -> list[Recipe]:
     return [LIBRARY] if heavy else []
 
 
+OUT_OF_CACHE = 1 << 22
+"""Bytes from which on arrays that every step of a loop over time goes through leave the caches in between."""
+STEPS = 8
+"""Of time that tiles of rows go through."""
+
+
+def time_recipes(nest: LoopNest, recipe: Recipe) -> list[Recipe]:
+    """A recipe, and a plain one, with the steps of time in tiles, where every step goes through more than
+    caches hold."""
+    if max((time.swept_bytes(nest.buffers) for time in time_loops(nest)), default=0) < OUT_OF_CACHE:
+        return []
+    plain = Recipe(order="row", register_p=4, register_r=4)
+    return list(dict.fromkeys(replace(r, time_tile=STEPS) for r in (recipe, plain)))
+
+
 def relevant_fields(nest: LoopNest) -> list[str]:
     """Fields that can change the schedule of this nest (others would only be noise in the search)."""
     bands = [band(n) for n in nest.body if isinstance(n, Loop)]
@@ -104,6 +121,7 @@ def relevant_fields(nest: LoopNest) -> list[str]:
     names += ["prefetch"] if dependent or indirect else []
     blocks = (nest.body, *(lp.body for lp in loops))
     names += ["fuse", "combine"] if any(len(block) > 1 for block in blocks) else []
+    names += ["time_tile"] if time_loops(nest) else []
     names += ["library"] if any(True for n in nest.body for _ in matches(n, nest.buffers)) else []
     return names
 

@@ -1,4 +1,4 @@
-"""Calls of libraries are among the first candidates of nests that libraries are for."""
+"""Calls of libraries, and steps of time in tiles, are among the first candidates where they belong."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from nests.examples import accumulate, array, load, loops, mul, nest
+from nests.examples import accumulate, add, array, assign, load, loop, loops, mul, nest
 
 from gnnperf.nests import LoopNest
-from gnnperf.retrieval.proposers import LIBRARY, _with_libraries
+from gnnperf.retrieval.proposers import LIBRARY, TIME, _with_rules
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import RecipeCandidate
-from gnnperf.schedules.recipes import Recipe, library_recipes
+from gnnperf.schedules.recipes import Recipe, library_recipes, time_recipes
 
 
 def product(n: int) -> LoopNest:
     value = mul(load("A", "i", "k"), load("B", "k", "j"))
     body = loops({"i": n, "j": n, "k": n}, accumulate(load("C", "i", "j"), value, init=0.0))
     return nest("product", [array(x, n, n) for x in "ABC"], body)
+
+
+def over_time(rows: int) -> LoopNest:
+    arrays = [array(x, rows, 1000) for x in "AB"]
+    row = loop("j", 1000, assign(load("B", "i", "j"), add(load("A", "i", "j"), load("A", add("i", 1), "j"))))
+    back = loops({"i": rows, "j": 1000}, assign(load("A", "i", "j"), load("B", "i", "j")))
+    return nest("time", arrays, loop("t", 10, loop("i", rows - 1, row), back, independent=False))
 
 
 def candidates(*schedules: Recipe) -> list[RecipeCandidate]:
@@ -36,7 +43,7 @@ def proposed(of: LoopNest, ranked: list[RecipeCandidate], k: int, *near: Any) ->
     task, graph = SimpleNamespace(nest=of), SimpleNamespace(digest="own")
     query: Any = SimpleNamespace(task=task, graph=graph, neighbours=near)
     found: Query = query
-    return _with_libraries(ranked, found, k)
+    return _with_rules(ranked, found, k)
 
 
 ROWS = [Recipe(order="row", register_p=p) for p in (1, 2, 4, 8)]
@@ -67,3 +74,20 @@ def test_what_libraries_are_worth_on_this_very_nest_is_known_once_it_was_measure
 @pytest.mark.parametrize("of", [product(20), nest("none", [array("A", 9)], *[])])
 def test_small_products_are_left_to_the_ranking(of: LoopNest) -> None:
     assert proposed(of, candidates(*ROWS), 3) == candidates(*ROWS)
+
+
+def test_steps_over_large_arrays_are_tiled_with_the_best_of_the_neighbours_and_plainly() -> None:
+    large = over_time(400)
+    ranked = candidates(*ROWS)
+    found = proposed(large, ranked, 4)
+    assert [c.schedule for c in found] == [*ROWS[:2], *time_recipes(large, ROWS[0]), *ROWS[2:]]
+    assert found[2].neighbour_kernel == TIME
+    assert [c.schedule for c in proposed(large, ranked, 1)] == [time_recipes(large, ROWS[0])[0], *ROWS]
+    assert proposed(over_time(100), ranked, 4) == ranked
+
+
+def test_steps_that_neighbours_tile_are_taken_from_them() -> None:
+    theirs = Recipe(order="dot", time_tile=4)
+    ranked = candidates(*ROWS, theirs)
+    assert [c.schedule for c in proposed(over_time(400), ranked, 2)] == [ROWS[0], theirs, *ROWS[1:]]
+    assert proposed(over_time(400), ranked, 2, measured("own", theirs)) == ranked
