@@ -140,9 +140,15 @@ class Band:
 
 
 def band(node: Node) -> Band:
+    """The loops that are alone in each other, but for those over tiles inside, whose order is decided."""
     stack: list[Loop] = []
     body: tuple[Node, ...] = (node,)
-    while len(body) == 1 and isinstance(body[0], Loop) and body[0].condition is None:
+    while (
+        len(body) == 1
+        and isinstance(body[0], Loop)
+        and body[0].condition is None
+        and not (stack and body[0].tile_level)
+    ):
         stack.append(body[0])
         body = body[0].body
     return Band(tuple(stack), body)

@@ -36,7 +36,7 @@ def kernels(tools: tuple[Compiler, Runner]) -> dict[str, DaceKernel]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(finish, "SMALL_ITERATION", 0)
         patch.setattr(finish, "CACHED_BYTES", 0)
-        patch.setattr(finish, "is_time_loop", lambda _: False)
+        patch.setattr(finish, "is_time_loop", lambda *_: False)
         loaded = {name: load(name) for name in NAMES}
     for kernel in loaded.values():
         capture_inputs(kernel, *tools)

@@ -86,7 +86,9 @@ class Finisher:
             return True
         if max((self.instances(lp.body) for lp in loops), default=0) < SMALL_ITERATION:
             return True
-        is_near = self._touched_bytes(loops) <= CACHED_BYTES or any(map(is_time_loop, loops))
+        is_near = self._touched_bytes(loops) <= CACHED_BYTES or any(
+            is_time_loop(lp, self.translator.buffers) for lp in loops
+        )
         return is_near and self.instances(loops) <= LONGEST_LOOP
 
     def _touched_bytes(self, nodes: Iterable[Node]) -> int:

@@ -70,7 +70,8 @@ class TimeLoop:
 def tile_time(nest: LoopNest, steps: int) -> LoopNest:
     """The nest with its time loops in tiles of so many steps; unchanged where `steps` is 0.
 
-    Raises NotApplicable where it has none, or steps that cannot be tiled.
+    Raises NotApplicable where it has none, or steps that cannot be tiled. Inside independent loops nothing
+    is: what one of their iterations goes through is better kept in caches by them.
     """
     if not steps:
         return nest
@@ -78,9 +79,9 @@ def tile_time(nest: LoopNest, steps: int) -> LoopNest:
     tiled: list[TimeLoop] = []
 
     def replaced(node: Node) -> Node:
-        if not isinstance(node, Loop):
+        if not isinstance(node, Loop) or node.independent:
             return node
-        if (found := match_time_loop(node, names)) is None:
+        if (found := match_time_loop(node, nest.buffers, names)) is None:
             return replace(node, body=tuple(map(replaced, node.body)))
         tiled.append(found)
         return _tiled(found, steps, names, found.swept_bytes(nest.buffers))
@@ -93,30 +94,29 @@ def tile_time(nest: LoopNest, steps: int) -> LoopNest:
 
 def time_loops(nest: LoopNest) -> list[TimeLoop]:
     """Those that `tile_time` tiles."""
-    names = Names.of(nest)
-    return list(_found(nest.body, names))
+    return list(_found(nest.body, nest.buffers, Names.of(nest)))
 
 
-def _found(body: Sequence[Node], names: Names) -> Iterator[TimeLoop]:
+def _found(body: Sequence[Node], buffers: Mapping[str, Buffer], names: Names) -> Iterator[TimeLoop]:
     for node in body:
-        if isinstance(node, Loop):
-            if (found := match_time_loop(node, names)) is not None:
+        if isinstance(node, Loop) and not node.independent:
+            if (found := match_time_loop(node, buffers, names)) is not None:
                 yield found
             else:
-                yield from _found(node.body, names)
+                yield from _found(node.body, buffers, names)
 
 
-def is_time_loop(loop: Loop) -> bool:
+def is_time_loop(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
     """Whether `tile_time` tiles it."""
-    return match_time_loop(loop, Names(set())) is not None
+    return match_time_loop(loop, buffers, Names(set())) is not None
 
 
-def match_time_loop(loop: Loop, names: Names) -> TimeLoop | None:
+def match_time_loop(loop: Loop, buffers: Mapping[str, Buffer], names: Names) -> TimeLoop | None:
     """The loop as one over time, which goes along the rows of the same arrays in every step; None where it
     does anything else. names: for loops over single rows."""
     if loop.independent or loop.condition is not None or loop.step != 1:
         return None
-    changed = written(loop)
+    changed = written(loop) - _private(loop, buffers)
     if any(mentions(a.load, loop.iterator) for a in accesses(loop) if a.load.buffer in changed):
         return None
     sweeps = _sweeps(loop, changed, names)
@@ -132,6 +132,13 @@ def match_time_loop(loop: Loop, names: Names) -> TimeLoop | None:
         b - c + lag for (s, b), (then, c) in product(placed, placed) if (lag := _lag(s, then)) is not None
     )
     return TimeLoop(loop, sweeps, tuple(behind), max(0, shift)) if shift <= MOST_BEHIND else None
+
+
+def _private(loop: Loop, buffers: Mapping[str, Buffer]) -> set[str]:
+    """Local buffers of a single part of a loop: they live inside it."""
+    parts = [{a.load.buffer for a in accesses(part)} for part in loop.body]
+    local = {name for name in set().union(*parts) if buffers[name].scope == "local"}
+    return {name for name in local if sum(name in part for part in parts) == 1}
 
 
 def _lag(first: _Sweep, then: _Sweep) -> int | None:

@@ -78,6 +78,26 @@ TILED = {
     ),
 }
 
+LOCAL = over_time(
+    loop(
+        "i",
+        N - 1,
+        loop(
+            "j",
+            M,
+            assign(load("x"), mul(0.5, load("A", add("i", -1), "j"))),
+            assign(load("B", "i", "j"), add(load("x"), load("A", add("i", 1), "j"))),
+        ),
+        start=1,
+    ),
+    sweep("A", rows("B", 0)),
+)
+TILED["a local scalar"] = (
+    nest("local", [*LOCAL.buffers.values(), array("x", scope="local")], *LOCAL.body),
+    2,
+    (0, 1),
+)
+
 REFUSED = {
     "no time": nest("one", [array("A", N, M), array("B", N, M)], sweep("B", rows("A", 0))),
     "steps in any order": nest(
@@ -102,6 +122,22 @@ REFUSED = {
         ),
     ),
     "far away": over_time(sweep("B", load("A", add("i", 30), "j"), last=5), sweep("A", rows("B", 0), last=5)),
+    "columns on their own": nest(
+        "columns",
+        [array("A", N, M)],
+        loop(
+            "j",
+            M,
+            loop(
+                "t",
+                STEPS,
+                loop(
+                    "i", N - 1, assign(load("A", "i", "j"), rows("A", -1, 0, 1)), start=1, independent=False
+                ),
+                independent=False,
+            ),
+        ),
+    ),
     "no rows": over_time(accumulate(load("s"), load("f", "t"))),
 }
 
@@ -173,9 +209,17 @@ def test_a_loop_inside_another_is_tiled() -> None:
     assert loops[0] == "o" and loops[3] == "t"
 
 
-@pytest.mark.parametrize("name", TILED)
+def twice(whole: LoopNest) -> LoopNest:
+    outer = loop("o", 2, *whole.body, independent=False)
+    return nest("twice", list(whole.buffers.values()), outer)
+
+
+INSIDE = {f"{name}, twice": twice(TILED[name][0]) for name in ("two arrays in turn", "in place")}
+
+
+@pytest.mark.parametrize("name", [*TILED, *INSIDE])
 def test_what_is_emitted_computes_the_same(name: str, tmp_path: Path) -> None:
-    whole = TILED[name][0]
+    whole = INSIDE[name] if name in INSIDE else TILED[name][0]
     functions, expected = [], interpret(whole, memory := random_memory(whole, np.random.default_rng(1)))
     for number, recipe in enumerate(
         (Recipe(order="row"), Recipe(order="rowtile", register_p=2), *DEFAULTS[:5])
