@@ -106,7 +106,7 @@ def trace_document(trace: Any, module: Any, target: Any = None) -> TraceDocument
     """The document of a trace (or of a schedule) for the unscheduled module that it was made for.
 
     Post-processing is left out: it is redone wherever the trace is applied."""
-    return document_of_json(getattr(trace, "trace", trace).as_json(), module, target)
+    return document_of_json(getattr(trace, "trace", trace).as_json(remove_postproc=True), module, target)
 
 
 def document_of_json(found: Sequence[Any], module: Any, target: Any = None) -> TraceDocument:

@@ -68,6 +68,21 @@ def test_they_are_different_and_the_same_every_time(
     assert keys(again) == keys(found) and [c.turn for c in again] == [c.turn for c in found]
 
 
+def test_fewer_are_drawn_beside_as_many_as_are_wanted(
+    near: Sequence[Neighbour], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proposals, "LOTS", 4)
+    monkeypatch.setattr(proposals, "LOT", 3)
+    task = TvmTask("product", PRODUCT.build())
+
+    def drawn(pool: int) -> set[int]:
+        found = propose(task, near, host_target(), pool).candidates
+        return {candidate.key for candidate in found if candidate.policy == DRAWN}
+
+    assert len(drawn(1)) <= 3 < len(drawn(1000))
+    assert drawn(1) < drawn(1000)
+
+
 @pytest.mark.parametrize(
     ("kind", "params"),
     [
