@@ -112,8 +112,12 @@ plots_option = output_folder("Write the plots (PNG and SVG) and the document of 
 quick_option = click.option("--quick", is_flag=True, help="Train briefly: a first look.")
 
 
+LEARNED_FROM = ("first", "random", "small", "composed", "steps")
+"""The released corpora of nests that models learn from."""
+
+
 def _learned_from() -> tuple[Path, ...]:
-    return tuple(shipped("checkpoints/corpus") / name for name in ("first", "random", "small", "composed"))
+    return tuple(shipped("checkpoints/corpus") / name for name in LEARNED_FROM)
 
 
 corpora_option = click.option(

@@ -48,7 +48,9 @@ def test_a_damaged_nest_is_refused(tmp_path: Path) -> None:
         load_corpus(folder)
 
 
-@pytest.mark.parametrize("name", ["composed", "first", "random", "random_search", "random_xeon", "small"])
+@pytest.mark.parametrize(
+    "name", ["composed", "first", "random", "random_search", "random_xeon", "small", "steps"]
+)
 def test_released_nests_are_those_that_were_measured(name: str) -> None:
     held = [n for n in load_corpus(RELEASED / name).nests if n.nest is not None]
     assert len(held) >= 10

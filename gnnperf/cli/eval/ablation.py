@@ -9,7 +9,7 @@ import click
 
 from gnnperf.cli.eval.replaying import replay_options, replay_settings
 from gnnperf.cli.eval.table import benchmark_report
-from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER, refuse
+from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER, LEARNED_FROM, refuse
 from gnnperf.cli.output import Report, Verb, going_on, progress
 from gnnperf.errors import InputError
 from gnnperf.shipped import shipped
@@ -92,9 +92,7 @@ def ablation(
         return report(result)
     if options["split"] != "family":
         raise InputError("--measure is for families that are held out; leave --split out")
-    chosen = configs or tuple(
-        shipped("configs/corpus") / f"{name}.yaml" for name in ("first", "random", "small", "composed")
-    )
+    chosen = configs or tuple(shipped("configs/corpus") / f"{name}.yaml" for name in LEARNED_FROM)
     loaded = [load_config(path) for path in chosen]
     for path, config in zip(chosen, loaded, strict=True):
         if not isinstance(config, NestConfig):

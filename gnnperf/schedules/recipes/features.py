@@ -50,23 +50,14 @@ def _hints() -> dict[str, Any]:
     return get_type_hints(Recipe)
 
 
-UNMEASURED = ("time_tile", "time_tile>0")
-"""Columns that say nothing to what learns from corpora, where no schedules differ in them."""
-
-
 @cache
 def fact_fields() -> tuple[str, ...]:
     """Names of the columns of `schedule_facts`."""
-    return (*effect_fields(), *_learned_fields())
-
-
-@cache
-def _learned_fields() -> tuple[str, ...]:
-    return tuple(name for name in recipe_fields() if name not in UNMEASURED)
+    return (*effect_fields(), *recipe_fields())
 
 
 def schedule_facts(graph: ProgramGraph, recipes: Sequence[Recipe]) -> NDArray[np.float32]:
     """f32[s, F]: the effects of s recipes on the nest of a graph, and what the recipes say; NaN where
     absent."""
-    rows = np.stack([recipe_features(recipe, _learned_fields()) for recipe in recipes])
+    rows = np.stack([recipe_features(recipe) for recipe in recipes])
     return np.concatenate([effects(graph, recipes), rows], axis=1)

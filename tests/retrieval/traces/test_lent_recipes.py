@@ -17,7 +17,6 @@ from gnnperf.devices import describe_host
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target
-from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.graph import EncodedGraph
 from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval.from_corpus import fill_store
@@ -99,6 +98,6 @@ def test_a_kernel_with_near_traces_does_not(tmp_path: Path, bundle: Bundle) -> N
     write_corpus(tmp_path / "corpus", [MATMUL])
     traces = Store.open(tmp_path / "traces", create=True)
     fill_store(read_corpus(tmp_path / "corpus"), bundle, traces)
-    task = TvmTask("product", TvmWorkload("matmul", {"m": 72, "n": 64, "k": 64}).build())
+    task = TvmTask("product", MATMUL.build())
     query = asked(task, bundle, traces, [lenders(tmp_path / "dace", task, bundle)])
     assert {c.neighbour_kernel for c in query.candidates} == {MATMUL.name, RULES}

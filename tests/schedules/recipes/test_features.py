@@ -50,13 +50,12 @@ def test_facts_are_effects_on_a_nest_and_then_the_recipe() -> None:
     facts = schedule_facts(graph, recipes)
     assert facts.dtype == np.float32
     assert facts.shape == (5, len(fact_fields()))
-    own = tuple(name for name in recipe_fields() if "time_tile" not in name)
-    assert fact_fields() == (*effect_fields(), *own)
+    assert fact_fields() == (*effect_fields(), *recipe_fields())
     assert len(set(fact_fields())) == len(fact_fields())
     width = len(effect_fields())
     np.testing.assert_array_equal(facts[:, :width], effects(graph, recipes))
     for row, recipe in zip(facts, recipes, strict=True):
-        np.testing.assert_array_equal(row[width:], recipe_features(recipe, own))
+        np.testing.assert_array_equal(row[width:], recipe_features(recipe))
         np.testing.assert_array_equal(row, schedule_facts(graph, [recipe])[0])  # whoever is beside it
 
 
