@@ -29,6 +29,7 @@ from gnnperf.nests.ir import (
 from gnnperf.nests.trip_counts import tile_trips
 from gnnperf.schedules.recipes.column_strips import sinks, strips
 from gnnperf.schedules.recipes.combine import combine
+from gnnperf.schedules.recipes.copied_slices import leading_copies
 from gnnperf.schedules.recipes.initial_values import explicit_init, place_initial_values
 from gnnperf.schedules.recipes.joined_loops import join_short_loops
 from gnnperf.schedules.recipes.library_calls import library_calls
@@ -78,9 +79,16 @@ def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
         assign_roles(b, buffers).is_contraction for b in map(band, nest.body) if b.loops and b.is_perfect
     )
     unit = LoweringUnit(recipe, buffers, Names.of(nest), streams, access_counts(nest.body))
-    if recipe.fuse and len(nest.body) > 1:
-        scratch = {n for n, b in buffers.items() if b.transient and b.scope == "global"}
-        body = _fused(unit, nest.body, scratch, recipe.parallel != "none")
+    copies = leading_copies(nest.body, buffers) if recipe.fuse else 0
+    if recipe.fuse and len(nest.body) - copies > 1:
+        before, nodes = nest.body[:copies], nest.body[copies:]
+        copied = {a.load.buffer for n in before for a in accesses(n)}
+        scratch = {n for n, b in buffers.items() if b.transient and b.scope == "global"} - copied
+        parallel = recipe.parallel != "none"
+        body = (
+            *(part for node in before for part in _lower(node, unit, parallel)),
+            *_fused(unit, nodes, scratch, parallel),
+        )
     else:
         nodes = without_overwritten(nest.body, buffers)
         body = tuple(part for node in nodes for part in _lower(node, unit, recipe.parallel != "none"))

@@ -1,7 +1,8 @@
 """Ways to run several pointwise nests of a unit as one, without scratch arrays between them.
 
 "merge": nests over the same box whose data flows point to point share one loop body; what flows
-between them becomes a scalar. "inline": a consumer computes what it needs of its producers itself, as
+between them becomes a scalar, and what one reads elsewhere of an array that the next one overwrites is copied
+before (see `copied_slices.py`). "inline": a consumer computes what it needs of its producers itself, as
 often as it needs it; this removes the scratch arrays of stencil chains at the price of recomputation.
 """
 
@@ -23,6 +24,8 @@ from gnnperf.nests.ir import (
     Symbol,
     substitute_node,
 )
+from gnnperf.schedules.recipes.copied_slices import copied_slices
+from gnnperf.schedules.recipes.names import Names
 
 
 def combine(how: str, nest: LoopNest) -> LoopNest:
@@ -31,20 +34,27 @@ def combine(how: str, nest: LoopNest) -> LoopNest:
     if not how:
         return nest
     body = forward_substitute(nest.body, nest.buffers, recompute=True) if how == "inline" else nest.body
-    body, buffers = contract(_merged(body, nest.buffers), nest.buffers)
+    buffers = dict(nest.buffers)
+    body, buffers = contract(_merged(body, buffers, Names.of(nest)), buffers)
     return replace(nest, body=body, buffers=buffers)
 
 
-def _merged(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
+def _merged(body: tuple[Node, ...], buffers: dict[str, Buffer], names: Names) -> tuple[Node, ...]:
+    """The nodes, joined; `buffers` gets the copies of slices."""
     groups: list[Node] = []
     for node in body:
         if isinstance(node, Loop) and not node.independent:
-            node = replace(node, body=_merged(node.body, buffers))
+            node = replace(node, body=_merged(node.body, buffers, names))
         place = _place(groups, node, buffers)
-        if place is None:
-            groups.append(node)
-        else:
+        if place is not None:
             groups[place] = _joined(groups[place], node)
+            continue
+        freed = copied_slices(groups[-1], node, buffers, names) if groups else None
+        if freed is not None and _aligned(freed.node, node, {**buffers, **freed.buffers}):
+            buffers |= freed.buffers
+            groups[-1:] = [*freed.copies, _joined(freed.node, node)]
+        else:
+            groups.append(node)
     return tuple(groups)
 
 
