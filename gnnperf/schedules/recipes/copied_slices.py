@@ -55,7 +55,7 @@ def copied_slices(first: Node, second: Node, buffers: Mapping[str, Buffer], name
         used = [loop for loop in nest.loops if mentions(load, loop.iterator)]
         if len(used) == len(nest.loops):
             continue
-        sizes = _sizes(load, used, nest)
+        sizes = _sizes(load, used, nest) if buffers[load.buffer].scope == "global" else None
         if sizes is None or any(_is_chosen(load, s.value) for s in statements):
             return None
         name = names.fresh(f"{load.buffer}_slice")
