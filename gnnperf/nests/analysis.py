@@ -85,6 +85,11 @@ def stride(load: Load, iterator: str, buffers: Mapping[str, Buffer]) -> int | No
     return total
 
 
+def depth(node: Node) -> int:
+    """Of the loops in each other, the node's own included."""
+    return 1 + max(map(depth, node.body), default=0) if isinstance(node, Loop) else 0
+
+
 def mentions(expr: Expr, name: str) -> bool:
     return name in symbols(expr)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gnnperf.nests.analysis import is_data_dependent, written
 from gnnperf.nests.ir import (
+    LAZY,
     Buffer,
     Const,
     Expr,
@@ -126,7 +127,7 @@ def _of_node(node: Node, buffers: Mapping[str, Buffer], loops: Mapping[str, Loop
 
     def visit(expr: Expr, condition: Expr | None) -> Expr | None:
         """Add its accesses; the condition under which all of them stay inside."""
-        if isinstance(expr, Op) and expr.name in ("and", "or", "select"):  # in C++ only one side may run
+        if isinstance(expr, Op) and expr.name in LAZY:  # in C++ only one side may run
             first, *rest = expr.args
             condition = visit(first, condition)
             branches = [first, Op("not", (first,))] if expr.name != "or" else [Op("not", (first,))]

@@ -96,6 +96,9 @@ OPERATIONS = frozenset(
 )
 """`div` is C++ `/`; `floordiv` rounds towards minus infinity; `select(c, a, b)` is `c ? a : b`."""
 
+LAZY = frozenset(("select", "and", "or"))
+"""Of these only the first operand is evaluated always."""
+
 EXPRESSIONS_KEPT = 1 << 16
 """Of which a fact that was found once is remembered: schedules of one nest are made of the same ones."""
 

@@ -130,13 +130,7 @@ def _among(
     """A candidate with a field set, or else recipes of a rule, as the last of the first k, unless there is
     one before. Where this very nest was measured with the field set, the ranking knows better."""
     marked = [c for c in ranked if getattr(c.schedule, field)]
-    known = any(
-        record.schedule_kind == Recipe.kind and getattr(Recipe.from_json(record.schedule), field)
-        for near in query.neighbours
-        if near.nest.digest == query.graph.digest
-        for record in near.records
-    )
-    if not recipes or known or any(c in ranked[:k] for c in marked):
+    if not recipes or any(c in ranked[:k] for c in marked) or _was_measured(query, field):
         return [*ranked]
     ruled = [
         RecipeCandidate(recipe, 0.0, query.graph.digest, rule, 0.0) for recipe in recipes[: max(1, k // 2)]
@@ -145,3 +139,13 @@ def _among(
     rest = [c for c in ranked if c not in moved]
     at = max(0, k - len(moved))
     return [*rest[:at], *moved, *rest[at:]]
+
+
+def _was_measured(query: Query, field: str) -> bool:
+    """Whether this very nest was, with a recipe that has the field set."""
+    return any(
+        record.schedule_kind == Recipe.kind and getattr(Recipe.from_json(record.schedule), field)
+        for near in query.neighbours
+        if near.nest.digest == query.graph.digest
+        for record in near.records
+    )

@@ -15,8 +15,19 @@ from math import prod
 from typing import NamedTuple
 
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import Band, accesses, band, bound_dependences, extent, mentions, written
+from gnnperf.nests.analysis import (
+    Band,
+    accesses,
+    band,
+    bound_dependences,
+    extent,
+    mentions,
+    rebuild,
+    rename_iterators,
+    written,
+)
 from gnnperf.nests.ir import (
+    LAZY,
     Buffer,
     Const,
     Expr,
@@ -27,7 +38,6 @@ from gnnperf.nests.ir import (
     Statement,
     Symbol,
     loads,
-    map_expr,
     map_node,
     subexpressions,
 )
@@ -102,23 +112,14 @@ def _strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 def _is_chosen(load: Load, value: Expr) -> bool:
     """Is it read under a condition?"""
-    chosen = [e for e in subexpressions(value) if isinstance(e, Op) and e.name in ("select", "and", "or")]
+    chosen = [e for e in subexpressions(value) if isinstance(e, Op) and e.name in LAZY]
     return any(load in loads(e) for e in chosen)
 
 
-def _copy(load: Load, used: list[Loop], name: str, names: Names) -> tuple[Loop, Load]:
+def _copy(load: Load, used: list[Loop], name: str, names: Names) -> tuple[Node, Load]:
     """(the nest that copies a slice, what is read in its place)."""
-    own = {loop.iterator: Symbol(names.fresh(loop.iterator)) for loop in used}
     places = [simplify(Op("sub", (Symbol(loop.iterator), loop.start))) for loop in used] or [Const(0)]
-
-    def moved(expr: Expr) -> Expr:
-        return own.get(expr.name, expr) if isinstance(expr, Symbol) else expr
-
-    target = map_expr(Load(name, tuple(places)), moved)
-    assert isinstance(target, Load)
-    node: Node = Statement(target, map_expr(load, moved))
-    for loop in reversed(used):
-        node = Loop(own[loop.iterator].name, loop.start, loop.stop, (node,))
-    if isinstance(node, Statement):
-        node = Loop(names.fresh("once"), Const(0), Const(1), (node,))
-    return node, Load(name, tuple(places))
+    place = Load(name, tuple(places))
+    loops = used or [Loop("once", Const(0), Const(1), ())]
+    (node,) = rebuild(loops, (Statement(place, load),))
+    return rename_iterators(node, {loop.iterator: names.fresh(loop.iterator) for loop in loops}), place

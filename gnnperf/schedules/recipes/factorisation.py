@@ -16,6 +16,7 @@ from math import isclose, sqrt
 from typing import Literal, TypeAlias
 
 from gnnperf.errors import NotApplicable
+from gnnperf.nests.analysis import depth
 from gnnperf.nests.ir import Buffer, Const, Load, Loop, Node, Op, Statement, subexpressions, walk
 from gnnperf.schedules.recipes.blas import MAX_INT
 from gnnperf.schedules.recipes.small_run import Memory, SmallRun
@@ -57,7 +58,7 @@ def match_factorisation(
         return None
     statements = [n for n in walk((node,)) if isinstance(n, Statement)]
     operations = {e.name for s in statements for e in subexpressions(s.value) if isinstance(e, Op)}
-    if not {"div", "sqrt", "pow"} & operations or _depth(node) < 3:
+    if not {"div", "sqrt", "pow"} & operations or depth(node) < 3:
         return None
     counts = access_counts((node,))
     matrices = [name for name in counts if _is_matrix(buffers[name])]
@@ -85,10 +86,6 @@ def match_factorisation(
     return Factorisation(
         kind, int(str(rows)), first, steps[source], Load(target, first.indices), steps[target]
     )
-
-
-def _depth(node: Node) -> int:
-    return 1 + max(map(_depth, node.body), default=0) if isinstance(node, Loop) else 0
 
 
 def _is_matrix(buffer: Buffer) -> bool:

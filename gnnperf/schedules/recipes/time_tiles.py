@@ -22,7 +22,7 @@ from itertools import product
 from gnnperf.errors import NotApplicable
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import constant, simplify
-from gnnperf.nests.analysis import accesses, mentions, written
+from gnnperf.nests.analysis import accesses, depth, mentions, written
 from gnnperf.nests.fusion import alignment
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Symbol, map_node
 from gnnperf.schedules.recipes.names import Names
@@ -76,20 +76,16 @@ def tile_time(nest: LoopNest, steps: int) -> LoopNest:
     if not steps:
         return nest
     names = Names.of(nest)
-    tiled: list[TimeLoop] = []
+    found = {id(time.loop): time for time in _found(nest.body, nest.buffers, names)}
+    if not found:
+        raise NotApplicable("the nest has no loop over time whose steps can be tiled")
 
     def replaced(node: Node) -> Node:
-        if not isinstance(node, Loop) or node.independent:
-            return node
-        if (found := match_time_loop(node, nest.buffers, names)) is None:
-            return replace(node, body=tuple(map(replaced, node.body)))
-        tiled.append(found)
-        return _tiled(found, steps, names, found.swept_bytes(nest.buffers))
+        if time := found.get(id(node)):
+            return _tiled(time, steps, names, time.swept_bytes(nest.buffers))
+        return replace(node, body=tuple(map(replaced, node.body))) if isinstance(node, Loop) else node
 
-    body = tuple(map(replaced, nest.body))
-    if not tiled:
-        raise NotApplicable("the nest has no loop over time whose steps can be tiled")
-    return replace(nest, body=body)
+    return replace(nest, body=tuple(map(replaced, nest.body)))
 
 
 def time_loops(nest: LoopNest) -> list[TimeLoop]:
@@ -157,19 +153,14 @@ def _sweeps(loop: Loop, changed: set[str], names: Names) -> tuple[_Sweep, ...] |
     most loops say which dimension the rows are; of it others may touch a single row, a border."""
     rows: dict[str, int] = {}
     found: dict[int, _Sweep] = {}
-    for at in sorted(range(len(loop.body)), key=lambda n: -_depth(loop.body[n])):
+    for at in sorted(range(len(loop.body)), key=lambda n: -depth(loop.body[n])):
         sweep = _along(loop.body[at], changed, rows) or _single(loop.body[at], changed, rows, names)
         if sweep is None:
             return None
         found[at] = sweep
-    buffers = [{name for name, _, _ in sweep.offsets} for sweep in found.values()]
-    if any(not touched for touched in buffers):
+    if not all(sweep.offsets for sweep in found.values()):
         return None
     return tuple(found[at] for at in range(len(loop.body)))
-
-
-def _depth(node: Node) -> int:
-    return 1 + max(map(_depth, node.body), default=0) if isinstance(node, Loop) else 0
 
 
 def _along(node: Node, changed: set[str], rows: dict[str, int]) -> _Sweep | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.analysis import Band, stride, varies
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Op, Statement, children, loads
+from gnnperf.nests.ir import LAZY, Buffer, Const, Expr, Load, Loop, Op, Statement, children, loads
 from gnnperf.nests.ranges import value_range
 
 VECTOR_BYTES = 64
@@ -77,7 +77,7 @@ def _loads_by_certainty(expr: Expr) -> tuple[set[Load], set[Load]]:
     """(loads that always happen, loads that may not)."""
     always: set[Load] = {expr} if isinstance(expr, Load) else set()
     sometimes: set[Load] = set()
-    lazy = isinstance(expr, Op) and expr.name in ("select", "and", "or")
+    lazy = isinstance(expr, Op) and expr.name in LAZY
     for number, child in enumerate(children(expr)):
         certain, uncertain = _loads_by_certainty(child)
         if lazy and number > 0:
