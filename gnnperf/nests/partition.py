@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gnnperf.nests.analysis import accesses, read, written
+from gnnperf.nests.combine import combine
+from gnnperf.nests.copied_slices import leading_copies
 from gnnperf.nests.fusion import fuse_outermost, streams
 from gnnperf.nests.ir import Buffer, LoopNest, Node
 from gnnperf.nests.normalise import normalise
@@ -101,7 +103,12 @@ def _is_one_nest(nest: LoopNest) -> bool:
 
 
 def _shares_a_loop(nest: LoopNest) -> bool:
-    return _is_one_nest(nest) or fuse_outermost(nest) is not None
+    if _is_one_nest(nest) or fuse_outermost(nest) is not None:
+        return True
+    merged = combine("merge", nest)
+    copies = leading_copies(merged.body, merged.buffers)
+    rest = replace(merged, body=merged.body[copies:])
+    return copies > 0 and (_is_one_nest(rest) or fuse_outermost(rest) is not None)
 
 
 def _grouped(program: _Program) -> list[list[int]]:

@@ -20,9 +20,9 @@ from gnnperf.nests import Buffer, Loop, LoopNest
 from gnnperf.nests.analysis import Band
 from gnnperf.nests.fusion import fuse_outermost
 from gnnperf.nests.ir import Node
+from gnnperf.nests.names import Names
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.schedules.recipes.apply import streaming
-from gnnperf.schedules.recipes.names import Names
 from gnnperf.schedules.recipes.plan import BandPlan
 from gnnperf.schedules.recipes.roles import assign_roles
 from gnnperf.schedules.traces.factors import nearest

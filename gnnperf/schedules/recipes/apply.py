@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import accesses, band, extent, initial_nest, safe_parallel
+from gnnperf.nests.combine import combine
+from gnnperf.nests.copied_slices import leading_copies
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.fusion import alignment, fuse_outermost
 from gnnperf.nests.ir import (
@@ -26,15 +28,14 @@ from gnnperf.nests.ir import (
     substitute_node,
     walk,
 )  # fmt: skip
+from gnnperf.nests.names import Names
 from gnnperf.nests.trip_counts import tile_trips
 from gnnperf.schedules.recipes.column_strips import sinks, strips
-from gnnperf.schedules.recipes.combine import combine
-from gnnperf.schedules.recipes.copied_slices import leading_copies
 from gnnperf.schedules.recipes.initial_values import explicit_init, place_initial_values
 from gnnperf.schedules.recipes.joined_loops import join_short_loops
 from gnnperf.schedules.recipes.library_calls import library_calls
 from gnnperf.schedules.recipes.lower import BandLowering
-from gnnperf.schedules.recipes.names import Names, unambiguous
+from gnnperf.schedules.recipes.names import unambiguous
 from gnnperf.schedules.recipes.overwritten import without_overwritten
 from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.roles import assign_roles

@@ -26,7 +26,7 @@ from gnnperf.nests.ir import (
     map_node,
     walk,
 )
-from gnnperf.schedules.recipes.names import Names
+from gnnperf.nests.names import Names
 
 
 def sinks(loop: Loop, buffers: Mapping[str, Buffer], own: frozenset[str]) -> bool:

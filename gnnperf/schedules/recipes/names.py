@@ -1,33 +1,15 @@
-"""Names that scheduling invents, kept apart from those of the nest."""
+"""Names of the loops that scheduling makes, kept apart from those of the nest."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from gnnperf.nests import LoopNest
 from gnnperf.nests.analysis import rename_iterators
-from gnnperf.nests.ir import LoopNest
+from gnnperf.nests.names import Names
 
 SUFFIXES = ("_f", "_t", "_r", "_s")
 """Of the loops over fused tiles, cache tiles, register tiles and steps of an iterator."""
-
-
-@dataclass
-class Names:
-    """Numbered names that nothing in the nest has."""
-
-    taken: set[str]
-    number: int = field(default=0, init=False)
-
-    @staticmethod
-    def of(nest: LoopNest) -> Names:
-        return Names({*nest.buffers, *nest.parameters, *(lp.iterator for lp in nest.loops())})
-
-    def fresh(self, stem: str) -> str:
-        while True:
-            name = f"{stem}_{self.number}"
-            self.number += 1
-            if name not in self.taken:
-                return name
 
 
 def unambiguous(nest: LoopNest) -> LoopNest:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.analysis import Band, bound_dependences, extent, is_data_dependent, safe_parallel
 from gnnperf.nests.ir import Buffer
-from gnnperf.schedules.recipes.names import Names
+from gnnperf.nests.names import Names
 from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.roles import Roles, assign_roles
 from gnnperf.schedules.recipes.vectors import guarded_loads, lanes, vectorizable

@@ -25,7 +25,7 @@ from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.analysis import accesses, depth, mentions, written
 from gnnperf.nests.fusion import alignment
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Symbol, map_node
-from gnnperf.schedules.recipes.names import Names
+from gnnperf.nests.names import Names
 from gnnperf.schedules.recipes.threads import span_elements
 
 TILE_BYTES = 1 << 21

@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gnnperf.nests import LoopNest
 from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import Band, accesses, band, is_reduction, read, rebuild, written
 from gnnperf.nests.contraction import contract
+from gnnperf.nests.copied_slices import copied_slices
 from gnnperf.nests.forward import forward_substitute
 from gnnperf.nests.ir import (
     Buffer,
     Expr,
     Loop,
+    LoopNest,
     Node,
     Symbol,
     substitute_node,
 )
-from gnnperf.schedules.recipes.copied_slices import copied_slices
-from gnnperf.schedules.recipes.names import Names
+from gnnperf.nests.names import Names
 
 
 def combine(how: str, nest: LoopNest) -> LoopNest:

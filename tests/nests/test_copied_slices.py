@@ -10,11 +10,11 @@ from nests.examples import add, array, assign, load, loop, loops, mul, nest, op
 from nests.interpret import interpret, random_memory
 from schedules.recipes.running import build, call, differences
 
-from gnnperf.nests import Expr, LoopNest, Node
+from gnnperf.nests import Expr, LoopNest, Node, partition
 from gnnperf.nests.analysis import accesses
+from gnnperf.nests.combine import combine
 from gnnperf.nests.ir import Loop
 from gnnperf.schedules.recipes import CppFunction, Recipe, apply, emit
-from gnnperf.schedules.recipes.combine import combine
 
 N, M = 9, 7
 
@@ -99,6 +99,18 @@ def test_slices_are_copied_and_the_nests_run_as_one(name: str) -> None:
 @pytest.mark.parametrize("name", KEPT)
 def test_nothing_else_is_copied(name: str) -> None:
     assert not [b for b in combine("merge", unit(*KEPT[name])).buffers if "slice" in b]
+
+
+@pytest.mark.parametrize("name", ["the first row from all", "by an element of its own", "a row and a column"])
+def test_nests_that_copies_part_are_one_unit(name: str) -> None:
+    (there, back), _ = MERGED[name]
+    whole = unit(there, back)
+    assert partition([(there,), (back,)], whole.buffers, {"D"}) == [[0, 1]]
+
+
+def test_a_nest_that_needs_all_of_what_the_next_one_writes_is_a_unit_of_its_own() -> None:
+    there, back = pair(load("D", op("sub", N - 1, "i"), op("sub", M - 1, "j")), load("T", "i", "j"))
+    assert partition([(there,), (back,)], unit(there, back).buffers, {"D"}) == [[0], [1]]
 
 
 @pytest.mark.parametrize("name", MERGED)

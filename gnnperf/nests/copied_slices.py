@@ -41,7 +41,7 @@ from gnnperf.nests.ir import (
     map_node,
     subexpressions,
 )
-from gnnperf.schedules.recipes.names import Names
+from gnnperf.nests.names import Names
 
 
 class Copied(NamedTuple):
