@@ -238,12 +238,14 @@ def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel:
     end: Expr = Op("add", (Symbol(tile), Const(width)))
     stop = simplify(end if exact else Op("min", (end, shared.stop)))
     tiles, points = tile_trips(shared.measured_trips, width)
-    inner: list[Node] = []
-    for child in shared.body:
-        if width == 1:
-            inner.append(substitute_node(child, {shared.iterator: Symbol(tile)}))
-        else:
-            inner.append(replace(shared, start=Symbol(tile), stop=stop, body=(child,), measured_trips=points))
+    inner: list[Node]
+    if width == 1:
+        inner = [substitute_node(child, {shared.iterator: Symbol(tile)}) for child in shared.body]
+    else:
+        inner = [
+            replace(shared, start=Symbol(tile), stop=stop, body=children, measured_trips=points)
+            for children in _in_one_iteration(shared.body, buffers)
+        ]
     dimensions = _contracted_dimensions(shared, scratch)
     inner = [_contract(n, tile, dimensions) for n in inner]
     _shrink(dimensions, width, buffers)
@@ -256,6 +258,23 @@ def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel:
     level = 2 if width > 1 else 0
     loop = Loop(tile, shared.start, shared.stop, tuple(lowered), width, True, annotation, level)
     return (replace(loop, measured_trips=tiles),)
+
+
+def _in_one_iteration(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> list[tuple[Node, ...]]:
+    """The nodes of a body, those together that pass each other what lives for one iteration."""
+    groups: list[tuple[Node, ...]] = []
+    for node in body:
+        own = {a.load.buffer for a in accesses(node) if buffers[a.load.buffer].scope == "local"}
+        first = next(
+            (
+                n
+                for n, group in enumerate(groups)
+                if own & {a.load.buffer for g in group for a in accesses(g)}
+            ),
+            len(groups),
+        )
+        groups[first:] = [(*(earlier for group in groups[first:] for earlier in group), node)]
+    return groups
 
 
 def _contracted_dimensions(shared: Loop, scratch: set[str]) -> dict[str, tuple[int, int]]:

@@ -229,3 +229,42 @@ def test_threads_sum_in_copies_of_their_own_where_nests_share_a_loop(tmp_path: P
     for function in functions:
         assert "reduction(+" in function.source
         assert not differences(expected, call(library, function, kernel, memory))
+
+
+def test_what_lives_for_one_iteration_does_so_in_tiles_that_nests_share(tmp_path: Path) -> None:
+    """A sum between limits of its own for every bin, beside the bins' initial values."""
+    bins, n = 10, 23
+    low, high, total = load("low"), load("high"), load("total")
+    inside = op("and", op("le", low, load("radius", "j")), op("lt", load("radius", "j"), high))
+    kernel = examples.nest(
+        "bins",
+        [
+            array("radius", n),
+            array("count", bins),
+            array("out", bins),
+            *(array(name, transient=True, scope="local") for name in ("low", "high", "total")),
+        ],
+        loop("i", bins, examples.assign(load("count", "i"), 0.0)),
+        loop(
+            "i",
+            bins,
+            examples.assign(low, op("mul", op("cast:float64", "i"), 0.1)),
+            examples.assign(high, op("add", low, 0.1)),
+            examples.assign(total, 0.0),
+            loop(
+                "j",
+                n,
+                examples.accumulate(total, op("select", inside, load("radius", "j"), 0.0)),
+                examples.accumulate(load("count", "i"), op("select", inside, 1.0, 0.0)),
+            ),
+            examples.assign(load("out", "i"), total),
+        ),
+    )
+    memory = Kernel(kernel).memory(np.random.default_rng(0))
+    memory["radius"] = np.random.default_rng(1).random(n)
+    expected = interpret(kernel, memory)
+    recipes = [Recipe(order="row", fuse=f, vector=v) for f in (1, 3, 4) for v in ("auto", "none")]
+    functions = [emit(apply(recipe, kernel), f"f{k}") for k, recipe in enumerate(recipes)]
+    library = build(functions, tmp_path)
+    for function in functions:
+        assert not differences(expected, call(library, function, kernel, memory))
