@@ -14,6 +14,7 @@ from gnnperf.nests.analysis import (
     extent,
     initial_nest,
     mentions,
+    read,
     rebuild,
     rename_iterators,
     safe_parallel,
@@ -132,13 +133,26 @@ def share(node: Node, old: str, new: str, number: int) -> Node:
 
 
 def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list[_Part] | None:
-    candidates = [movable_outermost(band(n), buffers) for n in nodes]
-    candidates[1:] = [
-        [*found, *_summed(band(n), buffers)] for n, found in zip(nodes[1:], candidates[1:], strict=True)
-    ]
-    for lead in candidates[0]:
+    """The loops that are shared: spatial ones of the first nest, or, where those go through the columns of
+    what all read and others write row by row, one that the first sums over."""
+    spatial = [movable_outermost(band(n), buffers) for n in nodes]
+    summed = [_summed(band(n), buffers) for n in nodes]
+    others = [[*a, *b] for a, b in zip(spatial[1:], summed[1:], strict=True)]
+    found = _led_by(spatial[0], nodes, others)
+    if found is not None and not _by_rows(found):
+        rows = _led_by(summed[0], nodes, others)
+        if rows is not None and _by_rows(rows) and any(_spatial(loop, buffers) for _, loop in rows):
+            return rows
+    return found
+
+
+def _led_by(
+    leads: Sequence[Loop], nodes: Sequence[Node], others: Sequence[Sequence[Loop]]
+) -> list[_Part] | None:
+    """The first of these loops of the first nest that each of the others can join with one of its own."""
+    for lead in leads:
         parts = [(nodes[0], lead)]
-        for node, loops in zip(nodes[1:], candidates[1:], strict=True):
+        for node, loops in zip(nodes[1:], others, strict=True):
             joining = (_joining(parts, node, loop) for loop in loops)
             found = next((part for part in joining if part is not None), None)
             if found is None:
@@ -147,6 +161,18 @@ def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list
         if len(parts) == len(nodes):
             return parts
     return None
+
+
+def _by_rows(parts: Sequence[_Part]) -> bool:
+    """Does the shared loop go through the first dimension of the matrices that all parts read?"""
+    common = set.intersection(*(read(node) for node, _ in parts))
+    places = {
+        alignment(a.load, loop.iterator)
+        for node, loop in parts
+        for a in accesses(node)
+        if a.load.buffer in common and len(a.load.indices) > 1
+    }
+    return bool(places) and all(place is not None and place[0] == 0 for place in places)
 
 
 def _joining(parts: Sequence[_Part], node: Node, loop: Loop) -> _Part | None:

@@ -234,20 +234,25 @@ def test_ranges_that_differ_compute_the_same(rng: Random) -> None:
 # --------------------------------------------------------------------------- one pass over a matrix
 
 
-def test_a_matrix_is_read_once_for_a_product_and_one_with_its_transpose() -> None:
-    """y = A x; z = A.T y."""
+@pytest.mark.parametrize("order", ["one after the other", "rows first", "columns first"])
+def test_a_matrix_is_read_once_for_a_product_and_one_with_its_transpose(order: str) -> None:
+    """y = A x; z = A.T y. Or, in either order, z = A.T w."""
     m, n = 12, 10
+    chained = order == "one after the other"
+    weight = load("y" if chained else "w", "i")
+    by_rows = loops(
+        {"i": m, "j": n}, accumulate(load("y", "i"), mul(load("A", "i", "j"), load("x", "j")), init=0.0)
+    )
+    by_columns = loops(
+        {"j": n, "i": m}, accumulate(load("z", "j"), mul(load("A", "i", "j"), weight), init=0.0)
+    )
     example = nest(
         "normal",
-        [array("A", m, n), array("x", n), array("y", m, transient=True), array("z", n)],
-        loops(
-            {"i": m, "j": n}, accumulate(load("y", "i"), mul(load("A", "i", "j"), load("x", "j")), init=0.0)
-        ),
-        loops(
-            {"j": n, "i": m}, accumulate(load("z", "j"), mul(load("A", "i", "j"), load("y", "i")), init=0.0)
-        ),
+        [array("A", m, n), array("x", n), array("w", m), array("y", m, transient=chained), array("z", n)],
+        *([by_columns, by_rows] if order == "columns first" else [by_rows, by_columns]),
     )
-    assert partition([(node,) for node in example.body], example.buffers, {"A", "x", "z"}) == [[0, 1]]
+    items = [(node,) for node in example.body]
+    assert partition(items, example.buffers, set(example.buffers) - ({"y"} if chained else set())) == [[0, 1]]
     fused = fuse_outermost(example)
     assert fused is not None
     initial, shared = fused.body

@@ -217,12 +217,20 @@ def _fused(
     assert isinstance(shared, Loop)
     if peeled:
         buffers.update(fused.buffers)
-        unit = replace(unit, accesses={**unit.accesses, **access_counts(fused.body)})
+        unit = replace(unit, accesses=_recounted(unit.accesses, nodes, fused.body))
         apart = replace(unit, recipe=streaming(recipe))
         before = tuple(part for node in peeled for part in _lower(node, apart, False))
         touched = {a.load.buffer for node in peeled for a in accesses(node)}
         return (*before, *_shared_tiles(unit, shared, scratch - touched, parallel))
     return _shared_tiles(unit, shared, scratch, parallel)
+
+
+def _recounted(
+    counts: Mapping[str, int], before: tuple[Node, ...], after: tuple[Node, ...]
+) -> Mapping[str, int]:
+    """How often each buffer of the unit is addressed, with some of its nodes replaced."""
+    less, more = access_counts(before), access_counts(after)
+    return {n: counts.get(n, 0) - less.get(n, 0) + more.get(n, 0) for n in {*counts, *more}}
 
 
 def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel: bool) -> tuple[Node, ...]:

@@ -268,3 +268,39 @@ def test_what_lives_for_one_iteration_does_so_in_tiles_that_nests_share(tmp_path
     library = build(functions, tmp_path)
     for function in functions:
         assert not differences(expected, call(library, function, kernel, memory))
+
+
+def test_a_scalar_set_before_nests_that_share_most_rows_reaches_them(tmp_path: Path) -> None:
+    """In steps: B = s A inside, C = A with the borders, of which two rows run before the others."""
+    n, m = 40, 9
+    scale = load("s")
+    kernel = examples.nest(
+        "steps",
+        [array(x, n, m) for x in "ABC"] + [array("s", transient=True, scope="local"), array("dt", 3)],
+        loop(
+            "t",
+            3,
+            examples.assign(scale, op("div", 1.0, load("dt", "t"))),
+            examples.loops(
+                {"i": n - 2, "j": m},
+                examples.assign(
+                    load("B", examples.add("i", 1), "j"),
+                    op("mul", scale, load("A", examples.add("i", 1), "j")),
+                ),
+            ),
+            examples.loops({"i": n, "j": m}, examples.assign(load("C", "i", "j"), load("A", "i", "j"))),
+            examples.loops(
+                {"i": n, "j": m}, examples.assign(load("A", "i", "j"), op("add", load("C", "i", "j"), scale))
+            ),
+            independent=False,
+        ),
+    )
+    memory = Kernel(kernel).memory(np.random.default_rng(0))
+    expected = interpret(kernel, memory)
+    recipes = [Recipe(order="row", fuse=f, vector=v) for f in (1, 4) for v in ("auto", "none")]
+    scheduled = [apply(recipe, kernel) for recipe in recipes]
+    assert any(len([s for s in nest.statements() if s.target.buffer == "C"]) > 1 for nest in scheduled)
+    functions = [emit(nest, f"f{k}") for k, nest in enumerate(scheduled)]
+    library = build(functions, tmp_path)
+    for function in functions:
+        assert not differences(expected, call(library, function, kernel, memory))
