@@ -17,6 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gnnperf.devices.lock import MachineLock
+from gnnperf.measure import complex_scalars
 from gnnperf.measure.arrays import Bytes, GuardedCopy, Layout, content_id
 from gnnperf.measure.confine import limit_files, limit_memory, prefer_this_process, thread_environment
 from gnnperf.measure.counters import HARDWARE_EVENTS, Counters
@@ -110,7 +111,8 @@ def _argument(values: Mapping[str, NDArray[Any]], name: str, ctype: str) -> Any:
     value = values[name]
     if ctype == "*":
         return ctypes.c_void_p(value.ctypes.data)
-    return getattr(ctypes, CTYPES[ctype])(value.item())
+    kind = CTYPES[ctype]
+    return getattr(complex_scalars if hasattr(complex_scalars, kind) else ctypes, kind)(value.item())
 
 
 def work(job: Mapping[str, Any], blobs: Mapping[str, Bytes], outbox: Bytes | None, report: Report) -> None:

@@ -13,6 +13,8 @@ Protocol = Literal["plain", "dace"]
 CTYPES = {
     "bool": "c_bool",
     "char": "c_byte",
+    "dace::complex64": "c_complex64",
+    "dace::complex128": "c_complex128",
     "double": "c_double",
     "float": "c_float",
     "int": "c_int",
@@ -31,7 +33,7 @@ CTYPES = {
     "unsigned long long": "c_ulonglong",
     "unsigned short": "c_ushort",
 }
-"""C++ spelling of a scalar argument -> the ctypes class that passes it."""
+"""C++ spelling of a scalar argument -> the class of ctypes, or of `complex_scalars`, that passes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ import numpy as np
 
 from gnnperf.backends.folder import LIBRARY, REPORT, SCRIPT, cannot_write
 from gnnperf.frontends.nest_program import Measurable, TunableProgram, Tuned
-from gnnperf.measure import Compiler, Library
+from gnnperf.measure import Compiler, Library, complex_scalars
 from gnnperf.measure.library import CTYPES
 from gnnperf.schedules.recipes.library_calls import libraries
 
@@ -70,10 +71,15 @@ SAME = {same}
 SYMBOL = "{symbol}"
 
 library = ctypes.CDLL(str(pathlib.Path(__file__).resolve().parent / "{library}"))
-{functions}
+{complex}{functions}
+
+
+def _scalar(ctype):
+    return globals().get(ctype) or getattr(ctypes, ctype)
+
 
 _CHECKED = [
-    (name, None if ctype == "*" else getattr(ctypes, ctype), np.dtype(dtype), tuple(shape),
+    (name, None if ctype == "*" else _scalar(ctype), np.dtype(dtype), tuple(shape),
      tuple(s * np.dtype(dtype).itemsize for s in strides))
     for name, ctype, dtype, shape, strides in ARGUMENTS
 ]
@@ -161,7 +167,7 @@ def _handle(arguments):
     # The program's state: made at the first call, and gone when Python ends.
     key = tuple(arguments[name] for name, _ in INIT)
     if key not in _handles:
-        made = _initialise(*(getattr(ctypes, ctype)(value) for (_, ctype), value in zip(INIT, key)))
+        made = _initialise(*(_scalar(ctype)(value) for (_, ctype), value in zip(INIT, key)))
         _handles[key] = ctypes.c_void_p(made)
         atexit.register(_finalise, _handles[key])
     return _handles[key]""",
@@ -185,7 +191,10 @@ def _script(code: Measurable, library: Library, same: Mapping[str, str]) -> str:
         init.append((argument.name, CTYPES[argument.ctype]))
         if argument.name not in dict(scalars):
             scalars.append((argument.name, np.asarray(code.data[argument.name]).item()))
+    kinds = {CTYPES.get(a.ctype, "") for a in (*library.arguments, *library.init)}
+    classes = [getattr(complex_scalars, kind) for kind in sorted(kinds) if hasattr(complex_scalars, kind)]
     return _TEMPLATE.format(
+        complex="".join(f"\n\n{inspect.getsource(of_kind)}\n\n" for of_kind in classes),
         name=code.name, script=SCRIPT, symbol=library.symbol, library=LIBRARY, arguments=_lines(arguments),
         init=repr(init), scalars=repr(scalars), functions=_FUNCTIONS[library.protocol],
         converted=_CONVERTED[library.protocol], same=repr(dict(same)),

@@ -267,7 +267,9 @@ def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
 def _checked_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
     if np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "biufc":
         raise InputError(f"--inputs: {name}: expected a number, got {type(value).__name__}")
-    if dtype.kind == "c" or dtype == np.float16:
+    if np.iscomplexobj(value) and dtype.kind != "c":
+        raise InputError(f"--inputs: {name}: expected a real number, got {value!r}")
+    if dtype == np.float16:
         raise InputError(
             f"kernel: the scalar argument {name} has the type {dtype}, which cannot be passed by value; "
             "make it an array of one element"

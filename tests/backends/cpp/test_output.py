@@ -24,10 +24,13 @@ import numpy as np
 
 N, M = dace.symbol("N"), dace.symbol("M")
 
-i8, f32 = dace.int8, dace.float32
+i8, f32, c64, c128 = dace.int8, dace.float32, dace.complex64, dace.complex128
 
 @dace.program
-def odd(x: i8[N, M], shift: i8, scale: f32, mask: dace.bool[N, M], y: f32[N, M]):
+def odd(
+    x: i8[N, M], shift: i8, scale: f32, mask: dace.bool[N, M], y: f32[N, M], z: c128[N], turn: c128, half: c64
+):
+    z[:] = z * turn + half
     y[:] = np.where(mask, (x + shift) * scale, 0)
     return np.sum(y, axis=1)
 """
@@ -44,7 +47,10 @@ N, M = 12, 40
 rng = np.random.default_rng(0)
 x, mask = rng.integers(-50, 50, (N, M)).astype(np.int8), rng.random((N, M)) < 0.5
 y, total = np.full((N, M), np.nan, np.float32), np.full(N, np.nan, np.float32)
-run.call(x=x, shift=-3, scale=0.25, mask=mask, y=y, __return=total)
+z = rng.random(N) + 1j * rng.random(N)
+turned = z * (0.6 - 0.8j) + (0.5 + 2j)
+run.call(x=x, shift=-3, scale=0.25, mask=mask, y=y, z=z, turn=0.6 - 0.8j, half=0.5 + 2j, __return=total)
+np.testing.assert_allclose(z, turned, rtol=1e-6)
 expected = np.where(mask, (x - np.int8(3)) * np.float32(0.25), 0)
 np.testing.assert_allclose(y, expected, rtol=1e-5)
 np.testing.assert_allclose(total, expected.sum(axis=1), rtol=1e-4, atol=1e-4)
