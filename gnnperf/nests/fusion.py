@@ -105,11 +105,11 @@ def _distance(start: Expr, stop: Expr) -> int | None:
 
 
 def _peeled(node: Node, loop: Loop, start: Expr, stop: Expr, number: int, buffers: dict[str, Buffer]) -> Node:
-    """The node with other ends of one loop. Its local buffers get names of their own (in `buffers`)."""
+    """The node with other ends of one loop. Local buffers that it writes get other names (in `buffers`)."""
     loops = [replace(lp, start=start, stop=stop) if lp is loop else lp for lp in band(node).loops]
     (found,) = rebuild(loops, band(node).body)
     names: dict[str, str] = {}
-    for name in sorted({a.load.buffer for a in accesses(found) if buffers[a.load.buffer].scope == "local"}):
+    for name in sorted(n for n in written(found) if buffers[n].scope == "local"):
         names[name] = f"{name}_peeled{number}"
         while names[name] in buffers:
             names[name] += "_"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from nests.examples import accumulate, add, array, assign, load, loop, mul, op
+from nests.examples import accumulate, add, array, assign, load, loop, loops, mul, nest, op
 
 from gnnperf.nests import Buffer, Expr, LoopNest, Node
-from gnnperf.nests.ir import Reduction
+from gnnperf.nests.ir import Load, Reduction
 
 ROWS, COLUMNS = 4, 6
 _SHAPES = {"m": (ROWS, COLUMNS), "r": (ROWS,), "c": (COLUMNS,), "s": ()}
@@ -120,3 +120,74 @@ def _recurrent(rng: Random, buffers: dict[str, Buffer], ready: set[str]) -> tupl
     left = load(target, "i", op("sub", "j", 1))
     body = assign(_element(target), mul(0.5, add(left, _value(rng, ready, "mrcs"))))
     return (loop("i", ROWS, loop("j", COLUMNS, body, start=1, independent=False)),), target
+
+
+FLOW_ROWS, FLOW_COLUMNS = 21, 11
+
+
+def random_flow(rng: Random) -> LoopNest:
+    """Steps of several sweeps: copies, stencils inside borders, borders, scalars set between them, rows that
+    live for one iteration, and steps within a step. A, B, C are arguments; P, Q live for one step."""
+    names = {"i": FLOW_ROWS, "j": FLOW_COLUMNS}
+    buffers = [array(n, *names.values()) for n in "ABC"] + [array("dt", 4)]
+    buffers += [array(n, *names.values(), transient=True) for n in "PQ"]
+    buffers += [array(n, transient=True, scope="local") for n in "stu"]
+    buffers.append(array("row", FLOW_COLUMNS, transient=True, scope="local"))
+    ready, scalars = set("ABC"), set[str]()
+
+    def element(name: str, rows: int = 0, columns: int = 0) -> Load:
+        return load(name, add("i", rows) if rows else "i", add("j", columns) if columns else "j")
+
+    def scaled(value: Expr) -> Expr:
+        return mul(load(rng.choice(sorted(scalars))), value) if scalars and rng.random() < 0.6 else value
+
+    def copied() -> list[Node]:
+        source, target = rng.choice(sorted(ready)), rng.choice("PQABC")
+        ready.add(target)
+        return [loops(names, assign(element(target), scaled(element(source))))]
+
+    def stencil() -> list[Node]:
+        source, target = rng.choice(sorted(ready)), rng.choice(sorted(ready))
+        reach = 0 if source == target else 1
+        value: Expr = element(target, 1, 1)
+        for _ in range(rng.randint(1, 3)):
+            near = element(source, 1 + rng.randint(-reach, reach), 1 + rng.randint(-reach, reach))
+            value = add(mul(0.5, value), mul(0.4, near))
+        inside = {"i": FLOW_ROWS - 2, "j": FLOW_COLUMNS - 2}
+        return [loops(inside, assign(element(target, 1, 1), scaled(value)))]
+
+    def border() -> list[Node]:
+        target, at = rng.choice(sorted(ready)), rng.choice([0, FLOW_ROWS - 1])
+        inner = load(target, 1 if at == 0 else at - 1, "j")
+        if rng.random() < 0.5:
+            return [loop("j", FLOW_COLUMNS, assign(load(target, at, "j"), scaled(inner)))]
+        return [loop("i", FLOW_ROWS, assign(load(target, "i", 0), scaled(load(target, "i", 1))))]
+
+    def scalar() -> list[Node]:
+        name = rng.choice("st")
+        scalars.add(name)
+        source = load("dt", "n") if rng.random() < 0.5 else load(rng.choice(sorted(ready)), 2, 3)
+        return [assign(load(name), mul(0.5, source))]
+
+    def rows() -> list[Node]:
+        source, target = rng.choice(sorted(ready)), rng.choice(sorted(ready))
+        width = FLOW_COLUMNS
+        mirrored = load("row", op("sub", width - 1, "j"))
+        return [
+            loop(
+                "i",
+                FLOW_ROWS,
+                assign(load("u"), scaled(load(source, "i", 0))),
+                loop("j", width, assign(load("row", "j"), mul(load("u"), load(source, "i", "j")))),
+                loop("j", width, assign(load(target, "i", "j"), add(mul(0.5, mirrored), load("u")))),
+            )
+        ]
+
+    def steps() -> list[Node]:
+        inner = [*copied(), *stencil(), *(border() if rng.random() < 0.7 else ())]
+        return [loop("q", 2, *inner, independent=False)]
+
+    body: list[Node] = []
+    for _ in range(rng.randint(3, 8)):
+        body += rng.choice([copied, stencil, stencil, border, scalar, scalar, rows, steps])()
+    return nest("flow", buffers, loop("n", 3, *body, independent=False))

@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
-from gnnperf.nests.affine import evaluate, simplify
+from gnnperf.nests.affine import affine, evaluate, simplify
 from gnnperf.nests.analysis import accesses, extent, varies
-from gnnperf.nests.ir import Expr, Loop, LoopNest, Node, Statement, expressions_of, loads, reads, substitute
+from gnnperf.nests.ir import (
+    Expr,
+    Loop,
+    LoopNest,
+    Node,
+    Statement,
+    Symbol,
+    expressions_of,
+    loads,
+    reads,
+    substitute,
+)
 from gnnperf.schedules.recipes.vectors import VECTOR_BYTES
 
 Path: TypeAlias = tuple[int, ...]
@@ -84,24 +95,34 @@ def _common(a: Path, b: Path) -> Path:
 
 
 def _register_buffers(nest: LoopNest, blocks: Mapping[str, Path]) -> frozenset[str]:
-    """Local arrays all of whose subscripts are constant once unrolled loops are written out, and that
-    no parallel loop uses from outside (its body is a function, which gets arrays)."""
+    """Local arrays all of whose subscripts are constant once unrolled loops are written out, that vectors go
+    through from their first element on, and that no parallel loop uses from outside (its body is a function,
+    which gets arrays)."""
     names = {k for k, b in nest.buffers.items() if b.scope == "local" and b.shape and k in blocks}
     for node, _, around in _contexts(nest.body):
         if not isinstance(node, Statement):
             continue
         values: dict[str, Expr] = {}
+        vectors: list[str] = []
         for loop in around:
             if _written_out(loop):
                 values[loop.iterator] = substitute(loop.start, values)
+            if loop.annotation is not None and loop.annotation.kind == "vectorized":
+                vectors.append(loop.iterator)
         parallel = [d for d, lp in enumerate(around) if lp.annotation and lp.annotation.kind == "parallel"]
         for load in (node.target, *reads(node)):
             if load.buffer in names and (
                 any(evaluate(substitute(simplify(i), values), {}) is None for i in load.indices)
+                or any(varies(load, v) and not _from_the_first(load.indices[-1], v, values) for v in vectors)
                 or any(len(blocks[load.buffer]) <= d for d in parallel)
             ):
                 names.discard(load.buffer)
     return frozenset(names)
+
+
+def _from_the_first(index: Expr, iterator: str, values: Mapping[str, Expr]) -> bool:
+    """Does a subscript count a vectorised loop from 0?"""
+    return affine(index).terms.get(Symbol(iterator)) == 1 and evaluate(substitute(index, values), {}) == 0
 
 
 def _written_out(loop: Loop) -> bool:

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 from nests.interpret import Memory, interpret
-from nests.random_programs import random_program
+from nests.random_programs import random_flow, random_program
 from schedules.recipes.kernels import FAMILIES, Kernel
 from schedules.recipes.running import build, call, differences, has_single
 
@@ -38,7 +38,8 @@ def candidates(nest: LoopNest, rng: Random, label: str) -> list[tuple[Recipe, Cp
 FAMILIES_AND_PROGRAMS: dict[str, dict[str, Kernel]] = FAMILIES | {
     "programs": {
         f"program_{seed}": Kernel(random_program(Random(100 * SEED + seed)).nest()) for seed in range(15)
-    }
+    },
+    "flows": {f"flow_{seed}": Kernel(random_flow(Random(100 * SEED + seed))) for seed in range(15)},
 }
 
 
