@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 WORTHLESS_SHARE, SECOND_LOOK_SHARE = 0.005, 0.02
 """A task below the first share of the program is not worth a trial, until it has the second one of what is
 left when others have become faster."""
+TOGETHER = 2.0
+"""A program that takes so many times what its tasks take alone is slow for how they are put together: it is
+then tried with the best of each, even if that is no faster than the task's baseline alone."""
 FIRST = 3
 """Candidates, at least, of the first of several rounds: of two, too often neither is of the right kind."""
 
@@ -149,13 +152,24 @@ class Pipeline:
             self._measure(query, whole)
         if whole is None:
             _share(queries)
+        elif self._slow_together(queries, whole):
+            self._look_again(queries, sum(query.spent_s for query in queries))
+            for query in queries:
+                query.winner = query.winner or _fastest_right(query.tried)
+                query.reason = "" if query.winner else query.reason
         else:
-            self._look_again(queries, whole)
+            self._look_again(queries, whole.runtime_s)
 
-    def _look_again(self, queries: Sequence[Query], whole: Timing) -> None:
+    def _slow_together(self, queries: Sequence[Query], whole: Timing) -> bool:
+        """Is all of the program in its tasks, and are they fast when they run alone?"""
+        parts = not self.program.skipped and all(task.objection is None for task in self.program.tasks)
+        timed = all(query.baseline is not None for query in queries)
+        return parts and timed and whole.runtime_s > TOGETHER * sum(query.spent_s for query in queries)
+
+    def _look_again(self, queries: Sequence[Query], whole_s: float) -> None:
         """Measure what was passed over, where the others' gains have made it worth a trial."""
         while time.monotonic() < self.deadline:
-            before_s = max(whole.runtime_s, sum(query.spent_s for query in queries))
+            before_s = max(whole_s, sum(query.spent_s for query in queries))
             left_s = before_s - sum(query.saved_s for query in queries)
             again = [q for q in queries if q.passed_over and q.spent_s > SECOND_LOOK_SHARE * left_s]
             if not again:
@@ -290,6 +304,12 @@ def fastest(tried: Sequence[Tried]) -> Tried | None:
     """The fastest candidate that beats the baseline; None where none does."""
     good = [pair for pair in tried if pair[1].faster_beyond_noise]
     return min(good, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
+
+
+def _fastest_right(tried: Sequence[Tried]) -> Tried | None:
+    """The fastest candidate that ran right."""
+    right = [pair for pair in tried if pair[1].status == "ok" and pair[1].runtime_s]
+    return min(right, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
 
 
 def why_kept(queries: Sequence[Query]) -> str:

@@ -442,6 +442,23 @@ class Shares:
         )
 
 
+def measured_beside(
+    whole_s: float, tasks_s: Sequence[float], speedups: Sequence[float], skipped: Sequence[str] = ()
+) -> tuple[Shares, list[Query]]:
+    """A program's tasks, measured as a part of a whole that takes so many seconds."""
+    executor: Any = Shares(tasks_s, speedups)
+    proposer: Any = SimpleNamespace(rounds=(1.0,), first=lambda found, count: found, adopted=None)
+    some: Any = None
+    tasks: list[Any] = [
+        SimpleNamespace(name=f"task {n}", calls=1, objection=None) for n in range(len(tasks_s))
+    ]
+    program: Any = SimpleNamespace(tasks=tasks, skipped=skipped)
+    queries = [Query(task, some, n, candidates=["any"]) for n, task in enumerate(tasks)]
+    retrieval = Pipeline(program, some, proposer, executor, some, Options(k=1))
+    retrieval.measure(queries, Timing(whole_s, (whole_s, whole_s)))
+    return executor, queries
+
+
 @pytest.mark.parametrize(
     ("tasks_s", "speedups", "tried"),
     [
@@ -454,17 +471,26 @@ class Shares:
 def test_what_was_passed_over_is_tried_once_it_is_a_share_of_what_is_left(
     tasks_s: Sequence[float], speedups: Sequence[float], tried: list[int]
 ) -> None:
-    executor: Any = Shares(tasks_s, speedups)
-    proposer: Any = SimpleNamespace(rounds=(1.0,), first=lambda found, count: found, adopted=None)
-    some: Any = None
-    retrieval = Pipeline(some, some, proposer, executor, some, Options(k=1))
-    queries = [
-        Query(SimpleNamespace(name=f"task {n}", calls=1), some, n, candidates=["any"])  # type: ignore[arg-type]
-        for n in range(len(tasks_s))
-    ]
-    retrieval.measure(queries, Timing(sum(tasks_s), (sum(tasks_s),) * 2))
+    executor, queries = measured_beside(sum(tasks_s), tasks_s, speedups)
     assert executor.tried == tried
     assert [query.number for query in queries if query.passed_over] == [
         n for n in range(len(tasks_s)) if n not in tried
     ]
     assert all("not worth a trial" in query.reason for query in queries if query.passed_over)
+
+
+@pytest.mark.parametrize(
+    ("whole_s", "skipped", "tried", "winners"),
+    [
+        (50.0, (), [0, 1], [0, 1]),  # the second is 4% of what they take alone
+        (50.0, ("a call",), [0], []),  # which may be what takes the time
+        (1.5, (), [0], []),
+    ],
+)
+def test_a_whole_that_is_slower_than_its_tasks_is_tried_with_what_is_right(
+    whole_s: float, skipped: Sequence[str], tried: list[int], winners: list[int]
+) -> None:
+    """The tasks' candidates are no faster than they are; the whole takes 50 times what they take alone."""
+    executor, queries = measured_beside(whole_s, (1.0, 0.04, 0.0001), (0.9, 0.8, 0.7), skipped)
+    assert set(executor.tried) >= set(tried)
+    assert [query.number for query in queries if query.winner] == winners
