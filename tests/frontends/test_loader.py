@@ -7,7 +7,7 @@ from pathlib import Path
 import dace
 import numpy as np
 import pytest
-from frontends.kit import KERNELS, load
+from frontends.kit import KERNELS, interpret_program, load
 
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.frontends.dace import kernel_of, load_kernel
@@ -124,6 +124,17 @@ def test_what_dace_cannot_parse(tmp_path: Path) -> None:
         "@dace.program\ndef f(A: dace.float64[N]):\n    A[:] = sorted(A)\n",
     )
     assert "DaCe cannot" in message(f"{spec}:f", {"N": 4})
+
+
+@pytest.mark.parametrize("given", [{"N": 7}, {}])
+def test_a_size_that_is_an_argument_and_a_symbol(tmp_path: Path, given: dict[str, float]) -> None:
+    body = (
+        "@dace.program\ndef f(N: dace.int32, x: dace.float64[N], y: dace.float64[N]):\n    y[:] = x * N\n"
+        "def inputs():\n    return dict(N=7, x=np.ones(7), y=np.zeros(7))\n"
+    )
+    spec = write(tmp_path / "user.py", body)
+    kernel = load_kernel(f"{spec}:f", given, None if given else f"{spec}:inputs")
+    assert interpret_program(kernel)["y"] == pytest.approx(7.0 * kernel.data["x"])
 
 
 def test_untyped_arguments_need_inputs(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def parse_program(program: DaceProgram, given: dict[str, Any]) -> tuple[Any, dic
     arguments = {k: v for k, v in given.items() if k in program.argnames}
     annotated = all(k in program.f.__annotations__ for k in program.argnames)
     _evaluate_annotations(program)
+    _take_sizes_for_symbols(program)
     with quiet_dace():
         try:
             sdfg = (
@@ -71,6 +72,19 @@ def _evaluate_annotations(program: DaceProgram) -> None:
                 raise
             continue
         one.signature = one.signature.replace(parameters=parameters)
+
+
+def _take_sizes_for_symbols(program: DaceProgram) -> None:
+    """A scalar argument of the name of a symbol in the shapes of others (`N: int64, x: int64[N]`), which DaCe
+    refuses, is the symbol: that is an argument anyway."""
+    parameters = program.signature.parameters
+    arrays = [p.annotation for p in parameters.values() if isinstance(p.annotation, dace.data.Array)]
+    symbols = {str(symbol) for array in arrays for symbol in array.free_symbols}
+    sizes = {n for n, p in parameters.items() if n in symbols and isinstance(p.annotation, dace.typeclass)}
+    program.signature = program.signature.replace(
+        parameters=[p for n, p in parameters.items() if n not in sizes]
+    )
+    program.argnames = [n for n in program.argnames if n not in sizes]
 
 
 def _evaluated(program: DaceProgram, parameter: inspect.Parameter) -> inspect.Parameter:
