@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import accesses, band, extent, initial_nest, safe_parallel
+from gnnperf.nests.analysis import accesses, band, extent, initial_nest, safe_parallel, written
 from gnnperf.nests.combine import combine
 from gnnperf.nests.copied_slices import leading_copies
 from gnnperf.nests.coverage import flow
@@ -270,19 +270,14 @@ def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel:
 
 def _in_one_iteration(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> list[tuple[Node, ...]]:
     """The nodes of a body, those together that pass each other what lives for one iteration."""
-    groups: list[tuple[Node, ...]] = []
+    passed = {name for node in body for name in written(node) if buffers[name].scope == "local"}
+    groups: list[tuple[tuple[Node, ...], set[str]]] = []
     for node in body:
-        own = {a.load.buffer for a in accesses(node) if buffers[a.load.buffer].scope == "local"}
-        first = next(
-            (
-                n
-                for n, group in enumerate(groups)
-                if own & {a.load.buffer for g in group for a in accesses(g)}
-            ),
-            len(groups),
-        )
-        groups[first:] = [(*(earlier for group in groups[first:] for earlier in group), node)]
-    return groups
+        names = passed & {a.load.buffer for a in accesses(node)}
+        first = next((n for n, (_, known) in enumerate(groups) if names & known), len(groups))
+        joined = (*(earlier for nodes, _ in groups[first:] for earlier in nodes), node)
+        groups[first:] = [(joined, names.union(*(known for _, known in groups[first:])))]
+    return [nodes for nodes, _ in groups]
 
 
 def _contracted_dimensions(shared: Loop, scratch: set[str]) -> dict[str, tuple[int, int]]:
