@@ -270,10 +270,12 @@ def test_what_lives_for_one_iteration_does_so_in_tiles_that_nests_share(tmp_path
         assert not differences(expected, call(library, function, kernel, memory))
 
 
-def test_a_scalar_set_before_nests_that_share_most_rows_reaches_them(tmp_path: Path) -> None:
-    """In steps: B = s A inside, C = A and D = C + s with the borders, whose rows run before the others."""
+@pytest.mark.parametrize("reads", ["B", "D"])
+def test_a_scalar_set_before_nests_that_share_most_rows_reaches_them(reads: str, tmp_path: Path) -> None:
+    """In steps: B = A inside, C = A and D = C with the borders, whose rows run apart; s times B or D."""
     n, m = 40, 9
     scale = load("s")
+    factor = {name: scale if name == reads else 1.0 for name in "BD"}
     kernel = examples.nest(
         "steps",
         [array(x, n, m) for x in "ABCD"] + [array("s", transient=True, scope="local"), array("dt", 3)],
@@ -285,12 +287,13 @@ def test_a_scalar_set_before_nests_that_share_most_rows_reaches_them(tmp_path: P
                 {"i": n - 2, "j": m},
                 examples.assign(
                     load("B", examples.add("i", 1), "j"),
-                    op("mul", scale, load("A", examples.add("i", 1), "j")),
+                    op("mul", factor["B"], load("A", examples.add("i", 1), "j")),
                 ),
             ),
             examples.loops({"i": n, "j": m}, examples.assign(load("C", "i", "j"), load("A", "i", "j"))),
             examples.loops(
-                {"i": n, "j": m}, examples.assign(load("D", "i", "j"), op("add", load("C", "i", "j"), scale))
+                {"i": n, "j": m},
+                examples.assign(load("D", "i", "j"), op("mul", factor["D"], load("C", "i", "j"))),
             ),
             independent=False,
         ),
@@ -298,6 +301,7 @@ def test_a_scalar_set_before_nests_that_share_most_rows_reaches_them(tmp_path: P
     memory = Kernel(kernel).memory(np.random.default_rng(0))
     expected = interpret(kernel, memory)
     recipes = [Recipe(order="row", fuse=f, vector=v) for f in (1, 4) for v in ("auto", "none")]
+    recipes.append(Recipe(order="dot", register_q=2, register_p=8, vector="none", accumulate=False, fuse=1))
     scheduled = [apply(recipe, kernel) for recipe in recipes]
     assert all(len([s for s in nest.statements() if s.target.buffer == "D"]) > 1 for nest in scheduled)
     functions = [emit(nest, f"f{k}") for k, nest in enumerate(scheduled)]
