@@ -119,7 +119,8 @@ class Pipeline:
         """Graphs, embeddings, neighbours and ranked candidates of all tasks that can be tuned.
 
         numbers: places of the tasks that are asked about; None: all. sharing: of tasks with the same graph,
-        such as the steps of a recurrent network, the first alone has candidates; the others are `alike`.
+        such as the steps of a recurrent network, the first alone has candidates, once it is worth a trial;
+        the others are `alike`.
         """
         asked = range(len(self.program.tasks)) if numbers is None else numbers
         tasks = [(n, self.program.tasks[n]) for n in asked if self.program.tasks[n].objection is None]
@@ -129,12 +130,20 @@ class Pipeline:
             vectors = self.stages.timed("embedding", lambda: self.bundle.embed(graphs))
             first: dict[str, Query] = {}
             for query, vector in zip(queries, vectors, strict=True):
+                query.vector = np.asarray(vector)
                 known = first.setdefault(query.graph.digest, query)
-                if sharing and known is not query:
+                if not sharing:
+                    self.propose(query)
+                elif known is not query:
                     query.alike = known
-                    continue
-                self.proposer.ask(query, np.asarray(vector), self.options.k)
+                    known.measured_for += 1
         return queries
+
+    def propose(self, query: Query) -> None:
+        """Find neighbours and candidates, or say why there are none."""
+        assert query.vector is not None
+        self.proposer.ask(query, query.vector, self.options.k)
+        query.asked = True
 
     # ------------------------------------------------------------------ measuring
 
@@ -162,6 +171,8 @@ class Pipeline:
 
     def _slow_together(self, queries: Sequence[Query], whole: Timing) -> bool:
         """Is all of the program in its tasks, and are they fast when they run alone?"""
+        if self.proposer.adopted is not None:  # what is put together is compiled as the parts are
+            return False
         parts = not self.program.skipped and all(task.objection is None for task in self.program.tasks)
         timed = all(query.baseline is not None for query in queries)
         return parts and timed and whole.runtime_s > TOGETHER * sum(query.spent_s for query in queries)
@@ -171,7 +182,8 @@ class Pipeline:
         while time.monotonic() < self.deadline:
             before_s = max(whole_s, sum(query.spent_s for query in queries))
             left_s = before_s - sum(query.saved_s for query in queries)
-            again = [q for q in queries if q.passed_over and q.spent_s > SECOND_LOOK_SHARE * left_s]
+            least_s = SECOND_LOOK_SHARE * left_s
+            again = [q for q in queries if q.passed_over and q.spent_s * q.measured_for > least_s]
             if not again:
                 return
             for query in again:
@@ -192,9 +204,11 @@ class Pipeline:
                 query.baseline, query.baseline_name = bench.baseline, bench.baseline_name
                 if whole is not None:
                     query.share = min(1.0, query.spent_s / whole.runtime_s)
-                    if query.share < WORTHLESS_SHARE:
+                    if query.share * query.measured_for < WORTHLESS_SHARE:
                         query.passed_over = True
                         query.reason = f"{query.share:.2%} of the kernel's runtime: not worth a trial"
+                if not query.reason and not query.asked:
+                    self.propose(query)
                 if not query.reason and not self._late(query):
                     self._try(query, bench)
                     self._decide(query, bench)

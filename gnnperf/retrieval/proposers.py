@@ -30,17 +30,22 @@ LIBRARY, TIME = "a library", "tiles of time"
 
 @dataclass
 class Stages:
-    """seconds: wall time by stage."""
+    """seconds: wall time by stage, without that of stages inside."""
 
     seconds: dict[str, float] = field(default_factory=dict)
+    _inside: list[float] = field(default_factory=list, repr=False)
 
     def timed(self, stage: str, work: Callable[[], T]) -> T:
         """What the work gives; its time is added to the stage's."""
         started = time.monotonic()
+        self._inside.append(0.0)
         try:
             return work()
         finally:
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.monotonic() - started
+            took_s = time.monotonic() - started
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + took_s - self._inside.pop()
+            if self._inside:
+                self._inside[-1] += took_s
 
 
 class Proposer(Protocol):

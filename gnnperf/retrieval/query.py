@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gnnperf.backends.base import Candidate, Tried
 from gnnperf.frontends.base import Task
 from gnnperf.graph import ProgramGraph
@@ -22,17 +25,19 @@ _AS_FAST = "no faster alone, but the whole kernel is fastest with it"
 class Query:
     """One task on its way through retrieval.
 
-    number: its place among the program's tasks. refused: why nothing of a neighbour fits, by its kernel.
-    reason: why nothing was accepted; empty where something was. baseline: of one call. share: of the
-    program's runtime, before anything was tuned; passed_over: that was too small. alike: an earlier one whose
-    task has the same graph, which is measured for both. tried: measured candidates, all or the best of them.
-    search: what a search did, see `NestReport`. competitors: other implementations, timed in turn with the
-    best candidates, by name.
+    number: its place among the program's tasks. vector: f32[d], its embedding. refused: why nothing of a
+    neighbour fits, by its kernel. reason: why nothing was accepted; empty where something was. baseline: of
+    one call. alike: an earlier one whose task has the same graph, which is measured for both; measured_for:
+    so many tasks. share: of the program's runtime, before anything was tuned; passed_over: that was too
+    small. asked: for candidates. tried: measured candidates, all or the best of them. search: what a search
+    did, see `NestReport`. competitors: other implementations, timed in turn with the best candidates, by
+    name.
     """
 
     task: Task
     graph: ProgramGraph
     number: int = 0
+    vector: NDArray[np.float32] | None = None
     neighbours: list[Neighbour] = field(default_factory=list)
     candidates: list[Any] = field(default_factory=list)
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +45,9 @@ class Query:
     baseline: Timing | None = None
     baseline_name: str = ""
     alike: Query | None = None
+    measured_for: int = 1
     share: float | None = None
+    asked: bool = False
     passed_over: bool = False
     tried: list[Tried] = field(default_factory=list)
     winner: Tried | None = None

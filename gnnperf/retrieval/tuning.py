@@ -11,7 +11,7 @@ import hashlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
@@ -57,12 +57,10 @@ class Tuning(Pipeline):
     advance: Callable[[int, str], None] = lambda _count, _doing: None
     measured: int = field(default=0, init=False)
 
-    def ask(self, numbers: Collection[int] | None = None, sharing: bool = False) -> list[Query]:
+    def propose(self, query: Query) -> None:
         """Without a neighbour it is a search like any other."""
-        queries = super().ask(numbers, sharing)
-        for query in queries:
-            query.reason = ""
-        return queries
+        super().propose(query)
+        query.reason = ""
 
     def _try(self, query: Query, bench: Bench) -> None:
         log = TrialLog(query, self)

@@ -453,7 +453,7 @@ def measured_beside(
         SimpleNamespace(name=f"task {n}", calls=1, objection=None) for n in range(len(tasks_s))
     ]
     program: Any = SimpleNamespace(tasks=tasks, skipped=skipped)
-    queries = [Query(task, some, n, candidates=["any"]) for n, task in enumerate(tasks)]
+    queries = [Query(task, some, n, candidates=["any"], asked=True) for n, task in enumerate(tasks)]
     retrieval = Pipeline(program, some, proposer, executor, some, Options(k=1))
     retrieval.measure(queries, Timing(whole_s, (whole_s, whole_s)))
     return executor, queries

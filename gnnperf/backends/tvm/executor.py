@@ -14,7 +14,7 @@ from gnnperf.backends.base import Trials, Tried, Whole
 from gnnperf.backends.tvm.competitors import TORCH, torch_program
 from gnnperf.backends.tvm.output import write_output
 from gnnperf.backends.tvm.server import BenchServer
-from gnnperf.backends.tvm.whole_kernel import check_translation, exported_problem, measured_whole
+from gnnperf.backends.tvm.whole_kernel import checked_translation, exported_problem, measured_whole
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.program import BASELINE, CONSTANT_WEIGHTS, TvmProgram
@@ -62,12 +62,12 @@ class TvmExecutor:
         """Inputs are made where they are needed."""
 
     def whole(self) -> Timing | None:
-        """Nothing is tuned of a program that TVM translates wrongly: raises MeasureError. It is timed at the
-        end, in turn with what is tuned."""
-        if self.program.exported is not None and self.server is not None:
-            self._problem = exported_problem(self.program.exported, self.program.tasks)
-            check_translation(self.program.exported, self._problem, self.server)
-        return None
+        """Nothing is tuned of a program that TVM translates wrongly: raises MeasureError. None of a module
+        without a program around it."""
+        if self.program.exported is None or self.server is None:
+            return None
+        self._problem = exported_problem(self.program.exported, self.program.tasks)
+        return checked_translation(self.program.exported, self._problem, self.server)
 
     @contextmanager
     def opened(self, task: TvmTask, number: int) -> Iterator[TvmBench]:

@@ -51,7 +51,7 @@ def test_a_wrong_translation_is_refused_with_its_part(
     right = relax_programs.exported_program(path, host_target())
     problem = whole_kernel.exported_problem(path, right.tasks)
     with BenchServer([], right.target, programs=[right]) as server:
-        whole_kernel.check_translation(path, problem, server)
+        whole_kernel.checked_translation(path, problem, server)
     monkeypatch.setattr(relax_programs, "counted_from_start", lambda module: module)
     wrong = relax_programs.exported_program(path, host_target())
     monkeypatch.setattr(whole_kernel, "wrong_part", lambda _: "aten.select.int (x[-1])")
@@ -59,7 +59,7 @@ def test_a_wrong_translation_is_refused_with_its_part(
         BenchServer([], wrong.target, programs=[wrong]) as server,
         pytest.raises(MeasureError, match=r"TVM translates net\.pt2 wrongly.*first part.*aten\.select\.int"),
     ):
-        whole_kernel.check_translation(path, problem, server)
+        whole_kernel.checked_translation(path, problem, server)
 
 
 def test_a_process_looks_for_it(program: torch.export.ExportedProgram, tmp_path: Path) -> None:
