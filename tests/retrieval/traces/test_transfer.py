@@ -193,6 +193,8 @@ def test_tasks_with_the_same_graph_share_what_one_of_them_found(store: Store, bu
     trying = pipeline(program, store, bundle, k=2)
     assert not TvmExecutor(program, measuring=False).verifies_whole  # then each is measured by itself
     first, *others = trying.ask(sharing=True)
+    assert not first.asked and first.measured_for == 3  # it is, once it is worth a trial
+    trying.propose(first)
     assert first.candidates and all(q.alike is first and not q.candidates for q in others)
     assert all(query.candidates for query in trying.ask())
     candidate = next(c for c in first.candidates if "parallel" in str(c.program))
