@@ -39,6 +39,12 @@ Tried = tuple[Any, Measurement]
 """A candidate and its measurement, which has a baseline and a speedup where it ran."""
 
 
+def fastest_right(tried: Sequence[Tried]) -> Tried | None:
+    """The fastest candidate that ran right, though it may not beat its baseline; None where none did."""
+    right = [pair for pair in tried if pair[1].status == "ok" and pair[1].runtime_s]
+    return min(right, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
+
+
 class Trials(Protocol):
     """What was tried on one task. number: its place among the program's tasks. tried: candidates, the best of
     them at least. winner: the one that beats the task's baseline; a backend that finds it of no use in the

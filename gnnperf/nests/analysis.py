@@ -52,6 +52,11 @@ def written(node: Node) -> set[str]:
     return {a.load.buffer for a in accesses(node) if a.is_write}
 
 
+def touched(node: Node) -> set[str]:
+    """Buffers that a node reads or writes."""
+    return {a.load.buffer for a in accesses(node)}
+
+
 def read(node: Node) -> set[str]:
     """Buffers whose earlier contents a node may need (reductions without `init` read their target)."""
     names = {a.load.buffer for a in accesses(node) if not a.is_write}

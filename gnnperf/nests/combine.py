@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gnnperf.nests.affine import affine
-from gnnperf.nests.analysis import Band, accesses, band, is_reduction, read, rebuild, written
+from gnnperf.nests.analysis import Band, accesses, band, is_reduction, read, rebuild, touched, written
 from gnnperf.nests.contraction import contract
 from gnnperf.nests.copied_slices import copied_slices
 from gnnperf.nests.forward import forward_substitute
@@ -83,7 +83,7 @@ def _aligned(first: Node, second: Node, buffers: Mapping[str, Buffer]) -> bool:
     if [(lp.start, lp.stop) for lp in a.loops] != [(lp.start, lp.stop) for lp in b.loops]:
         return False
     moved = _renamed(b, a.iterators)
-    shared = (written(first) & _touched(second)) | (written(second) & _touched(first))
+    shared = (written(first) & touched(second)) | (written(second) & touched(first))
     if any(buffers[name].scope == "local" for name in shared):
         return False
     for name in shared:
@@ -101,10 +101,6 @@ def _is_pointwise(nest: Band, buffers: Mapping[str, Buffer]) -> bool:
         and not any(is_reduction(lp, nest.statements, local) for lp in nest.loops)
         and all(s.reduce is None or s.init is None for s in nest.statements)
     )
-
-
-def _touched(node: Node) -> set[str]:
-    return {a.load.buffer for a in accesses(node)}
 
 
 def _is_injective(indices: tuple[Expr, ...], iterators: list[str]) -> bool:

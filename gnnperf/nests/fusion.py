@@ -18,6 +18,7 @@ from gnnperf.nests.analysis import (
     rebuild,
     rename_iterators,
     safe_parallel,
+    touched,
     varies,
     written,
 )
@@ -181,7 +182,7 @@ def _joining(parts: Sequence[_Part], node: Node, loop: Loop) -> _Part | None:
     and the same offset."""
     shifts: set[int] = set()
     for other, theirs in parts:
-        for name in (written(other) & _touched(node)) | (written(node) & _touched(other)):
+        for name in (written(other) & touched(node)) | (written(node) & touched(other)):
             place, mine = _place(other, theirs, name), _place(node, loop, name)
             if place is None or mine is None or place[0] != mine[0]:
                 return None
@@ -192,10 +193,6 @@ def _joining(parts: Sequence[_Part], node: Node, loop: Loop) -> _Part | None:
         return None
     part = _shifted(node, loop, shifts.pop() if shifts else 0)
     return part if _common_range([*(lp for _, lp in parts), part[1]]) is not None else None
-
-
-def _touched(node: Node) -> set[str]:
-    return {a.load.buffer for a in accesses(node)}
 
 
 def _place(node: Node, loop: Loop, name: str) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gnnperf.nests.analysis import accesses, read, written
+from gnnperf.nests.analysis import read, touched, written
 from gnnperf.nests.combine import combine
 from gnnperf.nests.copied_slices import leading_copies
 from gnnperf.nests.fusion import fuse_outermost, streams
@@ -48,7 +48,7 @@ class _Program:
 
     def flows(self, earlier: list[int], later: list[int]) -> bool:
         """Later items touch what earlier ones write."""
-        return not self._names(earlier, written).isdisjoint(self._names(later, _touched))
+        return not self._names(earlier, written).isdisjoint(self._names(later, touched))
 
     def depends(self, earlier: list[int], later: list[int]) -> bool:
         """Flow, anti or output dependence of later items on earlier ones."""
@@ -64,17 +64,13 @@ class _Program:
         if sum(len(self.items[i]) for i in members) > MAX_UNIT_ITEMS:
             return False
         others = [i for i in range(len(self.items)) if i not in members]
-        outside = self.live_out | self._names(others, _touched)
+        outside = self.live_out | self._names(others, touched)
         scoped = {k: replace(b, transient=b.transient and k not in outside) for k, b in self.buffers.items()}
         body = tuple(n for i in members for n in self.items[i])
         return self.accept(normalise(LoopNest("unit", scoped, body, self.parameters)))
 
     def _names(self, items: list[int], of: Callable[[Node], set[str]]) -> set[str]:
         return {name for i in items for node in self.items[i] for name in of(node)}
-
-
-def _touched(node: Node) -> set[str]:
-    return {a.load.buffer for a in accesses(node)}
 
 
 def partition(

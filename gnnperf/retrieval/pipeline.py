@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gnnperf.backends.base import Bench, Executor, Tried, Whole, unverifiable
+from gnnperf.backends.base import Bench, Executor, Tried, Whole, fastest_right, unverifiable
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import GnnperfError, NotApplicable
 from gnnperf.frontends.base import Program
@@ -164,7 +164,7 @@ class Pipeline:
         elif self._slow_together(queries, whole):
             self._look_again(queries, sum(query.spent_s for query in queries))
             for query in queries:
-                query.winner = query.winner or _fastest_right(query.tried)
+                query.winner = query.winner or fastest_right(query.tried)
                 query.reason = "" if query.winner else query.reason
         else:
             self._look_again(queries, whole.runtime_s)
@@ -318,12 +318,6 @@ def fastest(tried: Sequence[Tried]) -> Tried | None:
     """The fastest candidate that beats the baseline; None where none does."""
     good = [pair for pair in tried if pair[1].faster_beyond_noise]
     return min(good, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
-
-
-def _fastest_right(tried: Sequence[Tried]) -> Tried | None:
-    """The fastest candidate that ran right."""
-    right = [pair for pair in tried if pair[1].status == "ok" and pair[1].runtime_s]
-    return min(right, key=lambda pair: pair[1].runtime_s or 0.0, default=None)
 
 
 def why_kept(queries: Sequence[Query]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gnnperf.backends.base import Trials, unverifiable
+from gnnperf.backends.base import Trials, fastest_right, unverifiable
 from gnnperf.backends.cpp.cases import WholeKernel
 from gnnperf.errors import BuildError, GnnperfError
 from gnnperf.frontends.nest_program import TunableProgram, Tuned
@@ -68,7 +68,9 @@ def _variants(
 ) -> Iterator[tuple[dict[int, Recipe], Iterator[Tuned]]]:
     """Winners with the best that was measured elsewhere, and winners alone."""
     winners: dict[int, Recipe] = {t.number: t.winner[0].schedule for t in trials if t.winner is not None}
-    others = {t.number: r for t in trials if t.winner is None and (r := _best_tried(t)) is not None}
+    others: dict[int, Recipe] = {
+        t.number: best[0].schedule for t in trials if t.winner is None and (best := fastest_right(t.tried))
+    }
     tasks = {t.number: t.task for t in trials}
     for schedules in [{**winners, **others}, winners] if others else [winners]:
         functions = {
@@ -103,12 +105,6 @@ def _silence(evidence: Evidence, whole: WholeKernel) -> str:
     if len(evidence.unverifiable) < len(whole.reference) or (evidence.finite and evidence.changed):
         return ""
     return f"the results are {unverifiable(evidence)}"
-
-
-def _best_tried(trials: Trials) -> Recipe | None:
-    """The fastest verified candidate, though it did not beat the nest's baseline."""
-    good = [(m.runtime_s, c.schedule) for c, m in trials.tried if m.status == "ok" and m.runtime_s]
-    return min(good, key=lambda pair: pair[0], default=(None, None))[1]
 
 
 def _undecided(measurement: Measurement) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import accesses, band, extent, initial_nest, safe_parallel, written
+from gnnperf.nests.analysis import accesses, band, extent, initial_nest, safe_parallel, touched, written
 from gnnperf.nests.combine import combine
 from gnnperf.nests.copied_slices import leading_copies
 from gnnperf.nests.coverage import flow
@@ -273,7 +273,7 @@ def _in_one_iteration(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> 
     passed = {name for node in body for name in written(node) if buffers[name].scope == "local"}
     groups: list[tuple[tuple[Node, ...], set[str]]] = []
     for node in body:
-        names = passed & {a.load.buffer for a in accesses(node)}
+        names = passed & touched(node)
         first = next((n for n, (_, known) in enumerate(groups) if names & known), len(groups))
         joined = (*(earlier for nodes, _ in groups[first:] for earlier in nodes), node)
         groups[first:] = [(joined, names.union(*(known for _, known in groups[first:])))]
