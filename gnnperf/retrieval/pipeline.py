@@ -161,27 +161,26 @@ class Pipeline:
             self._measure(query, whole)
         if whole is None:
             _share(queries)
-        elif self._slow_together(queries, whole):
-            self._look_again(queries, sum(query.spent_s for query in queries))
+            return
+        alone_s = sum(query.spent_s for query in queries)
+        parts_are_all = self._parts_are_all(queries)
+        self._look_again(queries, 0.0 if parts_are_all else whole.runtime_s - alone_s)
+        # What a torch program puts together is compiled as its parts are.
+        if parts_are_all and self.proposer.adopted is None and whole.runtime_s > TOGETHER * alone_s:
             for query in queries:
                 query.winner = query.winner or fastest_right(query.tried)
                 query.reason = "" if query.winner else query.reason
-        else:
-            self._look_again(queries, whole.runtime_s)
 
-    def _slow_together(self, queries: Sequence[Query], whole: Timing) -> bool:
-        """Is all of the program in its tasks, and are they fast when they run alone?"""
-        if self.proposer.adopted is not None:  # what is put together is compiled as the parts are
-            return False
+    def _parts_are_all(self, queries: Sequence[Query]) -> bool:
+        """Is all of the program in tasks that were timed?"""
         parts = not self.program.skipped and all(task.objection is None for task in self.program.tasks)
-        timed = all(query.baseline is not None for query in queries)
-        return parts and timed and whole.runtime_s > TOGETHER * sum(query.spent_s for query in queries)
+        return parts and all(query.baseline is not None for query in queries)
 
-    def _look_again(self, queries: Sequence[Query], whole_s: float) -> None:
-        """Measure what was passed over, where the others' gains have made it worth a trial."""
+    def _look_again(self, queries: Sequence[Query], others_s: float) -> None:
+        """Measure what was passed over, where the others' gains have made it worth a trial. others_s: what
+        the program does beside these tasks."""
         while time.monotonic() < self.deadline:
-            before_s = max(whole_s, sum(query.spent_s for query in queries))
-            left_s = before_s - sum(query.saved_s for query in queries)
+            left_s = max(0.0, others_s) + sum(query.spent_s - query.saved_s for query in queries)
             least_s = SECOND_LOOK_SHARE * left_s
             again = [q for q in queries if q.passed_over and q.spent_s * q.measured_for > least_s]
             if not again:

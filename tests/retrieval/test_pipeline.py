@@ -479,6 +479,15 @@ def test_what_was_passed_over_is_tried_once_it_is_a_share_of_what_is_left(
     assert all("not worth a trial" in query.reason for query in queries if query.passed_over)
 
 
+@pytest.mark.parametrize(("skipped", "tried"), [((), [0, 1]), (("a call",), [0])])
+def test_what_is_left_is_what_the_tasks_take_where_they_are_all_of_the_program(
+    skipped: Sequence[str], tried: list[int]
+) -> None:
+    """The whole takes half a second more than its tasks alone: for their sake, or that of another part."""
+    executor, _ = measured_beside(1.5, (1.0, 0.004), (40.0, 2.0), skipped)
+    assert executor.tried == tried
+
+
 @pytest.mark.parametrize(
     ("whole_s", "skipped", "tried", "winners"),
     [
