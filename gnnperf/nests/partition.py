@@ -11,6 +11,7 @@ from gnnperf.nests.copied_slices import leading_copies
 from gnnperf.nests.fusion import fuse_outermost, streams
 from gnnperf.nests.ir import Buffer, LoopNest, Node
 from gnnperf.nests.normalise import normalise
+from gnnperf.nests.overlap import overlap
 
 MAX_UNIT_ITEMS = 64
 """Longer chains are cut: compile time and the search space grow faster than the gain."""
@@ -101,10 +102,18 @@ def _is_one_nest(nest: LoopNest) -> bool:
 def _shares_a_loop(nest: LoopNest) -> bool:
     if _is_one_nest(nest) or fuse_outermost(nest) is not None:
         return True
+    if _shares_rows(nest):
+        return True
     merged = combine("merge", nest)
     copies = leading_copies(merged.body, merged.buffers)
     rest = replace(merged, body=merged.body[copies:])
     return copies > 0 and (_is_one_nest(rest) or fuse_outermost(rest) is not None)
+
+
+def _shares_rows(nest: LoopNest) -> bool:
+    """Do nests that stream share rows with margins?"""
+    scratch = {name for name, buffer in nest.buffers.items() if buffer.transient}
+    return all(map(streams, nest.body)) and overlap(nest.body, nest.buffers, scratch) is not None
 
 
 def _grouped(program: _Program) -> list[list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -191,3 +192,49 @@ def random_flow(rng: Random) -> LoopNest:
     for _ in range(rng.randint(3, 8)):
         body += rng.choice([copied, stencil, stencil, border, scalar, scalar, rows, steps])()
     return nest("flow", buffers, loop("n", 3, *body, independent=False))
+
+
+STENCIL_ROWS, STENCIL_COLUMNS = 23, 9
+
+
+def random_stencils(rng: Random) -> LoopNest:
+    """A chain of two to five stencils, each inside borders of its own and counted from anywhere, in scratch
+    arrays that all but the last leaves; some are filled ahead, added to, or left as a result, too."""
+    shape = (STENCIL_ROWS, STENCIL_COLUMNS)
+    buffers = [array("a", *shape), array("out", *shape), array("other", *shape)]
+    body: list[Node] = []
+
+    def sweep(target: str, border: int, value: Callable[[int], Expr], adds: bool = False) -> Node:
+        shift = rng.randint(-1, 2)
+        place = load(target, add("i", shift), "j")
+        written = accumulate(place, value(shift)) if adds else assign(place, value(shift))
+        columns = loop("j", STENCIL_COLUMNS - 1, written, start=1)
+        return loop("i", STENCIL_ROWS - border - shift, columns, start=border - shift)
+
+    def reading(names: Sequence[str], reach: int) -> Callable[[int], Expr]:
+        offsets = [
+            (rng.choice(names), rng.randint(-reach, reach), rng.randint(-1, 1))
+            for _ in range(rng.randint(1, 3))
+        ]
+
+        def value(shift: int) -> Expr:
+            reads = [load(n, add("i", shift + up), add("j", right)) for n, up, right in offsets]
+            return mul(0.3, add(mul(0.5, reads[0]), *reads))
+
+        return value
+
+    chain = ["a"]
+    for number in range(rng.randint(1, 4)):
+        name = f"t{number}"
+        buffers.append(array(name, *shape, transient=True))
+        filled = loops({"i": STENCIL_ROWS, "j": STENCIL_COLUMNS}, assign(load(name, "i", "j"), 0.25 * number))
+        reach = rng.randint(0, 2)
+        body += [filled, sweep(name, reach, reading(chain, reach))]
+        if rng.random() < 0.2:
+            body.append(sweep(name, 3, reading(["a"], 1), adds=True))
+        chain = [*chain[-2:], name]
+    body.append(sweep("out", rng.randint(1, 3), reading(chain[-2:], 1)))
+    if rng.random() < 0.5:
+        named = rng.choice([["a"], chain, ["out"]])
+        body.append(sweep("other", 2, reading(named, 0 if named == ["out"] else 2)))
+    return nest("stencils", buffers, *body)

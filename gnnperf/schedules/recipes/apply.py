@@ -7,11 +7,20 @@ from dataclasses import dataclass, replace
 
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import accesses, band, extent, initial_nest, safe_parallel, touched, written
+from gnnperf.nests.analysis import (
+    accesses,
+    band,
+    extent,
+    initial_nest,
+    rebuild,
+    safe_parallel,
+    touched,
+    written,
+)
 from gnnperf.nests.combine import combine
 from gnnperf.nests.copied_slices import leading_copies
 from gnnperf.nests.coverage import flow
-from gnnperf.nests.fusion import alignment, fuse_outermost
+from gnnperf.nests.fusion import alignment, fuse_outermost, share
 from gnnperf.nests.ir import (
     Annotation,
     Buffer,
@@ -29,6 +38,7 @@ from gnnperf.nests.ir import (
     walk,
 )  # fmt: skip
 from gnnperf.nests.names import Names
+from gnnperf.nests.overlap import Overlap, overlap
 from gnnperf.nests.trip_counts import tile_trips
 from gnnperf.schedules.recipes.column_strips import sinks, strips
 from gnnperf.schedules.recipes.initial_values import explicit_init, place_initial_values
@@ -210,6 +220,9 @@ def _fused(
     """Nests inside one loop over tiles of their shared outermost iterator. `scratch`: arrays that live
     for one iteration of what is around the nests."""
     recipe, buffers = unit.recipe, unit.buffers
+    rows = overlap(nodes, buffers, scratch)
+    if rows is not None and rows.has_margins:
+        return _overlapping_tiles(unit, rows, parallel)
     fused = fuse_outermost(LoopNest("", buffers, nodes))
     if fused is None:
         raise NotApplicable("the nests of the unit do not share an outermost loop")
@@ -266,6 +279,44 @@ def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel:
     level = 2 if width > 1 else 0
     loop = Loop(tile, shared.start, shared.stop, tuple(lowered), width, True, annotation, level)
     return (replace(loop, measured_trips=tiles),)
+
+
+def _overlapping_tiles(unit: LoweringUnit, rows: Overlap, parallel: bool) -> tuple[Node, ...]:
+    """Nests that share rows with margins, as a loop over tiles of them."""
+    recipe, buffers = unit.recipe, unit.buffers
+    width = min(recipe.fuse, rows.stop - rows.start)
+    tile = unit.names.fresh(f"{rows.parts[0].loop.iterator}_f")
+    last = range(rows.start, rows.stop, width)[-1]
+    inner: list[Node] = []
+    for number, part in enumerate(rows.parts):
+        low, high = part.span.low - part.shift, width + part.span.high - part.shift
+        start, stop = (simplify(Op("add", (Symbol(tile), Const(by)))) for by in (low, high))
+        if rows.start + low < part.start:
+            start = Op("max", (start, Const(part.start)))
+        if last + high > part.stop:
+            stop = Op("min", (stop, Const(part.stop)))
+        body = rebuild([lp for lp in band(part.node).loops if lp is not part.loop], band(part.node).body)
+        loop = share(
+            replace(part.loop, start=start, stop=stop, body=body),
+            part.loop.iterator,
+            f"{tile}{number}",
+            number,
+        )
+        assert isinstance(loop, Loop)
+        one = extent(loop) == 1
+        inner.extend(substitute_node(n, {loop.iterator: start}) for n in loop.body) if one else inner.append(
+            loop
+        )
+    dimensions = {name: (held.dimension, held.span.low) for name, held in rows.scratch.items()}
+    inner = [_contract(node, tile, dimensions) for node in inner]
+    for name, held in rows.scratch.items():
+        _shrink({name: dimensions[name]}, width + held.span.high - held.span.low, buffers)
+    lowered = tuple(part for node in inner for part in _lower(node, unit, False))
+    annotation = None
+    if parallel:
+        annotation = Annotation("parallel", omp_schedule=recipe.omp_schedule, chunk=recipe.chunk)
+    level = 2 if width > 1 else 0
+    return (Loop(tile, Const(rows.start), Const(rows.stop), lowered, width, True, annotation, level),)
 
 
 def _in_one_iteration(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> list[tuple[Node, ...]]:

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 from nests.interpret import Memory, interpret
-from nests.random_programs import random_flow, random_program
+from nests.random_programs import random_flow, random_program, random_stencils
 from schedules.recipes.kernels import FAMILIES, Kernel
 from schedules.recipes.running import build, call, differences, has_single
 
@@ -40,6 +40,9 @@ FAMILIES_AND_PROGRAMS: dict[str, dict[str, Kernel]] = FAMILIES | {
         f"program_{seed}": Kernel(random_program(Random(100 * SEED + seed)).nest()) for seed in range(15)
     },
     "flows": {f"flow_{seed}": Kernel(random_flow(Random(100 * SEED + seed))) for seed in range(15)},
+    "stencils": {
+        f"stencils_{seed}": Kernel(random_stencils(Random(100 * SEED + seed))) for seed in range(15)
+    },
 }
 
 
