@@ -112,7 +112,7 @@ plots_option = output_folder("Write the plots (PNG and SVG) and the document of 
 quick_option = click.option("--quick", is_flag=True, help="Train briefly: a first look.")
 
 
-LEARNED_FROM = ("first", "random", "small", "composed", "steps", "flows")
+LEARNED_FROM = ("first", "random", "small", "composed", "steps", "flows", "chains")
 """The released corpora of nests that models learn from."""
 
 
