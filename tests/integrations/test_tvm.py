@@ -112,18 +112,19 @@ def test_what_was_learned_is_saved_and_loaded(context: Any, candidates: list[Any
 
 
 def test_a_schedule_takes_free_weights_as_the_function_does() -> None:
+    """Of a product for which a library is called first: a database has schedules alone."""
     import tvm
     from tvm import te, topi
 
-    a, w = te.placeholder((128, 96), name="a"), te.placeholder((80, 96), name="w")
+    a, w = te.placeholder((128, 768), name="a"), te.placeholder((512, 768), name="w")
     function = te.create_prim_func([a, w, topi.nn.dense(a, w)])
     module, target = tvm.IRModule({"main": function.with_attr("global_symbol", "main")}), host_target(2)
     record = TransferDatabase().query_tuning_record(module, target, "main")
     replayed = tvm.s_tir.Schedule(module)
     record.trace.apply_to_schedule(replayed, remove_postproc=False)
     assert "w_global" in replayed.mod.script()  # packed
-    given = [np.random.default_rng(0).random(s, dtype=np.float32) for s in ((128, 96), (80, 96))]
-    found = tvm.runtime.tensor(np.zeros((128, 80), np.float32))
+    given = [np.random.default_rng(0).random(s, dtype=np.float32) for s in ((128, 768), (512, 768))]
+    found = tvm.runtime.tensor(np.zeros((128, 512), np.float32))
     tvm.tirx.build(replayed.mod, target)["main"](*map(tvm.runtime.tensor, given), found)
     np.testing.assert_allclose(found.numpy(), given[0] @ given[1].T, rtol=1e-4)
 

@@ -10,6 +10,7 @@ from gnnperf.errors import GnnperfError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.program import TvmProgram
+from gnnperf.retrieval.traces.candidates import TraceCandidate
 from gnnperf.schedules.traces import program_key
 from gnnperf.session import Session
 
@@ -90,4 +91,6 @@ class TransferDatabase(ms.database.PyDatabase):  # type: ignore[misc]
             queries = self.session.pipeline(program, None).ask()
         except GnnperfError:  # what has no graph has no neighbours
             return None
-        return queries[0].candidates[0].scheduled if queries and queries[0].candidates else None
+        found = queries[0].candidates if queries else []
+        # A call of a library is no schedule: MetaSchedule has no record for one.
+        return next((one.scheduled for one in found if isinstance(one, TraceCandidate)), None)
