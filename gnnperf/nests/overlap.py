@@ -91,13 +91,15 @@ def overlap(nodes: Sequence[Node], buffers: Mapping[str, Buffer], scratch: Colle
     flowing = {name for name in written_to if sum(name in touched(node) for node in nodes) > 1}
     found = [_part(node, buffers, flowing) for node in nodes]
     parts = [part for part in found if part is not None]
-    if len(parts) < len(nodes) or not flow(tuple(nodes)).exposed.isdisjoint(scratch):
+    if len(parts) < len(nodes):
         return None
     if len({(name, rows.dimension) for part in parts for name, rows in part.touches.items()}) > len(flowing):
         return None
     parts = _spread(parts, buffers, scratch)
     last = [part for part in parts if _leaves(part, buffers, scratch)]
     if not last or not all(_is_legal(part, part in last, scratch) for part in parts):
+        return None
+    if not flow(tuple(nodes)).exposed.isdisjoint(scratch):
         return None
     held = {
         name: Rows(part.touches[name].dimension, Span.over(p.span for p in parts if name in written(p.node)))

@@ -93,8 +93,8 @@ def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
     copies = leading_copies(nest.body, buffers) if recipe.fuse else 0
     if recipe.fuse and len(nest.body) - copies > 1:
         before, nodes = nest.body[:copies], nest.body[copies:]
-        copied = {a.load.buffer for n in before for a in accesses(n)}
-        scratch = {n for n, b in buffers.items() if b.transient and b.scope == "global"} - copied
+        scratch = {n for n, b in buffers.items() if b.transient and b.scope == "global"}
+        scratch.difference_update(*map(touched, before))
         parallel = recipe.parallel != "none"
         body = (
             *(part for node in before for part in _lower(node, unit, parallel)),
@@ -181,9 +181,7 @@ def _strips(loop: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
 
 def _shared(loop: Loop, unit: LoweringUnit, parallel: bool) -> Loop:
     here = parallel and safe_parallel(loop, unit.buffers) and extent(loop) != 1
-    annotation = None
-    if here:
-        annotation = Annotation("parallel", omp_schedule=unit.recipe.omp_schedule, chunk=unit.recipe.chunk)
+    annotation = _threads(unit.recipe, here)
     inner: list[Node] = []
     body = loop.body if unit.recipe.fuse else without_overwritten(loop.body, unit.buffers)
     for run in _runs(body, unit):
@@ -192,6 +190,13 @@ def _shared(loop: Loop, unit: LoweringUnit, parallel: bool) -> Loop:
         else:
             inner.extend(_lower(run[0], unit, parallel and not here))
     return replace(loop, body=tuple(inner), annotation=annotation)
+
+
+def _threads(recipe: Recipe, wanted: bool) -> Annotation | None:
+    """Of a loop whose iterations threads share as the recipe says, if they are wanted."""
+    if not wanted:
+        return None
+    return Annotation("parallel", omp_schedule=recipe.omp_schedule, chunk=recipe.chunk)
 
 
 def _runs(body: tuple[Node, ...], unit: LoweringUnit) -> list[tuple[Node, ...]]:
@@ -233,8 +238,7 @@ def _fused(
         unit = replace(unit, accesses=_recounted(unit.accesses, nodes, fused.body))
         apart = replace(unit, recipe=streaming(recipe))
         before = tuple(part for node in peeled for part in _lower(node, apart, False))
-        touched = {a.load.buffer for node in peeled for a in accesses(node)}
-        return (*before, *_shared_tiles(unit, shared, scratch - touched, parallel))
+        return (*before, *_shared_tiles(unit, shared, scratch.difference(*map(touched, peeled)), parallel))
     return _shared_tiles(unit, shared, scratch, parallel)
 
 
@@ -273,9 +277,7 @@ def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel:
     lowered: list[Node] = []
     for node in inner:
         lowered.extend(_lower(node, unit, False))
-    annotation = None
-    if parallel and safe_parallel(shared, buffers):
-        annotation = Annotation("parallel", omp_schedule=recipe.omp_schedule, chunk=recipe.chunk)
+    annotation = _threads(recipe, parallel and safe_parallel(shared, buffers))
     level = 2 if width > 1 else 0
     loop = Loop(tile, shared.start, shared.stop, tuple(lowered), width, True, annotation, level)
     return (replace(loop, measured_trips=tiles),)
@@ -312,9 +314,7 @@ def _overlapping_tiles(unit: LoweringUnit, rows: Overlap, parallel: bool) -> tup
     for name, held in rows.scratch.items():
         _shrink({name: dimensions[name]}, width + held.span.high - held.span.low, buffers)
     lowered = tuple(part for node in inner for part in _lower(node, unit, False))
-    annotation = None
-    if parallel:
-        annotation = Annotation("parallel", omp_schedule=recipe.omp_schedule, chunk=recipe.chunk)
+    annotation = _threads(recipe, parallel)
     level = 2 if width > 1 else 0
     return (Loop(tile, Const(rows.start), Const(rows.stop), lowered, width, True, annotation, level),)
 
