@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from gnnperf.measure.statistics import Interval, median_interval, speedup_interval
+from gnnperf.measure.statistics import Interval, interval_of_runs, paired_interval, speedup_interval
 
 Status = Literal["ok", "wrong_result", "not_applicable", "build_error", "run_error", "timeout"]
 STATUSES: tuple[Status, ...] = (
     "ok", "wrong_result", "not_applicable", "build_error", "run_error", "timeout",
 )  # fmt: skip
+
+
+Runs = tuple[tuple[float, ...], ...]
+"""Seconds of single runs, by process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,9 @@ class Measurement:
     """A timed run set of one candidate, beside its baseline where there was one.
 
     Only status "ok" has figures. `runtime_s` and `baseline_s` are medians, intervals are 95%
-    intervals (see `median_interval`); `detail` is one line for people. `counters` holds hardware
-    events of one run where they were asked for and the machine counts them.
+    intervals (see `interval_of_runs`); `detail` is one line for people. `counters` holds hardware
+    events of one run where they were asked for and the machine counts them. `runs_s` are the samples
+    themselves, by process; they are not kept with what is recorded.
     """
 
     status: Status
@@ -69,24 +74,24 @@ class Measurement:
     compiler: str = ""
     flags: str = ""
     counters: Mapping[str, float] | None = None
+    runs_s: Runs = field(default=(), repr=False, compare=False)
+    baseline_runs_s: Runs = field(default=(), repr=False, compare=False)
 
     @classmethod
     def from_samples(cls, candidate_s: Sequence[float], baseline_s: Sequence[float] = ()) -> Measurement:
-        """An "ok" measurement from the runtimes of single runs, in seconds."""
-        median, lo, hi = median_interval(candidate_s)
-        if not baseline_s:
-            return cls("ok", median, (lo, hi), len(candidate_s))
-        base, base_lo, base_hi = median_interval(baseline_s)
-        return cls(
-            "ok",
-            median,
-            (lo, hi),
-            len(candidate_s),
-            base,
-            (base_lo, base_hi),
-            base / median,
-            speedup_interval((base_lo, base_hi), (lo, hi)),
-        )
+        """An "ok" measurement from the runtimes of single runs, in seconds, of one process. baseline_s: of
+        the baseline, in turn with them where there are as many."""
+        return cls.from_runs([candidate_s], [baseline_s] if baseline_s else [])
+
+    @classmethod
+    def from_runs(
+        cls, candidate_s: Sequence[Sequence[float]], baseline_s: Sequence[Sequence[float]] = ()
+    ) -> Measurement:
+        """As `from_samples`, from several processes."""
+        runtime_s, lo, hi = interval_of_runs(candidate_s)
+        runs = tuple(map(tuple, candidate_s))
+        found = cls("ok", runtime_s, (lo, hi), sum(map(len, runs)), runs_s=runs)
+        return found.over(cls.from_runs(baseline_s)) if baseline_s else found
 
     @property
     def timing(self) -> Timing:
@@ -94,16 +99,26 @@ class Measurement:
         assert self.runtime_s is not None and self.interval_s is not None
         return Timing(self.runtime_s, self.interval_s)
 
-    def over(self, baseline: Timing) -> Measurement:
-        """The same with its speedup over a baseline; of what failed, itself."""
+    def over(self, baseline: Timing | Measurement) -> Measurement:
+        """The same with its speedup over a baseline, the ratio of medians; of what failed, itself.
+
+        baseline: a Measurement where both took turns. The interval is then `paired_interval`, widened to hold
+        the speedup; else that of the ratio of two medians."""
+        timing = baseline if isinstance(baseline, Timing) else baseline.timing
         if self.runtime_s is None or self.interval_s is None:
             return self
+        speedup = timing.runtime_s / self.runtime_s
+        lo, hi = speedup_interval(timing.interval_s, self.interval_s)
+        runs_s = () if isinstance(baseline, Timing) else baseline.runs_s
+        if runs_s and [*map(len, runs_s)] == [*map(len, self.runs_s)]:
+            lo, hi = paired_interval(runs_s, self.runs_s)
         return replace(
             self,
-            baseline_s=baseline.runtime_s,
-            baseline_interval_s=baseline.interval_s,
-            speedup=baseline.runtime_s / self.runtime_s,
-            speedup_interval=speedup_interval(baseline.interval_s, self.interval_s),
+            baseline_s=timing.runtime_s,
+            baseline_interval_s=timing.interval_s,
+            speedup=speedup,
+            speedup_interval=(min(lo, speedup), max(hi, speedup)),
+            baseline_runs_s=runs_s,
         )
 
     @property
@@ -112,37 +127,19 @@ class Measurement:
         return self.speedup_interval is not None and self.speedup_interval[0] > 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return asdict(self)
+        """Plain values, ready for JSON, without the samples."""
+        return {k: v for k, v in asdict(self).items() if k not in ("runs_s", "baseline_runs_s")}
 
 
 def pool(runs: Sequence[Measurement]) -> Measurement:
-    """One measurement of several processes: the first failure, or the median of the medians with an
-    interval that holds all their intervals."""
+    """One measurement of several processes (see `from_runs`), or the first failure."""
     failed = next((run for run in runs if run.status != "ok"), None)
     if failed is not None or len(runs) == 1:
         return failed or runs[0]
-    runtime_s, interval_s = _envelope([run.runtime_s for run in runs], [run.interval_s for run in runs])
-    pooled = replace(
-        runs[0], runtime_s=runtime_s, interval_s=interval_s, samples=sum(run.samples for run in runs)
+    found = Measurement.from_runs(
+        [r for run in runs for r in run.runs_s], [r for run in runs for r in run.baseline_runs_s]
     )
-    if pooled.baseline_interval_s is None:
-        return pooled
-    baseline_s, baseline_interval_s = _envelope(
-        [run.baseline_s for run in runs], [run.baseline_interval_s for run in runs]
-    )
+    about = runs[0]
     return replace(
-        pooled,
-        baseline_s=baseline_s,
-        baseline_interval_s=baseline_interval_s,
-        speedup=baseline_s / runtime_s,
-        speedup_interval=speedup_interval(baseline_interval_s, interval_s),
+        found, threads=about.threads, compiler=about.compiler, flags=about.flags, counters=about.counters
     )
-
-
-def _envelope(
-    medians: Sequence[float | None], intervals: Sequence[Interval | None]
-) -> tuple[float, Interval]:
-    known = [interval for interval in intervals if interval is not None]
-    median, _, _ = median_interval([m for m in medians if m is not None])
-    return median, (min(lo for lo, _ in known), max(hi for _, hi in known))

@@ -44,6 +44,17 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float, float]:
     return median, ordered[j - 1], ordered[n - j]
 
 
+def interval_of_runs(runs: Sequence[Sequence[float]]) -> tuple[float, float, float]:
+    """(median, lo, hi) of samples from several processes, a sequence each: the median of their medians, and
+    the interval of all samples together, widened to hold the median of every process. Memory layout and
+    thread placement differ from process to process: more samples do not make that any surer.
+    """
+    medians = [median_interval(samples)[0] for samples in runs]
+    median, _, _ = median_interval(medians)
+    _, lo, hi = median_interval([sample for samples in runs for sample in samples])
+    return median, min(lo, *medians), max(hi, *medians)
+
+
 def relative_half_width(samples: Sequence[float]) -> float:
     """Half the width of the interval of the median, over the median."""
     median, lo, hi = median_interval(samples)
@@ -60,6 +71,16 @@ def speedup_interval(baseline: Interval, candidate: Interval) -> Interval:
 
     The ratio of opposite ends covers the true ratio with 95% to 99.4% when the two errors are
     independent (half-widths add, where errors add in quadrature) and with more when noise is
-    shared, as it is between interleaved runs. It holds 1 exactly when `is_tie` holds.
+    shared. It holds 1 exactly when `is_tie` holds. See `paired_interval` for runs that took turns.
     """
     return baseline[0] / candidate[1], baseline[1] / candidate[0]
+
+
+def paired_interval(baseline: Sequence[Sequence[float]], candidate: Sequence[Sequence[float]]) -> Interval:
+    """Interval of the ratio baseline / candidate of samples that were taken in turn, by process: that of the
+    median of the ratios of each turn. What slows the machine for longer than a turn slows both, and cancels.
+    """
+    _, lo, hi = interval_of_runs(
+        [[b / c for b, c in zip(*turns, strict=True)] for turns in zip(baseline, candidate, strict=True)]
+    )
+    return lo, hi

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gnnperf.backends.base import Candidate
-from gnnperf.measure import Evidence, Measurement, Timing, speedup_interval
+from gnnperf.measure import Evidence, Measurement, Timing
 
 Interval = tuple[float, float]
 
@@ -69,13 +69,11 @@ class Comparison:
 def comparison(name: str, theirs: Measurement, ours: Timing | None) -> Comparison:
     """What is told of another library. ours: of what was kept, where that is not the measurement's
     baseline."""
-    if theirs.baseline_s is not None and theirs.baseline_interval_s is not None:
-        ours = Timing(theirs.baseline_s, theirs.baseline_interval_s)
-    if theirs.runtime_s is None or theirs.interval_s is None or ours is None:
-        return Comparison(name, theirs.status, detail=theirs.detail)
-    timing = Timing(theirs.runtime_s, theirs.interval_s)
-    speedup = theirs.runtime_s / ours.runtime_s
-    return Comparison(name, "ok", timing, speedup, speedup_interval(theirs.interval_s, ours.interval_s))
+    found = theirs.over(ours) if ours is not None and theirs.baseline_s is None else theirs
+    if found.speedup is None or found.speedup_interval is None:
+        return Comparison(name, found.status, detail=found.detail)
+    lo, hi = found.speedup_interval
+    return Comparison(name, "ok", found.timing, 1 / found.speedup, (1 / hi, 1 / lo))
 
 
 @dataclass(frozen=True)

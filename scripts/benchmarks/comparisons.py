@@ -28,7 +28,7 @@ from gnnperf.errors import GnnperfError, InputError
 from gnnperf.evaluation import BenchmarkResult
 from gnnperf.frontends.dace import DaceKernel, load_kernel
 from gnnperf.frontends.dace.source import load_attribute
-from gnnperf.measure import Compiler, Measurement, Runner, speedup_interval
+from gnnperf.measure import Compiler, Measurement, Runner
 from gnnperf.measure.competitors import Effort, PythonFunction, measure_side_by_side
 from gnnperf.measure.problem import Problem
 from gnnperf.retrieval import Options, RetrievalReport
@@ -109,8 +109,9 @@ class ComparedRow:
             return None
         if ours is other:
             return 1.0, (1.0, 1.0)
-        assert ours.interval_s is not None and other.interval_s is not None
-        return other.runtime_s / ours.runtime_s, speedup_interval(other.interval_s, ours.interval_s)
+        found = ours.over(other)
+        assert found.speedup is not None and found.speedup_interval is not None
+        return found.speedup, found.speedup_interval
 
     @property
     def wrong(self) -> list[str]:

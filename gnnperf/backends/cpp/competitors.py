@@ -61,6 +61,4 @@ def beside(
     )
     found = measure_side_by_side({KEPT: kept, **competitors}, problem, EFFORT, runner.threads)
     ours = found.pop(KEPT)
-    return {
-        name: theirs.over(ours.timing) if ours.status == "ok" else theirs for name, theirs in found.items()
-    }
+    return {name: theirs.over(ours) if ours.status == "ok" else theirs for name, theirs in found.items()}

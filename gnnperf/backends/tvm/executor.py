@@ -140,5 +140,5 @@ class TvmBench:
         found = [(candidate, measurement.over(self.baseline)) for candidate, measurement in found]
         for player, n in enumerate(finalists, start=1):
             measured = timed[str(player)] if player in turns else outcomes[player].measurement
-            found[n] = found[n][0], measured.over(self.baseline)
+            found[n] = found[n][0], measured.over(timed["0"])
         return found, {**beside, **{name: timed[name] for name in others}}

@@ -105,11 +105,11 @@ def measured_whole(
     if found[BASELINE].status != "ok":
         raise MeasureError(f"{found[BASELINE].status}: {found[BASELINE].detail}")
     baseline = found[BASELINE].timing
-    beside = {name: found[name] for name in others}
+    beside = {name: found[name].over(found[BASELINE]) for name in others}
     kept = Whole(baseline, baseline, competitors=beside)
     if not winners:
         return kept
-    tuned = found[TUNED].over(baseline)
+    tuned = found[TUNED].over(found[BASELINE])
     if not tuned.faster_beyond_noise:
         why = "not faster beyond noise" if tuned.status == "ok" else f"{tuned.status}: {tuned.detail}"
         note = f"the whole program with the schedules of its tasks: {why}; the baseline is kept"
@@ -118,6 +118,7 @@ def measured_whole(
                 one.winner, one.reason = None, note
         return replace(kept, note=note)
     schedules = {t.number: t.winner[0].schedule for t in trials if t.winner}
+    beside = {name: theirs.over(tuned) for name, theirs in beside.items()}
     return Whole(
         baseline, tuned.timing, tuned.speedup or 1.0, tuned.speedup_interval, False, schedules, beside,
         evidence=Evidence.of(problem.reference, {}),
