@@ -9,6 +9,7 @@ processes of their own, on all processors that there are: what TVM does to one o
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -67,16 +68,19 @@ class _Made(NamedTuple):
 
 @dataclass
 class _Lot:
-    """What one process makes, by key. refused: why something is missing."""
+    """What one process makes, by key. refused: why something is missing. seen: keys that others, too, have
+    made."""
 
     made: dict[int, _Made] = field(default_factory=dict)
     refused: str = ""
+    seen: set[int] = field(default_factory=set)
 
     def add(self, schedule: Any, module: Any, target: Any, policy: str, turn: int) -> None:
-        """Describe a schedule of a module, if no other of the lot is the same."""
+        """Describe a schedule of a module, if the same was not seen."""
         key = program_key(schedule.mod)
-        if key in self.made:
+        if key in self.seen:
             return
+        self.seen.add(key)
         try:
             graph = encode(scheduled_graph(schedule.mod))
         except UnsupportedConstruct as reason:  # the IR lacks what the schedule does
@@ -100,16 +104,17 @@ def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: i
         return found
     context, known = context_of(task.module, target), set[int]()
     drawing = _drawing(task, target)
-    transferring = [
-        partial(_transferred, neighbour, task.module, target, near, len(neighbours))
-        for near, neighbour in enumerate(neighbours)
-    ]
-    wave = 1 + pool // (TRACES * PROPOSALS)  # neighbours that most often are enough
+    done, wave = 0, 1 + pool // (TRACES * PROPOSALS)  # neighbours that most often are enough
     drawn: list[_Lot] = []
-    for at in range(0, len(neighbours), wave):
-        near = neighbours[at : at + wave]
-        beside = drawing[:1] if at == 0 else []  # the first wave may be the only one
-        lots = _made_by([*transferring[at : at + wave], *beside])
+    while done < len(neighbours):
+        near = neighbours[done : done + wave]
+        seen = set(known)  # by one process: what it has made need not be described again
+        jobs = [
+            partial(_transferred, neighbour, task.module, target, done + n, len(neighbours), seen)
+            for n, neighbour in enumerate(near)
+        ]
+        beside = drawing[:1] if done == 0 else []  # the first wave may be the only one
+        lots = _made_by([*jobs, *beside])
         drawn += lots[len(near) :]
         for neighbour, lot in zip(near, lots, strict=False):
             nest = neighbour.nest
@@ -117,8 +122,11 @@ def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: i
                 found.candidates += _new(lot, context, known, nest.digest, nest.kernel, neighbour.distance)
                 if lot.refused:
                     found.refused.setdefault(nest.kernel, lot.refused)
-        if len(found.candidates) >= pool:
+        done += len(near)
+        missing = pool - len(found.candidates)
+        if missing <= 0:
             break
+        wave = max(wave // 2, math.ceil(missing * done / max(1, len(found.candidates))))
     else:
         drawn += _made_by(drawing[1:])
     turns = itertools.count(max((candidate.turn for candidate in found.candidates), default=-1) + 1)
@@ -188,9 +196,11 @@ def best_traces(records: Sequence[Record], count: int = TRACES) -> Iterator[Reco
             yield record
 
 
-def _transferred(neighbour: Neighbour, module: Any, target: Any, near: int, neighbours: int) -> _Lot:
+def _transferred(
+    neighbour: Neighbour, module: Any, target: Any, near: int, neighbours: int, seen: set[int]
+) -> _Lot:
     """The neighbour's traces, on another module."""
-    context, lot = context_of(module, target), _Lot()
+    context, lot = context_of(module, target), _Lot(seen=seen)
     for rank, record in enumerate(best_traces(neighbour.records)):
         try:
             proposals = transfer(TraceDocument.from_json(record.schedule), context, PROPOSALS)
