@@ -23,7 +23,12 @@ FIRST = range(3 * len(basic.KINDS))
 SINGLE = [kind for kind in KINDS if kind not in composed.KINDS]
 ALL = range(ALL_KINDS, ALL_KINDS + len(SINGLE))
 SEVERAL = range(COMPOSED, COMPOSED + 2 * len(composed.KINDS))
-NEW = [n for n in (*ALL, *SEVERAL) if generate(n).family.removeprefix("random_") not in basic.KINDS]
+NEW = [
+    number
+    for number in (*ALL, *SEVERAL[: len(composed.KINDS)])
+    if generate(number).family.removeprefix("random_") not in basic.KINDS
+]
+"""The first of every kind that is not basic."""
 
 
 def small(number: int, folder: Path) -> DaceKernel:
