@@ -108,10 +108,11 @@ class Measurement:
         if self.runtime_s is None or self.interval_s is None:
             return self
         speedup = timing.runtime_s / self.runtime_s
-        lo, hi = speedup_interval(timing.interval_s, self.interval_s)
         runs_s = () if isinstance(baseline, Timing) else baseline.runs_s
         if runs_s and [*map(len, runs_s)] == [*map(len, self.runs_s)]:
             lo, hi = paired_interval(runs_s, self.runs_s)
+        else:
+            lo, hi = speedup_interval(timing.interval_s, self.interval_s)
         return replace(
             self,
             baseline_s=timing.runtime_s,

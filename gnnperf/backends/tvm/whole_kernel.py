@@ -105,8 +105,11 @@ def measured_whole(
     if found[BASELINE].status != "ok":
         raise MeasureError(f"{found[BASELINE].status}: {found[BASELINE].detail}")
     baseline = found[BASELINE].timing
-    beside = {name: found[name].over(found[BASELINE]) for name in others}
-    kept = Whole(baseline, baseline, competitors=beside)
+
+    def beside(ours: str) -> dict[str, Measurement]:
+        return {name: found[name].over(found[ours]) for name in others}
+
+    kept = Whole(baseline, baseline, competitors=beside(BASELINE))
     if not winners:
         return kept
     tuned = found[TUNED].over(found[BASELINE])
@@ -118,8 +121,7 @@ def measured_whole(
                 one.winner, one.reason = None, note
         return replace(kept, note=note)
     schedules = {t.number: t.winner[0].schedule for t in trials if t.winner}
-    beside = {name: theirs.over(tuned) for name, theirs in beside.items()}
     return Whole(
-        baseline, tuned.timing, tuned.speedup or 1.0, tuned.speedup_interval, False, schedules, beside,
+        baseline, tuned.timing, tuned.speedup or 1.0, tuned.speedup_interval, False, schedules, beside(TUNED),
         evidence=Evidence.of(problem.reference, {}),
     )  # fmt: skip

@@ -68,10 +68,9 @@ class _Made(NamedTuple):
 
 @dataclass
 class _Lot:
-    """What one process makes, by key. refused: why something is missing. seen: keys that others, too, have
-    made."""
+    """What one process makes. refused: why something is missing. seen: keys of what it, or another, made."""
 
-    made: dict[int, _Made] = field(default_factory=dict)
+    made: list[_Made] = field(default_factory=list)
     refused: str = ""
     seen: set[int] = field(default_factory=set)
 
@@ -86,7 +85,7 @@ class _Lot:
         except UnsupportedConstruct as reason:  # the IR lacks what the schedule does
             self.refuse(reason)
             return
-        self.made[key] = _Made(trace_document(schedule, module, target), key, policy, turn, graph)
+        self.made.append(_Made(trace_document(schedule, module, target), key, policy, turn, graph))
 
     def refuse(self, reason: Exception) -> None:
         """Something is missing; the first reason is kept."""
@@ -237,7 +236,7 @@ def _new(
     lot: _Lot, context: Any, known: set[int], neighbour: str, kernel: str, distance: float
 ) -> Iterator[TraceCandidate]:
     """What is not known yet of a lot, as candidates; it then is."""
-    for made in lot.made.values():
+    for made in lot.made:
         if made.key not in known:
             known.add(made.key)
             yield TraceCandidate(
