@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import traceback
 import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -99,8 +101,23 @@ def _imported(program: Any, **options: Any) -> Any:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the importer's own use of torch
-        module = from_exported_program(program, custom_convert_map=dict(converters()), **options)
+        try:
+            module = from_exported_program(program, custom_convert_map=dict(converters()), **options)
+        except Exception as error:
+            _end_blocks(error)
+            raise
         return counted_from_start(module)
+
+
+def _end_blocks(error: Exception) -> None:
+    """Ends the blocks that the importer was building when it gave up: TVM warns of those that are left, on
+    standard error and whenever Python happens to collect them."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        builder = getattr(frame.f_locals.get("self"), "block_builder", None)
+        if builder is not None:
+            with contextlib.suppress(import_tvm().error.InternalError):  # "no block is being built"
+                while True:
+                    builder._end_block()
 
 
 def _sites(module: Any, tasks: Sequence[TvmTask]) -> dict[str, str]:
