@@ -46,12 +46,13 @@ def fastest_right(tried: Sequence[Tried]) -> Tried | None:
 
 
 class Trials(Protocol):
-    """What was tried on one task. number: its place among the program's tasks. tried: candidates, the best of
-    them at least. winner: the one that beats the task's baseline; a backend that finds it of no use in the
-    whole sets it to None and says why in `reason`."""
+    """What was tried on one task. number: its place among the program's tasks. baseline_name: of its own, as
+    reports call it. tried: candidates, the best of them at least. winner: the one that beats the task's
+    baseline; a backend that finds it of no use in the whole sets it to None and says why in `reason`."""
 
     number: int
     reason: str
+    baseline_name: str
     tried: list[Tried]
     winner: Tried | None
 
@@ -87,10 +88,12 @@ def unverifiable(evidence: Evidence) -> str:
 
 
 class Bench(Protocol):
-    """One task whose unscheduled code was run. baseline: of one call; baseline_name: for reports."""
+    """One task whose unscheduled code was run. baseline: of one call; baseline_name: for reports;
+    baseline_note: why it is that one."""
 
     baseline: Timing
     baseline_name: str
+    baseline_note: str
 
     def measure(self, candidates: Sequence[Any], count: int) -> Iterator[Tried]:
         """Verify and time, one after another as asked for, the first `count` candidates that are different

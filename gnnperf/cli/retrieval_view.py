@@ -82,7 +82,9 @@ def retrieval_view(result: RetrievalReport, explain: bool) -> Any:
         table.add_column("confidence")
     for nest in result.nests:
         rows = [_row(nest, tried, explain) for tried in (nest.candidates if explain else _shown(nest))]
-        if nest.abstained or not rows:
+        if nest.accepted is not None and not any(t.schedule == nest.accepted for t in nest.candidates):
+            rows.insert(0, ["", "", nest.accepted_words, "its baseline (kept)", ""])
+        elif nest.abstained or not rows:
             near = nest.neighbours[0] if nest.neighbours else None
             rows.insert(0, [near["kernel"], f"{near['distance']:.3f}"] if near else ["", ""])
             rows[0] += [nest.reason, "abstained", ""]
@@ -118,6 +120,11 @@ def _summary(result: RetrievalReport) -> Any:
         lines.append(_confidence(sum(judged), len(judged)))
     if result.baseline_note:
         lines.append(f"baseline is {result.baseline_name}: {result.baseline_note}")
+    lines += [
+        f"baseline of {nest.name} is {nest.baseline_name}: {nest.baseline_note}"
+        for nest in result.nests
+        if nest.baseline_note and nest.baseline_name != result.baseline_name
+    ]
     lines += [f"not tuned: {part['part']}: {part['reason']}" for part in result.skipped]
     return Text("\n".join(lines))
 

@@ -75,6 +75,11 @@ class NestTask(Task, Measurable, Protocol):
     def trip_counts(self) -> Mapping[str, float]:
         """Measured means of loops whose bounds depend on data, by iterator."""
 
+    @property
+    def recipes(self) -> Mapping[str, Recipe]:
+        """Optimised baselines that are recipes, which the whole program may be given, too: by the names that
+        reports give them."""
+
 
 class Tuned(Protocol):
     """A whole program with schedules of its tasks."""
@@ -140,6 +145,7 @@ class PlainNest:
     index: ClassVar[int] = 0
     calls: ClassVar[int] = 1
     baselines: ClassVar[Mapping[str, str]] = PLAIN_BASELINE
+    recipes: ClassVar[Mapping[str, Recipe]] = MappingProxyType({})
 
     @property
     def name(self) -> str:

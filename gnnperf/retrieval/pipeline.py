@@ -201,6 +201,7 @@ class Pipeline:
         try:
             with executor.opened(query.task, query.number) as bench:
                 query.baseline, query.baseline_name = bench.baseline, bench.baseline_name
+                query.baseline_note = bench.baseline_note
                 if whole is not None:
                     query.share = min(1.0, query.spent_s / whole.runtime_s)
                     if query.share * query.measured_for < WORTHLESS_SHARE:
@@ -220,6 +221,7 @@ class Pipeline:
         """What a task with the same graph was given, for this one, too. The whole program is verified with
         it."""
         query.baseline, query.baseline_name = measured.baseline, measured.baseline_name
+        query.baseline_note = measured.baseline_note
         query.neighbours, query.competitors = measured.neighbours, measured.competitors
         name = measured.task.name
         if measured.winner is None:

@@ -44,6 +44,7 @@ class Query:
     reason: str = ""
     baseline: Timing | None = None
     baseline_name: str = ""
+    baseline_note: str = ""
     alike: Query | None = None
     measured_for: int = 1
     share: float | None = None
@@ -98,6 +99,8 @@ class Query:
             name=self.task.name,
             digest=self.graph.digest,
             baseline_s=self.baseline.runtime_s if self.baseline else None,
+            baseline_name=self.baseline_name,
+            baseline_note=self.baseline_note,
             best_s=self.best.runtime_s if self.best else None,
             abstained=bool(self.reason) and not self.tried,
             reason=_AS_FAST if schedule and not self.winner else self.reason,

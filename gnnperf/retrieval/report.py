@@ -80,6 +80,9 @@ def comparison(name: str, theirs: Measurement, ours: Timing | None) -> Compariso
 class NestReport:
     """One nest: what it was compared with and what became of it. Times are seconds per execution.
 
+    baseline_name, baseline_note: what the nest's own baseline is, which may be faster than what the kernel's
+    baseline makes of it, and why.
+
     confidence: probability that the best measured candidate comes within 10% of the best known schedule;
     confident: whether that is enough to say so. None where nothing was measured, or it was never learned.
     """
@@ -87,6 +90,8 @@ class NestReport:
     name: str
     digest: str
     baseline_s: float | None
+    baseline_name: str
+    baseline_note: str
     best_s: float | None
     abstained: bool
     reason: str

@@ -41,7 +41,8 @@ def nest(name: str = "gemm", kept: int | None = 1, **changes: object) -> NestRep
         tried(4, None, "not_applicable", detail="the nest has no reduction"),
     ]  # fmt: skip
     made = NestReport(
-        name=name, digest=graph(name).digest, baseline_s=0.01, best_s=0.01 if kept is None else 0.00125,
+        name=name, digest=graph(name).digest, baseline_s=0.01, baseline_name="dace-auto",
+        baseline_note="", best_s=0.01 if kept is None else 0.00125,
         abstained=False, reason="" if kept else "none was faster than the baseline beyond noise",
         accepted={"number": kept} if kept else None, accepted_words=WORDS if kept else "", share=0.93,
         candidates=candidates,

@@ -437,6 +437,7 @@ class Shares:
         yield SimpleNamespace(
             baseline=Timing(seconds, (seconds, seconds)),
             baseline_name="plain",
+            baseline_note="",
             measure=measure,
             finals=lambda tried, competitors: (tried, {}),
         )

@@ -66,13 +66,11 @@ def assemble(
 def _variants(
     program: TunableProgram, trials: Sequence[Trials], reasons: list[str]
 ) -> Iterator[tuple[dict[int, Recipe], Iterator[Tuned]]]:
-    """Winners with the best that was measured elsewhere, and winners alone."""
+    """Winners with the best that is known elsewhere, and winners alone."""
     winners: dict[int, Recipe] = {t.number: t.winner[0].schedule for t in trials if t.winner is not None}
-    others: dict[int, Recipe] = {
-        t.number: best[0].schedule for t in trials if t.winner is None and (best := fastest_right(t.tried))
-    }
+    others = {t.number: best for t in trials if t.winner is None and (best := _best_known(t))}
     tasks = {t.number: t.task for t in trials}
-    for schedules in [{**winners, **others}, winners] if others else [winners]:
+    for schedules in filter(None, [{**winners, **others}, winners] if others else [winners]):
         functions = {
             tasks[n].index: emit(apply(recipe, tasks[n].nest), f"gnnperf_unit_{tasks[n].index}")
             for n, recipe in schedules.items()
@@ -84,6 +82,21 @@ def _variants(
             reasons.append(f"the tuned kernel could not be put together ({error})")
             continue
         yield schedules, _chained(first, forms)
+
+
+def baseline_recipe(trials: Trials) -> Recipe | None:
+    """What the task's baseline is, where that is a recipe: one that the whole program has not been given."""
+    recipe: Recipe | None = trials.task.recipes.get(trials.baseline_name)
+    return recipe
+
+
+def _best_known(trials: Trials) -> Recipe | None:
+    """The fastest form of a task that has no winner, its baseline among them; None where none ran."""
+    best, recipe = fastest_right(trials.tried), baseline_recipe(trials)
+    if best is None or (recipe and (best[1].speedup or 0.0) <= 1.0):
+        return recipe
+    found: Recipe = best[0].schedule
+    return found
 
 
 def _chained(first: Tuned, rest: Iterator[Tuned]) -> Iterator[Tuned]:

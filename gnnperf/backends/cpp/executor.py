@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from gnnperf.backends.base import Candidate, Trials, Tried, Whole
-from gnnperf.backends.cpp.assemble import assemble
+from gnnperf.backends.cpp.assemble import assemble, baseline_recipe
 from gnnperf.backends.cpp.baselines import BaselineSources
 from gnnperf.backends.cpp.bounds import require_within_bounds
 from gnnperf.backends.cpp.cases import UnitCase, WholeKernel
@@ -122,7 +122,7 @@ class CppExecutor:
     def _assembled(self, trials: Sequence[Trials]) -> Whole:
         assert self._whole is not None
         baseline = self._whole.baseline
-        if not any(one.winner for one in trials):
+        if not any(one.winner or baseline_recipe(one) for one in trials):
             return Whole(baseline, baseline, evidence=self._whole.evidence)
         found, note = assemble(self.program, trials, self._whole, self.compiler, self.runner)
         if found is None:
@@ -169,7 +169,8 @@ class CppBench:
 
     def __init__(self, case: UnitCase, executor: CppExecutor) -> None:
         self.case = case
-        self.baseline, self.baseline_name = case.baseline, case.baseline_name
+        self.baseline = case.baseline
+        self.baseline_name, self.baseline_note = case.baseline_name, case.baseline_note
         self.bench = NestBench(case.case, executor.compiler, executor.runner, case.limits)
 
     def measure(self, candidates: Sequence[Candidate], count: int) -> Iterator[Tried]:

@@ -106,6 +106,7 @@ class TvmBench:
     def __init__(self, task: TvmTask, number: int, server: BenchServer, target: Any, pace: Pace) -> None:
         self.task, self.number, self.server, self.target, self.pace = task, number, server, target, pace
         self.baseline_name = CONSTANT_WEIGHTS if task.constant_weights else BASELINE
+        self.baseline_note = ""
         self.baseline = server.baseline(number).measurement.timing
         self._best_s = self.baseline.runtime_s or math.inf
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import dace
 
 from gnnperf.errors import NotApplicable
-from gnnperf.frontends.dace.codegen import BASELINES, WITH_BLAS, auto_optimised, dace_source, plain_source
+from gnnperf.frontends.dace.codegen import BASELINES, auto_optimised, dace_source, plain_source
 from gnnperf.frontends.dace.control_flow import For, states_of
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.parts import Chain
@@ -27,6 +27,10 @@ from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Loop, Node, Statement, walk
 from gnnperf.nests.trip_counts import measured_trip_counts
 from gnnperf.schedules.recipes import Recipe, apply, emit
+
+WITH_CALLS: Mapping[str, Recipe] = {"loops+openblas": Recipe(library="blas")}
+"""A unit's products as calls of OpenBLAS beside plain loops, where DaCe calls it for products of the kernel:
+often far ahead of what DaCe makes of the unit."""
 
 
 @dataclass
@@ -66,6 +70,7 @@ class Unit:
         return self.nest.name
 
     baselines: ClassVar[Mapping[str, str]] = BASELINES
+    recipes: ClassVar[Mapping[str, Recipe]] = WITH_CALLS
 
     @property
     def calls(self) -> int | None:
@@ -92,13 +97,12 @@ class Unit:
         return plain_source(self.cutout(), f"{self.name}_simplify")
 
     def optimised_sources(self) -> Mapping[str, Source]:
-        """What DaCe's `auto_optimize` makes of the unit, of its products loops; where DaCe calls OpenBLAS for
-        products of the kernel, also plain loops beside calls of it. Raises BuildError."""
+        """What DaCe's `auto_optimize` makes of the unit, and `WITH_CALLS`. Raises BuildError."""
         found = {}
         if self.has_products:
             with contextlib.suppress(NotApplicable):
-                called = apply(Recipe(library="blas"), self.nest)
-                found[WITH_BLAS] = Source.of(emit(called, f"{self.name}_blas"))
+                for name, recipe in self.recipes.items():
+                    found[name] = Source.of(emit(apply(recipe, self.nest), f"{self.name}_blas"))
         found[BASELINES["auto"]] = dace_source(auto_optimised(self.cutout()), f"{self.name}_auto")
         return found
 
