@@ -53,15 +53,14 @@ class ScheduleHead(nn.Module):
     def __init__(self, state_width: int, facts: int, config: HeadConfig = DEFAULT_HEAD) -> None:
         super().__init__()
         costs, pooled = len(COST_FIELDS), 2 * len(COST_FIELDS)
-        timed = [float(kind in TIMED) for kind in NODE_KINDS]
         self.config = config
-        self.is_timed = nn.Buffer(torch.tensor(timed), persistent=False)
+        self.is_timed = nn.Buffer(timed_kinds(), persistent=False)
         self.carried = nn.Buffer(CostInput().carried.clone(), persistent=False)
         self.pooled_scale = Standardise(pooled, limit=4.0)
         self.fact_scale = Standardise(facts, limit=4.0)
-        self.node_time = _perceptron(state_width + costs, config.width, config.dropout)
-        self.correction = _perceptron(state_width + pooled + facts, config.width, config.dropout)
-        self.numbers = _perceptron(pooled + facts, config.numbers_width, config.numbers_dropout)
+        self.node_time = perceptron(state_width + costs, config.width, config.dropout)
+        self.correction = perceptron(state_width + pooled + facts, config.width, config.dropout)
+        self.numbers = perceptron(pooled + facts, config.numbers_width, config.numbers_dropout)
 
     def fit_scales(self, node_kind: Tensor, node_costs: Tensor, batch: Tensor, facts: Tensor) -> None:
         """Take the statistics of the inputs; arguments as of `forward`."""
@@ -115,14 +114,19 @@ class ScheduleHead(nn.Module):
     ) -> Tensor:
         """f32[2, b]: what each judge says; arguments as of `forward`."""
         numbers = self.standardised(node_kind, node_costs, batch, facts)
-        is_timed = self.is_timed.index_select(0, node_kind) > 0
-        times = self.node_time(nodes).squeeze(1)
-        time = log_sum_exp(times, is_timed, batch, facts.size(0))
+        is_timed = self.is_timed.index_select(0, node_kind)
+        time = log_sum_exp(self.node_time(nodes).squeeze(1), is_timed, batch, facts.size(0))
         by_graph = self.correction(torch.cat([graphs, numbers], 1)).squeeze(1) - time
         return torch.stack([by_graph, self.numbers(numbers).squeeze(1)])
 
 
-def _perceptron(inputs: int, width: int, dropout: float) -> nn.Sequential:
+def timed_kinds() -> Tensor:
+    """bool[kinds], in the order of NODE_KINDS: those that take time."""
+    return torch.tensor([kind in TIMED for kind in NODE_KINDS])
+
+
+def perceptron(inputs: int, width: int, dropout: float) -> nn.Sequential:
+    """f32[n, inputs] -> f32[n, 1], through two hidden layers."""
     return nn.Sequential(
         nn.Dropout(dropout / 3), nn.Linear(inputs, width), nn.GELU(),
         nn.Dropout(dropout), nn.Linear(width, width), nn.GELU(),

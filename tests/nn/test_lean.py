@@ -22,7 +22,7 @@ from gnnperf.nests.document import nest_to_dict
 from gnnperf.nn import Encoder, EncoderConfig, collate_programs, encoder_id
 from gnnperf.nn.lean import LeanReadout, LeanTransformer, segment_softmax, segment_sum
 from gnnperf.nn.message_passing import GraphTransformer, attention_readout
-from gnnperf.nn.traces import CostModel, CostModelConfig, statement_numbers
+from gnnperf.nn.traces import CostModel, CostModelConfig, batch_numbers
 from gnnperf.shipped import shipped
 from gnnperf.training.convert import renamed
 
@@ -173,9 +173,9 @@ def test_cost_models_judge_alike() -> None:
     model, lean = CostModel(config).eval(), CostModel(config, lean=True).eval()
     lean.load_state_dict(model.state_dict())
     batch = collate([encode(nest_like([8, 16])), encode(nest_like([4, 4, 9], reduction=True))])
-    numbers = statement_numbers(batch, config.threads)
+    numbers = batch_numbers(batch, config.threads)
     with torch.no_grad():
-        torch.testing.assert_close(lean(batch, numbers), model(batch, numbers), atol=TOLERANCE, rtol=0)
+        torch.testing.assert_close(lean(batch, *numbers), model(batch, *numbers), atol=TOLERANCE, rtol=0)
 
 
 def test_ranking_with_a_checkpoint_does_not_import_torch_geometric(checkpoint: Path) -> None:

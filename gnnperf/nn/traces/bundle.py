@@ -12,11 +12,13 @@ from jaxtyping import Float32
 from torch import Tensor
 
 from gnnperf.graph import EncodedGraph, GraphBatch, ProgramGraph, collate, encode, schema_digest
+from gnnperf.graph.costs import COST_FIELDS
 from gnnperf.nn.checkpoint import UNKNOWN, Contents, ModelProvenance
 from gnnperf.nn.graph_net import NETWORK
+from gnnperf.nn.head import TIMED
 from gnnperf.nn.threads import one_thread
 from gnnperf.nn.traces.model import CostModel, CostModelConfig
-from gnnperf.nn.traces.numbers import NUMBERS, StatementNumbers, statement_numbers
+from gnnperf.nn.traces.numbers import NUMBERS, BatchNumbers, StatementNumbers, batch_numbers
 from gnnperf.nn.traces.trees import TreeJudge, program_numbers
 
 TREES = "trees"
@@ -69,7 +71,7 @@ class TensorBundle:
             for batch, numbers in self._pieces(graphs):
                 judged.append(self._judge(batch, numbers))
                 if features:
-                    described.append(self._pooled(numbers, len(batch.graph_features)).numpy())
+                    described.append(self._pooled(numbers.statements, len(batch.graph_features)).numpy())
         judgements = np.concatenate(judged, axis=1)
         return Described(judgements.mean(0), judgements, np.concatenate(described))
 
@@ -78,16 +80,16 @@ class TensorBundle:
         """Names of the judges."""
         return JUDGES if self.trees is not None else JUDGES[:-1]
 
-    def _pieces(self, graphs: Sequence[EncodedGraph]) -> Iterator[tuple[GraphBatch, StatementNumbers]]:
+    def _pieces(self, graphs: Sequence[EncodedGraph]) -> Iterator[tuple[GraphBatch, BatchNumbers]]:
         for at in range(0, len(graphs), PIECE):
             batch = collate(graphs[at : at + PIECE])
-            yield batch, statement_numbers(batch, self.models[0].config.threads)
+            yield batch, batch_numbers(batch, self.models[0].config.threads)
 
-    def _judge(self, batch: GraphBatch, numbers: StatementNumbers) -> Float32[np.ndarray, "j n"]:
-        judged = torch.stack([model.judgements(batch, numbers) for model in self.models]).mean(0).numpy()
+    def _judge(self, batch: GraphBatch, numbers: BatchNumbers) -> Float32[np.ndarray, "j n"]:
+        judged = torch.stack([model.judgements(batch, *numbers) for model in self.models]).mean(0).numpy()
         if self.trees is None:
             return judged
-        by_trees = self.trees.score(program_numbers(numbers, judged.shape[1]))
+        by_trees = self.trees.score(program_numbers(numbers.statements, judged.shape[1]))
         return np.concatenate([judged, by_trees[None]])
 
     def _pooled(self, numbers: StatementNumbers, graphs: int) -> Tensor:
@@ -99,9 +101,16 @@ class TensorBundle:
 
     @staticmethod
     def reads() -> Mapping[str, Any]:
-        """Layers of the network, fields of graphs, the numbers of statements made of them, and how trees
-        are kept."""
-        return {"network": NETWORK, "schema_digest": schema_digest(), "numbers": NUMBERS, "trees": "tensors"}
+        """Layers of the network, fields of graphs and costs, kinds of nodes that take time, the numbers of
+        statements, and how trees are kept."""
+        return {
+            "network": NETWORK,
+            "schema_digest": schema_digest(),
+            "cost_fields": [field.name for field in COST_FIELDS],
+            "timed_nodes": list(TIMED),
+            "numbers": NUMBERS,
+            "trees": "tensors",
+        }
 
     def contents(self) -> Contents:
         """For `save_checkpoint`."""

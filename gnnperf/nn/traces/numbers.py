@@ -32,8 +32,16 @@ class StatementNumbers(NamedTuple):
     graph: Tensor
 
 
-def statement_numbers(batch: GraphBatch, threads: int) -> StatementNumbers:
-    """Numbers of all statements of a batch. threads: that parallel loops are shared by."""
+class BatchNumbers(NamedTuple):
+    """node_costs: f32[n, C] of n nodes, see `GraphCosts.node_rows`. statements: of those among them."""
+
+    node_costs: Tensor
+    statements: StatementNumbers
+
+
+def batch_numbers(batch: GraphBatch, threads: int) -> BatchNumbers:
+    """What the nodes of a batch cost, and the numbers of all its statements. threads: that parallel loops are
+    shared by."""
     costs = GraphCosts(GraphArrays.of_batch(batch), threads)
     graphs, nodes = costs.graphs, costs.statement_nodes
     graph = graphs.graph[nodes]
@@ -41,4 +49,5 @@ def statement_numbers(batch: GraphBatch, threads: int) -> StatementNumbers:
         [costs.statement_rows, graphs.node_features[nodes][:, _OPERATIONS], graphs.graph_features[graph]],
         axis=1,
     )
-    return StatementNumbers(torch.from_numpy(rows), torch.from_numpy(graph))
+    statements = StatementNumbers(torch.from_numpy(rows), torch.from_numpy(graph))
+    return BatchNumbers(torch.from_numpy(costs.node_rows()), statements)

@@ -13,7 +13,7 @@ from jaxtyping import Float32
 from torch import Tensor
 
 from gnnperf.graph import EncodedGraph, GraphBatch, collate
-from gnnperf.nn.traces.numbers import StatementNumbers, statement_numbers
+from gnnperf.nn.traces.numbers import StatementNumbers, batch_numbers
 from gnnperf.training.traces.corpus import MeasuredWorkload, TensorCorpus
 from gnnperf.training.traces.features import STORE_FEATURES, ScheduleFeatures
 
@@ -87,9 +87,12 @@ class RankingData:
         ends = np.cumsum([0, *(len(pool.graphs) for pool in pools)])
         self.members = [np.arange(a, b) for a, b in pairwise(ends)]
         rows, counts = [], []
+        self.costs: list[np.ndarray] = []
         for at in range(0, len(self.graphs), _PIECE):
             piece = self.graphs[at : at + _PIECE]
-            numbers = statement_numbers(collate(piece), threads)
+            batch = collate(piece)
+            node_costs, numbers = batch_numbers(batch, threads)
+            self.costs += np.split(node_costs.numpy(), batch.ptr[1:-1].numpy())
             rows.append(numbers.rows)
             counts.append(torch.bincount(numbers.graph, minlength=len(piece)))
         self.rows = torch.cat(rows)
@@ -107,6 +110,10 @@ class RankingData:
     def graph_batch(self, groups: Sequence[np.ndarray]) -> GraphBatch:
         """The graphs of some groups, one after the other."""
         return collate([self.graphs[i] for group in groups for i in group])
+
+    def node_costs(self, groups: Sequence[np.ndarray]) -> Tensor:
+        """What their nodes cost, f32[n, C]."""
+        return torch.from_numpy(np.concatenate([self.costs[i] for group in groups for i in group]))
 
     def numbers(self, groups: Sequence[np.ndarray]) -> StatementNumbers:
         """The numbers of their statements."""

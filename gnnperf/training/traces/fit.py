@@ -24,7 +24,7 @@ class JudgeFitSettings:
     which falls to zero along a cosine. group: schedules of a workload that are ranked against each other at a
     time. groups: per step. trees: boosted. model: hyperparameters of the networks."""
 
-    graph_steps: int = 400
+    graph_steps: int = 1000
     statement_steps: int = 1500
     graph_learning_rate: float = 3e-3
     statement_learning_rate: float = 2e-3
@@ -66,7 +66,8 @@ def fit_cost_model(data: RankingData, settings: JudgeFitSettings = DEFAULT_FIT, 
         rng = np.random.default_rng(seed)
         model = CostModel(settings.model)
         some = rng.permutation(len(data.graphs))[:_SCALED_BY]
-        model.fit_scales(data.graph_batch([some]), data.numbers([np.arange(len(data.graphs))]))
+        model.by_graph.fit_scales(data.graph_batch([some]), data.node_costs([some]))
+        model.by_statements.scale.fit(data.numbers([np.arange(len(data.graphs))]).rows)
         train_judge(
             model.by_statements, data, settings, rng,
             settings.statement_steps, settings.statement_learning_rate,
@@ -74,7 +75,7 @@ def fit_cost_model(data: RankingData, settings: JudgeFitSettings = DEFAULT_FIT, 
         )  # fmt: skip
         train_judge(
             model.by_graph, data, settings, rng, settings.graph_steps, settings.graph_learning_rate,
-            lambda groups: model.by_graph(data.graph_batch(groups)),
+            lambda groups: model.by_graph(data.graph_batch(groups), data.node_costs(groups)),
         )  # fmt: skip
     return model.eval()
 

@@ -12,7 +12,7 @@ import xgboost
 from helpers.made_up_products import made_up_pool, product
 
 from gnnperf.graph import collate, encode
-from gnnperf.nn.traces import NUMBERS, StatementNumbers, TreeJudge, program_numbers, statement_numbers
+from gnnperf.nn.traces import NUMBERS, StatementNumbers, TreeJudge, batch_numbers, program_numbers
 from gnnperf.nn.traces.trees import PROGRAM_NUMBERS
 from gnnperf.training.traces.data import RankingData
 from gnnperf.training.traces.fit import JudgeFitSettings, fit_trees
@@ -46,9 +46,9 @@ def test_what_statements_cost_adds_up() -> None:
 
 def test_a_program_does_not_depend_on_the_company() -> None:
     graphs = [encode(product(2**n, 8, 16, 16, order=o)) for n, o in enumerate(("tikj", "tkij", "tijk"))]
-    together = program_numbers(statement_numbers(collate(graphs), 2), 3)
+    together = program_numbers(batch_numbers(collate(graphs), 2).statements, 3)
     for graph, row in zip(graphs, together, strict=True):
-        assert program_numbers(statement_numbers(collate([graph]), 2), 1)[0].tolist() == row.tolist()
+        assert program_numbers(batch_numbers(collate([graph]), 2).statements, 1)[0].tolist() == row.tolist()
 
 
 @pytest.fixture(scope="module")

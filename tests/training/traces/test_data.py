@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers.made_up_products import made_up_pool
 
-from gnnperf.nn.traces import statement_numbers
+from gnnperf.nn.traces import batch_numbers
 from gnnperf.training.traces.data import FAILED, RankingData, SchedulePool, padded_scores
 
 
@@ -39,10 +39,11 @@ def test_groups_hold_every_schedule_once(pools: list[SchedulePool]) -> None:
 def test_batches_are_what_was_chosen(pools: list[SchedulePool]) -> None:
     data = RankingData(pools, threads=2)
     groups = [np.array([31, 7]), np.array([12])]
-    together = statement_numbers(data.graph_batch(groups), 2)
+    node_costs, together = batch_numbers(data.graph_batch(groups), 2)
     numbers = data.numbers(groups)
     assert numbers.graph.equal(together.graph)
     assert numbers.rows.allclose(together.rows)
+    assert data.node_costs(groups).allclose(node_costs)
     padded = data.padded(groups)
     assert padded.shape == (2, 2, 3)
     assert padded[0, 1, 0] == pytest.approx(float(pools[0].log_throughput[7, 0]))

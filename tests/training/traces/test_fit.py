@@ -7,7 +7,7 @@ import pytest
 from helpers.made_up_products import made_up_pool
 
 from gnnperf.graph import collate
-from gnnperf.nn.traces import CostModelConfig, statement_numbers
+from gnnperf.nn.traces import CostModelConfig, batch_numbers
 from gnnperf.training.traces.data import RankingData, SchedulePool
 from gnnperf.training.traces.fit import JudgeFitSettings, fit_cost_model, fit_judges
 
@@ -30,7 +30,7 @@ def test_forty_schedules_are_learned_by_heart(pools: list[SchedulePool]) -> None
     model = fit_cost_model(RankingData(pools, 2), SMALL)
     for pool in pools:
         batch = collate(pool.graphs)
-        judgements = model.judgements(batch, statement_numbers(batch, 2)).detach().numpy()
+        judgements = model.judgements(batch, *batch_numbers(batch, 2)).detach().numpy()
         for judged in judgements:
             assert best_found(pool, judged) > 0.95
 
