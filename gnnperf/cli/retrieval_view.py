@@ -82,8 +82,8 @@ def retrieval_view(result: RetrievalReport, explain: bool) -> Any:
         table.add_column("confidence")
     for nest in result.nests:
         rows = [_row(nest, tried, explain) for tried in (nest.candidates if explain else _shown(nest))]
-        if nest.accepted is not None and not any(t.schedule == nest.accepted for t in nest.candidates):
-            rows.insert(0, ["", "", nest.accepted_words, "its baseline (kept)", ""])
+        if nest.accepted is not None and not _shown(nest):  # its own baseline, or of a nest that is alike
+            rows.insert(0, ["", "", nest.accepted_words, "kept", ""])
         elif nest.abstained or not rows:
             near = nest.neighbours[0] if nest.neighbours else None
             rows.insert(0, [near["kernel"], f"{near['distance']:.3f}"] if near else ["", ""])

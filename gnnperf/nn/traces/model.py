@@ -12,7 +12,6 @@ from gnnperf.graph import GraphBatch
 from gnnperf.graph.costs import COST_FIELDS
 from gnnperf.nn.graph_net import CostInput, GraphNet
 from gnnperf.nn.head import perceptron, timed_kinds
-from gnnperf.nn.lean import segment_softmax, segment_sum
 from gnnperf.nn.pooling import log_sum_exp
 from gnnperf.nn.scaling import Standardise
 from gnnperf.nn.traces.numbers import NUMBERS, StatementNumbers
@@ -131,7 +130,5 @@ class StatementJudge(nn.Module):
 
     def forward(self, numbers: StatementNumbers, graphs: int) -> Tensor:
         """f32[graphs]."""
-        log_time = self.time(self.scale(numbers.rows))
-        # ln of a sum of exponentials, through the weights of their softmax: nothing overflows.
-        weights = segment_softmax(log_time, numbers.graph, graphs).clamp_min(1e-12)
-        return -segment_sum(weights * (log_time - weights.log()), numbers.graph, graphs).squeeze(1)
+        times = self.time(self.scale(numbers.rows)).squeeze(1)
+        return -log_sum_exp(times, torch.ones_like(times, dtype=torch.bool), numbers.graph, graphs)
