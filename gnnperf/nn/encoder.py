@@ -30,7 +30,7 @@ class EncoderConfig:
     layers: int = 2
     heads: int = 4
     embedding_width: int = 64
-    dropout: float = 0.2
+    dropout: float = 0.1
 
     def __post_init__(self) -> None:
         for name, least in (("width", 1), ("layers", 0), ("heads", 1), ("embedding_width", 1)):

@@ -26,7 +26,7 @@ class HeadConfig:
     """
 
     width: int = 96
-    dropout: float = 0.2
+    dropout: float = 0.1
     numbers_width: int = 128
     numbers_dropout: float = 0.3
 
