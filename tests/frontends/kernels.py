@@ -55,6 +55,18 @@ def trsv(A: f8[N, N], x: f8[N], b: f8[N]):
 
 
 @dace.program
+def best_paths(move: f8[N, N], score: f8[M, N]):
+    for t in range(1, M):
+        for j in dace.map[0:N]:
+            best = score[t - 1, 0] + move[0, j]
+            for i in range(1, N):
+                s = score[t - 1, i] + move[i, j]
+                if s > best:
+                    best = s
+            score[t, j] = best
+
+
+@dace.program
 def trsv_backwards(A: f8[N, N], x: f8[N]):
     for i in range(N - 1, -1, -1):
         for j in range(i + 1, N):
@@ -753,6 +765,7 @@ CASES: dict[str, dict[str, Any]] = {
     "batched": dict(N=4, M=5, K=3, F=6),
     "gemver": dict(N=6),
     "trsv": dict(N=7),
+    "best_paths": dict(N=6, M=5),
     "trsv_backwards": dict(N=7),
     "cholesky": dict(N=6),
     "lu": dict(N=6),

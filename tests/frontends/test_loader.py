@@ -7,10 +7,12 @@ from pathlib import Path
 import dace
 import numpy as np
 import pytest
+from dace.libraries.standard.nodes import Transpose
 from frontends.kit import KERNELS, interpret_program, load
 
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.frontends.dace import kernel_of, load_kernel
+from gnnperf.frontends.dace.normal_form import expand_libraries
 from gnnperf.measure import Compiler, Runner
 
 HEADER = "import dace\nimport numpy as np\nN = dace.symbol('N')\nM = dace.symbol('M')\n"
@@ -54,6 +56,18 @@ def test_outputs_that_are_read_or_written_in_part(tmp_path: Path, body: str) -> 
     head = "@dace.program\ndef f(A: dace.float64[N, M], B: dace.float64[N, M]):\n    "
     kernel = load_kernel(write(tmp_path / "user.py", head + body + "\n") + ":f", {"N": 6, "M": 5})
     assert (kernel.inouts, kernel.updated) == USES[body]
+
+
+def test_library_nodes_are_expanded_however_many_there_are() -> None:
+    sdfg = dace.SDFG("transpositions")
+    sdfg.add_array("A", [4, 4], dace.float64)
+    for number in range(12):
+        state = sdfg.add_state_after(sdfg.sink_nodes()[0], "s") if number else sdfg.add_state("s")
+        node = Transpose("t", dace.float64)
+        state.add_edge(state.add_read("A"), None, node, "_inp", dace.Memlet("A[0:4, 0:4]"))
+        state.add_edge(node, "_out", state.add_write("A"), None, dace.Memlet("A[0:4, 0:4]"))
+    expand_libraries(sdfg)
+    assert not any(isinstance(node, dace.nodes.LibraryNode) for node, _ in sdfg.all_nodes_recursive())
 
 
 def test_where_dace_fails_inside(tmp_path: Path) -> None:

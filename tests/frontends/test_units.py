@@ -20,7 +20,7 @@ from gnnperf.schedules.recipes import DEFAULTS, CppFunction, apply, emit
 
 NAMES = (
     "jacobi_1d", "gramschmidt", "trsv", "converge", "early_exit", "nested_relax", "top_branch",
-    "running_symbol", "spmm", "gemm", "batched",
+    "running_symbol", "spmm", "gemm", "batched", "best_paths",
 )  # fmt: skip
 
 
@@ -125,6 +125,15 @@ def test_captured_execution_is_the_middle_one(kernels: dict[str, DaceKernel]) ->
     assert first.executions == 4
     assert first.nest.parameters == {"k": 2}
     assert first.data["k"] == 2
+
+
+def test_branches_on_arrays_of_one_read_their_element(kernels: dict[str, DaceKernel]) -> None:
+    """What DaCe generates of their names compares pointers, and does not compile."""
+    kernel = kernels["best_paths"]
+    programs = list(kernel.sdfg.all_sdfgs_recursive())
+    said = [edge.data.condition.as_string for program in programs for edge in program.edges()]
+    assert "(s[0] > best)" in said
+    assert [unit.executions for unit in kernel.units] == [4]
 
 
 @pytest.mark.parametrize(("name", "units"), [("jacobi_1d", 1), ("fdtd", 1), ("gramschmidt", 4)])

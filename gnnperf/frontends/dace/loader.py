@@ -24,7 +24,7 @@ from gnnperf.frontends.dace.codegen import BASELINES, WITH_BLAS, auto_optimised,
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.inputs import make_inputs, other_inputs, resolve_symbols, shaped, user_inputs
-from gnnperf.frontends.dace.normal_form import bind, linearise, simplify
+from gnnperf.frontends.dace.normal_form import bind, linearise, name_elements, simplify
 from gnnperf.frontends.dace.openblas import has_products
 from gnnperf.frontends.dace.parts import Chain, parts
 from gnnperf.frontends.dace.pieces import Liveness, bounding_arrays, build
@@ -281,6 +281,7 @@ def kernel_of(
     if failure:
         notes.append(f"DaCe cannot simplify the kernel ({failure}): it is taken as it is written")
     linearise(linear)
+    name_elements(linear)
     outputs = sorted(
         {
             n.data for s in linear.states() for n in s.data_nodes()

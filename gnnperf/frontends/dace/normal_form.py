@@ -7,12 +7,14 @@ translated nests, where all accesses are in terms of the arrays they really touc
 
 from __future__ import annotations
 
+import ast
 import copy
 import itertools
 from collections.abc import Mapping
 from typing import Any
 
 import dace
+from dace.properties import CodeBlock
 from dace.sdfg import nodes as dn
 from dace.sdfg import utils as sdutil
 from dace.transformation.interstate import InlineMultistateSDFG
@@ -88,7 +90,8 @@ def expand_libraries(sdfg: Any) -> None:
     """Library nodes as plain maps; the ones without such an implementation stay."""
     for _ in range(10):
         pending = [(n, s) for n, s in sdfg.all_nodes_recursive() if isinstance(n, dn.LibraryNode)]
-        if not any(_expand(node, state) for node, state in pending):
+        expanded = [_expand(node, state) for node, state in pending]
+        if not any(expanded):
             return
 
 
@@ -122,6 +125,38 @@ def linearise(sdfg: Any) -> None:
                 if isinstance(node, dn.NestedSDFG):
                     linearise(node.sdfg)
         sdfg.reset_cfg_list()
+
+
+def name_elements(sdfg: Any) -> None:
+    """In place: what is decided between states reads the element of an array of one. (Programs name the
+    array, which DaCe compares as a pointer unless the array has become a symbol.)"""
+    for nested in sdfg.all_sdfgs_recursive():
+        elements = _Elements(nested)
+        for edge in nested.edges():
+            if edge.data.free_symbols & elements.names:
+                edge.data.condition = CodeBlock(elements.of(edge.data.condition.as_string))
+                edge.data.assignments = {k: elements.of(str(v)) for k, v in edge.data.assignments.items()}
+
+
+class _Elements(ast.NodeTransformer):
+    """Subscripts in the place of the names of arrays of one."""
+
+    def __init__(self, sdfg: Any) -> None:
+        arrays = {k: d for k, d in sdfg.arrays.items() if isinstance(d, dace.data.Array)}
+        self.rank = {k: len(d.shape) for k, d in arrays.items() if all(size == 1 for size in d.shape)}
+        self.names = self.rank.keys()
+
+    def of(self, expression: str) -> str:
+        return ast.unparse(self.visit(ast.parse(expression, mode="eval")))
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        node.slice = self.visit(node.slice)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id not in self.names:
+            return node
+        return ast.parse(f"{node.id}[{', '.join('0' * self.rank[node.id])}]", mode="eval").body
 
 
 def _split_state(sdfg: Any, state: Any) -> Any:
