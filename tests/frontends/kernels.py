@@ -55,6 +55,16 @@ def trsv(A: f8[N, N], x: f8[N], b: f8[N]):
 
 
 @dace.program
+def nearest_hits(distance: f8[N, M], hit: f8[N]):
+    for i in dace.map[0:N]:
+        nearest = np.inf
+        for j in range(M):
+            if distance[i, j] > 1.0:
+                nearest = min(nearest, distance[i, j])
+        hit[i] = nearest
+
+
+@dace.program
 def best_paths(move: f8[N, N], score: f8[M, N]):
     for t in range(1, M):
         for j in dace.map[0:N]:
@@ -766,6 +776,7 @@ CASES: dict[str, dict[str, Any]] = {
     "gemver": dict(N=6),
     "trsv": dict(N=7),
     "best_paths": dict(N=6, M=5),
+    "nearest_hits": dict(N=6, M=5),
     "trsv_backwards": dict(N=7),
     "cholesky": dict(N=6),
     "lu": dict(N=6),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 MAX_ACCUMULATOR_ELEMENTS = 8192
 
-_FLOAT_LIMIT = {"float64": 1.7976931348623157e308, "float32": 3.4028234663852886e38}
 _INT_RANGE = {
     f"{sign}int{bits}": (0 if sign else -(2 ** (bits - 1)), 2 ** (bits - (not sign)) - 1)
     for sign in ("", "u")
@@ -30,7 +30,7 @@ def identity(reduction: str, dtype: str) -> Const:
         value = 0 if reduction == "add" else 1
         return Const(float(value) if dtype.startswith(("float", "complex")) else value)
     if dtype.startswith("float"):
-        return Const(_FLOAT_LIMIT[dtype] * (1 if reduction == "min" else -1))
+        return Const(math.inf if reduction == "min" else -math.inf)
     if dtype == "bool":
         return Const(reduction == "min")
     low, high = _INT_RANGE[dtype]
