@@ -17,7 +17,7 @@ from benchmarks.models_without_kinds import ModelsWithoutKinds
 from benchmarks.options import held_out_workloads, scattered
 from benchmarks.run import benchmarks
 from benchmarks.tensor_transfer import TensorTransferStudy
-from helpers.tensor_world import write_checkpoint, write_corpus
+from helpers.tensor_world import SOFTMAX, write_checkpoint, write_corpus
 
 from gnnperf.backends.tvm.kernel import build_kernel
 from gnnperf.backends.tvm.problem import solved
@@ -88,9 +88,10 @@ def test_pytorch_computes_what_the_workload_does(kind: str, params: dict[str, An
 
 CONFIG = """
 workloads:
-  - {kind: matmul, m: 24, n: 32, k: 40, split: held_out}
-  - {kind: matmul, m: 64, n: 64, k: 64}
+  - {kind: matmul, m: 96, n: 128, k: 160, split: held_out}
+  - {kind: matmul, m: 1024, n: 1024, k: 16}
 """
+FLAT = TvmWorkload("matmul", {"m": 1024, "n": 1024, "k": 16})
 
 
 def _fit_briefly(corpus: TensorCorpus, known: Sequence[SchedulePool], *_: Any) -> TensorBundle:
@@ -101,7 +102,7 @@ def _fit_briefly(corpus: TensorCorpus, known: Sequence[SchedulePool], *_: Any) -
 def test_the_command_measures_a_row_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_checkpoint(tmp_path)
+    write_checkpoint(tmp_path, [FLAT, SOFTMAX])
     (tmp_path / "corpus.yaml").write_text(CONFIG)
     command = ["tensor-transfer", "-c", tmp_path / "corpus.yaml", "--checkpoint", tmp_path]
     command += ["--trials", 16, "--output", tmp_path / "out", "--json"]
@@ -111,7 +112,7 @@ def test_the_command_measures_a_row_once(
     found = json.loads(capfd.readouterr().out)
     assert json.loads((tmp_path / "out" / "tensor-transfer.json").read_text()) == found
     (row,) = found["rows"]
-    assert row["workload"] == "matmul-m_24-n_32-k_40" and row["failures"] == [] and row["note"] == ""
+    assert row["workload"] == "matmul-m_96-n_128-k_160" and row["failures"] == [] and row["note"] == ""
     for name in ("ms_s", "ours_8_s", "ours_1_s", "model_only_s", "floor_8_s", "torch_s", "default_s"):
         assert 0 < row[name] < 1, name
     assert 0 < row["kind_8_s"] != row["default_s"]  # no trace of softmax fits, drawn schedules do
@@ -196,7 +197,7 @@ def test_workloads_are_chosen_by_parts_of_their_names(tmp_path: Path) -> None:
         return [workload.kind for workload in held_out_workloads(path, only, skip)]
 
     assert chosen(None) == ["matmul", "softmax"]
-    assert chosen("m_32") == chosen(None, "k_40") == chosen(None, "k_40", "conv") == ["softmax"]
+    assert chosen("m_32") == chosen(None, "k_160") == chosen(None, "k_160", "conv") == ["softmax"]
     with pytest.raises(InputError, match=r"got none in .*corpus.yaml --only 'm_64'$"):
         chosen("m_64")  # it is learned from
     with pytest.raises(InputError, match=r"got none in .*corpus.yaml --skip 'matmul' --skip 'soft'$"):
