@@ -7,20 +7,19 @@ translated nests, where all accesses are in terms of the arrays they really touc
 
 from __future__ import annotations
 
-import ast
 import copy
 import itertools
 from collections.abc import Mapping
 from typing import Any
 
 import dace
-from dace.properties import CodeBlock
 from dace.sdfg import nodes as dn
 from dace.sdfg import utils as sdutil
 from dace.transformation.interstate import InlineMultistateSDFG
 from dace.transformation.passes.simplify import SimplifyPass
 
 from gnnperf.frontends.dace.quiet import quiet_dace
+from gnnperf.frontends.dace.state_graph import subscript_names
 
 
 def bind(sdfg: Any, symbols: Mapping[str, int], expand: bool = True) -> None:
@@ -131,32 +130,10 @@ def name_elements(sdfg: Any) -> None:
     """In place: what is decided between states reads the element of an array of one. (Programs name the
     array, which DaCe compares as a pointer unless the array has become a symbol.)"""
     for nested in sdfg.all_sdfgs_recursive():
-        elements = _Elements(nested)
+        arrays = {name: d.shape for name, d in nested.arrays.items() if isinstance(d, dace.data.Array)}
+        ranks = {name: len(shape) for name, shape in arrays.items() if all(size == 1 for size in shape)}
         for edge in nested.edges():
-            if edge.data.free_symbols & elements.names:
-                edge.data.condition = CodeBlock(elements.of(edge.data.condition.as_string))
-                edge.data.assignments = {k: elements.of(str(v)) for k, v in edge.data.assignments.items()}
-
-
-class _Elements(ast.NodeTransformer):
-    """Subscripts in the place of the names of arrays of one."""
-
-    def __init__(self, sdfg: Any) -> None:
-        arrays = {k: d for k, d in sdfg.arrays.items() if isinstance(d, dace.data.Array)}
-        self.rank = {k: len(d.shape) for k, d in arrays.items() if all(size == 1 for size in d.shape)}
-        self.names = self.rank.keys()
-
-    def of(self, expression: str) -> str:
-        return ast.unparse(self.visit(ast.parse(expression, mode="eval")))
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        node.slice = self.visit(node.slice)
-        return node
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        if node.id not in self.names:
-            return node
-        return ast.parse(f"{node.id}[{', '.join('0' * self.rank[node.id])}]", mode="eval").body
+            subscript_names(edge.data, ranks)
 
 
 def _split_state(sdfg: Any, state: Any) -> Any:

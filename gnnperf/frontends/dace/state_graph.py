@@ -7,6 +7,7 @@ has an entry and an exit state of its own.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -53,23 +54,27 @@ def names_used(sdfg: Any, states: list[State]) -> set[str]:
 
 
 class _Subscripts(ast.NodeTransformer):
-    def __init__(self, names: set[str]) -> None:
-        self.names = names
+    def __init__(self, ranks: Mapping[str, int]) -> None:
+        self.ranks = ranks
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        node.slice = self.visit(node.slice)
+        return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in self.names:
+        if node.id not in self.ranks:
             return node
-        return ast.Subscript(node, ast.Constant(0), ast.Load())
+        return python_expression(f"{node.id}[{', '.join('0' * self.ranks[node.id])}]")
 
 
-def subscript_names(edge: Any, names: set[str]) -> None:
-    """In place: read `name` as `name[0]` on an edge, for scalars that become arrays of one element."""
-    if names:
+def subscript_names(edge: Any, ranks: Mapping[str, int]) -> None:
+    """In place: read `name` as `name[0]` on an edge, for arrays of one element with so many dimensions."""
+    if edge.free_symbols & ranks.keys():
+        subscripts = _Subscripts(ranks)
         edge.assignments = {
-            k: ast.unparse(_Subscripts(names).visit(python_expression(v)))
-            for k, v in edge.assignments.items()
+            k: ast.unparse(subscripts.visit(python_expression(str(v)))) for k, v in edge.assignments.items()
         }
-        condition = _Subscripts(names).visit(python_expression(edge.condition.as_string))
+        condition = subscripts.visit(python_expression(edge.condition.as_string))
         edge.condition = dace.properties.CodeBlock(ast.unparse(condition))
 
 

@@ -122,7 +122,7 @@ class Unit:
             n for n in self.external if n in written and isinstance(program.arrays[n], dace.data.Scalar)
         }
         for edge in program.edges():
-            subscript_names(edge.data, by_value)
+            subscript_names(edge.data, dict.fromkeys(by_value, 1))
         for name, descriptor in list(program.arrays.items()):
             if name in self.external:
                 if name in by_value:
