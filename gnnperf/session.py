@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -393,7 +393,8 @@ class Session:
         from gnnperf.nn import load_checkpoint
         from gnnperf.nn.traces import TensorBundle
 
-        return load_checkpoint(self._folder_of(TensorBundle), TensorBundle)
+        bundle = load_checkpoint(self._folder_of(TensorBundle), TensorBundle)
+        return replace(bundle, vectors=self.device.vectors)
 
     def _stores(self, model: type[Any]) -> list[Store]:
         """The store of a checkpoint, and the user's own."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from random import Random
 
 from gnnperf.backends.cpp.cases import UnitCase
@@ -65,8 +65,9 @@ class LongSearches(NestCollector):
         tried = self._known(digest)
         recipes = {trial.recipe for trial in tried}
         missing = wanted - sum(trial.origin == "random" for trial in tried)
+        draw = partial(random_recipe, case.case.nest, rng, self.device.vectors)
         for origin, new in (
-            ("random", list(fresh(lambda: random_recipe(case.case.nest, rng), recipes, missing))),
+            ("random", list(fresh(draw, recipes, missing))),
             ("foreign", [recipe for recipe in self.measured[digest] if recipe not in recipes]),
         ):
             for trial in bench.run(new, origin):

@@ -17,12 +17,15 @@ from gnnperf.devices.probe import probe
 from gnnperf.devices.quantity import Provenance
 from gnnperf.devices.spec import DeviceSpec
 from gnnperf.devices.toolchain import find_compiler, shared_library
+from gnnperf.devices.vectors import AVX512, VectorUnit
 
 __all__ = [
+    "AVX512",
     "DeviceSpec",
     "FoundGpu",
     "MachineLock",
     "Provenance",
+    "VectorUnit",
     "describe_host",
     "find_compiler",
     "find_device",

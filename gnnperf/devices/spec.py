@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gnnperf.devices.quantity import Provenance, read_quantity
+from gnnperf.devices.vectors import AVX512, VECTOR_UNITS, VectorUnit
 from gnnperf.errors import InputError
 
-_VECTOR_BYTES = {"avx512": 64, "avx2": 32, "avx": 32, "sse2": 16, "neon": 16}
 _DERIVED = ("fingerprint", "vector_bytes")
 
 
@@ -89,7 +89,12 @@ class DeviceSpec:
     @property
     def vector_bytes(self) -> int | None:
         """Of a register of the widest vector extension; None where the name does not say it."""
-        return _VECTOR_BYTES.get(self.isa)
+        return None if (unit := VECTOR_UNITS.get(self.isa)) is None else unit.bytes
+
+    @property
+    def vectors(self) -> VectorUnit:
+        """What code for a CPU is made for: the compiler splits wider vectors, where `isa` does not say it."""
+        return VECTOR_UNITS.get(self.isa, AVX512)
 
     def product_gflops(self, dtype: str) -> float | None:
         """Peak of matrix products in a dtype ("fp64", "tf32", "bf16", ...), on matrix units where there are

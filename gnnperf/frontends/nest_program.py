@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from gnnperf.frontends.base import Program, Skipped, Task
+from gnnperf.frontends.native import native_function
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Runner, Source
 from gnnperf.nests import Loop, LoopNest, Statement, nest_graph, normalise
@@ -22,7 +23,7 @@ from gnnperf.nests.analysis import extent, varies
 from gnnperf.nests.coverage import Flow, flow
 from gnnperf.nests.ir import Node, walk
 from gnnperf.nests.trip_counts import measured_trip_counts
-from gnnperf.schedules.recipes import Recipe, apply, emit
+from gnnperf.schedules.recipes import Recipe
 
 if TYPE_CHECKING:
     from gnnperf.schedules.recipes import CppFunction
@@ -186,7 +187,7 @@ class PlainNest:
         return _reduction_length(self.nest.body, (), self.nest.parameters)
 
     def plain_source(self) -> Source:
-        return Source.of(emit(apply(PLAIN, self.nest), f"{self.name}_plain"))
+        return Source.of(native_function(PLAIN, self.nest, f"{self.name}_plain"))
 
     def optimised_sources(self) -> Mapping[str, Source]:
         return {}
@@ -238,7 +239,7 @@ class NestProgram:
         return True
 
     def kept(self, baseline: str) -> Tuned:
-        return _Function(emit(apply(PLAIN, self.whole.nest), f"{self.name}_plain"))
+        return _Function(native_function(PLAIN, self.whole.nest, f"{self.name}_plain"))
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class Statement:
 class Annotation:
     """What a schedule says of one loop.
 
-    kind: "parallel" (OpenMP threads), "vectorized" (explicit vectors; constant extent),
+    kind: "parallel" (OpenMP threads), "vectorized" (explicit vectors of `vector_bytes`; constant extent),
     "simd" (left to the compiler's vectoriser), "unrolled" (constant extent: fully; otherwise by
     `factor`). omp_schedule "balanced" gives every thread the same share of the inner
     data-dependent iterations. `prefetch`: fetch indirect loads that many iterations ahead. `nontemporal`:
@@ -167,6 +167,7 @@ class Annotation:
     prefetch: int = 0
     library: Literal["", "blas"] = ""
     nontemporal: bool = False
+    vector_bytes: int = 64
     binding: Literal["none", "x", "y", "z"] = "none"
     axis: Literal["none", "m", "n", "k", "batch"] = "none"
     steps: tuple[str, ...] = ()

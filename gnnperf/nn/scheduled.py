@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float32
 from torch import Tensor
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.graph import EncodedGraph, GraphBatch, ProgramGraph, collate, encode
 from gnnperf.graph.costs import GraphArrays, GraphCosts
 from gnnperf.nests import LoopNest
@@ -38,19 +39,20 @@ def scheduled_programs(
     graph: ProgramGraph,
     recipes: Sequence[Recipe],
     trip_counts: Mapping[str, float] = NOT_MEASURED,
+    vectors: VectorUnit = AVX512,
 ) -> list[ScheduledProgram | None]:
     """What each recipe makes of a nest; None where it does not fit.
 
-    graph: of the nest itself. trip_counts: as of `gnnperf.schedules.recipes.scheduled_graph`. Recipes that
-    come to the same scheduled nest share its arrays.
+    graph: of the nest itself. trip_counts: as of `gnnperf.schedules.recipes.scheduled_graph`. vectors:
+    of the machine that runs it. Recipes that come to the same scheduled nest share its arrays.
     """
-    found = scheduled_graphs(nest, recipes, trip_counts)
+    found = scheduled_graphs(nest, recipes, trip_counts, vectors)
     different = list({id(g): g for g in found if g is not None}.values())
     if not different:
         return [None] * len(recipes)
-    facts = schedule_facts(graph, recipes)
+    facts = schedule_facts(graph, recipes, vectors)
     encoded = [encode(g) for g in different]
-    costs = GraphCosts(GraphArrays.of(encoded), THREADS).node_rows()
+    costs = GraphCosts(GraphArrays.of(encoded), THREADS, vectors).node_rows()
     ends = np.cumsum([len(g.node_kind) for g in encoded], dtype=np.int64)
     parts = dict(zip(map(id, different), zip(encoded, np.split(costs, ends[:-1]), strict=True), strict=True))
     return [

@@ -102,7 +102,7 @@ class RecipeProposer:
                 self.device.fingerprint,
                 self.exclude,
             )
-            predict = partial(scores_of, self.bundle, cast(OfNest, query.task))
+            predict = partial(scores_of, self.bundle, cast(OfNest, query.task), vectors=self.device.vectors)
             found = [*rank(query.neighbours, max(self.pool, 2 * k), predict)]
             query.candidates = _with_rules(found, query, k) if found else []
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest
 from gnnperf.schedules.recipes import Recipe
@@ -28,11 +29,14 @@ class OfNest(Protocol):
     def trip_counts(self) -> Mapping[str, float]: ...
 
 
-def scores_of(bundle: Bundle, task: OfNest, recipes: Sequence[Recipe]) -> NDArray[np.float32]:
-    """Score what s recipes make of a task: f32[s], in nats, 0 for the best; -inf where one does not fit."""
+def scores_of(
+    bundle: Bundle, task: OfNest, recipes: Sequence[Recipe], vectors: VectorUnit = AVX512
+) -> NDArray[np.float32]:
+    """Score what s recipes make of a task: f32[s], in nats, 0 for the best; -inf where one does not fit.
+    vectors: of the machine."""
     from gnnperf.nn import scheduled_programs
 
-    programs = scheduled_programs(task.nest, task.graph, recipes, task.trip_counts)
+    programs = scheduled_programs(task.nest, task.graph, recipes, task.trip_counts, vectors)
     fits = [program is not None for program in programs]
     scores = np.full(len(recipes), -np.inf, np.float32)
     scores[fits] = bundle.score([program for program in programs if program is not None])

@@ -10,6 +10,7 @@ from random import Random
 from typing import Literal
 
 from gnnperf.backends.cpp.trials import NestBench, Trial
+from gnnperf.devices import VectorUnit, describe_host
 from gnnperf.nests import LoopNest
 from gnnperf.schedules.recipes import DEFAULTS, Recipe, mutate, random_recipe
 
@@ -59,7 +60,7 @@ def search(
     run just now.
     """
     started_s = time.monotonic()
-    nest = bench.case.nest
+    nest, vectors = bench.case.nest, describe_host().vectors
     trials: list[Trial] = []
     seen: set[Recipe] = {t.recipe for t in known}
     best_s, stale = float("inf"), 0  # stale: mutations since the best was found
@@ -122,18 +123,18 @@ def search(
         good = sorted((t for t in trials if t.measurement.status == "ok"), key=lambda t: t.runtime_s)
         wanted = min(BATCH, (explore_until if exploring else budget.trials) - len(trials))
         if exploring or not good:
-            recipes, origin = fresh(partial(random_recipe, nest, rng), wanted), "random"
+            recipes, origin = fresh(partial(random_recipe, nest, rng, vectors), wanted), "random"
         else:
             parents = [t.recipe for t in good[:4]]
-            recipes, origin = fresh(partial(_mutant, parents, nest, rng), wanted), "mutation"
+            recipes, origin = fresh(partial(_mutant, parents, nest, rng, vectors), wanted), "mutation"
         if not recipes:
             return result("exhausted")
         run(recipes, origin)
     return result("converged" if converged() else "trials")
 
 
-def _mutant(parents: Sequence[Recipe], nest: LoopNest, rng: Random) -> Recipe:
-    return mutate(rng.choice(parents), nest, rng)
+def _mutant(parents: Sequence[Recipe], nest: LoopNest, rng: Random, vectors: VectorUnit) -> Recipe:
+    return mutate(rng.choice(parents), nest, rng, vectors)
 
 
 def default_starts() -> list[tuple[Recipe, str]]:

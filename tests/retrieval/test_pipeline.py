@@ -17,7 +17,7 @@ from retrieval.records import DEVICE, make_nest, make_record, recipe
 from gnnperf.backends.cpp import executor as cpp
 from gnnperf.backends.cpp import trials
 from gnnperf.backends.cpp.trials import NestBench, source_of
-from gnnperf.devices import describe_host
+from gnnperf.devices import AVX512, VectorUnit, describe_host
 from gnnperf.errors import BuildError, NotApplicable
 from gnnperf.frontends.dace import DaceKernel, load_kernel, loader
 from gnnperf.measure import Compiler, Measurement, Runner, Source, Timing
@@ -328,7 +328,7 @@ def test_where_no_schedule_fits_the_task_is_left_alone_and_says_so(
     compiler: Compiler,
     runner: Runner,
 ) -> None:
-    monkeypatch.setattr(proposers, "scores_of", lambda *asked: np.full(len(asked[-1]), -np.inf))
+    monkeypatch.setattr(proposers, "scores_of", lambda *asked, vectors: np.full(len(asked[-1]), -np.inf))
     answer, tuned, queries = make_transfer([FAST]).run(compiler, runner)
     nest = only_nest(answer)
     assert (nest.abstained, nest.reason) == (True, "no schedule of a neighbour fits")
@@ -346,10 +346,11 @@ def test_what_does_not_fit_is_not_even_a_candidate(
     """Though neighbours measured it. The network is shown what recipes make of the nest itself."""
     scores_of = proposers.scores_of
 
-    def watched(bundle: Bundle, task: Any, recipes: Sequence[Recipe]) -> Any:
+    def watched(bundle: Bundle, task: Any, recipes: Sequence[Recipe], vectors: VectorUnit) -> Any:
+        assert vectors == AVX512  # of the device that it proposes for
         assert task.nest.has_loops
         assert task.trip_counts == {}
-        scores = scores_of(bundle, task, recipes)
+        scores = scores_of(bundle, task, recipes, vectors)
         assert np.isfinite(scores).all()
         return np.where([recipe == unfit for recipe in recipes], -np.inf, scores)
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from gnnperf.backends.base import Trials, fastest_right, unverifiable
 from gnnperf.backends.cpp.cases import WholeKernel
 from gnnperf.errors import BuildError, GnnperfError
+from gnnperf.frontends.native import native_function
 from gnnperf.frontends.nest_program import TunableProgram, Tuned
 from gnnperf.measure import Compiler, Evidence, Measurement, Runner
-from gnnperf.schedules.recipes import Recipe, apply, emit
+from gnnperf.schedules.recipes import Recipe
 
 SECOND_LOOK_S = 3.0
 """Timing budget when the whole looks faster but its interval still holds 1."""
@@ -72,7 +73,7 @@ def _variants(
     tasks = {t.number: t.task for t in trials}
     for schedules in filter(None, [{**winners, **others}, winners] if others else [winners]):
         functions = {
-            tasks[n].index: emit(apply(recipe, tasks[n].nest), f"gnnperf_unit_{tasks[n].index}")
+            tasks[n].index: native_function(recipe, tasks[n].nest, f"gnnperf_unit_{tasks[n].index}")
             for n, recipe in schedules.items()
         }
         try:

@@ -11,10 +11,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gnnperf.errors import BuildError, NotApplicable
+from gnnperf.frontends.native import native_function
 from gnnperf.measure import Compiler, Library, Limits, Measurement, Runner, Source
 from gnnperf.measure.candidate import VERY_LONG_RUN_S
 from gnnperf.nests import LoopNest
-from gnnperf.schedules.recipes import Recipe, apply, emit
+from gnnperf.schedules.recipes import Recipe
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ SYMBOL = "gnnperf_nest"
 def source_of(recipe: Recipe, nest: LoopNest) -> Source:
     """The C++ of a recipe on a nest. Its functions have names derived from its text, so that many may share a
     library. Raises NotApplicable."""
-    function = emit(apply(recipe, nest), SYMBOL)
+    function = native_function(recipe, nest, SYMBOL)
     symbol = f"{SYMBOL}_{hashlib.sha256(function.source.encode()).hexdigest()[:16]}"
     return Source.of(replace(function, symbol=symbol, source=function.source.replace(SYMBOL, symbol)))
 

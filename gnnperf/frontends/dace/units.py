@@ -19,6 +19,7 @@ from gnnperf.frontends.dace.parts import Chain
 from gnnperf.frontends.dace.pieces import Nodes, parameter_names
 from gnnperf.frontends.dace.state_graph import names_used, python_expression, subscript_names
 from gnnperf.frontends.dace.tidy import tidy
+from gnnperf.frontends.native import native_function
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Source
 from gnnperf.nests import LoopNest, nest_graph, normalise, partition
@@ -26,7 +27,7 @@ from gnnperf.nests.analysis import accesses, varies
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Loop, Node, Statement, walk
 from gnnperf.nests.trip_counts import measured_trip_counts
-from gnnperf.schedules.recipes import Recipe, apply, emit
+from gnnperf.schedules.recipes import Recipe
 
 WITH_CALLS: Mapping[str, Recipe] = {"loops+openblas": Recipe(library="blas")}
 """A unit's products as calls of OpenBLAS beside plain loops, where DaCe calls it for products of the kernel:
@@ -102,7 +103,7 @@ class Unit:
         if self.has_products:
             with contextlib.suppress(NotApplicable):
                 for name, recipe in self.recipes.items():
-                    found[name] = Source.of(emit(apply(recipe, self.nest), f"{self.name}_blas"))
+                    found[name] = Source.of(native_function(recipe, self.nest, f"{self.name}_blas"))
         found[BASELINES["auto"]] = dace_source(auto_optimised(self.cutout()), f"{self.name}_auto")
         return found
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.errors import NotApplicable, UnsupportedConstruct, first_line
 from gnnperf.frontends.tvm.bands import TirBlock, program_of
 from gnnperf.frontends.tvm.tasks import TvmTask
@@ -37,8 +38,8 @@ class ExpressedRecipe:
     dropped: tuple[str, ...]
 
 
-def apply_recipe(task: TvmTask, recipe: Recipe) -> ExpressedRecipe:
-    """The recipe as a schedule of a task that nothing was done to.
+def apply_recipe(task: TvmTask, recipe: Recipe, vectors: VectorUnit = AVX512) -> ExpressedRecipe:
+    """The recipe as a schedule of a task that nothing was done to. vectors: of the machine.
 
     Raises NotApplicable: what TVM cannot express, named by the recipe's field, or what does not fit the task.
     """
@@ -48,7 +49,7 @@ def apply_recipe(task: TvmTask, recipe: Recipe) -> ExpressedRecipe:
     schedule = Schedule(task.module)
     try:
         _inline(schedule, recipe)
-        dropped = _Unit(schedule, recipe).lower()
+        dropped = _Unit(schedule, recipe, vectors).lower()
     except UnsupportedConstruct as reason:
         raise NotApplicable(str(reason)) from None
     except NotApplicable:
@@ -87,8 +88,8 @@ def _inline(schedule: Any, recipe: Recipe) -> None:
 class _Unit:
     """All blocks of a function, apart or sharing their outermost loop."""
 
-    def __init__(self, schedule: Any, recipe: Recipe) -> None:
-        self.schedule, self.recipe = schedule, recipe
+    def __init__(self, schedule: Any, recipe: Recipe, vectors: VectorUnit) -> None:
+        self.schedule, self.recipe, self.vectors = schedule, recipe, vectors
         self.dropped: set[str] = set()
         self._look()
         self.lanes: dict[str, tuple[Any, int]] = {}
@@ -160,11 +161,11 @@ class _Unit:
             return None
         if self.streams and recipe is self.recipe and not self._is_contraction(found):
             recipe = streaming(recipe)
-        plan = BandPlan(found, recipe, dict(self.buffers), frozenset(), parallel, self.names)
+        plan = BandPlan(found, recipe, dict(self.buffers), frozenset(), parallel, self.names, self.vectors)
         if plan.vector_role == "r":  # in lanes that were not made: they would leave something over
             self.dropped.add("vector")
             plain = replace(recipe, vector="none")
-            return BandPlan(found, plain, dict(self.buffers), frozenset(), parallel, self.names)
+            return BandPlan(found, plain, dict(self.buffers), frozenset(), parallel, self.names, self.vectors)
         return plan
 
     # ------------------------------------------------------------------ vectors along reductions
@@ -179,7 +180,7 @@ class _Unit:
         recipe = self.recipe
         if self.streams and not self._is_contraction(found):
             recipe = streaming(recipe)
-        plan = BandPlan(found, recipe, dict(self.buffers), frozenset(), False, self.names)
+        plan = BandPlan(found, recipe, dict(self.buffers), frozenset(), False, self.names, self.vectors)
         if plan.vector_role != "r" or plan.vector is None:
             return
         loop = loops[block.iterators.index(plan.vector)]

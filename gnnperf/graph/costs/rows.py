@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.graph.costs.arrays import GraphArrays
 from gnnperf.graph.costs.cores import Lanes, core_columns, registers_inside, vector_lanes_of
 from gnnperf.graph.costs.fields import CACHE_BYTES, COST_FIELDS, INNERMOST
@@ -34,11 +35,13 @@ class GraphCosts:
     Args:
         graphs: b of them, scheduled or not.
         threads: that parallel loops are shared by.
+        vectors: of the processor.
     """
 
-    def __init__(self, graphs: GraphArrays, threads: int) -> None:
+    def __init__(self, graphs: GraphArrays, threads: int, vectors: VectorUnit = AVX512) -> None:
         self.graphs = graphs
         self.threads = threads
+        self.vectors = vectors
 
     @property
     def statement_nodes(self) -> Int64[np.ndarray, " s"]:
@@ -66,7 +69,7 @@ class GraphCosts:
         s, tiles, lanes = self._statements, self._tiles, self._lanes
         bytes_inside = tiles.lines * LINE_BYTES
         levels = [min(level + 1, s.extent.shape[1]) for level in range(INNERMOST)]
-        _, registers = registers_inside(s, tiles, lanes, straight_levels(s).astype(np.int64))
+        _, registers = registers_inside(s, tiles, lanes, straight_levels(s).astype(np.int64), self.vectors)
         columns = [
             bytes_inside[:, levels],
             bytes_inside[:, -1:],
@@ -118,8 +121,8 @@ class GraphCosts:
 
     def _statement_columns(self) -> Iterator[Float64[np.ndarray, "s _"]]:
         s, inside, tiles = self._statements, self._inside, self._tiles
-        yield scalar_columns(s, self.graphs, inside, tiles, self.threads)
-        yield from core_columns(s, inside, tiles, self._lanes, self.threads)
+        yield scalar_columns(s, self.graphs, inside, tiles, self.threads, self.vectors)
+        yield from core_columns(s, inside, tiles, self._lanes, self.threads, self.vectors)
         yield from level_columns(s, tiles)
         traffic = np.stack([np.maximum(1.0, s.of_access(fetched)) for fetched in self._fetched], 1)
         speedup = shared_work(s, inside, self.threads)["speedup"]

@@ -7,15 +7,21 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float64
 
+from gnnperf.devices import VectorUnit
 from gnnperf.graph.costs.arrays import GraphArrays
 from gnnperf.graph.costs.columns import decoded, node_column
 from gnnperf.graph.costs.fields import INNERMOST, LEVELS, SCALARS
 from gnnperf.graph.costs.statements import INTRINSIC, Statements
-from gnnperf.graph.costs.tiles import LINE_BYTES, Tiles, shared_work, straight_levels, trips_kept
+from gnnperf.graph.costs.tiles import Tiles, shared_work, straight_levels, trips_kept
 
 
 def scalar_columns(
-    s: Statements, graphs: GraphArrays, inside: Float64[np.ndarray, "s E"], tiles: Tiles, threads: int
+    s: Statements,
+    graphs: GraphArrays,
+    inside: Float64[np.ndarray, "s E"],
+    tiles: Tiles,
+    threads: int,
+    unit: VectorUnit,
 ) -> Float64[np.ndarray, "s _"]:
     """In the order of `SCALARS`."""
     nodes = graphs.node_features[s.node]
@@ -25,14 +31,14 @@ def scalar_columns(
     target, read = s.target.astype(np.float64), (~s.target).astype(np.float64)
     element = np.maximum(1.0, s.of_access(s.element_bytes * target))
     vector = np.where(s.vectorized, s.extent, 1.0).prod(1)
-    registers = np.ceil(vector * element / LINE_BYTES)
+    registers = np.ceil(vector * element / unit.bytes)
     body = straight_levels(s)
     instructions = inside[rows, body] / vector * registers
     flops = decoded(nodes[:, node_column("flops")])
     intrinsic = graphs.node_kind[s.node] == INTRINSIC
     body_lines = tiles.lines[np.arange(len(own)), body[own]]
     innermost = tiles.step_bytes[:, 0]
-    unit = (innermost > 0) & (innermost <= s.element_bytes)
+    one_by_one = (innermost > 0) & (innermost <= s.element_bytes)
     gathered = s.of_access(read * (innermost > s.element_bytes)) * total
     moves_target = s.of_access(tiles.moves * target[:, None]) > 0  # [s, D]
     values = {
@@ -49,7 +55,7 @@ def scalar_columns(
         "is_intrinsic": intrinsic,
         "vector_extent": np.log2(vector),
         "vector_registers": np.log2(registers),
-        "vector_fill": vector * element / LINE_BYTES / registers,
+        "vector_fill": vector * element / unit.bytes / registers,
         "body_instructions": np.log2(instructions),
         "instructions_of_thread": np.log2(total / vector * registers / shared["speedup"]),
         "unrolled_extent": np.log2(inside[rows, body] / vector),
@@ -59,10 +65,10 @@ def scalar_columns(
         "inner_reduction_trips": np.log2(trips_kept(s.extent, moves_target, np.zeros_like(body))),
         "reads": s.of_access(read),
         "target_moves": moves_target[:, 0],
-        "target_unit": s.of_access(target * unit),
+        "target_unit": s.of_access(target * one_by_one),
         "target_strided": s.of_access(target * (innermost > s.element_bytes)),
         "reads_invariant": s.of_access(read * (innermost == 0)),
-        "reads_unit": s.of_access(read * unit),
+        "reads_unit": s.of_access(read * one_by_one),
         "reads_strided": s.of_access(read * (innermost > s.element_bytes)),
         "gathered_of_thread": np.log2(1 + gathered / shared["speedup"]),
         "share_of_flops": _share(total * flops, s.graph),

@@ -10,7 +10,7 @@ from jaxtyping import Float64
 from gnnperf.graph.costs.statements import Statements
 
 LINE_BYTES = 64
-"""A cache line, and a vector register of AVX-512."""
+"""A cache line."""
 
 
 class Tiles(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import NDArray
 
+from gnnperf.devices import describe_host
 from gnnperf.errors import InputError, UnsupportedConstruct
 from gnnperf.frontends.tvm import scheduled_graph
 from gnnperf.frontends.tvm.fast_import import import_tvm
@@ -53,7 +55,8 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
 
     def __init__(self, folder: Path | None = None) -> None:
         super().__init__()
-        self.bundle = load_checkpoint(folder or shipped_tensor_bundle(), TensorBundle)
+        bundle = load_checkpoint(folder or shipped_tensor_bundle(), TensorBundle)
+        self.bundle = replace(bundle, vectors=describe_host().vectors)
         self._described: dict[int, tuple[float, NDArray[np.float32]] | None] = {}
         self._known: dict[str, _Measured] = {}
 

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float32
 from torch import Tensor
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.graph import EncodedGraph, GraphBatch, ProgramGraph, collate, encode, schema_digest
 from gnnperf.graph.costs import COST_FIELDS
 from gnnperf.nn.checkpoint import UNKNOWN, Contents, ModelProvenance
@@ -43,13 +44,15 @@ class Described(NamedTuple):
 
 @dataclass(frozen=True)
 class TensorBundle:
-    """models: at least one; of each judge the mean over them counts. trees: the third judge."""
+    """models: at least one; of each judge the mean over them counts. trees: the third judge. vectors: of the
+    machine that runs what is scored."""
 
     MODEL: ClassVar = "tensor-programs"
 
     models: Sequence[CostModel]
     trees: TreeJudge | None = None
     provenance: ModelProvenance = UNKNOWN
+    vectors: VectorUnit = AVX512
 
     def score(self, graphs: Sequence[ProgramGraph]) -> Float32[np.ndarray, " n"]:
         """Score n scheduled graphs, of one workload: the highest first is the order to try them in.
@@ -83,7 +86,7 @@ class TensorBundle:
     def _pieces(self, graphs: Sequence[EncodedGraph]) -> Iterator[tuple[GraphBatch, BatchNumbers]]:
         for at in range(0, len(graphs), PIECE):
             batch = collate(graphs[at : at + PIECE])
-            yield batch, batch_numbers(batch, self.models[0].config.threads)
+            yield batch, batch_numbers(batch, self.models[0].config.threads, self.vectors)
 
     def _judge(self, batch: GraphBatch, numbers: BatchNumbers) -> Float32[np.ndarray, "j n"]:
         judged = torch.stack([model.judgements(batch, *numbers) for model in self.models]).mean(0).numpy()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.graph import GRAPH_FEATURES, NODE_FIELDS, GraphBatch
 from gnnperf.graph.costs import STATEMENT_COSTS, GraphArrays, GraphCosts
 from gnnperf.graph.costs.columns import columns_of
@@ -39,10 +40,10 @@ class BatchNumbers(NamedTuple):
     statements: StatementNumbers
 
 
-def batch_numbers(batch: GraphBatch, threads: int) -> BatchNumbers:
+def batch_numbers(batch: GraphBatch, threads: int, vectors: VectorUnit = AVX512) -> BatchNumbers:
     """What the nodes of a batch cost, and the numbers of all its statements. threads: that parallel loops are
-    shared by."""
-    costs = GraphCosts(GraphArrays.of_batch(batch), threads)
+    shared by. vectors: of the machine."""
+    costs = GraphCosts(GraphArrays.of_batch(batch), threads, vectors)
     graphs, nodes = costs.graphs, costs.statement_nodes
     graph = graphs.graph[nodes]
     rows = np.concatenate(

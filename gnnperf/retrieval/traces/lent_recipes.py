@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm import TvmTask, apply_recipe
 from gnnperf.retrieval.ranking import RecipeCandidate, rank
@@ -45,14 +46,16 @@ class Expressible:
     refused: Counter[str] = field(default_factory=Counter)
 
 
-def expressible(task: TvmTask, recipes: Iterable[RecipeCandidate], count: int) -> Expressible:
-    """The first `count` of the recipes that are schedules of a task."""
+def expressible(
+    task: TvmTask, recipes: Iterable[RecipeCandidate], count: int, vectors: VectorUnit = AVX512
+) -> Expressible:
+    """The first `count` of the recipes that are schedules of a task. vectors: of the machine."""
     result, seen = Expressible(), set[int]()
     for candidate in recipes:
         if len(result.found) == count:
             break
         try:
-            expressed = apply_recipe(task, candidate.schedule)
+            expressed = apply_recipe(task, candidate.schedule, vectors)
         except NotApplicable as reason:
             result.refused[str(reason)] += 1
             continue
@@ -69,13 +72,15 @@ def lent(
     neighbours: Sequence[Neighbour],
     predict: Callable[[Sequence[Recipe]], NDArray[np.float32]],
     model: GraphScorer,
+    vectors: VectorUnit = AVX512,
 ) -> list[TraceCandidate]:
     """The nests' recipes as candidates for a task, in the order in which they would be tried on a nest.
 
     predict: the network on the task's nest. model: what scores them beside transferred traces.
+    vectors: of the machine.
     """
     recipes = rank(neighbours, LOOKED_AT, predict)
-    return scored([*_candidates(task, target, expressible(task, recipes, WANTED).found)], model)
+    return scored([*_candidates(task, target, expressible(task, recipes, WANTED, vectors).found)], model)
 
 
 def _candidates(task: TvmTask, target: Any, found: Iterable[LentRecipe]) -> Iterator[TraceCandidate]:

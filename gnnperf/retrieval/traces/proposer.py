@@ -111,8 +111,8 @@ class TraceProposer:
         nests = self._nearest(query, vector, self.recipe_stores, Recipe.kind) if far else []
         if not nests or nests[0].distance >= reach:
             return
-        head = partial(scores_of, self.bundle, _function(query))
-        recipes = lent(_function(query), self.target, nests, head, self.model)
+        head = partial(scores_of, self.bundle, _function(query), vectors=self.device.vectors)
+        recipes = lent(_function(query), self.target, nests, head, self.model, self.device.vectors)
         if recipes:
             both = zip_longest(recipes, query.candidates)
             query.candidates = [candidate for pair in both for candidate in pair if candidate is not None]

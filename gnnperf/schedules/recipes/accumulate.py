@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gnnperf.devices import VectorUnit
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import varies
 from gnnperf.nests.ir import Annotation, Buffer, Const, Expr, Load, Loop, Node, Op, Statement, Symbol
@@ -89,8 +90,8 @@ class Accumulators:
                 lowering.buffers[lane_buffer] = _local(lane_buffer, target.dtype, shape)
                 lane = lowering.names.fresh("l")
                 lane_cell = Load(lane_buffer, (*cell.indices, Symbol(lane)))
-                clear = _lane_loop(lane, width, Statement(lane_cell, neutral))
-                fold = _lane_loop(lane, width, Statement(cell, lane_cell, statement.reduce))
+                clear = _lane_loop(lane, width, lowering.vectors, Statement(lane_cell, neutral))
+                fold = _lane_loop(lane, width, lowering.vectors, Statement(cell, lane_cell, statement.reduce))
                 prologue.extend(lowering.point_loops(dims, ranges, (clear,)))
                 epilogue.extend(lowering.point_loops(dims, ranges, (fold,)))
                 inner.append(_across_lanes(statement, Load(lane_buffer, cell.indices), lane_iterator))
@@ -121,5 +122,6 @@ def _local(name: str, dtype: str, shape: list[int]) -> Buffer:
     return Buffer(name, dtype, tuple(shape), tuple(strides), transient=True, scope="local")
 
 
-def _lane_loop(lane: str, width: int, statement: Statement) -> Loop:
-    return Loop(lane, Const(0), Const(width), (statement,), annotation=Annotation("vectorized"))
+def _lane_loop(lane: str, width: int, vectors: VectorUnit, statement: Statement) -> Loop:
+    annotation = Annotation("vectorized", vector_bytes=vectors.bytes)
+    return Loop(lane, Const(0), Const(width), (statement,), annotation=annotation)

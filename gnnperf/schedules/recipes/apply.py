@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import (
@@ -61,13 +62,14 @@ STRIP_VECTORS = 4
 @dataclass(frozen=True)
 class LoweringUnit:
     """What the lowering of one unit shares. `streams`: bands that are no contraction take the streaming
-    form of the recipe. `accesses`: how often the unit touches each buffer."""
+    form of the recipe. `accesses`: how often the unit touches each buffer. `vectors`: of the machine."""
 
     recipe: Recipe
     buffers: dict[str, Buffer]
     names: Names
     streams: bool
     accesses: Mapping[str, int]
+    vectors: VectorUnit
 
     def own_locals(self, node: Node) -> frozenset[str]:
         """Local buffers that nothing outside of the node uses."""
@@ -77,9 +79,9 @@ class LoweringUnit:
         )
 
 
-def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
+def apply(recipe: Recipe, nest: LoopNest, vectors: VectorUnit = AVX512) -> LoopNest:
     """The scheduled nest: annotated loops, local and packed buffers added, no `Statement.init` left but
-    in calls of libraries.
+    in calls of libraries. Vectors are as wide as the registers of `vectors`.
 
     Raises NotApplicable (with a reason) where the recipe does not fit the nest.
     """
@@ -89,7 +91,7 @@ def apply(recipe: Recipe, nest: LoopNest) -> LoopNest:
     streams = len(nest.body) > 1 and any(
         assign_roles(b, buffers).is_contraction for b in map(band, nest.body) if b.loops and b.is_perfect
     )
-    unit = LoweringUnit(recipe, buffers, Names.of(nest), streams, access_counts(nest.body))
+    unit = LoweringUnit(recipe, buffers, Names.of(nest), streams, access_counts(nest.body), vectors)
     copies = leading_copies(nest.body, buffers) if recipe.fuse else 0
     if recipe.fuse and len(nest.body) - copies > 1:
         before, nodes = nest.body[:copies], nest.body[copies:]
@@ -143,7 +145,7 @@ def _lower(node: Node, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
     if nest.is_perfect:
         if unit.streams and not assign_roles(nest, unit.buffers, own).is_contraction:
             recipe = streaming(recipe)
-        return BandLowering(nest, recipe, unit.buffers, own, parallel, unit.names).lower()
+        return BandLowering(nest, recipe, unit.buffers, own, parallel, unit.names, unit.vectors).lower()
     return _imperfect(node, unit, parallel)
 
 
@@ -171,8 +173,9 @@ def _strips(loop: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
     own = unit.own_locals(loop)
     if unit.recipe.vector not in ("auto", "p") or not sinks(loop, unit.buffers, own):
         return ()
-    vectors = max(lanes(s, unit.buffers) for s in walk((loop,)) if isinstance(s, Statement))
-    width = vectors * (unit.recipe.register_p or STRIP_VECTORS)
+    inside = (s for s in walk((loop,)) if isinstance(s, Statement))
+    width = max(lanes(s, unit.buffers, unit.vectors) for s in inside)
+    width *= unit.recipe.register_p or STRIP_VECTORS
     loops = strips(loop, width, unit.buffers, own, unit.names)
     apart = replace(unit.recipe, fuse=0)  # what is fused again along the points of a strip is no vector
     unit = replace(unit, recipe=apart, accesses={**access_counts(loops), **unit.accesses})

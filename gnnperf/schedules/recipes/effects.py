@@ -16,6 +16,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.graph import Node, ProgramGraph
 from gnnperf.schedules.recipes.recipe import ROLES, Recipe
 from gnnperf.schedules.recipes.statements import ScheduledStatement, StatementAccess, statements
@@ -27,10 +28,12 @@ CHEAP = frozenset({"add", "sub", "mul", "min", "max", "neg", "fma"})
 Named = Iterator[tuple[str, float]]
 
 
-def effects(graph: ProgramGraph, recipes: Sequence[Recipe]) -> NDArray[np.float32]:
+def effects(
+    graph: ProgramGraph, recipes: Sequence[Recipe], vectors: VectorUnit = AVX512
+) -> NDArray[np.float32]:
     """f32[s, E] of s recipes on one unscheduled program. Sizes enter as log2; NaN where there is nothing
-    to speak of, as the vectors of a statement without any."""
-    found = statements(graph)
+    to speak of, as the vectors of a statement without any. vectors: of the machine."""
+    found = statements(graph, vectors)
     judged = found[:JUDGED]
     program = dict(_program(graph, found))
     for at, statement in enumerate(judged):
@@ -53,7 +56,7 @@ def effect_fields() -> tuple[str, ...]:
     """Names of the columns of `effects`; what ends in /0 is about the costliest statement, /1 the next."""
     strides = dict.fromkeys(ROLES, 1.0)
     example = ScheduledStatement(
-        dict.fromkeys(ROLES, 2.0), 2, [StatementAccess(8, strides, False)], 2, 2, {}, True, 0, 0
+        dict.fromkeys(ROLES, 2.0), 2, [StatementAccess(8, strides, False)], 2, 2, {}, True, 0, 0, AVX512.bytes
     )
     graph = ProgramGraph((Node("compute", {"dtype": "float64"}),), (), {})
     per_statement = [name for name, _ in _statement(example)]

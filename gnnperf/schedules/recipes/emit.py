@@ -1,9 +1,9 @@
 """Emit a scheduled nest as one C++ function with a C interface.
 
 Loops become loops with OpenMP pragmas; unrolled loops are written out; "vectorized" loops become
-GCC vector-extension code, 64 bytes wide; local arrays that only unrolled and vectorised loops index
-become named registers, which is what makes register tiling reliable. Expressions are emitted by
-`expressions.py`, loops that threads share by `shared_loops.py`.
+GCC vector-extension code, as wide as registers are; local arrays that only unrolled and vectorised
+loops index become named registers, which is what makes register tiling reliable. Expressions are
+emitted by `expressions.py`, loops that threads share by `shared_loops.py`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ from gnnperf.schedules.recipes.prefetching import prefetched
 from gnnperf.schedules.recipes.shared_loops import share_loop, stores_past_caches
 from gnnperf.schedules.recipes.storage import Path, Storage
 from gnnperf.schedules.recipes.threads import access_counts, span_elements
-from gnnperf.schedules.recipes.vectors import VECTOR_BYTES
 
 MAX_STACK_BYTES = 1 << 16
 
@@ -205,7 +204,7 @@ class Emitter:
             if lanes is None:
                 yield f"{ctype} {stem};"
             else:
-                for start, width in chunks(shape[-1], VECTOR_BYTES // ELEMENT_BYTES[buffer.dtype]):
+                for start, width in chunks(shape[-1], lanes):
                     yield f"{Vector.ctype(ctype, width)} {stem}_v{start};"
 
     # ------------------------------------------------------------------ loops
@@ -265,7 +264,9 @@ class Emitter:
         statements = [n for n in loop.body if isinstance(n, Statement)]
         assert len(statements) == len(loop.body), "only statements run across lanes"
         own = self.storage.declared.get(path, ())
-        width = max(VECTOR_BYTES // ELEMENT_BYTES[self.buffers[s.target.buffer].dtype] for s in statements)
+        assert loop.annotation is not None
+        vector_bytes = loop.annotation.vector_bytes
+        width = max(vector_bytes // ELEMENT_BYTES[self.buffers[s.target.buffer].dtype] for s in statements)
         for start, lanes in chunks(size, width):
             base = simplify(Op("add", (loop.start, Const(start))))
             with self.braces(bool(own)):
@@ -280,7 +281,7 @@ class Emitter:
                         assert isinstance(scalar, Statement)
                         self.statement(scalar)
                     else:
-                        past = loop.annotation is not None and loop.annotation.nontemporal
+                        past = loop.annotation.nontemporal
                         self.vector_statement(statement, loop.iterator, base, lanes, frozenset(own), past)
 
     # ------------------------------------------------------------------ statements

@@ -11,6 +11,7 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.graph import ProgramGraph
 from gnnperf.schedules.recipes.effects import effect_fields, effects
 from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
@@ -56,8 +57,10 @@ def fact_fields() -> tuple[str, ...]:
     return (*effect_fields(), *recipe_fields())
 
 
-def schedule_facts(graph: ProgramGraph, recipes: Sequence[Recipe]) -> NDArray[np.float32]:
+def schedule_facts(
+    graph: ProgramGraph, recipes: Sequence[Recipe], vectors: VectorUnit = AVX512
+) -> NDArray[np.float32]:
     """f32[s, F]: the effects of s recipes on the nest of a graph, and what the recipes say; NaN where
-    absent."""
+    absent. vectors: of the machine."""
     rows = np.stack([recipe_features(recipe) for recipe in recipes])
-    return np.concatenate([effects(graph, recipes), rows], axis=1)
+    return np.concatenate([effects(graph, recipes, vectors), rows], axis=1)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.errors import NotApplicable
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest, nest_graph
@@ -17,20 +18,26 @@ NOT_MEASURED: Mapping[str, float] = MappingProxyType({})
 
 
 def scheduled_graph(
-    recipe: Recipe, nest: LoopNest, trip_counts: Mapping[str, float] = NOT_MEASURED
+    recipe: Recipe,
+    nest: LoopNest,
+    trip_counts: Mapping[str, float] = NOT_MEASURED,
+    vectors: VectorUnit = AVX512,
 ) -> ProgramGraph:
-    """The graph of `apply(recipe, nest)`.
+    """The graph of `apply(recipe, nest, vectors)`.
 
     trip_counts: measured mean trip counts of loops of `nest` whose bounds depend on data, by iterator, as
     `measured_trip_counts` finds them; what the recipe makes of such a loop (tiles, their points, what is left
     over) gets extents that follow from them.
     Raises NotApplicable (with a reason) where the recipe does not fit the nest.
     """
-    return nest_graph(apply(recipe, with_trip_counts(nest, trip_counts)))
+    return nest_graph(apply(recipe, with_trip_counts(nest, trip_counts), vectors))
 
 
 def scheduled_graphs(
-    nest: LoopNest, recipes: Sequence[Recipe], trip_counts: Mapping[str, float] = NOT_MEASURED
+    nest: LoopNest,
+    recipes: Sequence[Recipe],
+    trip_counts: Mapping[str, float] = NOT_MEASURED,
+    vectors: VectorUnit = AVX512,
 ) -> list[ProgramGraph | None]:
     """The same of many recipes of one nest; None where one does not fit.
 
@@ -41,7 +48,7 @@ def scheduled_graphs(
     graphs: list[ProgramGraph | None] = []
     for recipe in recipes:
         try:
-            scheduled = apply(recipe, nest)
+            scheduled = apply(recipe, nest, vectors)
         except NotApplicable:
             graphs.append(None)
             continue

@@ -221,7 +221,9 @@ class BandLowering(BandPlan):
 
     def _written_out(self, iterator: str) -> Annotation:
         if iterator == self.vector:
-            return Annotation("vectorized", nontemporal=self.recipe.nontemporal)
+            return Annotation(
+                "vectorized", vector_bytes=self.vectors.bytes, nontemporal=self.recipe.nontemporal
+            )
         return Annotation("unrolled")
 
     def _parallel_annotation(self, position: int) -> Annotation | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.analysis import Band, bound_dependences, extent, is_data_dependent, safe_parallel
 from gnnperf.nests.ir import Buffer
@@ -39,6 +40,7 @@ class BandPlan:
     """Local buffers of one iteration of the band."""
     parallel_allowed: bool
     names: Names
+    vectors: VectorUnit = AVX512
     roles: Roles = field(init=False)
     tokens: list[Token] = field(init=False)
     lanes: int = field(init=False)
@@ -47,7 +49,7 @@ class BandPlan:
 
     def __post_init__(self) -> None:
         self.roles = assign_roles(self.band, self.buffers, self.own)
-        self.lanes = max((lanes(s, self.buffers) for s in self.band.statements), default=1)
+        self.lanes = max((lanes(s, self.buffers, self.vectors) for s in self.band.statements), default=1)
         self.loops = {lp.iterator: lp for lp in self.band.loops}
         self.guarded = guarded_loads(self.band, self.buffers)
         self.vector = self._vector_iterator()

@@ -90,11 +90,20 @@ template <class T, class V> inline void store(T* p, V v) { std::memcpy(p, &v, si
 
 // A store that goes past the caches, where the machine has one and the address is aligned for it.
 typedef long long gp_line __attribute__((vector_size(64), may_alias));
+typedef long long gp_half_line __attribute__((vector_size(32), may_alias));
 template <class T, class V> inline void stream(T* p, V v) {
 #ifdef __AVX512F__
   if constexpr (sizeof v == 64) {
     if (reinterpret_cast<uintptr_t>(p) % 64 == 0) {
       __builtin_ia32_movntdq512(reinterpret_cast<gp_line*>(p), (gp_line)v);
+      return;
+    }
+  }
+#endif
+#ifdef __AVX__
+  if constexpr (sizeof v == 32) {
+    if (reinterpret_cast<uintptr_t>(p) % 32 == 0) {
+      __builtin_ia32_movntdq256(reinterpret_cast<gp_half_line*>(p), (gp_half_line)v);
       return;
     }
   }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read, write_only
 from gnnperf.nests.ir import Loop, LoopNest, loads, walk
 from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
@@ -39,9 +40,6 @@ CHOICES: Mapping[str, tuple[Any, ...]] = {
     "library": (*("",) * 7, "blas"),
 }
 """Values per field; a repeated value is more likely."""
-
-MAX_REGISTER_TILE = 32
-"""vectors in a register tile: the register file of AVX-512; more only spills."""
 
 DEFAULTS = (
     Recipe(order="row", accumulate=False),
@@ -126,23 +124,24 @@ def relevant_fields(nest: LoopNest) -> list[str]:
     return names
 
 
-def random_recipe(nest: LoopNest, rng: Random) -> Recipe:
-    """A recipe drawn at random over the fields that matter for the nest."""
+def random_recipe(nest: LoopNest, rng: Random, vectors: VectorUnit = AVX512) -> Recipe:
+    """A recipe drawn at random over the fields that matter for the nest. vectors: of the machine."""
     values = {name: rng.choice(CHOICES[name]) for name in relevant_fields(nest)}
-    return _repaired(Recipe(**values), nest)
+    return _repaired(Recipe(**values), nest, vectors)
 
 
-def mutate(recipe: Recipe, nest: LoopNest, rng: Random) -> Recipe:
-    """Change one to three fields; sizes move to a neighbouring value half of the time."""
+def mutate(recipe: Recipe, nest: LoopNest, rng: Random, vectors: VectorUnit = AVX512) -> Recipe:
+    """Change one to three fields; sizes move to a neighbouring value half of the time. vectors: of the
+    machine."""
     names = relevant_fields(nest)
     for _ in range(50):
         changes: dict[str, Any] = {}
         for name in rng.sample(names, k=min(len(names), rng.choice((1, 1, 2, 3)))):
             changes[name] = _step(name, getattr(recipe, name), rng)
-        mutant = _repaired(replace(recipe, **changes), nest)
+        mutant = _repaired(replace(recipe, **changes), nest, vectors)
         if mutant != recipe:
             return mutant
-    return random_recipe(nest, rng)
+    return random_recipe(nest, rng, vectors)
 
 
 def _step(name: str, value: Any, rng: Random) -> Any:
@@ -153,18 +152,19 @@ def _step(name: str, value: Any, rng: Random) -> Any:
     return rng.choice(choices)
 
 
-def _repaired(recipe: Recipe, nest: LoopNest) -> Recipe:
-    """Resolve contradictions that would otherwise waste a trial."""
+def _repaired(recipe: Recipe, nest: LoopNest, vectors: VectorUnit) -> Recipe:
+    """Resolve contradictions that would otherwise waste a trial, and tiles that no registers hold."""
+    most = vectors.registers
     changes: dict[str, Any] = {}
     if recipe.vector == "r":
         changes |= {"accumulate": True, "register_p": 0}
-        if recipe.register_q * recipe.register_r > MAX_REGISTER_TILE:
-            changes["register_r"] = max(1, MAX_REGISTER_TILE // recipe.register_q)
+        if recipe.register_q * recipe.register_r > most:
+            changes["register_r"] = max(1, most // recipe.register_q)
     else:
         if recipe.vector != "auto":
             changes["register_r"] = 0
-        if recipe.register_q * max(1, recipe.register_p) > MAX_REGISTER_TILE:
-            changes["register_q"] = MAX_REGISTER_TILE // max(1, recipe.register_p)
+        if recipe.register_q * max(1, recipe.register_p) > most:
+            changes["register_q"] = most // max(1, recipe.register_p)
     if recipe.parallel == "reduction" and "accumulate" not in relevant_fields(nest):
         changes["parallel"] = "spatial"
     if recipe.parallel == "none":

@@ -13,11 +13,10 @@ from functools import cached_property
 from math import inf, prod
 from typing import cast
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.graph import Node, ProgramGraph
 from gnnperf.schedules.recipes.recipe import ROLES
 from gnnperf.schedules.recipes.roles import LANES
-
-VECTOR_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,8 @@ class ScheduledStatement:
     varying_loops: int
     """Loops whose bounds depend on others."""
     data_dependent_loops: int
+    vector_bytes: int
+    """Width of a vector register."""
 
     @property
     def cost(self) -> float:
@@ -57,7 +58,7 @@ class ScheduledStatement:
     @property
     def lanes(self) -> float:
         """Elements in a vector."""
-        return VECTOR_BYTES / max((a.element_bytes for a in self.accesses), default=8.0)
+        return self.vector_bytes / max((a.element_bytes for a in self.accesses), default=8.0)
 
     def extent(self, role: str) -> float:
         return self.extents.get(role, 1.0)
@@ -92,8 +93,8 @@ class ScheduledStatement:
         )
 
 
-def statements(graph: ProgramGraph) -> list[ScheduledStatement]:
-    """The statements of an unscheduled nest, the costliest first."""
+def statements(graph: ProgramGraph, vectors: VectorUnit = AVX512) -> list[ScheduledStatement]:
+    """The statements of an unscheduled nest, the costliest first. vectors: of the machine."""
     parents: dict[int, int] = {}
     accesses: dict[int, list[int]] = defaultdict(list)
     buffers: dict[int, Node] = {}
@@ -118,7 +119,7 @@ def statements(graph: ProgramGraph) -> list[ScheduledStatement]:
         if node.kind == "compute":
             loops = _enclosing(position, parents)
             seen = [a for a in accesses[position] if a not in buffers or buffers[a]["scope"] != "local"]
-            found.append(_statement(graph, node, loops, seen, strides))
+            found.append(_statement(graph, node, loops, seen, strides, vectors))
     return sorted(found, key=lambda s: -s.cost)
 
 
@@ -137,6 +138,7 @@ def _statement(
     loops: Sequence[int],
     accesses: Sequence[int],
     strides: Mapping[tuple[int, int], float],
+    vectors: VectorUnit,
 ) -> ScheduledStatement:
     nodes = graph.nodes
     kinds = [nodes[loop]["loop_kind"] for loop in loops]
@@ -167,6 +169,7 @@ def _statement(
         is_reduction=node["reduction"] != "none",
         varying_loops=sum(bool(nodes[loop]["extent_varies"]) for loop in loops),
         data_dependent_loops=kinds.count("data-dependent"),
+        vector_bytes=vectors.bytes,
     )
 
 

@@ -21,7 +21,6 @@ from gnnperf.nests.ir import (
     reads,
     substitute,
 )
-from gnnperf.schedules.recipes.vectors import VECTOR_BYTES
 
 Path: TypeAlias = tuple[int, ...]
 """Child numbers from the root to a block."""
@@ -140,8 +139,12 @@ def _vector_dimensions(nest: LoopNest, registers: frozenset[str]) -> dict[str, i
     for node, _, around in _contexts(nest.body):
         if not isinstance(node, Statement):
             continue
-        vectors = [lp.iterator for lp in around if lp.annotation and lp.annotation.kind == "vectorized"]
+        vectors = {
+            lp.iterator: lp.annotation.vector_bytes for lp in around
+            if lp.annotation and lp.annotation.kind == "vectorized"
+        }  # fmt: skip
         for load in (node.target, *reads(node)):
-            if load.buffer in registers and any(varies(load, name) for name in vectors):
-                found[load.buffer] = VECTOR_BYTES // ELEMENT_BYTES[nest.buffers[load.buffer].dtype]
+            widths = [width for name, width in vectors.items() if varies(load, name)]
+            if load.buffer in registers and widths:
+                found[load.buffer] = widths[0] // ELEMENT_BYTES[nest.buffers[load.buffer].dtype]
     return found

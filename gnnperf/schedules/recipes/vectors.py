@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gnnperf.devices import VectorUnit
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.analysis import Band, stride, varies
 from gnnperf.nests.ir import LAZY, Buffer, Const, Expr, Load, Loop, Op, Statement, children, loads
 from gnnperf.nests.ranges import value_range
 
-VECTOR_BYTES = 64
-"""Vectors are written 64 bytes wide; the compiler splits them where the machine's are narrower."""
-
 ELEMENTWISE = frozenset("add sub mul div neg min max sqrt exp log abs tanh sin cos select pow".split())
 COMPARISONS = frozenset("lt le gt ge eq ne".split())
 
 
-def lanes(statement: Statement, buffers: Mapping[str, Buffer]) -> int:
-    return VECTOR_BYTES // ELEMENT_BYTES[buffers[statement.target.buffer].dtype]
+def lanes(statement: Statement, buffers: Mapping[str, Buffer], vectors: VectorUnit) -> int:
+    """Elements of its target in one vector register."""
+    return vectors.bytes // ELEMENT_BYTES[buffers[statement.target.buffer].dtype]
 
 
 def vectorizable(statement: Statement, iterator: str, buffers: Mapping[str, Buffer]) -> bool:

@@ -11,6 +11,7 @@ from graph.graphs import tensorized
 from helpers.made_up_products import product
 from nests.examples import EXAMPLES
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.graph import ProgramGraph, collate, encode
 from gnnperf.graph.costs import (
     ACCESS_COSTS,
@@ -24,17 +25,17 @@ from gnnperf.graph.costs import (
 from gnnperf.nests import nest_graph
 
 
-def costs_of(*graphs: ProgramGraph) -> GraphCosts:
-    return GraphCosts(GraphArrays.of([encode(graph) for graph in graphs]), threads=2)
+def costs_of(*graphs: ProgramGraph, vectors: VectorUnit = AVX512) -> GraphCosts:
+    return GraphCosts(GraphArrays.of([encode(graph) for graph in graphs]), 2, vectors)
 
 
 def by_name(fields: Sequence[CostField], row: np.ndarray) -> dict[str, float]:
     return dict(zip((f.name for f in fields), row.tolist(), strict=True))
 
 
-def numbers(graph: ProgramGraph) -> dict[str, float]:
+def numbers(graph: ProgramGraph, vectors: VectorUnit = AVX512) -> dict[str, float]:
     """Of the one statement of a graph, by name."""
-    (row,) = costs_of(graph).statement_rows
+    (row,) = costs_of(graph, vectors=vectors).statement_rows
     return by_name(STATEMENT_COSTS, row)
 
 
@@ -99,6 +100,17 @@ def test_unrolled_loops_are_straight_code() -> None:
     check(
         found, straight_accumulators=log2(1 + 16), straight_loads=log2(1 + 2 + 8), body_instructions=4,
         straight_trips=6,
+    )  # fmt: skip
+
+
+def test_narrower_registers_by_hand() -> None:
+    """The same 8 rows in the 16 registers of 8 floats that AVX2 has: half of 32 accumulators are spilled."""
+    graph = product(8, 8, 64, 32, order="tkij", unrolled=True)
+    check(numbers(graph), straight_accumulators=log2(1 + 16), straight_spilled=0, vector_registers=1)
+    check(
+        numbers(graph, VectorUnit(32, 16)),
+        straight_accumulators=log2(1 + 32), straight_loads=log2(1 + 4 + 8), straight_spilled=1,
+        vector_registers=2, vector_fill=1, body_instructions=5,
     )  # fmt: skip
 
 

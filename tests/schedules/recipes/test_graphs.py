@@ -8,6 +8,7 @@ import pytest
 from nests import examples
 from nests.examples import EXAMPLES
 
+from gnnperf.devices import VectorUnit
 from gnnperf.errors import NotApplicable
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import nest_graph
@@ -73,6 +74,16 @@ def test_tiles_of_a_matrix_product() -> None:
     tile = next(n for n in graph.nodes if n.label == "i_t")
     assert (tile["step"], tile["tile_level"], tile["omp_schedule"], tile["chunk"]) == (16, 2, "static", 2)
     assert graph.values["total_flops"] == 2 * 64 * 96 * 32
+
+
+def test_vectors_are_as_wide_as_the_registers_of_the_machine() -> None:
+    """The same product in 4 vectors of 4 doubles."""
+    recipe = Recipe(order="row", register_p=4, accumulate=False)
+    graph = scheduled_graph(recipe, examples.gemm(64, 96, 32), vectors=VectorUnit(32, 16))
+    assert loops(graph)[-2:] == [
+        ("j_r", 6, 64 * 32 * 6, "none"),
+        ("j", 16, 64 * 32 * 96, "vectorized"),
+    ]
 
 
 def test_measured_trips_of_vectors_along_rows() -> None:

@@ -14,6 +14,7 @@ from nests.random_programs import random_flow, random_program, random_stencils
 from schedules.recipes.kernels import FAMILIES, Kernel
 from schedules.recipes.running import build, call, differences, has_single
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.errors import NotApplicable
 from gnnperf.nests import LoopNest, normalise
 from gnnperf.schedules.recipes import DEFAULTS, CppFunction, Recipe, apply, emit, random_recipe
@@ -24,14 +25,15 @@ SEED = int(os.environ.get("GNNPERF_TEST_SEED", "1"))
 
 
 def candidates(nest: LoopNest, rng: Random, label: str) -> list[tuple[Recipe, CppFunction]]:
-    """Some of the default recipes, random ones, and one that always applies."""
+    """Some of the default recipes, random ones, and one that always applies, for registers of some width."""
+    vectors = rng.choice((AVX512, VectorUnit(32, 16), VectorUnit(16, 16)))
     recipes = rng.sample(DEFAULTS, min(len(DEFAULTS), RECIPES // 2))
-    recipes += [random_recipe(nest, rng) for _ in range(RECIPES - len(recipes) - 1)]
+    recipes += [random_recipe(nest, rng, vectors) for _ in range(RECIPES - len(recipes) - 1)]
     recipes.append(Recipe())
     found = []
     for number, recipe in enumerate(recipes):
         with suppress(NotApplicable):
-            found.append((recipe, emit(apply(recipe, nest), f"{label}_{number}")))
+            found.append((recipe, emit(apply(recipe, nest, vectors), f"{label}_{number}")))
     return found
 
 

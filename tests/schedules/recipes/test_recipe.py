@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from schedules.recipes.kernels import every_kernel
 
+from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.errors import InputError
 from gnnperf.nests import normalise
 from gnnperf.schedules.recipes import DEFAULTS, Recipe, mutate, random_recipe
 from gnnperf.schedules.recipes.recipe import ORDERS, ROLES
-from gnnperf.schedules.recipes.space import CHOICES, MAX_REGISTER_TILE, relevant_fields
+from gnnperf.schedules.recipes.space import CHOICES, relevant_fields
 
 KERNELS = dict(every_kernel())
 
@@ -84,16 +85,17 @@ def test_bad_documents_are_refused_in_one_line(change: dict[str, Any], message: 
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("vectors", [AVX512, VectorUnit(32, 16)])
 @pytest.mark.parametrize("name", KERNELS)
-def test_random_recipes_use_the_fields_that_matter(name: str) -> None:
+def test_random_recipes_use_the_fields_that_matter(name: str, vectors: VectorUnit) -> None:
     nest = normalise(KERNELS[name].nest)
     relevant, rng = set(relevant_fields(nest)), Random(3)
     for _ in range(20):
-        recipe = random_recipe(nest, rng)
+        recipe = random_recipe(nest, rng, vectors)
         changed = {f.name for f in fields(recipe) if getattr(recipe, f.name) != f.default}
         assert changed <= relevant | {"register_r", "register_q"}
         across = recipe.register_r if recipe.vector == "r" else recipe.register_p
-        assert recipe.register_q * max(1, across) <= MAX_REGISTER_TILE
+        assert recipe.register_q * max(1, across) <= vectors.registers
 
 
 @pytest.mark.parametrize("name", ["dense-gemm", "units-softmax", "sparse-spmm", "elementwise-stencil1d"])
