@@ -17,7 +17,7 @@ from gnnperf.devices.probe import probe
 from gnnperf.devices.quantity import Provenance
 from gnnperf.devices.spec import DeviceSpec
 from gnnperf.devices.toolchain import find_compiler, shared_library
-from gnnperf.devices.vectors import AVX512, VectorUnit
+from gnnperf.devices.vectors import AVX512, VectorUnit, vectors_of
 
 __all__ = [
     "AVX512",
@@ -40,4 +40,5 @@ __all__ = [
     "read_device",
     "read_devices",
     "shared_library",
+    "vectors_of",
 ]

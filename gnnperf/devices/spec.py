@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from gnnperf.devices.quantity import Provenance, read_quantity
-from gnnperf.devices.vectors import AVX512, VECTOR_UNITS, VectorUnit
+from gnnperf.devices.vectors import VECTOR_UNITS, VectorUnit, vectors_of
 from gnnperf.errors import InputError
 
 _DERIVED = ("fingerprint", "vector_bytes")
@@ -93,8 +93,8 @@ class DeviceSpec:
 
     @property
     def vectors(self) -> VectorUnit:
-        """What code for a CPU is made for: the compiler splits wider vectors, where `isa` does not say it."""
-        return VECTOR_UNITS.get(self.isa, AVX512)
+        """What code for a CPU is made for."""
+        return vectors_of(self.fingerprint)
 
     def product_gflops(self, dtype: str) -> float | None:
         """Peak of matrix products in a dtype ("fp64", "tf32", "bf16", ...), on matrix units where there are

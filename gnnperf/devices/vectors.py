@@ -23,3 +23,9 @@ VECTOR_UNITS = {
     "neon": VectorUnit(16, 32),
 }
 """By the name of the widest extension that a machine has, as `DeviceSpec.isa` says it."""
+
+
+def vectors_of(fingerprint: str) -> VectorUnit:
+    """Of the devices with a fingerprint, such as cpu/x86_64/avx2. Where it does not tell, those of AVX-512:
+    the compiler splits vectors that are too wide."""
+    return VECTOR_UNITS.get(fingerprint.rpartition("/")[2], AVX512)

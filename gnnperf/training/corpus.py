@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gnnperf.corpus.reader import read_corpus
 from gnnperf.corpus.record import CorpusRecord, CorpusTask
+from gnnperf.devices import vectors_of
 from gnnperf.errors import InputError
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest
@@ -42,12 +43,6 @@ class CorpusNest:
     trip_counts: Mapping[str, float] = field(default_factory=dict)
 
 
-def _scheduled() -> ScheduledNests:
-    from gnnperf.training.scheduled import ScheduledNests  # imports torch
-
-    return ScheduledNests()
-
-
 @dataclass(frozen=True)
 class Corpus:
     """Nests and their measurements on one device.
@@ -64,7 +59,7 @@ class Corpus:
     measurements: Mapping[str, Mapping[str, CorpusRecord]]
     device: str
     digest: str
-    scheduled: ScheduledNests = field(default_factory=_scheduled, compare=False, repr=False)
+    scheduled: ScheduledNests = field(compare=False, repr=False)
 
     @property
     def families(self) -> list[str]:
@@ -110,6 +105,8 @@ def load_corpora(paths: Sequence[Path | str], device: str | None = None) -> Corp
         raise InputError(
             "expected the folder of a corpus of loop nests, got none; give one that was collected"
         )
+    from gnnperf.training.scheduled import ScheduledNests  # imports torch
+
     found = [read_corpus(Path(path), device) for path in paths]
     if len(devices := sorted({corpus.device for corpus in found})) > 1:
         raise InputError(
@@ -125,7 +122,8 @@ def load_corpora(paths: Sequence[Path | str], device: str | None = None) -> Corp
     digest = found[0].digest
     if len(found) > 1:
         digest = hashlib.sha256(" ".join(corpus.digest for corpus in found).encode()).hexdigest()[:16]
-    return Corpus(tuple(nests.values()), measurements, devices[0], digest)
+    scheduled = ScheduledNests(vectors_of(devices[0]))
+    return Corpus(tuple(nests.values()), measurements, devices[0], digest, scheduled)
 
 
 def _nest(folder: Path, task: CorpusTask) -> CorpusNest:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from gnnperf.devices import VectorUnit
 from gnnperf.nn import ScheduledProgram, scheduled_programs
 from gnnperf.schedules.recipes import Recipe
 
@@ -13,9 +14,13 @@ if TYPE_CHECKING:
 
 
 class ScheduledNests:
-    """Scheduled programs by nest and schedule; they are made when first asked for, about 5 ms each."""
+    """Scheduled programs by nest and schedule; they are made when first asked for, about 5 ms each.
 
-    def __init__(self) -> None:
+    vectors: of the machine that they were measured on.
+    """
+
+    def __init__(self, vectors: VectorUnit) -> None:
+        self._vectors = vectors
         self._known: dict[str, dict[str, ScheduledProgram | None]] = {}
 
     def of(self, nest: CorpusNest, recipes: Mapping[str, Recipe]) -> Sequence[ScheduledProgram | None]:
@@ -25,6 +30,8 @@ class ScheduledNests:
             return [None] * len(recipes)
         known = self._known.setdefault(nest.digest, {})
         missing = {schedule: recipe for schedule, recipe in recipes.items() if schedule not in known}
-        made = scheduled_programs(nest.nest, nest.graph, list(missing.values()), nest.trip_counts)
+        made = scheduled_programs(
+            nest.nest, nest.graph, list(missing.values()), nest.trip_counts, self._vectors
+        )
         known.update(zip(missing, made, strict=True))
         return [known[schedule] for schedule in recipes]

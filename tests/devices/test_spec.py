@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 import yaml
 
-from gnnperf.devices import DeviceSpec, describe_host, list_devices, load_device, read_device
+from gnnperf.devices import (
+    DeviceSpec,
+    VectorUnit,
+    describe_host,
+    list_devices,
+    load_device,
+    read_device,
+    vectors_of,
+)
 from gnnperf.errors import InputError
 
 VALUES: dict[str, Any] = {
@@ -20,6 +28,7 @@ def test_round_trip() -> None:
     assert spec.to_dict() == VALUES
     assert isinstance(spec.bandwidth_gbps, float)
     assert spec.fingerprint == "cpu/x86_64/avx2"
+    assert spec.vectors == vectors_of(spec.fingerprint) == VectorUnit(bytes=32, registers=16)
     assert DeviceSpec.from_dict(spec.to_dict(), "here") == spec
 
 

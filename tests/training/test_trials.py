@@ -13,12 +13,15 @@ from helpers.nests import RECIPES, small_nest
 from helpers.synthetic import held_nest, measurement, nest, nest_like, two_worlds, write_corpus
 from torch_geometric.data import Batch
 
+from gnnperf.devices import VectorUnit
 from gnnperf.graph import GraphBatch, collate
 from gnnperf.nn import ScheduledProgram, scheduled_programs
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.training import Corpus, CorpusDataModule, load_corpus, scheduled
 from gnnperf.training.scheduled import ScheduledNests
 from gnnperf.training.trials import TrialSampler, by_nest, trials_of
+
+NARROW = VectorUnit(32, 16)
 
 COUNTS = [5, 1, 3, 0, 2, 4]
 """Trials of each nest; numbered nest by nest, they begin at 0, 5, 6, 9, 9, 11."""
@@ -123,12 +126,15 @@ def test_scheduled_programs_of_a_corpus_are_made_once(
 ) -> None:
     made: list[list[Recipe]] = []
 
-    def counted(nest: object, graph: object, recipes: list[Recipe], trips: object) -> list[object]:
+    def counted(
+        nest: object, graph: object, recipes: list[Recipe], trips: object, vectors: VectorUnit
+    ) -> list[object]:
+        assert vectors == NARROW
         made.append(list(recipes))
         return [ScheduledProgram(None, None, recipe) if recipe.library == "" else None for recipe in recipes]  # type: ignore[arg-type]
 
     monkeypatch.setattr(scheduled, "scheduled_programs", counted)
-    known, (nest, unknown) = ScheduledNests(), corpus.nests
+    known, (nest, unknown) = ScheduledNests(NARROW), corpus.nests
     names = {name: RECIPES[name] for name in ("tile", "unfit")}
     first = known.of(nest, names)
     assert [program is None for program in first] == [False, True]
@@ -137,6 +143,24 @@ def test_scheduled_programs_of_a_corpus_are_made_once(
     assert more[1].facts is RECIPES["stream"]
     assert made == [[RECIPES["tile"], RECIPES["unfit"]], [RECIPES["stream"]]]
     assert known.of(unknown, names) == [None, None]
+
+
+def test_programs_are_scheduled_for_the_machine_that_measured_them(tmp_path: Path) -> None:
+    """A machine with AVX2 measured a row tiled in 4 vectors: 4 * 32 bytes are 32 floats, not 64."""
+    name, recipe = "cpu/x86_64/avx2", Recipe(order="row", register_p=4)
+    device = {"fingerprint": name, "name": "test"}
+    line = held_nest(small_nest(256, 128, False, "add"), "rows", device=device)
+    measured = [{**measurement(line["task"], "rows", 0.5, device=name), "schedule": recipe.to_dict()}]
+    corpus = load_corpus(write_corpus(tmp_path, [line], measured))
+    (known,) = corpus.nests
+    assert known.nest is not None
+    (program,) = corpus.scheduled.of(known, corpus.efficiency.recipes)
+    recipes = list(corpus.efficiency.recipes.values())
+    (expected,) = scheduled_programs(known.nest, known.graph, recipes, vectors=NARROW)
+    (wide,) = scheduled_programs(known.nest, known.graph, recipes)
+    assert program is not None and expected is not None and wide is not None
+    np.testing.assert_array_equal(program.node_costs, expected.node_costs)
+    assert not np.array_equal(program.node_costs, wide.node_costs)
 
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # Lightning with a newer torch

@@ -33,7 +33,7 @@ def ours(
 ) -> dict[str, Scores]:
     """The cost model that is released, each of its judges alone, and together those that see no graph."""
     models, trees = fit_judges(known, settings, [seed])
-    bundle = TensorBundle(models, trees)
+    bundle = TensorBundle(models, trees, vectors=known[0].vectors)
     found = [bundle.describe(pool.graphs, features=False) for pool in asked]
     scores: dict[str, Scores] = {OURS: [one.scores.astype(np.float64) for one in found]}
     for number, name in enumerate(bundle.judges):

@@ -67,7 +67,7 @@ class Recipe:
     """One point of the schedule space. Sizes are iterations; 0 means "not split".
 
     order: key of ORDERS. tile: cache-tile size per role. register: register-tile size per role (p and
-    the vectorised r: in vectors of 64 bytes). vector: the role that runs across vector lanes, or
+    the vectorised r: in vectors of the machine). vector: the role that runs across vector lanes, or
     "none" (left to the compiler). parallel: which loops become threads. accumulate: keep partial
     results in registers or on the stack. pack: copy tiles of operands that are reused ("q": those
     invariant in q, "p": those invariant in p). unroll: factor of the innermost reduction loop.

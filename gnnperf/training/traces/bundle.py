@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gnnperf.devices import vectors_of
 from gnnperf.nn import ModelProvenance
 from gnnperf.nn.traces import TensorBundle
 from gnnperf.training.traces.corpus import TensorCorpus
@@ -28,4 +29,5 @@ def fit_bundle(
         "workloads": len(known),
         "schedules": sum(len(pool.graphs) for pool in known),
     }
-    return TensorBundle(models, trees, ModelProvenance(about, seeds=tuple(seeds)))
+    provenance = ModelProvenance(about, seeds=tuple(seeds))
+    return TensorBundle(models, trees, provenance, vectors_of(corpus.device))

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float32
 from torch import Tensor
 
+from gnnperf.devices import AVX512, VectorUnit, vectors_of
 from gnnperf.graph import EncodedGraph, GraphBatch, collate
 from gnnperf.nn.traces.numbers import StatementNumbers, batch_numbers
 from gnnperf.training.traces.corpus import MeasuredWorkload, TensorCorpus
@@ -27,7 +28,8 @@ class SchedulePool:
     """The schedules of one workload that have features, n of them.
 
     runtime_s, interval_s: f64[n], f64[n, 2]; NaN where it failed. log_throughput: f32[n, 3],
-    ln(best runtime / runtime) and the ends of its interval.
+    ln(best runtime / runtime) and the ends of its interval. vectors: of the machine that
+    they were measured on.
     """
 
     workload: MeasuredWorkload
@@ -35,6 +37,7 @@ class SchedulePool:
     stores: tuple[Float32[np.ndarray, "rows 164"], ...]
     runtime_s: np.ndarray
     interval_s: np.ndarray
+    vectors: VectorUnit = AVX512
 
     @property
     def log_throughput(self) -> Float32[np.ndarray, "n 3"]:
@@ -67,6 +70,7 @@ def pools_of(corpus: TensorCorpus, features: Sequence[Sequence[ScheduleFeatures]
             tuple(r if len(r) else np.zeros((1, STORE_FEATURES), np.float32) for _, _, r in kept),
             runtimes,
             intervals,
+            vectors_of(corpus.device),
         )
         if len(pool.ran) > 1:
             pools.append(pool)
@@ -77,7 +81,7 @@ class RankingData:
     """Pools laid out for training: `batch` gives any groups of schedules of them.
 
     Args:
-        pools: of the workloads to learn from.
+        pools: of the workloads to learn from, all measured on one machine.
         threads: that they were measured on.
     """
 
@@ -91,7 +95,7 @@ class RankingData:
         for at in range(0, len(self.graphs), _PIECE):
             piece = self.graphs[at : at + _PIECE]
             batch = collate(piece)
-            node_costs, numbers = batch_numbers(batch, threads)
+            node_costs, numbers = batch_numbers(batch, threads, pools[0].vectors)
             self.costs += np.split(node_costs.numpy(), batch.ptr[1:-1].numpy())
             rows.append(numbers.rows)
             counts.append(torch.bincount(numbers.graph, minlength=len(piece)))
