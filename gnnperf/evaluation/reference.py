@@ -9,11 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gnnperf.devices import VectorUnit
 from gnnperf.evaluation.outcomes import Outcomes
 from gnnperf.evaluation.splits import Fold
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.training import Corpus, CorpusNest
 from gnnperf.training.efficiency import FAILURE
+from gnnperf.training.scheduled import ScheduledNests
 
 
 @dataclass(frozen=True)
@@ -24,20 +26,26 @@ class Reference:
     The measurements of the queries are not in it, so that no policy can look at them by mistake. Nor are
     schedules that the searches of the queries alone came upon: that they were then tried on other nests, as
     good foreign ones, would not have happened without the queries.
+
+    queries: what recipes make of the queries, on the machine that they are for.
     """
 
     corpus: Corpus
     train: int
+    queries: ScheduledNests
 
     @staticmethod
-    def of(corpus: Corpus, fold: Fold) -> Reference:
+    def of(corpus: Corpus, fold: Fold, vectors: VectorUnit | None = None) -> Reference:
+        """vectors: of the machine that queries are for; by default that of the corpus."""
         nests = tuple(corpus.nests[i] for i in fold.reference)
         recorded = {nest.digest: corpus.measurements[nest.digest] for nest in nests}
         found = {s for of_nest in recorded.values() for s, m in of_nest.items() if m.origin != "foreign"}
         measurements = {
             digest: {s: m for s, m in of_nest.items() if s in found} for digest, of_nest in recorded.items()
         }
-        return Reference(replace(corpus, nests=nests, measurements=measurements), len(fold.train))
+        known = replace(corpus, nests=nests, measurements=measurements)
+        queries = corpus.scheduled if vectors is None else corpus.scheduled.on(vectors)
+        return Reference(known, len(fold.train), queries)
 
     @property
     def nests(self) -> Sequence[CorpusNest]:

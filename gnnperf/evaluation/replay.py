@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
+from gnnperf.devices import vectors_of
 from gnnperf.errors import InputError
 
 if TYPE_CHECKING:
@@ -55,12 +56,11 @@ class Folders:
             )
         return replace(corpus, nests=held)
 
-    def load_trials(self, corpus: Corpus) -> Measurements:
+    def load_trials(self, corpus: Corpus) -> Corpus:
         """What queries are answered from. Raises InputError."""
         from gnnperf.training.corpus import load_corpus
 
-        judge = corpus if self.trials is None else load_corpus(self.trials, corpus.device)
-        return judge.measurements
+        return corpus if self.trials is None else load_corpus(self.trials)
 
 
 @dataclass(frozen=True)
@@ -97,15 +97,16 @@ class Answer:
     spearman: float | None = None
 
 
-def replay(corpus: Corpus, trials: Measurements, task: ReplayTask) -> list[Answer]:
-    """Fit a policy on the reference nests of a fold and let it answer the queries that `trials` are of."""
+def replay(corpus: Corpus, judge: Corpus, task: ReplayTask) -> list[Answer]:
+    """Fit a policy on the reference nests of a fold and let it answer the queries that `judge` has measured,
+    for the machine that it did so on."""
     from gnnperf.evaluation.outcomes import Outcomes
     from gnnperf.evaluation.rankers import make_policy
     from gnnperf.evaluation.reference import Reference
 
-    reference = Reference.of(corpus, task.fold)
+    reference = Reference.of(corpus, task.fold, vectors_of(judge.device))
     rankers = make_policy(task.policy, corpus).fit(reference, task.seed)
-    answers = []
+    answers, trials = [], judge.measurements
     known = list(task.fold.reference)
     for position in task.fold.queries:
         query = corpus.nests[position]
@@ -143,7 +144,7 @@ def replay_all(
 
 
 def in_processes(
-    work: Callable[[Corpus, Measurements, ReplayTask], T],
+    work: Callable[[Corpus, Corpus, ReplayTask], T],
     folders: Folders,
     tasks: Sequence[ReplayTask],
     workers: int,
@@ -186,7 +187,7 @@ def _spared() -> Iterator[None]:
 
 
 _corpus: Corpus
-_trials: Measurements
+_judge: Corpus
 """Of a worker process."""
 
 
@@ -196,10 +197,10 @@ def _start(folders: Folders, parent: int) -> None:
     from gnnperf.measure.confine import die_with_parent
 
     die_with_parent(parent)
-    global _corpus, _trials
+    global _corpus, _judge
     _corpus = folders.load()
-    _trials = folders.load_trials(_corpus)
+    _judge = folders.load_trials(_corpus)
 
 
-def _work(work: Callable[[Corpus, Measurements, ReplayTask], T], task: ReplayTask) -> T:
-    return work(_corpus, _trials, task)
+def _work(work: Callable[[Corpus, Corpus, ReplayTask], T], task: ReplayTask) -> T:
+    return work(_corpus, _judge, task)

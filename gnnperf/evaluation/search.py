@@ -93,7 +93,7 @@ def evaluate_search(
         settings: how to replay ours.
         advance: called after each task of `settings.tasks`.
     """
-    trials = folders.load_trials(corpus)
+    trials = folders.load_trials(corpus).measurements
     answers = replay_all(folders, settings.tasks(corpus), settings.workers, advance)
     compared = compare(corpus, trials, [answer for answer in answers if answer.row == OURS])
     return BenchmarkResult(

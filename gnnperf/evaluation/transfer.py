@@ -119,7 +119,7 @@ def evaluate_transfer(
         advance: called after each task of `settings.tasks`.
     """
     answers = replay_all(folders, settings.tasks(corpus), settings.workers, advance)
-    figures, rows = tabulate(*judged_by(folders.load_trials(corpus), corpus, answers))
+    figures, rows = tabulate(*judged_by(folders.load_trials(corpus).measurements, corpus, answers))
     return BenchmarkResult("transfer", figures, rows, settings.describe(folders, corpus))
 
 

@@ -23,6 +23,10 @@ class ScheduledNests:
         self._vectors = vectors
         self._known: dict[str, dict[str, ScheduledProgram | None]] = {}
 
+    def on(self, vectors: VectorUnit) -> ScheduledNests:
+        """The same on a machine with such vectors."""
+        return self if vectors == self._vectors else ScheduledNests(vectors)
+
     def of(self, nest: CorpusNest, recipes: Mapping[str, Recipe]) -> Sequence[ScheduledProgram | None]:
         """Of recipes by schedule id, in their order; None where one does not fit the nest, or the corpus does
         not hold the nest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import nan, sqrt
 from pathlib import Path
 
@@ -10,12 +11,15 @@ import pytest
 from evaluation.worlds import two_tastes
 from helpers.synthetic import measurement, nest, nest_like, write_corpus
 
+from gnnperf.devices import VectorUnit
 from gnnperf.errors import InputError
 from gnnperf.evaluation import rankers
 from gnnperf.evaluation.rankers import PolicyProposal
 from gnnperf.evaluation.reference import Reference
 from gnnperf.evaluation.replay import Folders, ReplayTask, rank_correlation, replay
 from gnnperf.evaluation.splits import make_folds
+from gnnperf.nn import scheduled_programs
+from gnnperf.schedules.recipes import Recipe
 
 
 def test_several_corpora_are_replayed_as_one(tmp_path: Path) -> None:
@@ -23,8 +27,8 @@ def test_several_corpora_are_replayed_as_one(tmp_path: Path) -> None:
     both = Folders([one, other]).load()
     assert len(both.nests) == 16 + 8
     assert len(Folders([one]).load().nests) == 16
-    assert Folders([one, other]).load_trials(both) is both.measurements
-    trials = Folders([one], trials=other).load_trials(both)
+    assert Folders([one, other]).load_trials(both) is both
+    trials = Folders([one], trials=other).load_trials(both).measurements
     assert set(trials) == {n.digest for n in Folders([other]).load().nests}
 
 
@@ -76,7 +80,7 @@ def test_answers_say_how_well_distances_tell(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(rankers, "make_policy", lambda name, corpus: Tasteful())
     fold = make_folds(corpus.nests, "family", 4, 0)[1]
-    found = replay(corpus, corpus.measurements, ReplayTask("tasteful", fold, 1, 7))
+    found = replay(corpus, corpus, ReplayTask("tasteful", fold, 1, 7))
     assert [(a.row, a.nest) for a in found] == [(row, q) for q in fold.queries for row in ("near", "blind")]
     assert {(a.fold, a.seed) for a in found} == {(1, 7)}
     for answer in found:
@@ -86,5 +90,33 @@ def test_answers_say_how_well_distances_tell(tmp_path: Path, monkeypatch: pytest
         assert len(answer.tried) == 3
     # Queries that nothing is known of are not asked.
     one = corpus.nests[fold.queries[0]].digest
-    few = replay(corpus, {one: corpus.measurements[one]}, ReplayTask("tasteful", fold, 1, 7))
+    judge = replace(corpus, measurements={one: corpus.measurements[one]})
+    few = replay(corpus, judge, ReplayTask("tasteful", fold, 1, 7))
     assert [a.nest for a in few] == [fold.queries[0]] * 2
+
+
+def test_queries_are_scheduled_for_the_machine_that_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A corpus of AVX-512, judged by what a machine with AVX2 measured: 4 vectors are 32 floats, not 64."""
+    corpus = Folders([two_tastes(tmp_path)]).load()
+    tiled, fold = Recipe(order="row", register_p=4), make_folds(corpus.nests, "family", 4, 0)[0]
+    asked, seen = corpus.nests[fold.queries[0]], []
+
+    class Watching:
+        def fit(self, reference: Reference, seed: int) -> object:
+            seen.append(
+                [made.of(asked, {"tiled": tiled})[0] for made in (reference.queries, corpus.scheduled)]
+            )
+            return {"watching": lambda query, pool: PolicyProposal(pool)}
+
+    monkeypatch.setattr(rankers, "make_policy", lambda name, corpus: Watching())
+    for device in ("cpu/x86_64/avx2", corpus.device):
+        replay(corpus, replace(corpus, device=device), ReplayTask("watching", fold, 0, 0))
+    (narrow, wide), (same, as_learned) = seen
+    assert asked.nest is not None and narrow is not None and wide is not None
+    (expected,) = scheduled_programs(asked.nest, asked.graph, [tiled], vectors=VectorUnit(32, 16))
+    assert expected is not None
+    np.testing.assert_array_equal(narrow.node_costs, expected.node_costs)
+    assert not np.array_equal(narrow.node_costs, wide.node_costs)
+    assert same is as_learned

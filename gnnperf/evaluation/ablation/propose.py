@@ -9,13 +9,13 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
 from gnnperf.evaluation.replay import Folders, ReplayTask, in_processes
 from gnnperf.evaluation.row_log import FILE, RowLog, read_rows
 
 if TYPE_CHECKING:
     from gnnperf.evaluation.reference import Reference
-    from gnnperf.evaluation.replay import Measurements
     from gnnperf.training import Corpus, CorpusNest
 
 
@@ -82,15 +82,14 @@ def _name(task: ReplayTask) -> str:
     return f"{task.policy} {task.number} {task.seed}"
 
 
-def propose(
-    corpus: Corpus, trials: Measurements, task: ReplayTask, nests: frozenset[int], count: int
-) -> list[Proposed]:
-    """Fit a policy on the reference nests of a fold; it chooses among all schedules that these know."""
+def propose(corpus: Corpus, _: Corpus, task: ReplayTask, nests: frozenset[int], count: int) -> list[Proposed]:
+    """Fit a policy on the reference nests of a fold; it chooses among all schedules that these know, for this
+    machine."""
     from gnnperf.evaluation.rankers import make_policy
     from gnnperf.evaluation.reference import Reference
     from gnnperf.evaluation.replay import rank_correlation
 
-    reference = Reference.of(corpus, task.fold)
+    reference = Reference.of(corpus, task.fold, describe_host().vectors)
     rankers = make_policy(task.policy, corpus).fit(reference, task.seed)
     known = list(task.fold.reference)
     result = []
@@ -112,7 +111,7 @@ def different(reference: Reference, query: CorpusNest, schedules: Iterable[str],
     for schedule in schedules:
         if len(found) == count:
             break
-        (program,) = reference.corpus.scheduled.of(query, {schedule: reference.recipes[schedule]})
+        (program,) = reference.queries.of(query, {schedule: reference.recipes[schedule]})
         if program is not None:
             found.setdefault(hash_of(program), schedule)
     return list(found.values())

@@ -75,7 +75,7 @@ class RetrievalRanker:
 
     def __init__(self, reference: Reference, distances: Distances, score: Score | None) -> None:
         self.distances, self.score = distances, score
-        self.scheduled = reference.corpus.scheduled
+        self.scheduled = reference.queries
         self.recipes = reference.recipes
         self.schedules = {recipe: schedule for schedule, recipe in reference.recipes.items()}
         corpus, self.known = reference.corpus, list[tuple[Nest, tuple[Record, ...]]]()

@@ -52,7 +52,7 @@ class Perceptron:
         def order(query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
             shown = promising(reference, pool, LOOKED_AT)
             recipes = {schedule: reference.recipes[schedule] for schedule in shown}
-            programs = reference.corpus.scheduled.of(query, recipes)
+            programs = reference.queries.of(query, recipes)
             fits = [s for s, program in zip(shown, programs, strict=True) if program is not None]
             scores = score([program for program in programs if program is not None])
             return PolicyProposal([fits[at] for at in np.argsort(-scores, kind="stable")])

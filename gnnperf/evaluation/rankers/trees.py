@@ -56,7 +56,7 @@ class Trees:
 
         def order(query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
             shown = promising(reference, pool, LOOKED_AT)
-            programs = scheduled.of(query, {schedule: reference.recipes[schedule] for schedule in shown})
+            programs = reference.queries.of(query, {s: reference.recipes[s] for s in shown})
             fits = [s for s, program in zip(shown, programs, strict=True) if program is not None]
             if not fits:
                 return PolicyProposal([])
