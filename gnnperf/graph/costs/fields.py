@@ -57,7 +57,7 @@ _SCALARS = (
     _of_statement("depth", "loops", "around it", "linear"),
     _of_statement("is_intrinsic", "", "is a tensor instruction", "flag"),
     _of_statement("vector_extent", "elements", "iterations of the loops marked as vectorized"),
-    _of_statement("vector_registers", "registers", "of 64 bytes that they fill"),
+    _of_statement("vector_registers", "registers", "that they fill"),
     _of_statement("vector_fill", "", "share of those registers that is used", "linear"),
     _of_statement("body_instructions", "instructions", "vector instructions of the straight code around it"),
     _of_statement("instructions_of_thread", "instructions", "vector instructions of the busiest thread"),
@@ -93,7 +93,7 @@ _CORE: tuple[tuple[str, str, str, CostScale], ...] = (
     ("trips", "iterations", "of the loops around that keep the accumulators", "log2"),
     ("loads_of_thread", "loads", "of the busiest thread, accumulators included", "log2"),
     ("instructions_of_thread", "instructions", "of the busiest thread", "log2"),
-    ("spilled", "", "accumulators over the 32 registers there are", "log2"),
+    ("spilled", "", "accumulators over the registers there are", "log2"),
     ("gathers_of_thread", "elements", "that the busiest thread gathers", "log2(1+x)"),
 )
 _LEVELS: tuple[tuple[str, str, str, CostScale], ...] = (
