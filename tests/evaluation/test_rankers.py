@@ -343,7 +343,8 @@ def lookup(tmp_path: Path, query: ProgramGraph, kernel: str, *known: tuple[str, 
     """What exact lookup proposes, when each known nest has one schedule, named after its position."""
     lines = [measurement(graph.digest, f"of {at}", 0.5) for at, (_, graph) in enumerate(known)]
     nests = [nest(graph, "family", name=name) for name, graph in known]
-    reference = Reference(load_corpus(write_corpus(tmp_path, nests, lines)), len(known))
+    corpus = load_corpus(write_corpus(tmp_path, nests, lines))
+    reference = Reference(corpus, len(known), corpus.scheduled)
     (rank,) = make_policy("lookup", reference.corpus).fit(reference, 0).values()
     asked = CorpusNest(query.digest, kernel, "family", "dace", query, "dace-auto", 1.0)
     return list(rank(asked, []).schedules)
