@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.trace_recipes import recipe_of_trace
+from gnnperf.devices import describe_host
 from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.vector_math import vector_math
@@ -40,7 +41,7 @@ class Carried:
 
 def to_tvm(task: TvmTask, recipes: Sequence[RecipeCandidate], k: int) -> Carried:
     """The first k recipes that TVM can express, each as another module."""
-    result = expressible(task, recipes, k)
+    result = expressible(task, recipes, k, describe_host().vectors)
     carried = Carried(lenders=[one.candidate.neighbour_kernel for one in result.found])
     for one in result.found:
         carried.schedules.append((one.candidate.schedule, vector_math(one.schedule.mod)))

@@ -158,7 +158,8 @@ class CrossFrontendStudy(Study):
         from gnnperf.retrieval.ranking import rank
         from gnnperf.retrieval.scheduled import scores_of
 
-        return rank(self._nearest(self.recipes, task.graph), POOL, partial(scores_of, self.bundle, task))
+        score = partial(scores_of, self.bundle, task, vectors=describe_host().vectors)
+        return rank(self._nearest(self.recipes, task.graph), POOL, score)
 
     # ------------------------------------------------------------------ recipes in TVM
 
@@ -220,7 +221,7 @@ class CrossFrontendStudy(Study):
         carried = to_dace(self._nearest(self.traces, unit.graph), POOL)
         recipes = [recipe for recipe, _ in carried.schedules]
         if recipes:  # all that is known of them here is what the network expects
-            order = (-scores_of(self.bundle, unit, recipes)).argsort()
+            order = (-scores_of(self.bundle, unit, recipes, describe_host().vectors)).argsort()
             carried.schedules = [carried.schedules[n] for n in order]
             carried.lenders = [carried.lenders[n] for n in order]
         tried = _tried(bench, (recipe for recipe, _ in carried.schedules), self.k)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gnnperf.devices import AVX512
 from gnnperf.errors import NotApplicable, UnsupportedConstruct
 from gnnperf.frontends.tvm.bands import TirBlock, program_of
 from gnnperf.frontends.tvm.tasks import TvmTask
@@ -61,7 +62,7 @@ def _anchor(task: TvmTask) -> tuple[TirBlock, Roles, int]:
     if not whole.loops:
         raise NotApplicable("the block that does most of the work has no loops")
     buffers: Mapping[str, Buffer] = program.buffers
-    return block, assign_roles(whole, buffers), max(lanes(s, buffers) for s in whole.statements)
+    return block, assign_roles(whole, buffers), max(lanes(s, buffers, AVX512) for s in whole.statements)
 
 
 def _by_role(tiles: Sequence[Tile], block: TirBlock, roles: Roles) -> dict[str, tuple[int, ...]]:
