@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,12 +20,9 @@ from gnnperf.devices import vectors_of
 from gnnperf.errors import InputError
 
 if TYPE_CHECKING:
-    from gnnperf.corpus.record import CorpusRecord
     from gnnperf.evaluation.splits import Fold
     from gnnperf.training.corpus import Corpus
     from gnnperf.training.regret import Relative
-
-    Measurements = Mapping[str, Mapping[str, CorpusRecord]]
 
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from gnnperf.evaluation.splits import SplitName, make_folds
 from gnnperf.training import Corpus, CorpusNest
 
 if TYPE_CHECKING:
-    from gnnperf.evaluation.replay import Measurements
+    from gnnperf.corpus.record import CorpusRecord
 
 KS = (1, 3, 5, 10)
 FOLDS = 5
@@ -124,7 +124,7 @@ def evaluate_transfer(
 
 
 def judged_by(
-    trials: Measurements, corpus: Corpus, answers: Sequence[Answer]
+    trials: Mapping[str, Mapping[str, CorpusRecord]], corpus: Corpus, answers: Sequence[Answer]
 ) -> tuple[Corpus, Sequence[Answer]]:
     """The nests of a corpus that `trials` measured, with these measurements, and the answers to them."""
     kept = [at for at, nest in enumerate(corpus.nests) if nest.digest in trials]
