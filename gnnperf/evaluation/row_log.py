@@ -34,7 +34,7 @@ class RowLog:
         if differing := sorted(key for key in {*settings, *header} if settings.get(key) != header.get(key)):
             key = differing[0]
             raise InputError(
-                f"--output: expected an empty folder or rows measured with {key} {settings.get(key)!r}, "
+                f"expected an empty folder or rows measured with {key} {settings.get(key)!r}, "
                 f"got {header.get(key)!r} in {path}; choose another folder"
             )
         kept = [header, *({"name": name, "row": row} for name, row in self.rows.items())]

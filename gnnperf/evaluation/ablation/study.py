@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnperf.corpus.config import NestConfig
+from gnnperf.devices import describe_host
 from gnnperf.evaluation.ablation.measure import asked_of, entries_of, measure_asked, measured_answers
 from gnnperf.evaluation.ablation.propose import chosen_nests, propose_all, recorded_proposals
 from gnnperf.evaluation.ablation.table import compare, embedding_figures, network_figures
@@ -55,7 +56,7 @@ def measure_ablation(
 ) -> BenchmarkResult:
     """Let POLICIES choose freely for some held-out nests of every family, measure it, and make the table.
 
-    Raises InputError: the folder was made with other settings, or nothing could be measured.
+    Raises InputError: the folder is of other settings or another machine, or nothing could be measured.
     """
     folder, tasks = measuring.folder, settings.tasks(corpus)
     folder.mkdir(parents=True, exist_ok=True)
@@ -63,6 +64,7 @@ def measure_ablation(
     made_with = {
         "corpus_digest": corpus.digest, "policies": list(settings.policies), "folds": settings.folds,
         "per_family": measuring.per_family, "candidates": max(MEASURED_KS), "seed": settings.seed,
+        "machine": describe_host().fingerprint,
     }  # fmt: skip
     with progress("proposing", len(tasks)) as advance:
         proposals = propose_all(
