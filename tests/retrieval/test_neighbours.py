@@ -48,13 +48,21 @@ def test_a_nest_in_two_stores_keeps_all_its_records_once(tmp_path: Path) -> None
     assert sorted((r.speedup or 0.0) for r in found.records) == [0.0, 2.0, 3.0]
 
 
-def test_a_cpu_without_records_borrows_those_of_its_kin(tmp_path: Path) -> None:
-    kin = make_store(tmp_path / "kin", {"a": 0.1}, [make_record("a", recipe(1), 2.0)])
-    assert [n.nest.kernel for n in nearest([kin], QUERY, 5, ENCODER, "cpu/x86_64/avx2")] == ["a"]
+def test_a_cpu_borrows_the_records_of_its_kin(tmp_path: Path) -> None:
+    """Whether they lie in a store of their own or beside its own."""
+    avx2 = "cpu/x86_64/avx2"
+    of_kin = [make_record("a", recipe(1), 2.0), make_record("c", recipe(1), 2.0)]
+    kin = make_store(tmp_path / "kin", {"a": 0.1, "c": 0.3}, of_kin)
+    assert [n.nest.kernel for n in nearest([kin], QUERY, 5, ENCODER, avx2)] == ["a", "c"]
     assert nearest([kin], QUERY, 5, ENCODER, "cpu/aarch64/neon") == []
-    own = make_record("b", recipe(1), 2.0, device_fingerprint="cpu/x86_64/avx2")
-    both = make_store(tmp_path / "both", {"a": 0.1, "b": 0.2}, [make_record("a", recipe(1), 2.0), own])
-    assert [n.nest.kernel for n in nearest([both], QUERY, 5, ENCODER, "cpu/x86_64/avx2")] == ["b"]
+    owned = [make_record(nest, recipe(2), 3.0, device_fingerprint=avx2) for nest in ("b", "c")]
+    own = make_store(tmp_path / "own", {"b": 0.2, "c": 0.3}, owned)
+    both = make_store(tmp_path / "both", {"a": 0.1, "b": 0.2, "c": 0.3}, [*of_kin, *owned])
+    together = nearest([both], QUERY, 5, ENCODER, avx2)
+    assert [n.nest.kernel for n in together] == ["a", "b", "c"]
+    assert [len(n.records) for n in together] == [1, 1, 2]
+    assert [n.nest.kernel for n in nearest([both], QUERY, 2, ENCODER, avx2)] == ["a", "b"]
+    assert together == nearest([own, kin], QUERY, 5, ENCODER, avx2)
 
 
 def test_other_devices_and_other_encoders_are_not_neighbours(tmp_path: Path) -> None:
