@@ -19,16 +19,20 @@ def nearest(
     Records are of devices with this fingerprint, or of their kin: of the same architecture, with other
     vectors. What is good there is tried here, and measured like all else. exclude: digests of nests to pass
     over."""
+    every = (
+        found
+        for store in stores
+        for device in (fingerprint, *kin_of(fingerprint, store.devices))
+        for found in store.nearest(embedding, k, encoder_id, device, exclude)
+    )
     merged: dict[str, Neighbour] = {}
-    for store in stores:
-        for device in (fingerprint, *kin_of(fingerprint, store.devices)):
-            for found in store.nearest(embedding, k, encoder_id, device, exclude):
-                known = merged.get(found.nest.digest)
-                if known is None:
-                    merged[found.nest.digest] = found
-                    continue
-                records = {r.record_id: r for r in (*known.records, *found.records)}
-                merged[found.nest.digest] = Neighbour(found.nest, found.distance, tuple(records.values()))
+    for found in every:
+        known = merged.get(found.nest.digest)
+        if known is None:
+            merged[found.nest.digest] = found
+            continue
+        records = {r.record_id: r for r in (*known.records, *found.records)}
+        merged[found.nest.digest] = Neighbour(found.nest, found.distance, tuple(records.values()))
     return sorted(merged.values(), key=lambda n: (n.distance, n.nest.digest))[:k]
 
 

@@ -64,6 +64,8 @@ def test_what_contenders_choose_is_measured_once(tmp_path: Path) -> None:
     assert records.read_bytes() == measured and again["rows"] == document["rows"]
     recorded = shell.gnnperf("eval", "ablation", "--recorded", "out", "--json").document
     assert recorded["rows"] == document["rows"] and recorded["figures"] == figures
+    other = shell.gnnperf(*command[:-1], "--seed", 1)
+    assert other.exit_code == 2 and "expected an empty folder or rows measured with" in other.stderr
     rows = tmp_path / "out" / "rows.jsonl"
     rows.write_text(
         rows.read_text().replace(f'"machine": "{settings["machine"]}"', '"machine": "cpu/elsewhere"')
