@@ -15,12 +15,13 @@ from gnnperf.devices.lock import MachineLock
 from gnnperf.devices.nvidia import FoundGpu, find_gpus, measure_gpu
 from gnnperf.devices.probe import probe
 from gnnperf.devices.quantity import Provenance
-from gnnperf.devices.spec import DeviceSpec
+from gnnperf.devices.spec import LAUNCH_GAP_S, DeviceSpec
 from gnnperf.devices.toolchain import find_compiler, shared_library
 from gnnperf.devices.vectors import AVX512, VectorUnit, vectors_of
 
 __all__ = [
     "AVX512",
+    "LAUNCH_GAP_S",
     "DeviceSpec",
     "FoundGpu",
     "MachineLock",

@@ -16,6 +16,10 @@ from gnnperf.errors import InputError
 _DERIVED = ("fingerprint", "vector_bytes")
 
 
+LAUNCH_GAP_S = 3e-6
+"""Between two GPU kernels that were launched ahead: of the order that profilers show; not fitted."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSpec:
     """One device. Sizes are in bytes, peaks and bandwidths in 10^9 per second; None is unknown.

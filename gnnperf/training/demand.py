@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import smooth_l1_loss
+from torch.nn.functional import pad, smooth_l1_loss
 
 from gnnperf.frontends.gpu_kernels.tables import GpuTable
 from gnnperf.nn.demand import Demand, DemandConfig, DemandNet
-from gnnperf.nn.demand.demand import inputs_of
+from gnnperf.nn.demand.demand import SHORTEST_S, inputs_of, together
 from gnnperf.nn.threads import one_thread
 
 
@@ -56,15 +57,21 @@ def fit_demand(
             torch.from_numpy(np.log2(table.runtime_ms[rows]).astype(np.float32)),
             torch.from_numpy((weight / weight.sum()).astype(np.float32)),  # tables count alike
         ))  # fmt: skip
-    features, state, times, device, target, weight_ = (torch.cat(x) for x in zip(*parts, strict=True))
+    most = max(part[0].size(1) for part in parts)
+    read = [torch.cat([part[i].flatten(0, 1) for part in parts]) for i in range(2)]
+    features, state, times = (
+        torch.cat([pad(part[i], (0, 0, 0, most - part[i].size(1)), value=fill) for part in parts])
+        for i, fill in enumerate((0.0, 0.0, math.log2(SHORTEST_S * 1e3)))  # launches that take no time
+    )
+    device, target, weight_ = (torch.cat(x) for x in zip(*(part[3:] for part in parts), strict=True))
     with torch.random.fork_rng(), one_thread():
         torch.manual_seed(seed)
-        net = DemandNet(DemandConfig(features.size(1), state.size(1), times.size(1), len(devices)))
-        net.feature_scale.fit(features)
-        net.state_scale.fit(state)
+        net = DemandNet(DemandConfig(features.size(-1), state.size(-1), times.size(-1), len(devices)))
+        net.feature_scale.fit(read[0])
+        net.state_scale.fit(read[1])
         with torch.no_grad():  # begin where the slowest resource alone decides, at the right mean
-            net.state.bias.fill_(float((target - times.amax(1)).median()))
-        share = torch.eye(len(devices))[device]
+            net.state.bias.fill_(float((target - together(times.amax(-1))).median()))
+        share = torch.eye(len(devices))[device].unsqueeze(1).expand(-1, most, -1)
         _optimise(net.train(), (features, state, times, share), target, weight_ / weight_.mean(), settings)
     return Demand(net.eval(), devices, parameters)
 
@@ -78,7 +85,9 @@ def _optimise(
     )
     for _ in range(settings.steps):
         rows = torch.randint(len(target), (settings.batch,))
-        error = smooth_l1_loss(net(*(x[rows] for x in inputs)), target[rows], reduction="none", beta=0.3)
+        error = smooth_l1_loss(
+            together(net(*(x[rows] for x in inputs))), target[rows], reduction="none", beta=0.3
+        )
         loss = (weight[rows] * error).mean() + settings.shrink * net.offsets()
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]

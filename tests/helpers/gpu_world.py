@@ -31,7 +31,7 @@ def rows(
         planned = plan(description, chosen)
         factor = 1.0 + 0.5 * np.random.default_rng(1).random(count)
         for gpu in gpus:
-            runtime = 1e3 * physical_features(planned, load_device(gpu))["estimate_s"] * factor
+            runtime = 1e3 * physical_features(planned, load_device(gpu))[0]["estimate_s"] * factor
             found += [
                 {
                     "kernel": kernel, "space": f"{kernel}_made_up", "device": gpu, "time_ms": float(t),

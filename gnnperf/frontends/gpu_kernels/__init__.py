@@ -23,6 +23,9 @@ A description is a YAML file; those under `kernels/` are the examples. Its field
                  Subscripts are sums of axes, integers and, of what is read, elements of buffers:
                  `y[i] = x[i + shift[i]]`.
     blocks_per_core: blocks that the compiler has to leave registers for; 0: not said.
+    launches:    how often the host launches it, one after another; 1 if it is not said.
+    then:        a list of what is launched after that: each has loops and compute, and may have stage,
+                 registers, blocks_per_core and launches (0 in configurations that do without it).
 
 Wherever a value depends on the configuration it is an expression of integers (see `Expression`).
 """
@@ -35,7 +38,7 @@ from gnnperf.frontends.gpu_kernels.description import (
 )
 from gnnperf.frontends.gpu_kernels.expressions import Expression
 from gnnperf.frontends.gpu_kernels.nest import scheduled_graph, scheduled_nest
-from gnnperf.frontends.gpu_kernels.physics import check_gpu, physical_features
+from gnnperf.frontends.gpu_kernels.physics import check_gpu, of_all_launches, physical_features
 from gnnperf.frontends.gpu_kernels.plan import Plan, configurations_of, is_tunable, parse_configuration, plan
 
 __all__ = [
@@ -47,6 +50,7 @@ __all__ = [
     "find_description",
     "is_tunable",
     "list_descriptions",
+    "of_all_launches",
     "parse_configuration",
     "physical_features",
     "plan",

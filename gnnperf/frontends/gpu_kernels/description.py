@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ KERNELS = Path(__file__).parent / "kernels"
 
 BINDINGS = tuple(f"{level}.{axis}" for level in ("block", "thread") for axis in "xyz")
 REQUIRED = "name parameters buffers loops compute"
-OPTIONAL = "sizes constraints stage registers blocks_per_core"
+OF_LAUNCH = "stage registers blocks_per_core launches"
+OPTIONAL = f"sizes constraints {OF_LAUNCH} then"
 ONE, ZERO = Expression.parse(1, "1"), Expression.parse(0, "0")
 
 
@@ -97,6 +98,8 @@ class Description:
     parameters: values of each tuning parameter; the first is the one that a configuration without it has.
     registers: buffers of which every thread keeps its elements in registers until it is done.
     blocks_per_core: how many blocks the compiler has to leave registers for; 0: not said.
+    launches: how often the host launches this, one after another.
+    then: what it launches after that: of the same sizes, parameters and buffers, without constraints.
     """
 
     name: str
@@ -109,18 +112,21 @@ class Description:
     registers: frozenset[str]
     compute: tuple[StatementDescription, ...]
     blocks_per_core: Expression = ZERO
+    launches: Expression = ONE
+    then: tuple[Description, ...] = ()
 
     @property
     def used(self) -> frozenset[str]:
         """Parameters and sizes that something other than a constraint reads."""
-        read = [self.blocks_per_core, *(s.when for s in self.compute)]
+        read = [self.blocks_per_core, self.launches, *(s.when for s in self.compute)]
         for buffer in self.buffers.values():
             read += [*buffer.shape, buffer.read_only, *([] if buffer.below is None else [buffer.below])]
         for loop in self.loops:
             read += [loop.extent, loop.unroll, loop.vector, *([] if loop.step is None else [loop.step])]
         for stage in self.stages:
             read += [stage.when, *stage.threads, stage.vector, stage.pad, stage.copies]
-        return frozenset[str]().union(*(expression.names for expression in read))
+        later = (description.used for description in self.then)
+        return frozenset[str]().union(*(expression.names for expression in read), *later)
 
 
 def list_descriptions() -> list[str]:
@@ -171,50 +177,63 @@ class _Reader:
             raise InputError(
                 f"{self.origin}: {both[0]!r} is a size and a parameter; name one of them otherwise"
             )
-        for what in ("parameters", "loops", "compute"):
-            if not top[what]:
-                raise InputError(f"{self.origin}: {what}: expected at least one entry")
+        if not top["parameters"]:
+            raise InputError(f"{self.origin}: parameters: expected at least one entry")
         known = {*sizes, *parameters}
         buffers = {
             name: self.buffer(v, f"buffers.{name}", known)
             for name, v in self.mapping(top["buffers"], "buffers").items()
         }
-        seen: Counter[str] = Counter()
-        loops = tuple(
-            self.loop(v, f"loops[{i}]", known, seen) for i, v in enumerate(self.items(top["loops"], "loops"))
+        common = Description(str(top["name"]), sizes, parameters, (), buffers, (), (), frozenset(), ())
+        first = self.launch(top, "", common, known)
+        then = [
+            self.launch(
+                self.fields(v, f"then[{i}]", "loops compute", OF_LAUNCH), f"then[{i}].", common, known
+            )
+            for i, v in enumerate(self.items(top.get("then"), "then"))
+        ]
+        constraints = (
+            self.expression(v, f"constraints[{i}]", known)
+            for i, v in enumerate(self.items(top.get("constraints"), "constraints"))
         )
-        inner = {loop.name for loop in loops if not loop.bind}
-        result = Description(
-            name=str(top["name"]),
-            sizes=sizes,
-            parameters=parameters,
-            constraints=tuple(
-                self.expression(v, f"constraints[{i}]", known)
-                for i, v in enumerate(self.items(top.get("constraints"), "constraints"))
-            ),
-            buffers=buffers,
-            loops=loops,
-            stages=tuple(
-                self.stage(v, f"stage[{i}]", known, buffers, inner)
-                for i, v in enumerate(self.items(top.get("stage"), "stage"))
-            ),
-            registers=frozenset(
-                self.one_of(v, buffers, f"registers[{i}]")
-                for i, v in enumerate(self.items(top.get("registers"), "registers"))
-            ),
-            compute=tuple(
-                self.statement(v, f"compute[{i}]", known, buffers, seen)
-                for i, v in enumerate(self.items(top["compute"], "compute"))
-            ),
-            blocks_per_core=self.expression(top.get("blocks_per_core", 0), "blocks_per_core", known),
+        return replace(first, constraints=tuple(constraints), then=tuple(then))
+
+    def launch(self, given: Mapping[str, Any], at: str, common: Description, known: set[str]) -> Description:
+        """What is launched at once. at: prefix of its place in the file; common: what all launches share."""
+        for what in ("loops", "compute"):
+            if not given[what]:
+                raise InputError(f"{self.origin}: {at}{what}: expected at least one entry")
+        buffers, seen = common.buffers, Counter[str]()
+        loops = tuple(
+            self.loop(v, f"{at}loops[{i}]", known, seen)
+            for i, v in enumerate(self.items(given["loops"], f"{at}loops"))
         )
         if not any(loop.bind.startswith("thread") for loop in loops):
-            raise InputError(f"{self.origin}: loops: expected at least one with bind: thread.x")
+            raise InputError(f"{self.origin}: {at}loops: expected at least one with bind: thread.x")
+        inner = {loop.name for loop in loops if not loop.bind}
+        result = replace(
+            common,
+            loops=loops,
+            stages=tuple(
+                self.stage(v, f"{at}stage[{i}]", known, buffers, inner)
+                for i, v in enumerate(self.items(given.get("stage"), f"{at}stage"))
+            ),
+            registers=frozenset(
+                self.one_of(v, buffers, f"{at}registers[{i}]")
+                for i, v in enumerate(self.items(given.get("registers"), f"{at}registers"))
+            ),
+            compute=tuple(
+                self.statement(v, f"{at}compute[{i}]", known, buffers, seen)
+                for i, v in enumerate(self.items(given["compute"], f"{at}compute"))
+            ),
+            blocks_per_core=self.expression(given.get("blocks_per_core", 0), f"{at}blocks_per_core", known),
+            launches=self.expression(given.get("launches", 1), f"{at}launches", known),
+        )
         staged = {stage.buffer for stage in result.stages}
         for load in (load for each in result.compute for load in loads(each.statement.value)):
             if load.buffer in staged and access(load, self.origin).indirect:
                 raise InputError(
-                    f"{self.origin}: stage: expected buffers that are read at sums of axes, got "
+                    f"{self.origin}: {at}stage: expected buffers that are read at sums of axes, got "
                     f"{load.buffer}, whose tile nobody knows"
                 )
         return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -27,7 +28,8 @@ from gnnperf.nests import (
     Symbol,
     nest_graph,
 )  # fmt: skip
-from gnnperf.nests.ir import map_node
+from gnnperf.nests.analysis import rename_iterators
+from gnnperf.nests.ir import map_node, walk
 
 
 def scheduled_graph(
@@ -45,8 +47,30 @@ def scheduled_graph(
 
 def scheduled_nest(planned: Plan, index: int = 0) -> LoopNest:
     """Configuration number `index` of a plan: loops bound to blocks and threads, copies to shared memory,
-    results in registers until all is summed up."""
-    return _Builder(planned, index).nest()
+    results in registers until all is summed up. Launches follow one another; one that is repeated is in a
+    loop of its own."""
+    buffers, body = dict[str, Buffer](), list[Node]()
+    for number, launch in enumerate(planned.launches):
+        if (repeats := int(launch.repeats[index])) == 0:
+            continue
+        nest = _Builder(launch, index).nest()
+        names = {name: f"{name}_{number}" for name, b in nest.buffers.items() if b.transient and number}
+        for name, buffer in nest.buffers.items():
+            buffers[names.get(name, name)] = replace(buffer, name=names.get(name, name))
+        for node in nest.body:
+            iterators = {n.iterator: f"{n.iterator}_{number}" for n in walk((node,)) if isinstance(n, Loop)}
+            moved = rename_iterators(node, iterators) if number else node
+            moved = map_node(moved, partial(_renamed, names=names))
+            body.append(
+                moved
+                if repeats == 1
+                else _counted(f"launch{number}", repeats, (moved,), None, independent=False)
+            )
+    return LoopNest(planned.description.name, buffers, tuple(body))
+
+
+def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
+    return replace(expr, buffer=names.get(expr.buffer, expr.buffer)) if isinstance(expr, Load) else expr
 
 
 @dataclass(frozen=True)

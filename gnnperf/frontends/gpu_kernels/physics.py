@@ -6,9 +6,11 @@ shared memory are 4 bytes wide and 32 of them. Estimates, to be corrected by wha
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
-from gnnperf.devices import DeviceSpec
+from gnnperf.devices import LAUNCH_GAP_S, DeviceSpec
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels.plan import Plan
 from gnnperf.frontends.gpu_kernels.traffic import SECTOR_BYTES, Numbers, Traffic
@@ -36,10 +38,33 @@ def check_gpu(device: DeviceSpec) -> None:
         raise InputError(f"{device.name}: {missing[0]} is needed and not known; add it to the device's YAML")
 
 
-def physical_features(plan: Plan, device: DeviceSpec) -> dict[str, Numbers]:
-    """Features of n configurations on a GPU, by name; see `_Physics.features`. Raises InputError."""
+ADDED = (
+    "roofline_s", "estimate_s", "flops", "distinct_bytes",
+    "t_flop", "t_special", "t_issue", "t_shared", "t_l1", "t_l2", "t_dram", "t_latency",
+)  # fmt: skip
+"""Features that add up over launches."""
+
+
+def physical_features(plan: Plan, device: DeviceSpec) -> list[dict[str, Numbers]]:
+    """Features of n configurations on a GPU, by name, for each launch of the plan; see `_Physics.features`.
+    Those of ADDED are of all repeats of a launch together. Raises InputError."""
     check_gpu(device)
-    return _Physics(plan, device).features()
+    several = sum(launch.repeats for launch in plan.launches) > 1
+    found = []
+    for launch in plan.launches:
+        features = _Physics(launch, device).features()
+        least = np.where(several, LAUNCH_GAP_S, 0.0)
+        features["t_latency"] = np.maximum(features["t_latency"], least)
+        features["estimate_s"] = np.maximum(features["estimate_s"], least)
+        found.append(features | {name: features[name] * launch.repeats for name in ADDED})
+    return found
+
+
+def of_all_launches(plan: Plan, launches: Sequence[Mapping[str, Numbers]]) -> dict[str, Numbers]:
+    """Of `physical_features` what a configuration has as a whole: ADDED, and whether every launch "fits"."""
+    fit = [(f["fits"] > 0) | (launch.repeats == 0) for f, launch in zip(launches, plan.launches, strict=True)]
+    added = {name: np.sum([features[name] for features in launches], axis=0) for name in ADDED}
+    return added | {"fits": np.all(fit, axis=0).astype(float)}
 
 
 class _Physics(Traffic):

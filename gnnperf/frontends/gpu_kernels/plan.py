@@ -63,9 +63,10 @@ class PlannedStage:
 
 @dataclass(frozen=True)
 class Plan:
-    """n configurations of a kernel.
+    """n configurations of a kernel, or of one of its launches.
 
-    values: of sizes and parameters. loops: outermost first. statements: with where they run.
+    values: of sizes and parameters. loops: outermost first. statements: with where they run. repeats: how
+    often it is launched. then: what is launched after it.
     """
 
     description: Description
@@ -73,10 +74,17 @@ class Plan:
     loops: tuple[PlannedLoop, ...]
     statements: tuple[tuple[Statement, Bool[np.ndarray, " n"]], ...]
     valid: Bool[np.ndarray, " n"]
+    repeats: Integers
+    then: tuple[Plan, ...] = ()
 
     @property
     def count(self) -> int:
         return len(self.valid)
+
+    @property
+    def launches(self) -> tuple[Plan, ...]:
+        """All that the host launches, in order."""
+        return (self, *self.then)
 
     @cached_property
     def shapes(self) -> Mapping[str, tuple[Integers, ...]]:
@@ -112,8 +120,16 @@ class Plan:
         buffer or a statement of theirs makes use of, as in how threads copy into shared memory where nothing
         is staged. What a parameter does that only constraints read is not known: it counts as a difference.
         """
-        description = self.description
-        columns = [values for name, values in self.values.items() if name not in description.used]
+        columns = [values for name, values in self.values.items() if name not in self.description.used]
+        for launch in self.launches:
+            runs = launch.repeats > 0
+            columns += [np.where(runs, column, 0) for column in (launch.repeats, *launch.used())]
+        rows = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
+        return [row.tobytes() for row in rows]
+
+    def used(self) -> list[Integers]:
+        """Columns that differ where this launch does."""
+        description, columns = self.description, list[Integers]()
         for loop in self.loops:
             several = loop.extent > 1
             columns += [loop.extent, np.where(several, loop.step, 0)]
@@ -124,9 +140,7 @@ class Plan:
         columns += [active for _, active in self.statements]
         for name, buffer in description.buffers.items():
             columns += [*self.shapes[name], buffer.read_only(self.values, name) != 0]
-        columns.append(description.blocks_per_core(self.values, "blocks_per_core"))
-        rows = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
-        return [row.tobytes() for row in rows]
+        return [*columns, description.blocks_per_core(self.values, "blocks_per_core")]
 
     def product(self, level: str) -> Integers:
         """Iterations of the loops of one level together: blocks, threads of a block, work of a thread."""
@@ -219,7 +233,9 @@ def plan(
 
 
 def _plan(description: Description, values: Mapping[str, Integers]) -> Plan:
-    valid = np.ones(len(next(iter(values.values()))), dtype=bool)
+    repeats = np.maximum(description.launches(values, f"{description.name}: launches"), 0)
+    then = tuple(_plan(later, values) for later in description.then)
+    valid = np.sum([launch.repeats for launch in then], axis=0) + repeats > 0
     for constraint in description.constraints:
         valid &= constraint(values, f"{description.name}: constraints") != 0
     loops: list[PlannedLoop] = []
@@ -227,7 +243,7 @@ def _plan(description: Description, values: Mapping[str, Integers]) -> Plan:
     for about in reversed(description.loops):
         where = f"{description.name}: loop {about.name}"
         extent = about.extent(values, where)
-        valid = valid & (extent >= 1)
+        valid = valid & ((extent >= 1) | (repeats == 0))
         extent = np.maximum(extent, 1)
         step = span.get(about.axis, np.ones_like(extent)) if about.step is None else about.step(values, where)
         span[about.axis] = np.maximum(span.get(about.axis, np.ones_like(extent)), step * extent)
@@ -237,7 +253,9 @@ def _plan(description: Description, values: Mapping[str, Integers]) -> Plan:
             )
         )
     statements = tuple((s.statement, s.when(values, "compute") != 0) for s in description.compute)
-    return Plan(description, values, tuple(reversed(loops)), statements, valid)
+    for launch in then:
+        valid = valid & (launch.valid | (launch.repeats == 0))
+    return Plan(description, values, tuple(reversed(loops)), statements, valid, repeats, then)
 
 
 def _values(

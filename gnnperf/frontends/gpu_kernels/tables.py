@@ -21,6 +21,7 @@ from gnnperf.frontends.gpu_kernels import (
     Plan,
     find_description,
     list_descriptions,
+    of_all_launches,
     physical_features,
     plan,
 )
@@ -44,9 +45,14 @@ class Candidates:
         return plan(self.description, self.configurations)
 
     @cached_property
-    def physics(self) -> Mapping[str, Float64[np.ndarray, " n"]]:
+    def launches(self) -> Sequence[Mapping[str, Float64[np.ndarray, " n"]]]:
         """`physical_features`."""
         return physical_features(self.plan, self.device)
+
+    @cached_property
+    def physics(self) -> Mapping[str, Float64[np.ndarray, " n"]]:
+        """`of_all_launches`."""
+        return of_all_launches(self.plan, self.launches)
 
     @cached_property
     def keys(self) -> list[tuple[int, ...]]:

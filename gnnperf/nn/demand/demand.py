@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ OWN = (
 STATE = ("occupancy", "active_warps", "hidden", "register_pressure", "missed", "tail")
 TIMES = ("t_issue", "t_shared", "t_l1", "t_l2", "t_dram", "t_special")
 SAME_ISA, SAME_VENDOR, OTHER = 4.0, 1.0, 0.25
+SHORTEST_S = 1e-9
+"""Of a resource: one that is not used takes this long, too."""
 BORROWED = 0.8
 """Of the offsets of like devices, the share that an unknown one takes."""
 
@@ -59,9 +62,9 @@ class Demand:
         else:
             share = BORROWED * share / share.sum()
         inputs = inputs or inputs_of(candidates, self.parameters)
-        shares = torch.from_numpy(share.astype(np.float32)).expand(len(candidates), -1)
+        shares = torch.from_numpy(share.astype(np.float32)).expand(*inputs[0].shape[:2], -1)
         with torch.inference_mode(), one_thread():
-            return self.net.eval()(*inputs, shares).double().numpy()
+            return together(self.net.eval()(*inputs, shares)).double().numpy()
 
 
 def mean_prediction(demands: Sequence[Demand], candidates: Candidates) -> Float64[np.ndarray, " n"]:
@@ -71,22 +74,34 @@ def mean_prediction(demands: Sequence[Demand], candidates: Candidates) -> Float6
 
 
 def inputs_of(candidates: Candidates, parameters: tuple[str, ...] | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Features, state and log2 of the milliseconds of every resource, as `DemandNet.forward` takes them."""
-    physics = candidates.physics
-    columns = [_log(physics[name]) for name in GENERIC]
-    if parameters is not None:
-        columns += [_log(physics[name]) for name in OWN]
-        columns += [np.log2(candidates.plan.values[name] + 1.0) for name in parameters]
-    state = [_log(physics[name]) for name in STATE]
-    times = (
-        np.stack([*(physics[name] for name in TIMES)], axis=1) / np.maximum(physics["balance"], 0.02)[:, None]
-    )
-    times = np.concatenate([times, physics["t_latency"][:, None]], axis=1)
+    """Features f32[n, l, f], state f32[n, l, s] and log2 of the milliseconds of every resource f32[n, l, r]
+    of n configurations with l launches: as `DemandNet.forward` takes them."""
+    values = candidates.plan.values
+    tuned = [np.log2(values[name] + 1.0) for name in parameters or ()]
+    own = () if parameters is None else OWN
+    launches = candidates.launches
+    times = [
+        np.column_stack([*(of[name] / np.maximum(of["balance"], 0.02) for name in TIMES), of["t_latency"]])
+        for of in launches
+    ]
     return (
-        torch.from_numpy(np.stack(columns, axis=1).astype(np.float32)),
-        torch.from_numpy(np.stack(state, axis=1).astype(np.float32)),
-        torch.from_numpy(np.log2(np.maximum(times, 1e-9) * 1e3).astype(np.float32)),
+        _stacked(
+            [np.column_stack([*(_log(of[name]) for name in (*GENERIC, *own)), *tuned]) for of in launches]
+        ),
+        _stacked([np.column_stack([_log(of[name]) for name in STATE]) for of in launches]),
+        _stacked([np.log2(np.maximum(time, SHORTEST_S) * 1e3) for time in times]),
     )
+
+
+def together(log2_ms: Tensor) -> Tensor:
+    """Launches follow one another: f32[n, l], log2 of the milliseconds of each -> f32[n], of their sum."""
+    if log2_ms.size(1) == 1:
+        return log2_ms.squeeze(1)
+    return torch.logsumexp(log2_ms * math.log(2.0), dim=1) / math.log(2.0)
+
+
+def _stacked(launches: Sequence[Numbers]) -> Tensor:
+    return torch.from_numpy(np.stack(launches, axis=1).astype(np.float32))
 
 
 def _log(values: Numbers) -> Numbers:

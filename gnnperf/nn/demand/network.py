@@ -67,22 +67,22 @@ class DemandNet(nn.Module):
         nn.init.zeros_(self.overall.weight)
 
     def forward(self, features: Tensor, state: Tensor, times: Tensor, share: Tensor) -> Tensor:
-        """Predict b runtimes.
+        """Predict runtimes of launches.
 
         Args:
-            features: f32[b, features].
-            state: f32[b, state].
-            times: f32[b, resources], log2 of the milliseconds of each resource alone.
-            share: f32[b, devices], how much each device of the training stands for this one; rows sum to
+            features: f32[*b, features].
+            state: f32[*b, state].
+            times: f32[*b, resources], log2 of the milliseconds of each resource alone.
+            share: f32[*b, devices], how much each device of the training stands for this one; rows sum to
                 1 at most.
 
         Returns:
-            f32[b], log2 of milliseconds.
+            f32[*b], log2 of milliseconds.
         """
         demand = REACH * torch.tanh(self.demand(self.feature_scale(features)) / REACH)
         total = demand + self.state(self.state_scale(state)) + times + share @ self.supply.weight
         scale = SHARPNESS * math.log(2.0)
-        return torch.logsumexp(total * scale, dim=1) / scale + (share @ self.overall.weight).squeeze(1)
+        return torch.logsumexp(total * scale, dim=-1) / scale + (share @ self.overall.weight).squeeze(-1)
 
     def offsets(self) -> Tensor:
         """How far the devices of the training are from their descriptions: mean square, f32[]."""

@@ -14,12 +14,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from gnnperf.devices import LAUNCH_GAP_S
 from gnnperf.nn.runtime.columns import Columns, legacy
 
 Offsets = Mapping[str, Tensor]
 
-LAUNCH_GAP_S = 3e-6
-"""Between two kernels that were launched ahead: of the order that profilers show; not fitted."""
 AMD_SHARE = 0.02
 """Prior weight of what a launch on AMD GPUs takes more or less than one on NVIDIA's, in ln."""
 FIRST_HBM = -0.18

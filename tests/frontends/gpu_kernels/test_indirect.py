@@ -110,7 +110,7 @@ def test_indices_drawn_from_a_wide_range_hardly_share_sectors(tmp_path: Path) ->
 def test_a_block_reads_no_more_than_it_meets(tmp_path: Path) -> None:
     """64 threads: 64 indices and results, and 64 elements of x, or the 8 that there are, of 4 bytes."""
     for values, elements in (("n", 64), (8, 8), (np.zeros(N, dtype=int), 1)):
-        features = physical_features(plan(described(tmp_path, values), [{}]), load_device("l4"))
+        (features,) = physical_features(plan(described(tmp_path, values), [{}]), load_device("l4"))
         assert features["block_bytes"][0] == 4 * (64 + 64 + elements)
 
 

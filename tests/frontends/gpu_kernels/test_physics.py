@@ -14,7 +14,7 @@ A100 = load_device("a100-pcie-40gb")
 
 
 def of(kernel: str, **configuration: int) -> dict[str, float]:
-    found = physical_features(plan(find_description(kernel), [configuration]), A100)
+    (found,) = physical_features(plan(find_description(kernel), [configuration]), A100)
     return {name: float(values[0]) for name, values in found.items()}
 
 
