@@ -37,6 +37,7 @@ def load_attribute(path: Path, name: str, what: str, kind: type | tuple[type, ..
     folder = str(path.resolve().parent)
     sys.modules[unique] = module  # frontends look up a function's globals through its module
     sys.path.insert(0, folder)
+    writes_bytecode, sys.dont_write_bytecode = not sys.dont_write_bytecode, True  # in the user's folder
     try:
         with redirect_stdout(sys.stderr):  # standard output may be a JSON document
             specification.loader.exec_module(module)
@@ -50,6 +51,7 @@ def load_attribute(path: Path, name: str, what: str, kind: type | tuple[type, ..
             f"{what}: importing {str(path)!r} failed: {type(error).__name__}: {first_line(error)}"
         ) from None
     finally:
+        sys.dont_write_bytecode = not writes_bytecode
         sys.path.remove(folder)
     if not hasattr(module, name):
         have = sorted(k for k, v in vars(module).items() if isinstance(v, kind))
