@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from gnnperf.errors import InputError
 from gnnperf.graph import GraphBatch
-from gnnperf.graph.costs import COST_FIELDS
-from gnnperf.nn.graph_net import CostInput, GraphNet
+from gnnperf.nn.graph_net import ScheduledGraphNet
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class EncoderConfig:
 DEFAULT_CONFIG = EncoderConfig()
 
 
-class Encoder(GraphNet):
+class Encoder(ScheduledGraphNet):
     """Typed message passing, attention readout, projection to the unit sphere.
 
     One network for programs as they are, whose embeddings find their like (`forward`), and for what schedules
@@ -56,10 +55,8 @@ class Encoder(GraphNet):
 
     def __init__(self, config: EncoderConfig = DEFAULT_CONFIG, lean: bool = False) -> None:
         width = config.width
-        super().__init__(width, config.layers, config.heads, config.dropout, lean=lean)
+        super().__init__(width, config.layers, config.heads, config.dropout, lean)
         self.config = config
-        self.costs = CostInput()
-        self.cost = nn.Linear(len(COST_FIELDS), width, bias=False)
         # What all programs have in common is taken out across the batch, not within each program:
         # otherwise all embeddings start alike, and the contrastive loss collapses them to one point.
         self.project = nn.Sequential(
@@ -68,33 +65,6 @@ class Encoder(GraphNet):
             nn.GELU(),
             nn.Linear(width, config.embedding_width),
         )
-
-    def states(
-        self,
-        node_kind: Tensor,
-        node_features: Tensor,
-        edge_index: Tensor,
-        edge_kind: Tensor,
-        edge_features: Tensor,
-        graph_features: Tensor,
-        ptr: Tensor,
-        batch: Tensor,
-        node_costs: Tensor,
-    ) -> tuple[Tensor, Tensor]:
-        """Scheduled graphs, as a head reads them: `encoder.states(*graphs, node_costs)`.
-
-        Args:
-            node_kind to batch: as of `forward`.
-            node_costs: f32[n, C], `GraphCosts.node_rows`.
-
-        Returns:
-            f32[n, width + C], states of the nodes with their standardised costs behind; f32[b, width].
-        """
-        costs = self.costs(node_kind, node_costs)
-        nodes = self.node_states(
-            node_kind, node_features, edge_index, edge_kind, edge_features, self.cost(costs)
-        )
-        return torch.cat([nodes, costs], 1), self.readout_states(nodes, graph_features, ptr, batch)
 
     def forward(
         self,

@@ -120,3 +120,39 @@ class GraphNet(nn.Module):
         self.node_scale.fit(graphs.node_features)
         self.edge_scale.fit(graphs.edge_features)
         self.graph_scale.fit(graphs.graph_features)
+
+
+class ScheduledGraphNet(GraphNet):
+    """`GraphNet` of scheduled graphs, whose nodes come with what they cost; arguments as there."""
+
+    def __init__(self, width: int, layers: int, heads: int, dropout: float, lean: bool = False) -> None:
+        super().__init__(width, layers, heads, dropout, lean=lean)
+        self.costs = CostInput()
+        self.cost = nn.Linear(len(COST_FIELDS), width, bias=False)
+
+    def states(
+        self,
+        node_kind: Tensor,
+        node_features: Tensor,
+        edge_index: Tensor,
+        edge_kind: Tensor,
+        edge_features: Tensor,
+        graph_features: Tensor,
+        ptr: Tensor,
+        batch: Tensor,
+        node_costs: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Scheduled graphs, as a head reads them: `net.states(*graphs, node_costs)`.
+
+        Args:
+            node_kind to batch: fields of a `GraphBatch` of b graphs with n nodes.
+            node_costs: f32[n, C], `GraphCosts.node_rows`.
+
+        Returns:
+            f32[n, width + C], states of the nodes with their standardised costs behind; f32[b, width].
+        """
+        costs = self.costs(node_kind, node_costs)
+        nodes = self.node_states(
+            node_kind, node_features, edge_index, edge_kind, edge_features, self.cost(costs)
+        )
+        return torch.cat([nodes, costs], 1), self.readout_states(nodes, graph_features, ptr, batch)

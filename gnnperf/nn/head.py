@@ -36,34 +36,31 @@ TIMED = tuple(sorted({kind for field in COST_FIELDS for kind in field.kinds}))
 """Kinds of nodes that take time: those that have costs."""
 
 
-class ScheduleHead(nn.Module):
-    """Scores scheduled programs: among those of one program, ln(efficiency) up to a constant.
-
-    The mean of two judges, which err differently. The first sees the graph as the encoder does: it gives
-    every statement, access and loop a time from its node's state and costs (what computing, moving data and
-    starting loops take), adds these times up, and corrects the sum by the state of the whole graph. The
-    second sees numbers and no graph: costs pooled over all nodes, and facts about the schedule.
+class GraphHead(nn.Module):
+    """Scores scheduled programs by their graphs: gives every statement, access and loop a time from its
+    node's state and costs (what computing, moving data and starting loops take), adds these times up, and
+    corrects the sum by the state of the whole graph, costs pooled over all nodes, and facts about the
+    schedule.
 
     Args:
-        state_width: of the encoder's states.
-        facts: numbers known of each schedule (`gnnperf.schedules.recipes.fact_fields`).
-        config: hyperparameters.
+        state_width: of the states of nodes and graphs.
+        facts: numbers known of each schedule.
+        width: of the hidden layers.
+        dropout: probability there, in training only.
     """
 
-    def __init__(self, state_width: int, facts: int, config: HeadConfig = DEFAULT_HEAD) -> None:
+    def __init__(self, state_width: int, facts: int, width: int, dropout: float) -> None:
         super().__init__()
         costs, pooled = len(COST_FIELDS), 2 * len(COST_FIELDS)
-        self.config = config
         self.is_timed = nn.Buffer(timed_kinds(), persistent=False)
         self.carried = nn.Buffer(CostInput().carried.clone(), persistent=False)
         self.pooled_scale = Standardise(pooled, limit=4.0)
         self.fact_scale = Standardise(facts, limit=4.0)
-        self.node_time = perceptron(state_width + costs, config.width, config.dropout)
-        self.correction = perceptron(state_width + pooled + facts, config.width, config.dropout)
-        self.numbers = perceptron(pooled + facts, config.numbers_width, config.numbers_dropout)
+        self.node_time = perceptron(state_width + costs, width, dropout)
+        self.correction = perceptron(state_width + pooled + facts, width, dropout)
 
     def fit_scales(self, node_kind: Tensor, node_costs: Tensor, batch: Tensor, facts: Tensor) -> None:
-        """Take the statistics of the inputs; arguments as of `forward`."""
+        """Take the statistics of the inputs; arguments as of `by_graph`."""
         self.pooled_scale.fit(self.pooled(node_kind, node_costs, batch, facts.size(0)))
         self.fact_scale.fit(facts)
 
@@ -75,6 +72,40 @@ class ScheduleHead(nn.Module):
         """Pooled costs and facts, f32[b, 2 C + facts]; an absent fact is as on average."""
         pooled = self.pooled_scale(self.pooled(node_kind, node_costs, batch, facts.size(0)))
         return torch.cat([pooled, self.fact_scale(facts).nan_to_num()], 1)
+
+    def by_graph(
+        self, nodes: Tensor, graphs: Tensor, node_kind: Tensor, batch: Tensor, numbers: Tensor
+    ) -> Tensor:
+        """f32[b], the higher the faster.
+
+        Args:
+            nodes, graphs: f32[n, state_width + C] and f32[b, state_width], of `ScheduledGraphNet.states`.
+            node_kind: i64[n], index into NODE_KINDS.
+            batch: i64[n], the program of each node.
+            numbers: f32[b, 2 C + facts], `standardised`.
+        """
+        is_timed = self.is_timed.index_select(0, node_kind)
+        time = log_sum_exp(self.node_time(nodes).squeeze(1), is_timed, batch, graphs.size(0))
+        corrected: Tensor = self.correction(torch.cat([graphs, numbers], 1)).squeeze(1) - time
+        return corrected
+
+
+class ScheduleHead(GraphHead):
+    """Scores scheduled programs: among those of one program, ln(efficiency) up to a constant.
+
+    The mean of two judges, which err differently: `GraphHead`, and a second that sees numbers and no graph:
+    costs pooled over all nodes, and facts about the schedule.
+
+    Args:
+        state_width: of the encoder's states.
+        facts: numbers known of each schedule (`gnnperf.schedules.recipes.fact_fields`).
+        config: hyperparameters.
+    """
+
+    def __init__(self, state_width: int, facts: int, config: HeadConfig = DEFAULT_HEAD) -> None:
+        super().__init__(state_width, facts, config.width, config.dropout)
+        self.config = config
+        self.numbers = perceptron(2 * len(COST_FIELDS) + facts, config.numbers_width, config.numbers_dropout)
 
     def by_numbers(self, node_kind: Tensor, node_costs: Tensor, batch: Tensor, facts: Tensor) -> Tensor:
         """What the second judge says alone, f32[b]."""
@@ -114,9 +145,7 @@ class ScheduleHead(nn.Module):
     ) -> Tensor:
         """f32[2, b]: what each judge says; arguments as of `forward`."""
         numbers = self.standardised(node_kind, node_costs, batch, facts)
-        is_timed = self.is_timed.index_select(0, node_kind)
-        time = log_sum_exp(self.node_time(nodes).squeeze(1), is_timed, batch, facts.size(0))
-        by_graph = self.correction(torch.cat([graphs, numbers], 1)).squeeze(1) - time
+        by_graph = self.by_graph(nodes, graphs, node_kind, batch, numbers)
         return torch.stack([by_graph, self.numbers(numbers).squeeze(1)])
 
 

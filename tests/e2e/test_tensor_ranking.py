@@ -12,8 +12,9 @@ from helpers.tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_corpus
 
 from gnnperf.cli.main import run
 from gnnperf.evaluation.trace_ranking import baselines
-from gnnperf.nn import load_checkpoint
+from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.nn.traces import TensorBundle
+from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
 from gnnperf.training.traces import features
 from gnnperf.training.traces.corpus import load_tensor_corpus
@@ -64,6 +65,11 @@ def test_the_command_and_the_release(
                  "heldout_kind_xgb_top1"):  # fmt: skip
         assert 0 <= document["figures"][name] <= 1, name
     assert document["settings"]["schedules"] == 15
+    encoder = load_checkpoint(shipped_bundle(), Bundle).encoder_id
+    assert document["settings"]["began_as"] == encoder
+    monkeypatch.undo()
+    assert run([*command[: command.index("--output")], "--from-scratch"]) == 0
+    assert json.loads(capfd.readouterr().out)["settings"]["began_as"] is None
     (tmp_path / "ranking.json").write_text(text)
     command = ["train", "release", "tensor-programs", *options, "--quick", "--json"]
     command += ["--evaluation", str(tmp_path / "ranking.json"), "-o", str(tmp_path / "bundle")]
@@ -82,6 +88,7 @@ def test_the_command_and_the_release(
     assert bundle.provenance.figures["top1"] == pytest.approx(min(reached_s) / reached_s[scores.argmax()])
     learned_from = bundle.provenance.corpus
     assert (learned_from["schedules"], learned_from["kinds"]) == (10, ["matmul", "softmax"])
+    assert learned_from["began_as"] == encoder
     assert np.isfinite(scores).all()
 
 

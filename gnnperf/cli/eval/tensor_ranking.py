@@ -58,27 +58,34 @@ class RankingStudy(Study):
 @cache_option
 @click.option("--folds", default=6, show_default=True, type=click.IntRange(2), help="Folds of the kinds.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of all training.")
+@click.option(
+    "--from-scratch", is_flag=True,
+    help="The network begins with weights as drawn, not as that of loop nests: what that is worth.",
+)  # fmt: skip
 @click.option("--workloads", "each_workload", is_flag=True, help="A row per workload too.")
 @quick_option
 @output_option
 def tensor_ranking(
-    corpus: Path, cache: Path | None, folds: int, seed: int, each_workload: bool, quick: bool,
-    output: Path | None,
+    corpus: Path, cache: Path | None, folds: int, seed: int, from_scratch: bool, each_workload: bool,
+    quick: bool, output: Path | None,
 ) -> Report:  # fmt: skip
     """Rank measured TVM schedules of workloads, and of operator kinds, that were not learned from.
 
     Beside our cost model stand its judges: network (over the scheduled graph), statements (a perceptron on
-    what each costs) and trees; without_network is the mean of the last two. Then MetaSchedule's XGBModel on
-    its own features, a perceptron on these summed up (mlp), all trained on the same records, and random
-    order. Figures tvm_network are of the network alone, tvm_without_network of the best without it. top1 and
-    top5: best runtime over the best of the 1 or 5 schedules ranked first, every workload weighted alike, and
-    a schedule that fails counts as the unscheduled function. pairwise: share of pairs in the right order,
-    ties left out.
+    what each costs) and trees; the network is three fifths of the score, and without_network the mean of the
+    last two. Then MetaSchedule's XGBModel on its own features, a perceptron on these summed up (mlp), all
+    trained on the same records, and random order. Figures tvm_network are of the network alone,
+    tvm_without_network of the best without it. top1 and top5: best runtime over the best of the 1 or 5
+    schedules ranked first, every workload weighted alike, and a schedule that fails counts as the unscheduled
+    function. pairwise: share of pairs in the right order, ties left out. ratio: how much faster first picks
+    are than those of without_network, with the ends of the 95% interval over workloads.
     Ctrl-C gives the table of what there is.
     """
     import warnings
 
     from gnnperf.evaluation.trace_ranking import RankingSettings
+    from gnnperf.nn import Bundle, load_checkpoint
+    from gnnperf.shipped import shipped_bundle
     from gnnperf.training.traces.corpus import load_tensor_corpus
     from gnnperf.training.traces.data import pools_of
     from gnnperf.training.traces.features import corpus_features, default_cache
@@ -88,5 +95,6 @@ def tensor_ranking(
     measured = load_tensor_corpus(corpus)
     with progress("reading schedules", len(measured.workloads)) as advance:
         pools = pools_of(measured, corpus_features(measured, cache or default_cache(), advance))
-    settings = RankingSettings(folds, QUICK_FIT if quick else DEFAULT_FIT, seed)
+    start = None if from_scratch else load_checkpoint(shipped_bundle(), Bundle)
+    settings = RankingSettings(folds, QUICK_FIT if quick else DEFAULT_FIT, seed, start)
     return RankingStudy(measured, pools, settings, each_workload).run(output)

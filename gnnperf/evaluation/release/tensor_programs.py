@@ -35,7 +35,8 @@ def train_tensor_programs(
 
     Args:
         corpus: folder of measured schedules.
-        encoder: embeds the unscheduled workloads of the store.
+        encoder: networks of loop nests, which embed the unscheduled workloads of the store, and as which the
+            judge of graphs begins.
         evaluation: document of `gnnperf eval tensor-ranking`, whose figures of operator kinds that were held
             out are taken over; None for none of these.
         seeds: of the trainings that are averaged.
@@ -52,7 +53,7 @@ def train_tensor_programs(
         pools = pools_of(measured, corpus_features(measured, cache, advance))
     known = [pool for pool in pools if pool.workload.split != HELD_OUT]
     asked = [pool for pool in pools if pool.workload.split == HELD_OUT]
-    bundle = fit_bundle(measured, known, settings, seeds)
+    bundle = fit_bundle(measured, known, settings, seeds, encoder)
     figures = dict(known_of_kinds.get("figures", {}))
     if asked:
         figures |= _worth(bundle, asked, anyway)

@@ -1,7 +1,7 @@
 """Ranking of measured TVM schedules by cost models that have never seen the workload, or its kind."""
 
+from gnnperf.evaluation.trace_ranking.baselines import RankingSettings
 from gnnperf.evaluation.trace_ranking.study import (
-    RankingSettings,
     RankingTask,
     describe,
     folds_of,

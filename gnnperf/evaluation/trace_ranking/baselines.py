@@ -1,18 +1,20 @@
 """Cost models that ours is compared with, trained on the same records.
 
-Each is a function: pools to learn from, pools to rank, settings, seed -> by name, by pool, scores of its
-schedules (higher is faster).
+Each is a function: pools to learn from, pools to rank, settings -> by name, by pool, scores of its schedules
+(higher is faster).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from jaxtyping import Float64
 from torch import nn
 
+from gnnperf.nn import Bundle
 from gnnperf.nn.scaling import Standardise
 from gnnperf.nn.traces import JUDGES, TensorBundle
 from gnnperf.training.traces.data import RankingData, SchedulePool
@@ -20,19 +22,30 @@ from gnnperf.training.traces.features import STORE_FEATURES
 from gnnperf.training.traces.fit import JudgeFitSettings, fit_judges, train_judge
 
 Scores = list[Float64[np.ndarray, " n"]]
-Contender = Callable[
-    [Sequence[SchedulePool], Sequence[SchedulePool], JudgeFitSettings, int], dict[str, Scores]
-]
+
+
+@dataclass(frozen=True)
+class RankingSettings:
+    """folds: that the kinds are dealt into, each held out once. fit: of our training and the perceptron's.
+    seed: of all training. start: what our judge of graphs begins as, see `fit_cost_model`."""
+
+    folds: int = 6
+    fit: JudgeFitSettings = field(default_factory=JudgeFitSettings)
+    seed: int = 0
+    start: Bundle | None = None
+
+
+Contender = Callable[[Sequence[SchedulePool], Sequence[SchedulePool], RankingSettings], dict[str, Scores]]
 OURS, XGB, MLP, RANDOM = "gnnperf", "xgb", "mlp", "random"
 NETWORK, WITHOUT_NETWORKS = JUDGES[0], (*JUDGES[1:], "without_network")
 """The judge that passes messages over a graph, alone; those that do not, each alone, then together."""
 
 
 def ours(
-    known: Sequence[SchedulePool], asked: Sequence[SchedulePool], settings: JudgeFitSettings, seed: int
+    known: Sequence[SchedulePool], asked: Sequence[SchedulePool], settings: RankingSettings
 ) -> dict[str, Scores]:
     """The cost model that is released, each of its judges alone, and together those that see no graph."""
-    models, trees = fit_judges(known, settings, [seed])
+    models, trees = fit_judges(known, settings.fit, [settings.seed], settings.start)
     bundle = TensorBundle(models, trees, vectors=known[0].vectors)
     found = [bundle.describe(pool.graphs, features=False) for pool in asked]
     scores: dict[str, Scores] = {OURS: [one.scores.astype(np.float64) for one in found]}
@@ -43,7 +56,7 @@ def ours(
 
 
 def xgboost_model(
-    known: Sequence[SchedulePool], asked: Sequence[SchedulePool], settings: JudgeFitSettings, seed: int
+    known: Sequence[SchedulePool], asked: Sequence[SchedulePool], settings: RankingSettings
 ) -> dict[str, Scores]:
     """MetaSchedule's XGBModel on its PerStoreFeature: TVM's own class, its parameters, its pack-sum loss and
     its early stopping (tvm/s_tir/meta_schedule/cost_model/xgb_model.py), given all records at once."""
@@ -52,7 +65,7 @@ def xgboost_model(
     import_tvm()
     from tvm.s_tir.meta_schedule.cost_model.xgb_model import XGBConfig, XGBModel
 
-    model = XGBModel(config=XGBConfig(seed=43 + seed, nthread=1))  # 43: TVM's default
+    model = XGBModel(config=XGBConfig(seed=43 + settings.seed, nthread=1))  # 43: TVM's default
     model._train([rows for pool in known for rows in pool.stores], np.concatenate([*map(_share, known)]))
     return {XGB: [np.asarray(model._predict(list(pool.stores)), np.float64) for pool in asked]}
 
@@ -64,24 +77,25 @@ def _share(pool: SchedulePool) -> np.ndarray:
 
 
 def perceptron(
-    known: Sequence[SchedulePool], asked: Sequence[SchedulePool], settings: JudgeFitSettings, seed: int
+    known: Sequence[SchedulePool], asked: Sequence[SchedulePool], settings: RankingSettings
 ) -> dict[str, Scores]:
     """A multi-layer perceptron on the rows of PerStoreFeature summed up, with our ranking loss (after
     TenSet's MLP, Zheng et al., NeurIPS'21)."""
+    fit = settings.fit
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        rng = np.random.default_rng(seed)
-        data = RankingData(known, settings.model.threads)
+        torch.manual_seed(settings.seed)
+        rng = np.random.default_rng(settings.seed)
+        data = RankingData(known, fit.model.threads)
         rows = torch.from_numpy(np.concatenate([*map(_summed, known)]))
         scale = Standardise(STORE_FEATURES, limit=4.0)
         scale.fit(rows)
-        width = 2 * settings.model.statement_width
+        width = 2 * fit.model.statement_width
         net = nn.Sequential(
-            scale, nn.Linear(STORE_FEATURES, width), nn.GELU(), nn.Dropout(settings.model.statement_dropout),
+            scale, nn.Linear(STORE_FEATURES, width), nn.GELU(), nn.Dropout(fit.model.statement_dropout),
             nn.Linear(width, width), nn.GELU(), nn.Linear(width, 1),
         )  # fmt: skip
         train_judge(
-            net, data, settings, rng, settings.statement_steps, settings.statement_learning_rate,
+            net, data, fit, rng, fit.statement_steps, fit.statement_learning_rate,
             lambda groups: net(rows[torch.from_numpy(np.concatenate(groups))]).squeeze(1),
         )  # fmt: skip
     net.eval()

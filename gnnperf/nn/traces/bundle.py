@@ -28,14 +28,16 @@ PIECE = 256
 """Graphs scored at a time: what fits into caches."""
 JUDGES = ("network", "statements", "trees")
 """A network over the graph, a perceptron on the numbers of statements, and trees."""
+WEIGHTS = (3.0, 1.0, 1.0)
+"""Of the judges in the score: chosen on kinds and workloads that were held out of those to learn from."""
 FEATURES = 2 * len(NUMBERS)
 """Width of what describes a graph beside its score."""
 
 
 class Described(NamedTuple):
-    """scores: f32[n], as `TensorBundle.score` gives them, the means of the judgements. judgements: f32[j, n],
-    in the order of `TensorBundle.judges`. features: f32[n, f], means and maxima over the statements of each
-    graph of their standardised numbers (`gnnperf.nn.traces.numbers`)."""
+    """scores: f32[n], as `TensorBundle.score` gives them: the judgements' means, by WEIGHTS. judgements:
+    f32[j, n], in the order of `TensorBundle.judges`. features: f32[n, f], means and maxima over the
+    statements of each graph of their standardised numbers (`gnnperf.nn.traces.numbers`)."""
 
     scores: Float32[np.ndarray, " n"]
     judgements: Float32[np.ndarray, "j n"]
@@ -76,7 +78,8 @@ class TensorBundle:
                 if features:
                     described.append(self._pooled(numbers.statements, len(batch.graph_features)).numpy())
         judgements = np.concatenate(judged, axis=1)
-        return Described(judgements.mean(0), judgements, np.concatenate(described))
+        weights = np.array(WEIGHTS[: len(judgements)], np.float32)
+        return Described(weights @ judgements / weights.sum(), judgements, np.concatenate(described))
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -89,7 +92,7 @@ class TensorBundle:
             yield batch, batch_numbers(batch, self.models[0].config.threads, self.vectors)
 
     def _judge(self, batch: GraphBatch, numbers: BatchNumbers) -> Float32[np.ndarray, "j n"]:
-        judged = torch.stack([model.judgements(batch, *numbers) for model in self.models]).mean(0).numpy()
+        judged = torch.stack([model(batch, *numbers) for model in self.models]).mean(0).numpy()
         if self.trees is None:
             return judged
         by_trees = self.trees.score(program_numbers(numbers.statements, judged.shape[1]))

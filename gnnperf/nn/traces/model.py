@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from gnnperf.errors import InputError
 from gnnperf.graph import GraphBatch
-from gnnperf.graph.costs import COST_FIELDS
-from gnnperf.nn.graph_net import CostInput, GraphNet
-from gnnperf.nn.head import perceptron, timed_kinds
+from gnnperf.nn.encoder import Encoder
+from gnnperf.nn.graph_net import ScheduledGraphNet
+from gnnperf.nn.head import GraphHead
 from gnnperf.nn.pooling import log_sum_exp
 from gnnperf.nn.scaling import Standardise
 from gnnperf.nn.traces.numbers import NUMBERS, StatementNumbers
@@ -30,12 +30,12 @@ class CostModelConfig:
         threads: that share parallel loops.
     """
 
-    width: int = 32
+    width: int = 64
     layers: int = 2
     heads: int = 4
-    head_width: int = 64
+    head_width: int = 96
     statement_width: int = 128
-    dropout: float = 0.05
+    dropout: float = 0.1
     head_dropout: float = 0.1
     statement_dropout: float = 0.1
     threads: int = 2
@@ -52,9 +52,9 @@ DEFAULT_COST_MODEL = CostModelConfig()
 
 
 class CostModel(nn.Module):
-    """Predicts -ln(runtime) of scheduled programs, up to a constant of the workload.
+    """Predicts -ln(runtime) of scheduled programs, up to a constant of the workload, twice.
 
-    The mean of two judges, which err differently and are trained each on its own. The first passes messages
+    Two judges err differently, and are trained each on its own. The first passes messages
     over the scheduled graph, whose nodes say what they cost. The second sees statements alone (see
     `gnnperf.nn.traces.numbers`), predicts the logarithm of the time of each, and adds the times up.
 
@@ -70,49 +70,57 @@ class CostModel(nn.Module):
         self.by_statements = StatementJudge(config)
 
     def forward(self, graphs: GraphBatch, node_costs: Tensor, numbers: StatementNumbers) -> Tensor:
-        """f32[b]: the highest first is the order to try schedules of one workload in.
+        """f32[2, b], what each judge predicts: of one workload, the highest is to be tried first.
 
         Args:
             graphs: b of them, with n nodes.
             node_costs: f32[n, C], `GraphCosts.node_rows`.
             numbers: of the statements among the nodes.
         """
-        return self.judgements(graphs, node_costs, numbers).mean(0)
-
-    def judgements(self, graphs: GraphBatch, node_costs: Tensor, numbers: StatementNumbers) -> Tensor:
-        """f32[2, b]: what each judge predicts."""
         by_statements = self.by_statements(numbers, len(graphs.graph_features))
         return torch.stack([self.by_graph(graphs, node_costs), by_statements])
 
 
-class GraphJudge(GraphNet):
-    """Message passing over the scheduled graph; every statement, access and loop is given a time from its
-    node's state and costs, these are added up, and the attention readout of the graph corrects the sum, as
-    `gnnperf.nn.ScheduleHead` does. Messages tell of the structure alone: with costs in them, too, schedules
-    of other workloads are ranked worse."""
+_WITH_FACTS = ("fact_scale.mean", "fact_scale.deviation", "correction.1.weight")
+"""Tensors of `GraphHead` whose last columns are facts."""
+
+
+class GraphJudge(nn.Module):
+    """The network that judges nests, without facts about their recipes: it may begin as that one."""
 
     def __init__(self, config: CostModelConfig, lean: bool = False) -> None:
-        width = config.width
-        super().__init__(width, config.layers, config.heads, config.dropout, limit=4.0, lean=lean)
-        self.costs = CostInput(limit=4.0)
-        self.is_timed = nn.Buffer(timed_kinds(), persistent=False)
-        self.node_time = perceptron(width + len(COST_FIELDS), config.head_width, config.head_dropout)
-        self.correction = perceptron(width, config.head_width, config.head_dropout)
+        super().__init__()
+        self.net = ScheduledGraphNet(config.width, config.layers, config.heads, config.dropout, lean)
+        self.head = GraphHead(config.width, 0, config.head_width, config.head_dropout)
 
     def forward(self, graphs: GraphBatch, node_costs: Tensor) -> Tensor:
         """f32[b], of node costs f32[n, C]."""
-        kind, features, *edges, graph_features, ptr, batch = graphs
-        nodes = self.node_states(kind, features, *edges)
-        states = self.readout_states(nodes, graph_features, ptr, batch)
-        times = self.node_time(torch.cat([nodes, self.costs(kind, node_costs)], 1)).squeeze(1)
-        time = log_sum_exp(times, self.is_timed.index_select(0, kind), batch, len(states))
-        corrected: Tensor = self.correction(states).squeeze(1) - time
-        return corrected
+        nodes, states = self.net.states(*graphs, node_costs)
+        numbers = self.head.standardised(graphs.node_kind, node_costs, graphs.batch, _no_facts(states))
+        return self.head.by_graph(nodes, states, graphs.node_kind, graphs.batch, numbers)
 
     def fit_scales(self, graphs: GraphBatch, node_costs: Tensor) -> None:
         """Take the statistics of the inputs from what is learned from."""
-        self.fit_graph_scales(graphs)
-        self.costs.fit(graphs.node_kind, node_costs)
+        self.net.fit_graph_scales(graphs)
+        self.net.costs.fit(graphs.node_kind, node_costs)
+        self.head.fit_scales(graphs.node_kind, node_costs, graphs.batch, _no_facts(graphs.graph_features))
+
+    def begin_as(self, encoder: Encoder, head: GraphHead) -> None:
+        """Take over weights and input scales; facts about recipes, which traces have none of, are as on
+        average. Raises InputError where the networks are of other sizes."""
+        for mine, other in ((self.net, encoder.state_dict()), (self.head, head.state_dict())):
+            for name, value in mine.state_dict().items():
+                given = other[name][..., : value.size(-1)] if name in _WITH_FACTS else other[name]
+                if given.shape != value.shape:
+                    raise InputError(
+                        f"expected a network to begin as with {name} of shape {list(value.shape)}, got "
+                        f"{list(given.shape)}; give the judge its width, layers and heads"
+                    )
+                value.copy_(given)
+
+
+def _no_facts(like: Tensor) -> Tensor:
+    return like.new_zeros(like.size(0), 0)
 
 
 class StatementJudge(nn.Module):

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from gnnperf.nn import Bundle
 from gnnperf.nn.traces.model import CostModel, CostModelConfig
 from gnnperf.nn.traces.ranking_loss import RankingLoss
 from gnnperf.nn.traces.trees import TreeJudge, program_numbers
@@ -21,12 +22,14 @@ _SCALED_BY = 2000
 @dataclass(frozen=True)
 class JudgeFitSettings:
     """How long and how fast the judges learn: steps of the optimiser, and the peak of the learning rate,
-    which falls to zero along a cosine. group: schedules of a workload that are ranked against each other at a
-    time. groups: per step. trees: boosted. model: hyperparameters of the networks."""
+    which falls to zero along a cosine; started: of a judge of graphs that begins as another network. group:
+    schedules of a workload that are ranked against each other at a time. groups: per step. trees: boosted.
+    model: hyperparameters of the networks."""
 
     graph_steps: int = 1000
     statement_steps: int = 1500
     graph_learning_rate: float = 3e-3
+    started_learning_rate: float = 1e-3
     statement_learning_rate: float = 2e-3
     weight_decay: float = 2e-2
     group: int = 32
@@ -40,11 +43,16 @@ QUICK_FIT = JudgeFitSettings(graph_steps=20, statement_steps=100, trees=20)
 
 
 def fit_judges(
-    pools: Sequence[SchedulePool], settings: JudgeFitSettings = DEFAULT_FIT, seeds: Sequence[int] = (0,)
+    pools: Sequence[SchedulePool],
+    settings: JudgeFitSettings = DEFAULT_FIT,
+    seeds: Sequence[int] = (0,),
+    start: Bundle | None = None,
 ) -> tuple[list[CostModel], TreeJudge]:
-    """Train all judges on the schedules of these workloads: the networks once with each seed."""
+    """Train all judges on the schedules of these workloads: the networks once with each seed. start: as of
+    `fit_cost_model`."""
     data = RankingData(pools, settings.model.threads)
-    return [fit_cost_model(data, settings, seed) for seed in seeds], fit_trees(data, settings, seeds[0])
+    models = [fit_cost_model(data, settings, seed, start) for seed in seeds]
+    return models, fit_trees(data, settings, seeds[0])
 
 
 def fit_trees(data: RankingData, settings: JudgeFitSettings = DEFAULT_FIT, seed: int = 0) -> TreeJudge:
@@ -59,14 +67,23 @@ def fit_trees(data: RankingData, settings: JudgeFitSettings = DEFAULT_FIT, seed:
     )
 
 
-def fit_cost_model(data: RankingData, settings: JudgeFitSettings = DEFAULT_FIT, seed: int = 0) -> CostModel:
-    """Train the networks on all schedules, for a fixed number of steps."""
+def fit_cost_model(
+    data: RankingData, settings: JudgeFitSettings = DEFAULT_FIT, seed: int = 0, start: Bundle | None = None
+) -> CostModel:
+    """Train the networks on all schedules, for a fixed number of steps. start: the networks of loop nests, as
+    which the judge of graphs begins; None: with weights as drawn. Raises InputError where these are of other
+    sizes."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         rng = np.random.default_rng(seed)
         model = CostModel(settings.model)
         some = rng.permutation(len(data.graphs))[:_SCALED_BY]
-        model.by_graph.fit_scales(data.graph_batch([some]), data.node_costs([some]))
+        if start is None:
+            rate = settings.graph_learning_rate
+            model.by_graph.fit_scales(data.graph_batch([some]), data.node_costs([some]))
+        else:
+            rate = settings.started_learning_rate
+            model.by_graph.begin_as(start.encoder, start.head)
         model.by_statements.scale.fit(data.numbers([np.arange(len(data.graphs))]).rows)
         train_judge(
             model.by_statements, data, settings, rng,
@@ -74,7 +91,7 @@ def fit_cost_model(data: RankingData, settings: JudgeFitSettings = DEFAULT_FIT, 
             lambda groups: model.by_statements(data.numbers(groups), sum(map(len, groups))),
         )  # fmt: skip
         train_judge(
-            model.by_graph, data, settings, rng, settings.graph_steps, settings.graph_learning_rate,
+            model.by_graph, data, settings, rng, settings.graph_steps, rate,
             lambda groups: model.by_graph(data.graph_batch(groups), data.node_costs(groups)),
         )  # fmt: skip
     return model.eval()

@@ -165,6 +165,9 @@ def test_the_whole_study_has_its_figures() -> None:
     for judge in ("network", *without):
         assert 0 < figures[f"{judge}_top1"] <= 1 and 0 < figures[f"heldout_kind_{judge}_top1"] <= 1
     assert figures["tvm_network_top1"] == figures["network_top1"]
+    ratio = first_pick_ratio(*(judged["kind", model].values() for model in ("gnnperf", "without_network")))
+    found = (figures[f"heldout_kind_ratio{end}"] for end in ("", "_low", "_high"))
+    assert [*found] == pytest.approx(ratio) and "statements_ratio" not in figures
     assert figures["tvm_kinds_full_top5"] == figures["heldout_kind_top5"]
     best = max(figures[f"heldout_kind_{judge}_top1"] for judge in without)
     assert figures["tvm_kinds_without_network_top1"] == best
