@@ -40,12 +40,11 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
 
-# In the order of their names: xdist's own would begin files of one long test last.
 test: lint
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not slow'
+	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow'
 
 test-all: $(INSTALLED_ALL) lint
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n 2 --dist loadfile
 
 bench: $(INSTALLED)
 	$(BIN)/python scripts/benchmarks/run.py $(or $(NAME),--list) $(ARGS)
