@@ -21,6 +21,7 @@ from gnnperf.nests.ir import (
     Symbol,
     expressions_of,
     loads,
+    map_node,
     reads,
     substitute_node,
     symbols,
@@ -214,6 +215,15 @@ def _rename_loops(node: Node, names: Mapping[str, str]) -> Node:
     if note is not None and note.steps:
         note = replace(note, steps=tuple(names.get(name, name) for name in note.steps))
     return replace(node, iterator=names.get(node.iterator, node.iterator), body=body, annotation=note)
+
+
+def rename_buffers(node: Node, names: Mapping[str, str]) -> Node:
+    """Buffers, at once, wherever they are read or written."""
+
+    def renamed(expr: Expr) -> Expr:
+        return replace(expr, buffer=names.get(expr.buffer, expr.buffer)) if isinstance(expr, Load) else expr
+
+    return map_node(node, renamed)
 
 
 def points_of(loop: Loop) -> set[str]:

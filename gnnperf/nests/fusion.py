@@ -16,6 +16,7 @@ from gnnperf.nests.analysis import (
     mentions,
     read,
     rebuild,
+    rename_buffers,
     rename_iterators,
     safe_parallel,
     touched,
@@ -115,11 +116,7 @@ def _peeled(node: Node, loop: Loop, start: Expr, stop: Expr, number: int, buffer
         while names[name] in buffers:
             names[name] += "_"
         buffers[names[name]] = replace(buffers[name], name=names[name])
-
-    def renamed(expr: Expr) -> Expr:
-        return replace(expr, buffer=names.get(expr.buffer, expr.buffer)) if isinstance(expr, Load) else expr
-
-    return map_node(found, renamed)
+    return rename_buffers(found, names)
 
 
 def share(node: Node, old: str, new: str, number: int) -> Node:

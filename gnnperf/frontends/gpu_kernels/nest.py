@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -28,7 +27,7 @@ from gnnperf.nests import (
     Symbol,
     nest_graph,
 )  # fmt: skip
-from gnnperf.nests.analysis import rename_iterators
+from gnnperf.nests.analysis import rename_buffers, rename_iterators
 from gnnperf.nests.ir import map_node, walk
 
 
@@ -58,19 +57,14 @@ def scheduled_nest(planned: Plan, index: int = 0) -> LoopNest:
         for name, buffer in nest.buffers.items():
             buffers[names.get(name, name)] = replace(buffer, name=names.get(name, name))
         for node in nest.body:
-            iterators = {n.iterator: f"{n.iterator}_{number}" for n in walk((node,)) if isinstance(n, Loop)}
-            moved = rename_iterators(node, iterators) if number else node
-            moved = map_node(moved, partial(_renamed, names=names))
-            body.append(
-                moved
-                if repeats == 1
-                else _counted(f"launch{number}", repeats, (moved,), None, independent=False)
-            )
+            if number:
+                loops = (n for n in walk((node,)) if isinstance(n, Loop))
+                node = rename_iterators(node, {lp.iterator: f"{lp.iterator}_{number}" for lp in loops})
+                node = rename_buffers(node, names)
+            if repeats > 1:
+                node = _counted(f"launch{number}", repeats, (node,), None, independent=False)
+            body.append(node)
     return LoopNest(planned.description.name, buffers, tuple(body))
-
-
-def _renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
-    return replace(expr, buffer=names.get(expr.buffer, expr.buffer)) if isinstance(expr, Load) else expr
 
 
 @dataclass(frozen=True)

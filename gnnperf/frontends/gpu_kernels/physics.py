@@ -50,10 +50,9 @@ def physical_features(plan: Plan, device: DeviceSpec) -> list[dict[str, Numbers]
     Those of ADDED are of all repeats of a launch together. Raises InputError."""
     check_gpu(device)
     several = sum(launch.repeats for launch in plan.launches) > 1
-    found = []
+    least, found = np.where(several, LAUNCH_GAP_S, 0.0), []
     for launch in plan.launches:
         features = _Physics(launch, device).features()
-        least = np.where(several, LAUNCH_GAP_S, 0.0)
         features["t_latency"] = np.maximum(features["t_latency"], least)
         features["estimate_s"] = np.maximum(features["estimate_s"], least)
         found.append(features | {name: features[name] * launch.repeats for name in ADDED})

@@ -123,11 +123,11 @@ class Plan:
         columns = [values for name, values in self.values.items() if name not in self.description.used]
         for launch in self.launches:
             runs = launch.repeats > 0
-            columns += [np.where(runs, column, 0) for column in (launch.repeats, *launch.used())]
+            columns += [np.where(runs, column, 0) for column in (launch.repeats, *launch._columns())]
         rows = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
         return [row.tobytes() for row in rows]
 
-    def used(self) -> list[Integers]:
+    def _columns(self) -> list[Integers]:
         """Columns that differ where this launch does."""
         description, columns = self.description, list[Integers]()
         for loop in self.loops:
