@@ -20,7 +20,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from gnnperf.backends.cpp.cases import UnitCase
 from gnnperf.backends.cpp.trials import NestBench, Trial
@@ -287,9 +287,17 @@ def key_of(work: str, entry: NestEntry, *settings: Any) -> str:
     return f"{work} {entry.key} {digest}"
 
 
-def rounds_of(entries: Sequence[NestEntry]) -> list[list[NestEntry]]:
-    """An entry of every family at a time: an interrupted collection has seen all of them."""
-    by_family: dict[str, list[NestEntry]] = {}
+class _OfFamily(Protocol):
+    @property
+    def family(self) -> str: ...
+
+
+OfFamily = TypeVar("OfFamily", bound=_OfFamily)
+
+
+def rounds_of(entries: Iterable[OfFamily]) -> list[list[OfFamily]]:
+    """An entry, or nest, of every family at a time: what is interrupted has seen all of them."""
+    by_family: dict[str, list[OfFamily]] = {}
     for entry in entries:
         by_family.setdefault(entry.family, []).append(entry)
     longest = max(map(len, by_family.values()), default=0)

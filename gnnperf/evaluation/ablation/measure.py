@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from gnnperf.corpus.asked import AskedRecipes, asked_for, entries_behind
 from gnnperf.corpus.config import NestConfig, NestEntry
+from gnnperf.corpus.nests import rounds_of
 from gnnperf.errors import InputError
 from gnnperf.evaluation.ablation.propose import Proposed
 from gnnperf.evaluation.ablation.table import WITHOUT
@@ -23,8 +25,8 @@ BEST = 3
 all that is compared is timed in one session."""
 
 
-def asked_of(corpus: Corpus, proposals: Sequence[Proposed]) -> Mapping[str, Sequence[Recipe]]:
-    """Recipes to measure, by nest."""
+def asked_of(corpus: Corpus, proposals: Sequence[Proposed]) -> list[dict[str, Sequence[Recipe]]]:
+    """Recipes to measure, by nest: of one nest of every family, then of the next."""
     recipes = corpus.efficiency.recipes
     asked: dict[str, dict[Recipe, None]] = {}
     for proposal in proposals:
@@ -35,26 +37,28 @@ def asked_of(corpus: Corpus, proposals: Sequence[Proposed]) -> Mapping[str, Sequ
         outcomes = Outcomes(corpus.measurements[nest])
         best = [s for s in outcomes.fastest_first(outcomes.measured) if s in recipes][:BEST]
         of_nest.update(dict.fromkeys(recipes[schedule] for schedule in best))
-    return {nest: list(of_nest) for nest, of_nest in asked.items()}
+    rounds = rounds_of(nest for nest in corpus.nests if nest.digest in asked)
+    return [{nest.digest: list(asked[nest.digest]) for nest in nests} for nests in rounds]
 
 
 def measure_asked(
     folder: Path,
     configs: Sequence[NestConfig],
     corpus: Corpus,
-    asked: Mapping[str, Sequence[Recipe]],
+    rounds: Sequence[Mapping[str, Sequence[Recipe]]],
     advance: Callable[[int, str], None],
     warn: Callable[[str], None],
 ) -> None:
     """Measure recipes on nests of a corpus, into a log that knows what is done.
 
     configs: of the collections that the corpus comes from; they say how its nests are made again.
-    advance: called with the entries of `entries_of`, as they are done.
+    rounds: as of `asked_of`.
+    advance: called with the entries of `entries_of` each round, as they are done.
     """
     log = RecordLog(folder)
     try:
         with Compiler() as compiler, Runner() as runner:
-            for config in configs:
+            for asked, config in product(rounds, configs):
                 only = replace(config, entries=entries_of(config, corpus, asked))
                 collector = AskedRecipes(only, log, compiler, runner, advance, warn, asked=asked_for(asked))
                 collector.run()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,10 @@ def measure_ablation(
         proposals = propose_all(
             folder, folders, tasks, nests, max(MEASURED_KS), settings.workers, made_with, advance
         )
-    asked = asked_of(corpus, proposals)
-    entries = sum(len(entries_of(config, corpus, asked)) for config in measuring.configs)
+    rounds = asked_of(corpus, proposals)
+    entries = sum(len(entries_of(c, corpus, asked)) for asked, c in product(rounds, measuring.configs))
     with progress("measuring", entries) as advance:
-        measure_asked(folder / "measured", measuring.configs, corpus, asked, advance, measuring.warn)
+        measure_asked(folder / "measured", measuring.configs, corpus, rounds, advance, measuring.warn)
     measured, answers = measured_answers(folder / "measured", corpus, proposals)
     about = {**settings.describe(folders, corpus), **made_with, "measured": True, "device": measured.device}
     return _result(measured, answers, about, MEASURED_KS)

@@ -6,6 +6,7 @@ import dataclasses
 import shutil
 from collections.abc import Iterable
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,8 @@ def entries() -> tuple[StoredNest, ...]:
     for checkpoint in (LOOP_NESTS, TENSOR):
         store = Store.open(checkpoint / "store")
         (encoder,) = store.info().encoders
-        some = [e for e in store.entries(encoder) if e.records and len(e.graph_json) < 20_000]
-        found += sorted(some, key=lambda entry: entry.nest.digest)[:4]
+        some = (e for e in store.entries(encoder) if e.records and len(e.graph_json) < 20_000)
+        found += islice(some, 4)
     return tuple(dataclasses.replace(entry, records=entry.records[:3]) for entry in found)
 
 
