@@ -92,7 +92,7 @@ def about_workload(workloads: Sequence[TvmWorkload], name: str) -> dict[str, Any
 
 def tvm_setup(*packages: str) -> dict[str, Any]:
     """The machine, and versions of TVM, of its competitors and of other packages."""
-    return {**setup("apache-tvm", "torch", "xgboost", *packages), "mcpu": host_mcpu()}
+    return {**setup("apache-tvm", "torch", "xgboost-cpu", *packages), "mcpu": host_mcpu()}
 
 
 def first_candidates(
