@@ -11,6 +11,7 @@ import math
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -82,11 +83,12 @@ class Interrupt:
         self.last = -math.inf
 
     def hear(self, number: signal.Signals) -> None:
-        """Take a signal for Ctrl-C."""
+        """Take a signal for Ctrl-C. Call it in the main thread."""
+        main = threading.get_ident()
 
         def again() -> None:
             time.sleep(0.01)
-            _thread.interrupt_main(number)
+            signal.pthread_kill(main, number)  # `interrupt_main` would not end a wait
 
         def unraisable(what: sys.UnraisableHookArgs) -> None:
             if isinstance(what.exc_value, KeyboardInterrupt):
