@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,33 @@ def test_what_was_recorded_is_printed_as_it_is(tmp_path: Path, capfd: pytest.Cap
     assert "expected a folder of `gnnperf eval ablation --measure`, got" in capfd.readouterr().err
     assert run(["eval", "ablation", "--recorded", str(REPO / "checkpoints" / "ablation"), "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["figures"]["families"] > 60
+
+
+def test_of_what_was_interrupted_the_rest_is_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Rows that have not chosen for all nests, and nests where not all that was chosen was measured, are
+    left out."""
+    folder = shutil.copytree(REPO / "checkpoints" / "ablation", tmp_path / "out")
+    recorded = ["eval", "ablation", "--recorded", str(folder), "--json"]
+
+    def drop(path: Path, *words: str) -> None:
+        lines = path.read_text().splitlines(keepends=True)
+        kept = [line for line in lines if not all(word in line for word in words)]
+        assert len(kept) < len(lines)
+        path.write_text("".join(kept))
+
+    assert run(recorded) == 0
+    whole = json.loads(capfd.readouterr().out)
+    drop(folder / "rows.jsonl", '"name": "flat 0 0"')
+    _, first, *_ = map(json.loads, (folder / "rows.jsonl").read_text().splitlines())
+    chosen = first["row"]["proposed"][0]
+    drop(folder / "measured" / "records.jsonl", chosen["nest"], chosen["schedules"][0])
+    assert run(recorded) == 0
+    rest = json.loads(capfd.readouterr().out)
+    policies = {row["policy"] for row in whole["rows"]}
+    assert {row["policy"] for row in rest["rows"]} == policies - {"flat features"}
+    assert rest["figures"]["nests"] == whole["figures"]["nests"] - 1
+    drop(folder / "rows.jsonl", '"name": "ours 0 0"')
+    assert run(recorded) == 2
+    assert "expected all proposals of 'ours'" in capfd.readouterr().err

@@ -15,6 +15,7 @@ from gnnperf.evaluation.ablation.propose import Proposed
 from gnnperf.evaluation.ablation.table import WITHOUT
 from gnnperf.evaluation.outcomes import Outcomes
 from gnnperf.evaluation.replay import Answer
+from gnnperf.evaluation.transfer import OURS
 from gnnperf.measure import Compiler, Runner
 from gnnperf.measure.record_log import RecordLog
 from gnnperf.schedules.recipes import Recipe
@@ -78,11 +79,26 @@ def measured_answers(
 ) -> tuple[Corpus, list[Answer]]:
     """The nests that were measured, with these measurements alone, and what came of the proposals.
 
-    Raises InputError where nothing was measured.
+    Of what was interrupted: the rows that have proposals for all nests, and of the nests those where all
+    that these rows propose was tried.
+
+    Raises InputError where nothing of that is there.
     """
+    of_row: dict[str, set[str]] = {}
+    for proposal in proposals:
+        of_row.setdefault(proposal.row, set()).add(proposal.nest)
+    asked = set().union(*of_row.values())
+    rows = {row for row in WITHOUT if of_row.get(row) == asked}
+    if OURS not in rows:
+        raise InputError(
+            f"expected all proposals of {OURS!r} in {folder.parent}, got some; go on with --measure"
+        )
+    proposals = [proposal for proposal in proposals if proposal.row in rows]
     measured = load_corpus(folder)
-    known = {nest.digest for nest in measured.nests if measured.measurements[nest.digest]}
-    nests = tuple(nest for nest in corpus.nests if nest.digest in known)
+    missing = {
+        p.nest for p in proposals if not set(p.schedules) <= measured.measurements.get(p.nest, {}).keys()
+    }
+    nests = tuple(nest for nest in corpus.nests if nest.digest in asked - missing)
     if not nests:
         raise InputError(f"expected measurements in {folder}, got none; see what was left out")
     place = {nest.digest: at for at, nest in enumerate(nests)}
@@ -92,6 +108,6 @@ def measured_answers(
             tuple(Outcomes(measured.measurements[p.nest]).tried(p.schedules)), True, p.spearman,
         )
         for p in proposals
-        if p.nest in place and p.row in WITHOUT
+        if p.nest in place
     ]  # fmt: skip
     return replace(measured, nests=nests), answers

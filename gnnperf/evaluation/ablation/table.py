@@ -90,16 +90,17 @@ def compare(corpus: Corpus, answers: Sequence[Answer], ks: Sequence[int] = KS) -
 
     Args:
         corpus: of the nests that were asked for, and their best known schedules.
-        answers: to every nest of it, once per seed, for each row of the table.
+        answers: to every nest of it, once per seed, for each row of the table that there is.
         ks: numbers of candidates.
     """
+    there = {answer.row for answer in answers}
     for k in ks:
-        of = {row: _by_family(corpus, answers, row, k) for row in WITHOUT}
-        for row, without in WITHOUT.items():
+        of = {row: _by_family(corpus, answers, row, k) for row in WITHOUT if row in there}
+        for row in of:
             efficiency, low, high = np.exp(mean_interval(of[row])).tolist()
             share, share_low, share_high = np.exp(mean_interval(of[row] - of[OURS])).tolist()
             yield {
-                "model": "loop-nests", "held_out": "family", "policy": row, "without": without, "k": k,
+                "model": "loop-nests", "held_out": "family", "policy": row, "without": WITHOUT[row], "k": k,
                 "efficiency": efficiency, "low": low, "high": high,
                 "of_ours": share, "of_ours_low": share_low, "of_ours_high": share_high,
             }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from gnnperf.evaluation.rankers.kernel_regression import UNKNOWN
 from gnnperf.evaluation.rankers.policy import PolicyProposal, Ranker
 from gnnperf.evaluation.reference import Reference
+from gnnperf.training import CorpusNest
 
 
 class Constant:
@@ -23,15 +25,19 @@ class Constant:
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
         column = {schedule: at for at, schedule in enumerate(reference.schedules)}
 
-        def choose(pool: Sequence[str], kind: Choice) -> PolicyProposal:
+        @lru_cache(maxsize=2)  # many queries have the pool of all
+        def choose(pool: tuple[str, ...], kind: Choice) -> PolicyProposal:
             columns = [column[schedule] for schedule in pool]
             order = kind(reference.log_efficiency[:, columns], reference.log_baseline)
             return PolicyProposal([pool[at] for at in order])
 
+        def best_single(query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
+            return PolicyProposal(choose(tuple(pool), fixed_order).schedules[:1])
+
         return {
-            "best single": lambda query, pool: choose(pool, lambda *tables: fixed_order(*tables)[:1]),
-            "fixed order": lambda query, pool: choose(pool, fixed_order),
-            "portfolio": lambda query, pool: choose(pool, greedy_portfolio),
+            "best single": best_single,
+            "fixed order": lambda query, pool: choose(tuple(pool), fixed_order),
+            "portfolio": lambda query, pool: choose(tuple(pool), greedy_portfolio),
         }
 
 
@@ -72,5 +78,4 @@ def greedy_portfolio(log_efficiency: NDArray[np.float32], log_baseline: NDArray[
             break
         chosen.append(column)
         best = np.maximum(best, reached[:, column])
-    rest = fixed_order(log_efficiency, log_baseline)
-    return [*chosen, *(column for column in rest if column not in set(chosen))]
+    return [*dict.fromkeys([*chosen, *fixed_order(log_efficiency, log_baseline)])]
