@@ -128,6 +128,8 @@ def test_of_what_was_interrupted_the_rest_is_printed(
     policies = {row["policy"] for row in whole["rows"]}
     assert {row["policy"] for row in rest["rows"]} == policies - {"flat features"}
     assert rest["figures"]["nests"] == whole["figures"]["nests"] - 1
-    drop(folder / "rows.jsonl", '"name": "ours 0 0"')
-    assert run(recorded) == 2
-    assert "expected all proposals of 'ours'" in capfd.readouterr().err
+    for interrupted in (("perceptron", "trees"), ("ours",)):
+        for policy in interrupted:
+            drop(folder / "rows.jsonl", f'"name": "{policy} 0 0"')
+        assert run(recorded) == 2
+        assert "expected all proposals of 'ours'" in capfd.readouterr().err

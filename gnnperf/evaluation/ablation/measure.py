@@ -12,7 +12,7 @@ from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.corpus.nests import rounds_of
 from gnnperf.errors import InputError
 from gnnperf.evaluation.ablation.propose import Proposed
-from gnnperf.evaluation.ablation.table import WITHOUT
+from gnnperf.evaluation.ablation.table import WITHOUT, WITHOUT_NETWORK
 from gnnperf.evaluation.outcomes import Outcomes
 from gnnperf.evaluation.replay import Answer
 from gnnperf.evaluation.transfer import OURS
@@ -89,9 +89,10 @@ def measured_answers(
         of_row.setdefault(proposal.row, set()).add(proposal.nest)
     asked = set().union(*of_row.values())
     rows = {row for row in WITHOUT if of_row.get(row) == asked}
-    if OURS not in rows:
+    if OURS not in rows or rows.isdisjoint(WITHOUT_NETWORK):
         raise InputError(
-            f"expected all proposals of {OURS!r} in {folder.parent}, got some; go on with --measure"
+            f"expected all proposals of {OURS!r} in {folder.parent}, and of a row without network, got "
+            "fewer; go on with --measure"
         )
     proposals = [proposal for proposal in proposals if proposal.row in rows]
     measured = load_corpus(folder)

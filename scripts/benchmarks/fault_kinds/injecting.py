@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import resource
@@ -13,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -84,7 +84,7 @@ def checked_line(line: str) -> str:
 def inject(module: str, function: str, seed: str, numbers: Sequence[int]) -> dict[str, Any]:
     """Inject the faults with these numbers, each with a chance of its own, in processes that go on until one
     dies of a fault. Returns counts by FIGURES, outcomes by word, and what went wrong under "failures"."""
-    import_module("gnnperf.nn.message_passing")  # once, not in each process that is forked
+    importlib.import_module("gnnperf.nn.message_passing")  # once, not in each process that is forked
     folder = Path(tempfile.mkdtemp(prefix="gnnperf-faults-"))
     counts, outcomes, failures = Counter[str](faults=len(numbers)), Counter[str](), []
     try:
@@ -122,7 +122,7 @@ def _work(
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, resource.RLIM_INFINITY))
     os.chdir(home)
-    prepare: Prepare = getattr(import_module(module), function)
+    prepare: Prepare = getattr(importlib.import_module(module), function)
     injector = prepare(place)
     started, mine = _watch(), {*children()}
     for number in numbers:
