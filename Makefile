@@ -14,7 +14,7 @@ INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_ALL := $(VENV)/.installed-all
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo lint test test-all bench docs clean
+.PHONY: help install demo lint test test-all pytest-quick pytest-all bench docs clean
 
 help:
 	@echo 'make demo     install into $(VENV), then speed up a bundled kernel and verify it'
@@ -40,10 +40,14 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
 
-test: lint
+# With --jobs 2 types are checked, by one process, while tests run.
+test: lint pytest-quick
+test-all: lint pytest-all
+
+pytest-quick: $(INSTALLED_DEV)
 	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow'
 
-test-all: $(INSTALLED_ALL) lint
+pytest-all: $(INSTALLED_ALL)
 	$(BIN)/pytest -n 2 --dist loadfile
 
 bench: $(INSTALLED)

@@ -44,7 +44,7 @@ entries:
 
 
 @pytest.mark.slow
-def test_what_contenders_choose_is_measured_once(tmp_path: Path) -> None:
+def test_what_contenders_choose_is_measured_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "kernels.py").write_text(KERNELS)
     (tmp_path / "corpus.yaml").write_text(CONFIG)
     shell = Shell(tmp_path, {"OMP_NUM_THREADS": "1"})
@@ -61,17 +61,17 @@ def test_what_contenders_choose_is_measured_once(tmp_path: Path) -> None:
     records = tmp_path / "out" / "measured" / "records.jsonl"
     measured = records.read_bytes()
     assert measured
-    again = shell.gnnperf(*command).document
+    again = shell.here(capfd, *command).document
     assert records.read_bytes() == measured and again["rows"] == document["rows"]
-    recorded = shell.gnnperf("eval", "ablation", "--recorded", "out", "--json").document
+    recorded = shell.here(capfd, "eval", "ablation", "--recorded", "out", "--json").document
     assert recorded["rows"] == document["rows"] and recorded["figures"] == figures
-    other = shell.gnnperf(*command[:-1], "--seed", 1)
+    other = shell.here(capfd, *command[:-1], "--seed", 1)
     assert other.exit_code == 2 and "expected an empty folder or rows measured with" in other.stderr
     rows = tmp_path / "out" / "rows.jsonl"
     rows.write_text(
         rows.read_text().replace(f'"machine": "{settings["machine"]}"', '"machine": "cpu/elsewhere"')
     )
-    other = shell.gnnperf(*command)
+    other = shell.here(capfd, *command)
     assert other.exit_code == 2 and "expected an empty folder or rows measured with machine" in other.stderr
     assert "got 'cpu/elsewhere'" in other.stderr and records.read_bytes() == measured
 

@@ -36,24 +36,25 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_whole_table(shell: Shell, corpus: Path) -> None:
+def test_the_whole_table(shell: Shell, corpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
     command = ("eval", "transfer", "--corpus", corpus, "--folds", 3, "--json")
-    done = shell.gnnperf(*command)
-    document = done.document
+    document = shell.gnnperf(*command).document
     assert document["benchmark"] == "transfer"
     assert set(REQUIRED) <= document["figures"].keys()
     assert (document["figures"]["nests"], document["figures"]["families"]) == (16, 8)
     everything = [row for row in document["rows"] if row["subset"] == "all"]
     assert len(everything) == 13 * 4
     assert document["settings"]["split"] == "family"
-    again = shell.gnnperf(*command, "--policy", "ours").document["figures"]
+    # The same seed, the same answer, however many share the work.
+    again = shell.here(capfd, *command, "--policy", "ours", "--workers", 1).document["figures"]
     assert {"efficiency_at_1", "efficiency_at_3", "confident_within_10pct"} <= again.keys()
-    assert again == {name: document["figures"][name] for name in again}  # the same seed, the same answer
+    assert again == {name: document["figures"][name] for name in again}
 
 
 @pytest.mark.slow
-def test_what_parts_are_worth(shell: Shell, corpus: Path) -> None:
-    document = shell.gnnperf("eval", "ablation", "--corpus", corpus, "--folds", 3, "--json").document
+def test_what_parts_are_worth(shell: Shell, corpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    command = ("eval", "ablation", "--corpus", corpus, "--folds", 3, "--workers", 1, "--json")
+    document = shell.here(capfd, *command).document
     figures = document["figures"]
     assert document["benchmark"] == "ablation" and len(document["rows"]) == 12 * 4
     assert 0 < figures["nests_full_at_1"] <= figures["nests_full_at_3"] <= 1
@@ -74,8 +75,9 @@ def test_for_people(shell: Shell, corpus: Path, capfd: pytest.CaptureFixture[str
 
 
 @pytest.mark.slow
-def test_searches(shell: Shell, corpus: Path) -> None:
-    done = shell.gnnperf("eval", "search", "--corpus", corpus, "--no-trials", "--folds", 3, "--json")
+def test_searches(shell: Shell, corpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    command = ("eval", "search", "--corpus", corpus, "--no-trials", "--folds", 3, "--workers", 1, "--json")
+    done = shell.here(capfd, *command)
     figures = done.document["figures"]
     assert figures["median_trials_to_match_3"] == figures["max_trials_to_match_3"] == 2.0
     assert {row["search"] for row in done.document["rows"]} == {"random"}
