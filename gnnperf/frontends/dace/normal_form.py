@@ -18,6 +18,7 @@ from dace.sdfg import utils as sdutil
 from dace.transformation.interstate import InlineMultistateSDFG
 from dace.transformation.passes.simplify import SimplifyPass
 
+from gnnperf.frontends.dace.fourier import STAGES
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.state_graph import subscript_names
 
@@ -95,7 +96,7 @@ def expand_libraries(sdfg: Any) -> None:
 
 
 def _expand(node: Any, state: Any) -> bool:
-    wanted = ("pure", node.default_implementation, *node.implementations)
+    wanted = (STAGES, "pure", node.default_implementation, *node.implementations)
     for name in dict.fromkeys(w for w in wanted if w in node.implementations):
         node.implementation = name
         try:

@@ -1,0 +1,130 @@
+"""Fourier transforms in stages that become nests. DaCe's own expansion adds up n terms for each of n results,
+with a sine and a cosine for every term.
+
+Stockham's decimation in frequency (Cochran et al., "What is the fast Fourier transform?", Proc. IEEE, 1967):
+each stage is many small transforms of one length, whose results are turned by an angle; what comes out of the
+last is in order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import dace
+from dace import library
+from dace.libraries.fft.nodes import FFT, IFFT
+from dace.transformation import ExpandTransformation
+from sympy import factorint
+
+STAGES = "stages"
+"""The name of the implementation."""
+LARGEST_RADIX = 8
+LARGEST_PRIME = 31
+"""A result of a stage is one expression with as many terms."""
+
+
+def radices(n: int) -> list[int]:
+    """Factors of n, the lengths of its stages: at most `LARGEST_RADIX`, or prime."""
+    primes = [prime for prime, power in factorint(n).items() for _ in range(power)]
+    found: list[int] = []
+    for prime in sorted(primes, reverse=True):
+        fits = [at for at, radix in enumerate(found) if radix * prime <= LARGEST_RADIX]
+        if fits:
+            found[fits[0]] *= prime
+        else:
+            found.append(prime)
+    return found or [1]
+
+
+@library.register_expansion(FFT, STAGES)
+class ForwardStages(ExpandTransformation):  # type: ignore[misc]
+    environments: ClassVar[list[Any]] = []
+
+    @staticmethod
+    def expansion(node: Any, state: Any, sdfg: Any) -> Any:
+        return _stages(node, state, sdfg, -1)
+
+
+@library.register_expansion(IFFT, STAGES)
+class InverseStages(ExpandTransformation):  # type: ignore[misc]
+    environments: ClassVar[list[Any]] = []
+
+    @staticmethod
+    def expansion(node: Any, state: Any, sdfg: Any) -> Any:
+        return _stages(node, state, sdfg, 1)
+
+
+def _stages(node: Any, state: Any, parent: Any, sign: int) -> Any:
+    """A nested SDFG from `_inp` (n) to `_out` (n). Raises NotImplementedError, as expansions do."""
+    (source,), (target,) = (
+        [parent.arrays[e.data.data] for e in edges] for edges in (state.in_edges(node), state.out_edges(node))
+    )
+    if len(source.shape) != 1:
+        raise NotImplementedError("Fourier transforms of arrays of one axis alone")
+    if isinstance(source, dace.data.View) or isinstance(target, dace.data.View):
+        # DaCe's inlining of several states forgets what a view looks at.
+        raise NotImplementedError("Fourier transforms of whole arrays alone, not of their parts")
+    # As a fraction DaCe's expansion would divide integers: an inverse of zeros.
+    node.factor = factor = float(node.factor)
+    n = int(source.shape[0])
+    factors = radices(n)
+    if max(factors) > max(LARGEST_RADIX, LARGEST_PRIME):
+        raise NotImplementedError(f"a Fourier transform of {n} elements, of which {max(factors)} is a factor")
+    sdfg = dace.SDFG("fourier")
+    sdfg.add_array("_inp", source.shape, source.dtype, strides=source.strides)
+    sdfg.add_array("_out", target.shape, target.dtype, strides=target.strides)
+    stages = _Stages(sdfg, target.dtype, sign)
+    buffers = [sdfg.add_temp_transient([n], target.dtype)[0] for _ in factors[1:][:2]]
+    left, done, read = n, 1, "_inp"
+    for number, radix in enumerate(factors):
+        left //= radix
+        last = number == len(factors) - 1
+        write = "_out" if last else buffers[number % 2]
+        stages.add(read, write, radix, left, done, factor if last else 1.0)
+        done, read = done * radix, write
+    return sdfg
+
+
+class _Stages:
+    """Adds the stages of one transform to an SDFG, one after another."""
+
+    def __init__(self, sdfg: Any, dtype: Any, sign: int) -> None:
+        self.sdfg, self.dtype, self.sign = sdfg, dtype, sign
+
+    def add(self, read: str, write: str, radix: int, left: int, done: int, factor: float) -> None:
+        """write[q + done (k + radix p)] = factor turn(p k / (radix left)) times the sum over j of
+        turn(j k / radix) read[q + done (p + left j)], where turn(a) is exp(sign 2 pi i a).
+
+        p is a + inner b: tables for a and for b, and a product of both, in place of a sine for each p and k.
+        """
+        inner = next(d for d in range(math.isqrt(left), 0, -1) if left % d == 0)
+        roots = self._table((radix, radix), "(a * b) % {period}", radix, factor)
+        points = {"b": f"0:{left // inner}", "a": f"0:{inner}", "k": f"0:{radix}", "q": f"0:{done}"}
+        reads = {f"__root{j}": f"{roots}[{j}, k]" for j in range(radix)}
+        first = f"q + {done} * (a + {inner} * b)"
+        reads |= {f"__x{j}": f"{read}[{first} + {done * left * j}]" for j in range(radix)}
+        code = "__out = " + " + ".join(f"__x{j} * __root{j}" for j in range(radix))
+        if left > 1:
+            fine = self._table((inner, radix), "a * b", radix * left, 1.0)
+            coarse = self._table((left // inner, radix), "a * b", radix * left // inner, 1.0)
+            reads |= {"__fine": f"{fine}[a, k]", "__coarse": f"{coarse}[b, k]"}
+            code = f"{code.replace('= ', '= (')}) * (__fine * __coarse)"
+        self._map("stage", points, reads, code, f"{write}[q + {done} * (k + {radix} * (a + {inner} * b))]")
+
+    def _table(self, shape: tuple[int, int], angle: str, period: int, factor: float) -> str:
+        """The name of a table of factor turn(angle / period), the angle in terms of the indices a and b."""
+        name, _ = self.sdfg.add_temp_transient(shape, self.dtype)
+        turn = f"{2 * math.pi * self.sign / period!r} * ({angle.format(period=period)})"
+        value = f"{factor!r} * math.cos({turn}) + {factor!r}j * math.sin({turn})"
+        code = f"__out = dace.{self.dtype.to_string()}({value})"
+        self._map("angles", {"a": f"0:{shape[0]}", "b": f"0:{shape[1]}"}, {}, code, f"{name}[a, b]")
+        return name
+
+    def _map(self, name: str, ranges: dict[str, str], reads: dict[str, str], code: str, write: str) -> None:
+        nodes = self.sdfg.nodes()
+        state = self.sdfg.add_state_after(nodes[-1], name) if nodes else self.sdfg.add_state(name)
+        inputs = {key: dace.Memlet(text) for key, text in reads.items()}
+        state.add_mapped_tasklet(
+            name, ranges, inputs, code, {"__out": dace.Memlet(write)}, external_edges=True
+        )
