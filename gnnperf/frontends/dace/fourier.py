@@ -57,6 +57,8 @@ class InverseStages(ExpandTransformation):  # type: ignore[misc]
 
 def _stages(node: Any, state: Any, parent: Any, sign: int) -> Any:
     """A nested SDFG from `_inp` (n) to `_out` (n). Raises NotImplementedError, as expansions do."""
+    # As a fraction DaCe's own expansion, which may follow, would divide integers: an inverse of zeros.
+    node.factor = factor = float(node.factor)
     (source,), (target,) = (
         [parent.arrays[e.data.data] for e in edges] for edges in (state.in_edges(node), state.out_edges(node))
     )
@@ -65,17 +67,15 @@ def _stages(node: Any, state: Any, parent: Any, sign: int) -> Any:
     if isinstance(source, dace.data.View) or isinstance(target, dace.data.View):
         # DaCe's inlining of several states forgets what a view looks at.
         raise NotImplementedError("Fourier transforms of whole arrays alone, not of their parts")
-    # As a fraction DaCe's expansion would divide integers: an inverse of zeros.
-    node.factor = factor = float(node.factor)
     n = int(source.shape[0])
     factors = radices(n)
-    if max(factors) > max(LARGEST_RADIX, LARGEST_PRIME):
+    if max(factors) > LARGEST_PRIME:
         raise NotImplementedError(f"a Fourier transform of {n} elements, of which {max(factors)} is a factor")
     sdfg = dace.SDFG("fourier")
     sdfg.add_array("_inp", source.shape, source.dtype, strides=source.strides)
     sdfg.add_array("_out", target.shape, target.dtype, strides=target.strides)
     stages = _Stages(sdfg, target.dtype, sign)
-    buffers = [sdfg.add_temp_transient([n], target.dtype)[0] for _ in factors[1:][:2]]
+    buffers = [sdfg.add_temp_transient([n], target.dtype)[0] for _ in factors[1:3]]
     left, done, read = n, 1, "_inp"
     for number, radix in enumerate(factors):
         left //= radix
@@ -104,27 +104,28 @@ class _Stages:
         reads = {f"__root{j}": f"{roots}[{j}, k]" for j in range(radix)}
         first = f"q + {done} * (a + {inner} * b)"
         reads |= {f"__x{j}": f"{read}[{first} + {done * left * j}]" for j in range(radix)}
-        code = "__out = " + " + ".join(f"__x{j} * __root{j}" for j in range(radix))
+        value = " + ".join(f"__x{j} * __root{j}" for j in range(radix))
         if left > 1:
-            fine = self._table((inner, radix), "a * b", radix * left, 1.0)
-            coarse = self._table((left // inner, radix), "a * b", radix * left // inner, 1.0)
+            fine = self._table((inner, radix), "a * b", radix * left)
+            coarse = self._table((left // inner, radix), "a * b", radix * left // inner)
             reads |= {"__fine": f"{fine}[a, k]", "__coarse": f"{coarse}[b, k]"}
-            code = f"{code.replace('= ', '= (')}) * (__fine * __coarse)"
-        self._map("stage", points, reads, code, f"{write}[q + {done} * (k + {radix} * (a + {inner} * b))]")
+            value = f"({value}) * (__fine * __coarse)"
+        result = f"{write}[q + {done} * (k + {radix} * (a + {inner} * b))]"
+        self._map("stage", points, reads, value, result)
 
-    def _table(self, shape: tuple[int, int], angle: str, period: int, factor: float) -> str:
+    def _table(self, shape: tuple[int, int], angle: str, period: int, factor: float = 1.0) -> str:
         """The name of a table of factor turn(angle / period), the angle in terms of the indices a and b."""
         name, _ = self.sdfg.add_temp_transient(shape, self.dtype)
         turn = f"{2 * math.pi * self.sign / period!r} * ({angle.format(period=period)})"
         value = f"{factor!r} * math.cos({turn}) + {factor!r}j * math.sin({turn})"
-        code = f"__out = dace.{self.dtype.to_string()}({value})"
-        self._map("angles", {"a": f"0:{shape[0]}", "b": f"0:{shape[1]}"}, {}, code, f"{name}[a, b]")
+        value = f"dace.{self.dtype.to_string()}({value})"
+        self._map("angles", {"a": f"0:{shape[0]}", "b": f"0:{shape[1]}"}, {}, value, f"{name}[a, b]")
         return name
 
-    def _map(self, name: str, ranges: dict[str, str], reads: dict[str, str], code: str, write: str) -> None:
+    def _map(self, name: str, ranges: dict[str, str], reads: dict[str, str], value: str, write: str) -> None:
         nodes = self.sdfg.nodes()
         state = self.sdfg.add_state_after(nodes[-1], name) if nodes else self.sdfg.add_state(name)
         inputs = {key: dace.Memlet(text) for key, text in reads.items()}
         state.add_mapped_tasklet(
-            name, ranges, inputs, code, {"__out": dace.Memlet(write)}, external_edges=True
+            name, ranges, inputs, f"__out = {value}", {"__out": dace.Memlet(write)}, external_edges=True
         )
