@@ -90,7 +90,10 @@ def _call(unit: Unit, function: CppFunction, owner: Any, state: Any) -> None:
         arguments.append(f"({ctype}*)({connector})" if pointer else f"({ctype}*)(&{connector})")
     arguments += [f"(int64_t)({name})" for name in function.parameters]
     code = "\n".join([*before, f"{function.symbol}({', '.join(arguments)});"])
-    tasklet = state.add_tasklet(function.symbol, inputs, results, code, language=dace.Language.CPP)
+    # With side effects: DaCe takes away connectors of results that nobody reads, which the call needs too.
+    tasklet = state.add_tasklet(
+        function.symbol, inputs, results, code, language=dace.Language.CPP, side_effects=True
+    )
     for connector in inputs:
         name = connector.removeprefix("_in_")
         memlet = dace.Memlet.from_array(name, owner.arrays[name])
