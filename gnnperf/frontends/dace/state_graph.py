@@ -138,14 +138,22 @@ def _natural_loop(digraph: Any, header: State, latch: State) -> set[State]:
 
 
 def _isolate_loops(sdfg: Any) -> None:
-    for header, members in StateGraph(sdfg).loops.items():
+    loops = StateGraph(sdfg).loops
+
+    def insert(edge: Edge, label: str, late: set[str]) -> None:
+        state = _insert_state(sdfg, edge, label, late)
+        for members in loops.values():  # the way into or out of a loop is part of the loops around it
+            if edge.src in members and edge.dst in members:
+                members.add(state)
+
+    for header, members in loops.items():
         entering = [e for e in sdfg.in_edges(header) if e.src not in members]
         if len(entering) == 1 and not is_marked(entering[0].src, "before_loop"):
             stepped = {k for e in sdfg.in_edges(header) if e.src in members for k in e.data.assignments}
-            _insert_state(sdfg, entering[0], "before_loop", stepped)
+            insert(entering[0], "before_loop", stepped)
         leaving = [e for e in sdfg.out_edges(header) if e.dst not in members]
         if len(leaving) == 1 and not is_marked(leaving[0].dst, "after_loop"):
-            _insert_state(sdfg, leaving[0], "after_loop", set(leaving[0].data.assignments))
+            insert(leaving[0], "after_loop", set(leaving[0].data.assignments))
 
 
 def _isolate_branches(sdfg: Any) -> None:
@@ -179,9 +187,9 @@ def is_marked(state: State, label: str) -> bool:
     return state.label.startswith(label) and not state.nodes()
 
 
-def _insert_state(sdfg: Any, edge: Edge, label: str, late: set[str]) -> None:
-    """src -> new -> dst. The condition stays on the first edge; the assignments of the symbols `late`
-    move to the second one, all of them if they depend on the others."""
+def _insert_state(sdfg: Any, edge: Edge, label: str, late: set[str]) -> State:
+    """src -> new -> dst; what is new. The condition stays on the first edge; the assignments of the symbols
+    `late` move to the second one, all of them if they depend on the others."""
     assignments = dict(edge.data.assignments)
     early = {k: v for k, v in assignments.items() if k not in late}
     if any(names_in(v) & early.keys() for k, v in assignments.items() if k in late):
@@ -192,3 +200,4 @@ def _insert_state(sdfg: Any, edge: Edge, label: str, late: set[str]) -> None:
     second = dace.InterstateEdge(assignments={k: v for k, v in assignments.items() if k not in early})
     sdfg.add_edge(edge.src, state, first)
     sdfg.add_edge(state, edge.dst, second)
+    return state
