@@ -14,7 +14,9 @@ from dace.frontend.python.parser import DaceProgram
 
 from gnnperf.errors import InputError, first_line
 from gnnperf.frontends import user_files
+from gnnperf.frontends.dace import numpy_functions  # noqa: F401  # DaCe's parser finds them
 from gnnperf.frontends.dace.quiet import quiet_dace
+from gnnperf.frontends.dace.repairs import repaired_parser
 from gnnperf.frontends.user_files import split_spec
 
 
@@ -43,7 +45,7 @@ def parse_program(program: DaceProgram, given: dict[str, Any]) -> tuple[Any, dic
     annotated = all(k in program.f.__annotations__ for k in program.argnames)
     _evaluate_annotations(program)
     _take_sizes_for_symbols(program)
-    with quiet_dace():
+    with quiet_dace(), repaired_parser():
         try:
             sdfg = (
                 program.to_sdfg(simplify=False) if annotated else program.to_sdfg(simplify=False, **arguments)
