@@ -174,12 +174,18 @@ def safe_parallel(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
     """May iterations run on different threads once reduction targets are privatised?
 
     The frontend promises independence; what remains unsafe is a plain store to a location that
-    does not vary with the iterator (several threads would write it).
+    does not vary with the iterator, or with the points of its tile (several threads would write it).
     """
     if not loop.independent:
         return False
+    names = {loop.iterator}
+    if loop.tile_level:
+        inner = (n for n in walk(loop.body) if isinstance(n, Loop))
+        names |= {lp.iterator for lp in inner if lp.start == Symbol(loop.iterator)}
     return all(
-        varies(s.target, loop.iterator) or s.reduce is not None or buffers[s.target.buffer].scope == "local"
+        any(varies(s.target, name) for name in names)
+        or s.reduce is not None
+        or buffers[s.target.buffer].scope == "local"
         for s in walk(loop.body)
         if isinstance(s, Statement)
     )

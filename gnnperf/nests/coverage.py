@@ -21,6 +21,7 @@ from gnnperf.nests.ir import (
     loads,
     reads,
     substitute,
+    walk,
 )
 
 Block = tuple[Node, ...]
@@ -47,6 +48,15 @@ def flow(block: Block) -> Flow:
     stores = collector.block(block, ())
     boxes = {name: [s.box for s in found if not s.guard] for name, found in stores.items()}
     return Flow(collector.exposed, boxes)
+
+
+def carried(block: Block) -> set[str]:
+    """Buffers that go from one iteration of a loop with this body to the next, and are more than sums and
+    extremes that nothing in it reads."""
+    statements = [n for n in walk(block) if isinstance(n, Statement)]
+    states = {s.target.buffer for s in statements if s.reduce is None}
+    states |= {ld.buffer for s in statements for ld in reads(s)}
+    return states & {s.target.buffer for s in statements} & flow(block).exposed
 
 
 @dataclass(frozen=True)

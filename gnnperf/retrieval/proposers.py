@@ -15,7 +15,7 @@ from gnnperf.backends.base import Tried
 from gnnperf.devices import DeviceSpec
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.query import Query
-from gnnperf.retrieval.ranking import RecipeCandidate, rank
+from gnnperf.retrieval.ranking import LOOKED_AT, RecipeCandidate, rank
 from gnnperf.retrieval.scheduled import OfNest, scores_of
 from gnnperf.schedules.recipes import Recipe, library_recipes, time_recipes
 from gnnperf.store import Store
@@ -78,15 +78,14 @@ class Proposer(Protocol):
 class RecipeProposer:
     """Recipes of the nearest nests, ranked by what neighbours measured and by the network.
 
-    neighbours: nests consulted. pool: candidates ranked per nest, at least; those that do not fit or lower to
-    the same code give way to the next. exclude: digests of nests that are not consulted.
+    neighbours: nests consulted. exclude: digests of nests that are not consulted. What does not fit or lowers
+    to the same code as another candidate gives way to the next.
     """
 
     bundle: Bundle
     stores: Sequence[Store]
     device: DeviceSpec
     neighbours: int = 48
-    pool: int = 24
     exclude: Collection[str] = ()
     rounds: Sequence[float] = (1.0,)
     stages: Stages = field(default_factory=Stages)
@@ -103,7 +102,7 @@ class RecipeProposer:
                 self.exclude,
             )
             predict = partial(scores_of, self.bundle, cast(OfNest, query.task), vectors=self.device.vectors)
-            found = [*rank(query.neighbours, max(self.pool, 2 * k), predict)]
+            found = rank(query.neighbours, LOOKED_AT, predict)
             query.candidates = _with_rules(found, query, k) if found else []
 
         self.stages.timed("search", search)

@@ -27,6 +27,11 @@ _OPERATIONS: dict[str, Any] = {
 _COMBINE = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "min": min, "max": max}
 
 
+def _promoted(number: Any) -> Any:
+    """C++ computes with small integers as int."""
+    return np.int32(number) if number.dtype in (np.int8, np.int16, np.uint8, np.uint16) else number
+
+
 class Interpreter:
     """Runs a nest on `arrays` (by buffer name; scalars as rank-0 or one-element arrays), in place.
 
@@ -128,7 +133,7 @@ class Interpreter:
             return self.symbols[expr.name]
         if isinstance(expr, Load):
             array = self.memory[expr.buffer]
-            return array[self._index(expr, array)]
+            return _promoted(array[self._index(expr, array)])
         return self._operation(expr)
 
     def _operation(self, expr: Op) -> Any:
@@ -140,7 +145,7 @@ class Interpreter:
             return bool(self.value(expr.args[0])) or bool(self.value(expr.args[1]))
         args = [self.value(a) for a in expr.args]
         if expr.name.startswith("cast:"):
-            return np.dtype(expr.name.removeprefix("cast:")).type(args[0])
+            return _promoted(np.asarray(args[0]).astype(expr.name.removeprefix("cast:"))[()])
         if expr.name == "div":
             if all(np.asarray(a).dtype.kind in "iub" for a in args):
                 return math.trunc(args[0] / args[1])

@@ -702,6 +702,65 @@ def inverse_combinations(x: f8[N, M], total: f8[N], ratio: f8[N], every: dace.bo
 
 
 @dace.program
+def descent(A: f8[N, N], b: f8[N], x: f8[N]):
+    r = b - A @ x
+    rest = r @ r
+    for _ in range(3):
+        x += 0.1 * r
+        r[:] = 0.5 * r
+        rest = rest + r @ r
+        x += rest
+
+
+@dace.program
+def distance(a: i4[N], b: i4[M], cost: f8[N + 1, M + 1]):
+    for i in range(N + 1):
+        cost[i, 0] = i
+    for j in range(M + 1):
+        cost[0, j] = j
+    for i in range(1, N + 1):
+        for j in range(1, M + 1):
+            change = 0.0
+            if a[i - 1] != b[j - 1]:
+                change = 1.0
+            cost[i, j] = min(min(cost[i - 1, j] + 1, cost[i, j - 1] + 1), cost[i - 1, j - 1] + change)
+
+
+@dace.program
+def narrow(a: dace.int8[N], b: dace.uint8[N], few: f8[N], wrapped: dace.int64[N], parity: dace.int32):
+    for i in dace.map[0:N]:
+        if i % 2 == parity:
+            total = a[i] * a[i] * a[i] + a[i]
+            few[i] = 0.5 * total
+            below = b[i] - b[(i + 1) % N]
+            wrapped[i] = below >> 1
+
+
+@dace.program
+def edges(image: dace.uint8[N, M], out: f8[N, M]):
+    for i, j in dace.map[1 : N - 1, 1 : M - 1]:
+        across = 0
+        down = 0.5
+        for di in range(-1, 2):
+            for dj in range(-1, 2):
+                across += dj * (2 - abs(di)) * image[i + di, j + dj]
+                down += di * (2.0 - dj * dj) * image[i + di, j + dj]
+        out[i, j] = np.sqrt(across * across + down * down)
+
+
+@dace.program
+def crowded(alive: dace.int32[N, M], out: dace.int32[N, M]):
+    for i, j in dace.map[1 : N - 1, 1 : M - 1]:
+        around = 0
+        for di in range(-1, 2):
+            for dj in range(-1, 2):
+                if di != 0 or dj != 0:
+                    around += alive[i + di, j + dj]
+        if around > 9:
+            out[i, j] = around
+
+
+@dace.program
 def flipped(r: f8[N], y: f8[N]):
     y[0] = -r[0]
     for k in range(1, N):
@@ -781,6 +840,11 @@ CASES: dict[str, dict[str, Any]] = {
     "cholesky": dict(N=6),
     "lu": dict(N=6),
     "gramschmidt": dict(N=4, M=6),
+    "descent": dict(N=6),
+    "edges": dict(N=5, M=7),
+    "crowded": dict(N=5, M=7),
+    "distance": dict(N=5, M=7),
+    "narrow": dict(N=9, parity=1),
     "durbin": dict(N=6),
     "floyd_warshall": dict(N=6),
     "jacobi_1d": dict(N=9, TSTEPS=4),

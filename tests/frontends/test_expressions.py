@@ -41,7 +41,8 @@ def test_means_what_python_means(text: str) -> None:
         ("int_floor(a, 2)", 2), ("int_ceil(a, 2)", 3), ("Max(a, 7)", 7), ("Min(a, 7)", 5),
         ("dace.float32(a)", 5),
         ("reciprocal(a)", 0.2), ("rsqrt(a)", 5**-0.5), ("square(a)", 25), ("tan(a)", math.tan(5)),
-        ("log2(a)", math.log2(5)), ("np.log10(a)", math.log10(5)), ("exp2(a)", 32), ("math.pi", math.pi),
+        ("log2(a)", math.log2(5)), ("np.log10(a)", math.log10(5)), ("exp2(a)", 32), ("round(a * 0.5)", 3),
+        ("round(a * -0.5)", -3), ("round(a * 0.49)", 2), ("round(a * 0.0999999)", 0), ("math.pi", math.pi),
         ("np.where(a > 4, 1, 2)", 1), ("dace.int64(2.0)", 2),
     ],
 )  # fmt: skip

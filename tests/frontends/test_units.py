@@ -118,6 +118,21 @@ numpy.savez("result.npz", C=data["C"])
 """
 
 
+def test_results_that_nothing_reads_any_more_are_given_to_the_function(
+    tools: tuple[Compiler, Runner],
+) -> None:
+    """The last of two units updates a scalar and an array that end there."""
+    compiler, runner = tools
+    kernel = load("descent")
+    capture_inputs(kernel, *tools)
+    assert {"r", "rest"} < set(kernel.units[-1].outputs)
+    forms = [form.source(f"descent_{i}") for i, form in enumerate(kernel.tuned(emitted(kernel)))]
+    reference, *tuned = build(compiler, [reference_source(kernel), *forms])
+    expected = run(runner, kernel, reference)
+    for library in tuned:
+        assert_same(expected, run(runner, kernel, library), "descent")
+
+
 def test_captured_execution_is_the_middle_one(kernels: dict[str, DaceKernel]) -> None:
     for unit in kernels["jacobi_1d"].units:
         assert unit.executions == 3

@@ -67,4 +67,6 @@ def _promote(names: list[str | None]) -> str | None:
         return str(np.result_type(*floats))
     if all(n == "bool" for n in known) and len(known) == len(names):
         return "bool"
-    return str(np.result_type(*known, "int32"))
+    unsigned = {n for n in known if n in ("uint32", "uint64")}
+    widest = max(np.dtype(n).itemsize for n in (*known, "int32"))
+    return f"{'u' if f'uint{8 * widest}' in unsigned else ''}int{8 * widest}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -215,6 +216,9 @@ def _composed(function: str, args: list[Expr]) -> Expr | None:
             return Op("div", (Op("log", (a,)), Const(_LN2)))
         case "log10", [a]:
             return Op("div", (Op("log", (a,)), Const(_LN10)))
+        case "round", [a]:  # half away from zero; what is added is below 1/2, or the number below 1/2 is 1
+            up = Op("floor", (Op("add", (Op("abs", (a,)), Const(math.nextafter(0.5, 0.0)))),))
+            return Op("select", (Op("lt", (a, Const(0.0))), Op("neg", (up,)), up))
         case "exp2", [a]:
             return Op("pow", (Const(2.0), a))
         case (("where" | "select" | "ITE"), [c, a, b]):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.dace.carry import carry_in_scalars
 from gnnperf.frontends.dace.control_flow import For
 from gnnperf.frontends.dace.expressions import SymbolNames, from_ast
 from gnnperf.frontends.dace.independence import mark_independent, place_private
@@ -55,6 +56,7 @@ class Finisher:
         if (narrowed := absorb_guards(nodes)) != nodes:
             nodes = tidy(narrowed, buffers)
         nodes = mark_independent(nodes, buffers, self.translator.ranges)
+        nodes = carry_in_scalars(nodes, buffers, self.translator.fresh)
         place_private(nodes, buffers, self.translator.ranges)
         return nodes
 

@@ -41,7 +41,7 @@ from gnnperf.nests.ir import (
 from gnnperf.nests.names import Names
 from gnnperf.nests.overlap import Overlap, overlap
 from gnnperf.nests.trip_counts import tile_trips
-from gnnperf.schedules.recipes.column_strips import sinks, strips
+from gnnperf.schedules.recipes.column_strips import sinks, strips, waits
 from gnnperf.schedules.recipes.initial_values import explicit_init, place_initial_values
 from gnnperf.schedules.recipes.joined_loops import join_short_loops
 from gnnperf.schedules.recipes.library_calls import library_calls
@@ -139,7 +139,9 @@ def _lower(node: Node, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
     assert isinstance(node, Loop)
     if unit.recipe.library and (replaced := _library(node, unit, parallel)):
         return replaced
-    if node.tile_level:  # of steps of time: no loop of a band
+    if node.annotation is not None:  # points of a strip, side by side
+        return (node,)
+    if node.tile_level or _holds_points(node):  # of steps of time or of such points: no loop of a band
         return (_shared(node, unit, parallel),)
     nest, recipe = band(node), unit.recipe
     if nest.is_perfect:
@@ -147,6 +149,11 @@ def _lower(node: Node, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
             recipe = streaming(recipe)
         return BandLowering(nest, recipe, unit.buffers, own, parallel, unit.names, unit.vectors).lower()
     return _imperfect(node, unit, parallel)
+
+
+def _holds_points(node: Loop) -> bool:
+    """Is all that a loop runs the points of a strip, side by side?"""
+    return any(lp.annotation is not None for lp in band(node).loops)
 
 
 def _library(node: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
@@ -169,14 +176,18 @@ def _imperfect(loop: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ..
 
 
 def _strips(loop: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
-    """The loop in strips whose points are innermost; () where it is not the contiguous one."""
-    own = unit.own_locals(loop)
-    if unit.recipe.vector not in ("auto", "p") or not sinks(loop, unit.buffers, own):
+    """The loop in strips whose points are innermost; () where it is neither the contiguous one nor one whose
+    iterations had better go on side by side."""
+    own, recipe = unit.own_locals(loop), unit.recipe
+    if recipe.vector in ("auto", "p") and sinks(loop, unit.buffers, own):
+        inside = (s for s in walk((loop,)) if isinstance(s, Statement))
+        width = max(lanes(s, unit.buffers, unit.vectors) for s in inside)
+        width *= recipe.register_p or STRIP_VECTORS
+        loops = strips(loop, width, unit.buffers, own, unit.names)
+    elif recipe.register_q > 1 and waits(loop, own):
+        loops = strips(loop, recipe.register_q, unit.buffers, own, unit.names, Annotation("unrolled"))
+    else:
         return ()
-    inside = (s for s in walk((loop,)) if isinstance(s, Statement))
-    width = max(lanes(s, unit.buffers, unit.vectors) for s in inside)
-    width *= unit.recipe.register_p or STRIP_VECTORS
-    loops = strips(loop, width, unit.buffers, own, unit.names)
     apart = replace(unit.recipe, fuse=0)  # what is fused again along the points of a strip is no vector
     unit = replace(unit, recipe=apart, accesses={**access_counts(loops), **unit.accesses})
     return tuple(_shared(lp, unit, parallel and extent(lp) != 1) for lp in loops)

@@ -3,6 +3,9 @@ of a strip become the innermost loop of everything inside.
 
 `for j: for i: (t = 0; for k: t += A[k, i] * B[k, j]; B[i, j] += t)` walks down one column of B after the
 other. With strips of columns, rows of B are read as vectors, and `t` becomes a vector too.
+
+Where steps of a loop inside wait for each other (`for c: for n: y[c, n] = s = a * s + x[c, n]`), some of what
+is outside goes on side by side, contiguous or not.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ from dataclasses import replace
 
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import accesses, bound_dependences, extent, stride
+from gnnperf.nests.coverage import carried
 from gnnperf.nests.ir import (
+    Annotation,
     Buffer,
     Const,
     Expr,
@@ -20,6 +25,7 @@ from gnnperf.nests.ir import (
     Loop,
     Node,
     Op,
+    Statement,
     Symbol,
     expressions_of,
     loads,
@@ -32,13 +38,9 @@ from gnnperf.nests.names import Names
 def sinks(loop: Loop, buffers: Mapping[str, Buffer], own: frozenset[str]) -> bool:
     """Is the loop the one along which most arrays are contiguous, and may it be the innermost? `own`: local
     buffers of one of its iterations."""
+    if not _may_sink(loop, own):
+        return False
     inner = [n for n in walk(loop.body) if isinstance(n, Loop)]
-    if not loop.independent or loop.step != 1 or not extent(loop) or any(lp.condition for lp in inner):
-        return False
-    if any(loop.iterator in bound_dependences(lp) for lp in inner):
-        return False
-    if any(ld.buffer in own for lp in inner for e in expressions_of(lp) for ld in loads(e)):
-        return False
     found = {a.load for a in accesses(loop) if a.load.buffer not in own}
     contiguous = {
         name: sum(stride(ld, name, buffers) == 1 for ld in found)
@@ -48,10 +50,35 @@ def sinks(loop: Loop, buffers: Mapping[str, Buffer], own: frozenset[str]) -> boo
     return rows > max(contiguous.values(), default=0)
 
 
+def waits(loop: Loop, own: frozenset[str]) -> bool:
+    """Is there a loop inside whose steps wait for each other, and may iterations of the outer one go on side
+    by side in it? `own`: as of `sinks`."""
+    inner = [n for n in walk(loop.body) if isinstance(n, Loop)]
+    if not _may_sink(loop, own) or any(isinstance(s, Statement) and s.init for s in walk(loop.body)):
+        return False
+    return any(carried(lp.body) & own for lp in inner)
+
+
+def _may_sink(loop: Loop, own: frozenset[str]) -> bool:
+    """May the loop be the innermost?"""
+    inner = [n for n in walk(loop.body) if isinstance(n, Loop)]
+    if not loop.independent or loop.step != 1 or not extent(loop) or any(lp.condition for lp in inner):
+        return False
+    if any(loop.iterator in bound_dependences(lp) for lp in inner):
+        return False
+    return not any(ld.buffer in own for lp in inner for e in expressions_of(lp) for ld in loads(e))
+
+
 def strips(
-    loop: Loop, width: int, buffers: dict[str, Buffer], own: frozenset[str], names: Names
+    loop: Loop,
+    width: int,
+    buffers: dict[str, Buffer],
+    own: frozenset[str],
+    names: Names,
+    points: Annotation | None = None,
 ) -> tuple[Loop, ...]:
-    """Loops over whole strips and over what is left; adds the strips of `own` to `buffers`."""
+    """Loops over whole strips and over what is left; adds the strips of `own` to `buffers`. points: how the
+    loops over a strip are run, where that is decided."""
     count = extent(loop)
     assert count is not None
     width = min(width, count)
@@ -60,7 +87,8 @@ def strips(
     parts = [(loop.start, middle, width)]
     if whole < count:
         parts.append((middle, loop.stop, count - whole))
-    return tuple(_strip(loop, *part, buffers, own, names) for part in parts)
+    inside = replace(loop, annotation=points)
+    return tuple(_strip(inside, *part, buffers, own, names) for part in parts)
 
 
 def _strip(
@@ -87,7 +115,8 @@ def _strip(
         return expr
 
     inner = tuple(map_node(n, moved) for n in body)
-    return replace(loop, iterator=first.name, start=start, stop=stop, step=width, body=inner, tile_level=2)
+    outside = replace(loop, iterator=first.name, annotation=None, tile_level=2)
+    return replace(outside, start=start, stop=stop, step=width, body=inner)
 
 
 def _widened(buffer: Buffer, name: str, width: int) -> Buffer:

@@ -12,6 +12,7 @@ from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import affine, evaluate, from_affine, simplify
 from gnnperf.nests.analysis import stride, varies
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol, substitute
+from gnnperf.schedules.recipes.vectors import COMPARISONS, compared
 
 CTYPES: Mapping[str, str] = {
     "float64": "double", "float32": "float", "int64": "int64_t", "int32": "int32_t", "int16": "int16_t",
@@ -216,6 +217,8 @@ class Vector:
         if expr.name == "select" and not self.differs(expr.args[0]):  # one choice for all lanes
             choice = self.uniform(expr.args[0])
             return f"({choice} ? {self.text(expr.args[1])} : {self.text(expr.args[2])})"
+        if expr.name in COMPARISONS and (of := compared(expr, self.dtype, self.buffers)) != self.dtype:
+            return replace(self, dtype=of).text(expr)
         args = [self.text(a) for a in expr.args]
         if expr.name in ("min", "max"):
             return self.REDUCE[expr.name].format(a=args[0], b=args[1])

@@ -11,7 +11,13 @@ from gnnperf.nests.ir import LAZY, Buffer, Const, Expr, Load, Loop, Op, Statemen
 from gnnperf.nests.ranges import value_range
 
 ELEMENTWISE = frozenset("add sub mul div neg min max sqrt exp log abs tanh sin cos select pow".split())
+OF_INTEGERS = frozenset("add sub mul neg min max abs select bitand bitor bitxor shl shr".split())
 COMPARISONS = frozenset("lt le gt ge eq ne".split())
+_VECTORS_OF: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("float64", "float32"), ELEMENTWISE),
+    **dict.fromkeys(("int64", "int32", "uint64", "uint32"), OF_INTEGERS),
+}
+"""Operations on whole vectors, by their type."""
 
 
 def lanes(statement: Statement, buffers: Mapping[str, Buffer], vectors: VectorUnit) -> int:
@@ -20,10 +26,10 @@ def lanes(statement: Statement, buffers: Mapping[str, Buffer], vectors: VectorUn
 
 
 def vectorizable(statement: Statement, iterator: str, buffers: Mapping[str, Buffer]) -> bool:
-    """One floating-point dtype throughout, elementwise operations, no guard, no iterator as a value,
+    """One dtype of four or eight bytes throughout, elementwise operations, no guard, no iterator as a value,
     and a store that is contiguous along the iterator (or a reduction across it)."""
     dtype = buffers[statement.target.buffer].dtype
-    if dtype not in ("float64", "float32") or statement.guard is not None:
+    if dtype not in _VECTORS_OF or statement.guard is not None:
         return False
     if varies(statement.target, iterator) and stride(statement.target, iterator, buffers) != 1:
         return False
@@ -39,16 +45,25 @@ def _elementwise(expr: Expr, dtype: str, buffers: Mapping[str, Buffer]) -> bool:
     if isinstance(expr, Load):  # its subscripts are addresses, not vector values
         return buffers[expr.buffer].dtype == dtype
     if isinstance(expr, Op):
-        if expr.name not in ELEMENTWISE:
+        if expr.name not in _VECTORS_OF[dtype]:
             return False
         args = expr.args
         if expr.name == "select":
-            condition, *values = args
+            condition, args = args[0], args[1:]
             if not isinstance(condition, Op) or condition.name not in COMPARISONS:
                 return False
-            args = (*condition.args, *values)
+            of = compared(condition, dtype, buffers)
+            if ELEMENT_BYTES[of] != ELEMENT_BYTES[dtype] or of not in _VECTORS_OF:
+                return False
+            if not all(_elementwise(a, of, buffers) for a in condition.args):
+                return False
         return all(_elementwise(a, dtype, buffers) for a in args)
-    return isinstance(expr, Const)
+    return isinstance(expr, Const) and (isinstance(expr.value, int) or dtype.startswith("float"))
+
+
+def compared(condition: Expr, dtype: str, buffers: Mapping[str, Buffer]) -> str:
+    """Type of what is compared; `dtype` where there are literals alone."""
+    return next((buffers[ld.buffer].dtype for ld in loads(condition)), dtype)
 
 
 def guarded_loads(band: Band, buffers: Mapping[str, Buffer]) -> set[Load]:

@@ -320,6 +320,45 @@ def local_sum(rows: int = 9, columns: int = 33, independent: bool = True) -> Loo
     return nest("local_sum", buffers, loop("i", rows, *body, independent=independent))
 
 
+def filters(channels: int = 21, samples: int = 17, contiguous: str = "samples") -> LoopNest:
+    """A recursive filter for every channel, with two states in scalars."""
+    at = ("c", "n") if contiguous == "samples" else ("n", "c")
+    shape = (channels, samples) if contiguous == "samples" else (samples, channels)
+    x, out, one, two = load("x", *at), load("out"), load("one"), load("two")
+    step = [
+        assign(out, add(mul(0.5, x), one)),
+        assign(one, add(mul(0.25, x), mul(-0.5, out), two)),
+        assign(two, op("select", op("gt", out, 1.0), mul(0.125, out), x)),
+        assign(load("y", *at), out),
+    ]
+    body = [assign(one, 0.0), assign(two, 0.25), loop("n", samples, *step, independent=False)]
+    scalars = [array(name, transient=True, scope="local") for name in ("one", "two", "out")]
+    return nest("filters", [*(array(b, *shape) for b in "xy"), *scalars], loop("c", channels, *body))
+
+
+def random_numbers(n: int = 43, steps: int = 6, dtype: str = "uint64") -> LoopNest:
+    """A shift register for every element, and how often its highest bit was not set."""
+    bits = int(dtype.removeprefix("uint"))
+    state, count = load("state"), load("count")
+    is_clear = op("eq", op("shr", state, bits - 1), 0)
+    step = [
+        assign(state, op("bitxor", state, op("shl", state, 13))),
+        assign(state, op("bitxor", state, op("shr", state, 7))),
+        accumulate(count, op("select", is_clear, 1, 0)),
+    ]
+    body = [
+        assign(state, op("bitor", load("x", "i"), 12345)),
+        assign(count, 0),
+        loop("k", steps, *step, independent=False),
+        assign(load("y", "i"), state),
+        assign(load("z", "i"), count),
+    ]
+    buffers = [array("x", n, dtype=dtype), array("y", n, dtype=dtype), array("z", n, dtype=f"int{bits}")]
+    scalars = [("state", dtype), ("count", f"int{bits}")]
+    registers = [array(name, dtype=kind, transient=True, scope="local") for name, kind in scalars]
+    return nest("random_numbers", [*buffers, *registers], loop("i", n, *body))
+
+
 def scan(rows: int = 9, columns: int = 21, inner: bool = True) -> LoopNest:
     """A recurrence along the rows (the sequential loop inside), or along the columns (outside)."""
     if inner:
@@ -602,6 +641,10 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "local_sum": Kernel(local_sum()),
         "local_sum_sequential": Kernel(local_sum(independent=False)),
         "triangular_in_place": Kernel(triangular_in_place()),
+        "filters": Kernel(filters()),
+        "filters_in_lanes": Kernel(filters(contiguous="channels")),
+        "random_numbers": Kernel(random_numbers()),
+        "random_numbers_32": Kernel(random_numbers(dtype="uint32")),
         "scan": Kernel(scan()),
         "scan_rows": Kernel(scan(inner=False)),
         "time_steps": Kernel(time_steps()),

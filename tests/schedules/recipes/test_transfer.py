@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,13 @@ from schedules.recipes.kernels import (
     Kernel,
     batched_product,
     csr,
+    filters,
     forces,
     matrix_product,
     matrix_vector,
     permutation,
     product_and_bias,
+    random_numbers,
     reduce_axis,
     sampled_product,
     softmax,
@@ -171,6 +174,29 @@ def test_columns_of_an_imperfect_nest_become_vectors() -> None:
         assert [lp.annotation and lp.annotation.kind for k in products for lp in k.body] == ["vectorized"]  # type: ignore[union-attr]
     widths = {b.shape for n, b in scheduled.buffers.items() if n.startswith("w_")}
     assert widths == {(2, 16), (2, 11)}
+
+
+@pytest.mark.parametrize("contiguous", ["samples", "channels"])
+def test_channels_go_on_side_by_side_where_samples_wait_for_each_other(contiguous: str) -> None:
+    """21 channels: in vectors where these are contiguous, else four at a time and one left over."""
+    nest = normalise(filters(channels=21, contiguous=contiguous))
+    scheduled = apply(Recipe(order="row", register_p=1, register_q=4), nest)
+    strips = [n for n in scheduled.body if isinstance(n, Loop)]
+    kind, step = ("vectorized", 8) if contiguous == "channels" else ("unrolled", 4)
+    assert strips[0].step == step and strips[0].annotation and strips[0].annotation.kind == "parallel"
+    points = [n for n in walk((strips[0],)) if isinstance(n, Loop) and n.iterator == "c"]
+    assert {lp.annotation and lp.annotation.kind for lp in points} == {kind}
+    code = emit(scheduled, "unit").source
+    assert not re.search(r"\bb_(one|two)_\d+\[", code), "states are registers"
+
+
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+def test_integers_with_states_are_vectors(dtype: str) -> None:
+    scheduled = apply(Recipe(order="row", register_p=1), normalise(random_numbers(dtype=dtype)))
+    code = emit(scheduled, "unit").source
+    lanes = 512 // int(dtype.removeprefix("uint"))
+    assert f"vec<{dtype}_t, {lanes}> b_state" in code
+    assert "omp simd" not in code.split("extern", 1)[0].rsplit("#endif", 1)[1]
 
 
 def test_nests_that_share_no_loop_are_not_fused() -> None:

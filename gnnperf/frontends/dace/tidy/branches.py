@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, conjunction
+from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, carried_states, conjunction
 from gnnperf.nests.analysis import conjuncts, read, written
-from gnnperf.nests.ir import Node, Op, Statement, loads, reads
+from gnnperf.nests.ir import Const, Node, Op, Statement, loads, reads
 
 
 def merge_arms(block: Block, outside: Counts, code: Code) -> Block:
@@ -57,3 +57,20 @@ def _can_move_up(statement: Statement, between: list[Node]) -> bool:
     return all(
         needed.isdisjoint(written(n)) and statement.target.buffer not in read(n) | written(n) for n in between
     )
+
+
+def choose(block: Block, outside: Counts, code: Code) -> Block:
+    """`if c: x = v` is `x = select(c, v, x)`, and `if c: x += v` is `x += select(c, v, 0)`, for scalars in a
+    block that carries some from one iteration to the next, where v reads scalars: lanes do not branch."""
+    states = carried_states(block, code)
+    return tuple(_chosen(n, code) if states and isinstance(n, Statement) else n for n in block)
+
+
+def _chosen(statement: Statement, code: Code) -> Statement:
+    name, guard = statement.target.buffer, statement.guard
+    if guard is None or statement.reduce not in (None, "add") or not code.is_local_scalar(name):
+        return statement
+    if not all(code.is_local_scalar(ld.buffer) for ld in loads(statement.value)):
+        return statement
+    otherwise = statement.target if statement.reduce is None else Const(0)
+    return replace(statement, value=Op("select", (guard, statement.value, otherwise)), guard=None)

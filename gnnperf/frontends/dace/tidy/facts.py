@@ -7,7 +7,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gnnperf.nests.analysis import accesses
-from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Op, children, expressions_of, loads, map_node
+from gnnperf.nests.coverage import carried
+from gnnperf.nests.ir import (
+    Buffer,
+    Expr,
+    Load,
+    Loop,
+    Node,
+    Op,
+    children,
+    expressions_of,
+    loads,
+    map_node,
+)
 
 Block = tuple[Node, ...]
 
@@ -67,6 +79,11 @@ class Code:
         return self.buffers[name].scope == "local" and not self.buffers[name].shape
 
 
+def carried_states(block: Block, code: Code) -> set[str]:
+    """Scalars among what goes from one iteration of a loop with this body to the next."""
+    return {name for name in carried(block) if code.is_local_scalar(name)}
+
+
 def operations(expr: Expr) -> int:
     """Operations on values; arithmetic inside subscripts does not count."""
     if isinstance(expr, Load):
@@ -82,9 +99,9 @@ def conjunction(terms: list[Expr]) -> Expr | None:
     return result
 
 
-def retarget(node: Node, name: str, element: Load) -> Node:
-    """Make every access to the scalar `name` an access to `element`."""
-    return map_node(node, lambda e: element if isinstance(e, Load) and e.buffer == name else e)
+def retarget(node: Node, name: str, value: Expr) -> Node:
+    """Make every access to the scalar `name` an access to `value`, or that value itself."""
+    return map_node(node, lambda e: value if isinstance(e, Load) and e.buffer == name else e)
 
 
 def any_written(nodes: Iterable[Node], names: Iterable[str], code: Code) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, any_written, retarget
-from gnnperf.nests.ir import Const, Expr, Load, Node, Op, Reduction, Statement, loads, walk
+from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, any_written, carried_states, retarget
+from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Op, Reduction, Statement, loads, walk
 
 _NEUTRAL: Mapping[str, float] = {"add": 0, "mul": 1}
 
@@ -98,6 +98,8 @@ def _start_of_computation(nodes: list[Node], position: int, outside: Counts, cod
     region = nodes[first:position]
     if any(code.of(n).touches(store.target.buffer) for n in region):
         return None
+    if any(carried_states(n.body, code) for n in walk(tuple(region)) if isinstance(n, Loop)):
+        return None  # nothing is gained by taking such a loop apart: what it computes belongs in registers
     if any_written(region, (ld.buffer for i in store.target.indices for ld in loads(i)), code):
         return None
     start = nodes[first]

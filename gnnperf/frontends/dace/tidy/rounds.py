@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gnnperf.frontends.dace.tidy.branches import merge_arms
+from gnnperf.frontends.dace.tidy.branches import choose, merge_arms
 from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts
 from gnnperf.frontends.dace.tidy.reductions import find_reductions, write_through
 from gnnperf.frontends.dace.tidy.scalars import forward_scalars, split_versions
+from gnnperf.frontends.dace.tidy.short_loops import write_out
 from gnnperf.nests.forward import forward_substitute
 from gnnperf.nests.ir import Buffer, Loop
 
@@ -62,5 +63,6 @@ def forward_arrays(block: Block, outside: Counts, code: Code) -> Block:
 
 
 STEPS: tuple[Step, ...] = (
-    split_versions, merge_arms, forward_scalars, find_reductions, write_through, forward_arrays,
+    split_versions, merge_arms, forward_scalars, find_reductions, choose, write_out, write_through,
+    forward_arrays,
 )  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from gnnperf.frontends.dace.dtypes import expression_dtype
 from gnnperf.frontends.dace.tidy.facts import (
     Block,
@@ -15,6 +17,7 @@ from gnnperf.frontends.dace.tidy.facts import (
     retarget,
 )
 from gnnperf.nests.analysis import conjuncts
+from gnnperf.nests.dtypes import value_dtype
 from gnnperf.nests.ir import (
     Const,
     Expr,
@@ -25,7 +28,6 @@ from gnnperf.nests.ir import (
     Statement,
     expressions_of,
     loads,
-    map_node,
     reads,
     subexpressions,
     walk,
@@ -35,6 +37,9 @@ MAX_REPEATED_OPERATIONS = 3
 """Arithmetic up to this size may be repeated rather than kept in a scalar."""
 
 _SIMPLE = frozenset("add sub mul neg".split())
+
+_WORDS = frozenset(("int32", "int64"))
+"""What subscripts are computed in: no number of theirs is too large for the smaller one."""
 
 
 def split_versions(block: Block, outside: Counts, code: Code) -> Block:
@@ -107,10 +112,25 @@ def _forward(nodes: list[Node], position: int, producer: Statement, code: Code) 
         repeated = any(isinstance(nodes[i], Loop) and code.total(nodes[i].body).uses[name] for i in users)  # type: ignore[union-attr]
         if repeated or sum(code.of(nodes[i]).uses[name] for i in users) > 1:
             return False
-    value = _converted(producer.value, code.buffers[name].dtype, code.buffers)
+    held = converted(producer.value, code.buffers[name].dtype, code.buffers)
     for i in users:
-        nodes[i] = map_node(nodes[i], lambda e: value if isinstance(e, Load) and e.buffer == name else e)
+        value = producer.value if _stays(nodes[i], producer, code.buffers) else held
+        nodes[i] = retarget(nodes[i], name, value)
     return True
+
+
+def _stays(node: Node, producer: Statement, buffers: Buffers) -> bool:
+    """Is a statement all in the scalar's type, so that its expression has that value there, too? Literals
+    take the type of the statement; of integers, storing one is the same conversion."""
+    name, dtype = producer.target.buffer, buffers[producer.target.buffer].dtype
+    if not isinstance(node, Statement) or buffers[node.target.buffer].dtype != dtype:
+        return False
+    if dtype.startswith(("int", "uint")):
+        return node.value == producer.target and node.reduce is None
+    elsewhere = (node.guard, node.init, *node.target.indices)
+    if any(ld.buffer == name for e in elsewhere if e is not None for ld in loads(e)):
+        return False
+    return value_dtype(node.value, buffers) == value_dtype(producer.value, buffers) == dtype
 
 
 def _guarded_alike(node: Node, name: str, guard: Expr | None) -> bool:
@@ -143,10 +163,23 @@ def _is_cheap(producer: Statement, buffers: Buffers) -> bool:
     return bool(found) and scalars and names <= _SIMPLE
 
 
-def _converted(value: Expr, dtype: str, buffers: Buffers) -> Expr:
+def converted(value: Expr, dtype: str, buffers: Buffers) -> Expr:
     """The value as the scalar would have held it."""
     found = expression_dtype(value, buffers)
-    integers = found.startswith(("int", "uint")) and dtype.startswith(("int", "uint"))
-    if found == dtype or integers or (isinstance(value, Const) and dtype.startswith("float")):
+    if (
+        found == dtype
+        or {found, dtype} <= _WORDS
+        or (isinstance(value, Const) and _holds(dtype, value.value))
+    ):
         return value
     return Op(f"cast:{dtype}", (value,))
+
+
+def _holds(dtype: str, number: int | float | bool | complex) -> bool:
+    """Is a literal the same number there, precision aside?"""
+    if dtype.startswith("float"):
+        return True
+    if not dtype.startswith(("int", "uint")) or not isinstance(number, int):
+        return False
+    limits = np.iinfo(dtype)
+    return int(limits.min) <= number <= int(limits.max)

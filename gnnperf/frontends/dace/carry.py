@@ -1,0 +1,95 @@
+"""Elements that one iteration of a sequential loop stores and the next one reads, in scalars.
+
+`for j: y[i, j] = 0.5 * y[i, j - 1] + x[i, j]` waits in every iteration for a store and a load of the same
+element. With the last result in a scalar it waits for the arithmetic alone, and is what a program that was
+written with a scalar is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from gnnperf.nests.affine import simplify
+from gnnperf.nests.analysis import accesses, extent, mentions
+from gnnperf.nests.ir import (
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    expressions_of,
+    loads,
+    map_node,
+    substitute,
+    walk,
+)
+from gnnperf.schedules.recipes.time_tiles import is_time_loop
+
+Block = tuple[Node, ...]
+
+
+def carry_in_scalars(body: Block, buffers: dict[str, Buffer], fresh: Callable[[str], str]) -> Block:
+    """The body, with scalars for what goes from one iteration to the next; `buffers` gets these, with names
+    that `fresh` finds. Loops over time, whose steps are tiled together, stay."""
+    return tuple(part for node in body for part in _carrying(node, buffers, fresh))
+
+
+def _carrying(node: Node, buffers: dict[str, Buffer], fresh: Callable[[str], str]) -> Iterator[Node]:
+    if isinstance(node, Statement) or is_time_loop(node, buffers):
+        yield node
+        return
+    loop = replace(node, body=carry_in_scalars(node.body, buffers, fresh))
+    for position, store in enumerate(loop.body):
+        if (before := _read_before(loop, position)) is None:
+            continue
+        assert isinstance(store, Statement)
+        name = fresh(f"{store.target.buffer}_last")
+        buffers[name] = Buffer(
+            name, buffers[store.target.buffer].dtype, (), (), transient=True, scope="local"
+        )
+        last = Load(name)
+        yield Statement(last, _first(loop, store.target))
+        body = [map_node(n, lambda e: last if e == before else e) for n in loop.body]  # noqa: B023
+        computed = body[position]
+        assert isinstance(computed, Statement)
+        body[position : position + 1] = [replace(computed, target=last), Statement(store.target, last)]
+        loop = replace(loop, body=tuple(body))
+        break
+    yield loop
+
+
+def _read_before(loop: Loop, position: int) -> Load | None:
+    """The element that the statement at a position of the loop's body stored one iteration ago, if the
+    loop reads it ahead of the store, and nothing else stores into the array."""
+    store = loop.body[position]
+    if not isinstance(store, Statement) or store.reduce or store.guard is not None or loop.independent:
+        return None
+    target = store.target
+    if loop.step != 1 or loop.condition is not None or any(map(loads, target.indices)):
+        return None
+    if not mentions(target, loop.iterator):
+        return None
+    if sum(a.is_write for a in accesses(loop) if a.load.buffer == target.buffer) > 1:
+        return None
+    before = _moved(target, Op("sub", (Symbol(loop.iterator), Const(1))), loop)
+    ahead, behind = loop.body[: position + 1], loop.body[position + 1 :]
+    return before if _reads(ahead, before) and not _reads(behind, before) else None
+
+
+def _moved(load: Load, to: Expr, loop: Loop) -> Load:
+    return Load(load.buffer, tuple(simplify(substitute(i, {loop.iterator: to})) for i in load.indices))
+
+
+def _reads(nodes: Block, wanted: Load) -> bool:
+    return any(wanted in loads(e) for n in walk(nodes) for e in expressions_of(n))
+
+
+def _first(loop: Loop, target: Load) -> Expr:
+    """What the first iteration reads; nothing is read where there is none."""
+    first = _moved(target, Op("sub", (loop.start, Const(1))), loop)
+    return first if extent(loop) else Op("select", (Op("lt", (loop.start, loop.stop)), first, Const(0)))
