@@ -70,7 +70,7 @@ def down_a_column(x: f8[N], y: f8[K, N]):
 
 
 @dace.program
-def every_second(x: f8[N], y: f8[M]):
+def counted_by_two(x: f8[N], y: f8[M]):
     for i in dace.map[0:M]:
         total = 0.0
         for k in range(0, K, 2):
@@ -127,3 +127,76 @@ def differences(x: f8[N, M], rows: f8[N - 1, M], each: f8[N, M - 1], table: f8[N
     rows[:] = np.diff(x, axis=0)
     each[:] = np.diff(x)
     table[:] = np.outer(x[:, 0], x[1])
+
+
+@dace.program
+def centred(x: f8[N, M], v: f8[M], steps: dace.int32):
+    x *= v
+    for _ in range(steps):
+        x -= 0.5 * np.mean(x, axis=0)
+        x[1:3] /= 1.5 + np.std(x, axis=0)
+
+
+@dace.program
+def rolled_steps(h: f8[N, M], u: f8[N, M], steps: dace.int32):
+    for _ in range(steps):
+        u -= 0.1 * (np.roll(h, -1, axis=0) - np.roll(h, 1, axis=0))
+        h -= 0.2 * (np.roll(u, -1, axis=1) - np.roll(u, 1, axis=1))
+
+
+@dace.program
+def words_of_cpp(x: f8[N, M], y: f8[N, M]):
+    default = x + 1.0
+    for i in dace.map[0:N]:
+        new = x[i, 0]
+        for k in range(1, M):
+            new = 0.5 * new + default[i, k]
+            y[i, k] = new
+
+
+@dace.program
+def choices(x: f8[N], y: f8[N], z: f8[N]):
+    assert N > 2
+    inside = 0
+    total = 0.0
+    for value, other in zip(x, z, strict=True):
+        total += value * other
+    for i, value in enumerate(x):
+        y[i] = x[i - 1] if i > 0 else 2.0 * (value if value > 0.5 else 0.5)
+        if 0.2 < value <= 0.8:
+            inside += 1
+    for i in dace.map[0:N]:
+        z[i] += x[i] if x[i] > y[i] else inside + total
+    for i in range(N):
+        z[min(int(x[i] * N), N - 1)] += 1.0
+
+
+@dace.program
+def every_second(x: f8[2 * N, 2 * M], y: f8[N, M], z: f8[2 * N], half: f8[N // 2]):
+    y[:] = x[::2, ::2] - 0.5 * x[1::2, ::2] + x[::2, 1::2]
+    z[::2] = x[::-2, 0]
+    z[1::2] = x[N:0:-1, 1]
+    z[::3] += 0.5
+    half[:] = z[: N // 2] + z[2 * N - N // 2 :]
+
+
+@dace.program
+def kept_axes(x: f8[N, M], y: f8[N, M], some: dace.bool[N]):
+    y[:] = np.exp(x - np.max(x, axis=1, keepdims=True)) / np.sum(x, axis=(0, 1), keepdims=True)
+    x /= np.sum(x, axis=1, keepdims=True)
+    some[:] = np.logical_and(np.any(x > 0.3, axis=1), np.all(x, axis=1))
+
+
+@dace.program
+def as_methods(x: f8[N, M], y: f8[N], lowest: dace.int64[N]):
+    x -= x.mean(axis=1)[:, None]
+    y[:] = (x**2).sum(axis=1) ** 0.5 + x.max() + np.average(x, axis=1)
+    for i in dace.map[0:N]:
+        lowest[i] = np.argmin(x[i])
+
+
+@dace.program
+def filled(x: f8[N], y: f8[2 * N], z: f8[2, N]):
+    y[:-N] = x[-N:]
+    y[:] += np.repeat(np.cumsum(x), 2) + np.hypot(0.1 * np.arange(2 * N), 1.0)
+    z[:] = np.tile(np.clip(x, 0.3, 0.6), (2, 1)) + np.trunc(3.0 * x - 1.5)

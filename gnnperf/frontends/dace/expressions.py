@@ -174,6 +174,8 @@ def _power(base: Expr, exponent: Expr) -> Expr:
 def _call(tree: ast.Call, names: SymbolNames) -> Expr:
     if tree.keywords:
         raise UnsupportedConstruct(f"the call `{ast.unparse(tree)}`")
+    if isinstance(tree.func, ast.Call) and ast.unparse(tree.func.func) == "decltype":  # of the result
+        return from_ast(tree.args[0], names)
     path = ast.unparse(tree.func).split(".")
     function, args = path[-1], [from_ast(a, names) for a in tree.args]
     if function in _CASTS or function in _CAST_ALIASES:
@@ -219,6 +221,11 @@ def _composed(function: str, args: list[Expr]) -> Expr | None:
         case "round", [a]:  # half away from zero; what is added is below 1/2, or the number below 1/2 is 1
             up = Op("floor", (Op("add", (Op("abs", (a,)), Const(math.nextafter(0.5, 0.0)))),))
             return Op("select", (Op("lt", (a, Const(0.0))), Op("neg", (up,)), up))
+        case "trunc", [a]:
+            up, down = (Op(name, (a,)) for name in ("ceil", "floor"))
+            return Op("select", (Op("lt", (a, Const(0.0))), up, down))
+        case "hypot", [a, b]:
+            return Op("sqrt", (Op("add", (Op("mul", (a, a)), Op("mul", (b, b)))),))
         case "exp2", [a]:
             return Op("pow", (Const(2.0), a))
         case (("where" | "select" | "ITE"), [c, a, b]):

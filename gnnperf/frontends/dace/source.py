@@ -14,9 +14,8 @@ from dace.frontend.python.parser import DaceProgram
 
 from gnnperf.errors import InputError, first_line
 from gnnperf.frontends import user_files
-from gnnperf.frontends.dace import numpy_functions  # noqa: F401  # DaCe's parser finds them
+from gnnperf.frontends.dace.parser import divided_as_in_slices, rename_cpp_words, repaired_parser
 from gnnperf.frontends.dace.quiet import quiet_dace
-from gnnperf.frontends.dace.repairs import repaired_parser
 from gnnperf.frontends.user_files import split_spec
 
 
@@ -51,6 +50,7 @@ def parse_program(program: DaceProgram, given: dict[str, Any]) -> tuple[Any, dic
                 program.to_sdfg(simplify=False) if annotated else program.to_sdfg(simplify=False, **arguments)
             )
             closure = program.__sdfg_closure__()
+            rename_cpp_words(sdfg)
         except KeyboardInterrupt:
             raise
         except Exception as error:  # DaCe's parser raises anything
@@ -81,6 +81,8 @@ def _take_sizes_for_symbols(program: DaceProgram) -> None:
     refuses, is the symbol: that is an argument anyway."""
     parameters = program.signature.parameters
     arrays = [p.annotation for p in parameters.values() if isinstance(p.annotation, dace.data.Array)]
+    for array in arrays:
+        divided_as_in_slices(array)
     symbols = {str(symbol) for array in arrays for symbol in array.free_symbols}
     sizes = {n for n, p in parameters.items() if n in symbols and isinstance(p.annotation, dace.typeclass)}
     program.signature = program.signature.replace(

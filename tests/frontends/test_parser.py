@@ -24,13 +24,21 @@ SIZES: dict[str, dict[str, int]] = {
     "reversed_window": dict(N=7, M=5),
     "two_ways": dict(N=6),
     "down_a_column": dict(N=5, K=4),
-    "every_second": dict(N=8, M=2, K=5),
+    "counted_by_two": dict(N=8, M=2, K=5),
     "parts_of_rows": dict(N=9, M=3, K=4),
     "held_numbers": dict(N=6, M=3),
     "held_in_a_map": dict(N=6, M=3),
     "rolled": dict(N=7, M=5),
     "spread": dict(N=6, M=4),
     "differences": dict(N=6, M=4),
+    "words_of_cpp": dict(N=6, M=4),
+    "choices": dict(N=7),
+    "every_second": dict(N=6, M=4),
+    "kept_axes": dict(N=6, M=4),
+    "as_methods": dict(N=6, M=4),
+    "filled": dict(N=7),
+    "centred": dict(N=6, M=4, steps=3),
+    "rolled_steps": dict(N=6, M=4, steps=3),
 }
 
 

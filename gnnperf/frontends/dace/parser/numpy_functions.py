@@ -1,0 +1,336 @@
+"""Functions of NumPy that DaCe 1.0 does not know, or not with all their arguments."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import dace
+import numpy as np
+from dace.frontend.common import op_repository
+from dace.frontend.python import replacements
+from dace.frontend.python.nested_call import NestedCall
+from dace.frontend.python.replacements import _mean, _reduce, _sum
+
+ROOT = "sqrt({})"
+
+
+def _roll(visitor: Any, sdfg: Any, state: Any, a: str, shift: Any, axis: Any = None) -> str:
+    """Shifts shorter than the array, known when the program is read."""
+    descriptor = sdfg.arrays[a]
+    dimensions = len(descriptor.shape)
+    if axis is None and dimensions > 1:
+        raise NotImplementedError("np.roll of an array of several axes: say which axis")
+    axes = _each(0 if axis is None else axis)
+    shifts = _each(shift) if isinstance(shift, tuple | list) else [shift] * len(axes)
+    if len(shifts) != len(axes) or not all(isinstance(by, int | np.integer) for by in shifts):
+        raise NotImplementedError("np.roll: shifts must be integers, one for every axis")
+    total = [0] * dimensions
+    for by, along in zip(shifts, axes, strict=True):
+        total[along % dimensions] += int(by)
+    name, _ = sdfg.add_temp_transient(descriptor.shape, descriptor.dtype)
+    source, target = state.add_read(a), state.add_write(name)
+    for parts in itertools.product(*map(_moved, descriptor.shape, total)):
+        taken = ",".join(f"{first}:{last}" for first, last, _ in parts)
+        put = ",".join(f"{first + by}:{last + by}" for first, last, by in parts)
+        state.add_edge(source, None, target, None, dace.Memlet(data=a, subset=taken, other_subset=put))
+    return name
+
+
+def _moved(size: Any, shift: int) -> list[tuple[Any, Any, Any]]:
+    """Parts of an axis, first and last, and how far they move."""
+    if not shift:
+        return [(0, size, 0)]
+    ahead = shift if shift > 0 else size + shift  # where the first element goes
+    return [(0, size - ahead, ahead), (size - ahead, size, ahead - size)]
+
+
+def _diff(visitor: Any, sdfg: Any, state: Any, a: str, n: int = 1, axis: int = -1) -> Any:
+    descriptor = sdfg.arrays[a]
+    axis %= len(descriptor.shape)
+    if n != 1:
+        raise NotImplementedError("np.diff: first differences alone")
+    shape = [s - 1 if d == axis else s for d, s in enumerate(descriptor.shape)]
+    at = subscripts(len(shape))
+    after = [f"{i} + 1" if d == axis else i for d, i in enumerate(at)]
+    return pointwise(sdfg, state, shape, descriptor.dtype, "__x - __y", {"__x": (a, after), "__y": (a, at)})
+
+
+def _outer(visitor: Any, sdfg: Any, state: Any, a: str, b: str) -> str:
+    one, two = sdfg.arrays[a], sdfg.arrays[b]
+    if len(one.shape) != 1 or len(two.shape) != 1:
+        raise NotImplementedError("np.outer: arrays of one axis alone")
+    dtype = dace.dtypes.result_type_of(one.dtype, two.dtype)
+    i, j = subscripts(2)
+    return pointwise(
+        sdfg, state, [*one.shape, *two.shape], dtype, "__x * __y", {"__x": (a, [i]), "__y": (b, [j])}
+    )
+
+
+def _prod(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+    return _reduce(visitor, sdfg, state, "lambda x, y: x * y", a, axis=axis, identity=1)
+
+
+def _any(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+    calls = NestedCall(visitor, sdfg, state)
+    return calls, calls(_reduce)("lambda x, y: x or y", calls(_truths)(a), axis=axis, identity=False)
+
+
+def _all(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+    calls = NestedCall(visitor, sdfg, state)
+    return calls, calls(_reduce)("lambda x, y: x and y", calls(_truths)(a), axis=axis, identity=True)
+
+
+def _truths(visitor: Any, sdfg: Any, state: Any, a: str) -> str:
+    descriptor = sdfg.arrays[a]
+    inputs = {"__x": (a, subscripts(len(descriptor.shape)))}
+    return pointwise(sdfg, state, descriptor.shape, dace.bool_, "__x != 0", inputs)
+
+
+def _keeping(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction that may keep its axes, of one element each."""
+
+    def call(
+        visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, keepdims: bool = False, **more: Any
+    ) -> Any:
+        calls = NestedCall(visitor, sdfg, state)
+        found = calls(function)(a, axis=axis, **more)
+        return calls, calls(_with_axes)(found, sdfg.arrays[a].shape, axis) if keepdims else found
+
+    return call
+
+
+def _with_axes(visitor: Any, sdfg: Any, state: Any, found: str, shape: Sequence[Any], axis: Any) -> str:
+    """What a reduction of an array of that shape along axes found, with these axes."""
+    axes = [*range(len(shape))] if axis is None else [d % len(shape) for d in _each(axis)]
+    at = subscripts(len(shape))
+    kept = [i for d, i in enumerate(at) if d not in axes] or ["0"]
+    full = [1 if d in axes else s for d, s in enumerate(shape)]
+    return pointwise(sdfg, state, full, sdfg.arrays[found].dtype, "__x", {"__x": (found, kept)})
+
+
+def _clip(visitor: Any, sdfg: Any, state: Any, a: str, a_min: Any = None, a_max: Any = None) -> str:
+    shape = sdfg.arrays[a].shape
+    at = subscripts(len(shape))
+    inputs, code = {"__x": (a, at)}, "__x"
+    for name, limit, choose in (("__low", a_min, "max"), ("__high", a_max, "min")):
+        if isinstance(limit, str) and limit in sdfg.arrays:
+            own = sdfg.arrays[limit].shape
+            inputs[name] = (limit, ["0"] * len(own) if own == (1,) else at[len(shape) - len(own) :])
+            code = f"{choose}({code}, {name})"
+        elif limit is not None:
+            code = f"{choose}({code}, {limit})"
+    return pointwise(sdfg, state, shape, sdfg.arrays[a].dtype, code, inputs)
+
+
+def _cumsum(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> str:
+    descriptor = sdfg.arrays[a]
+    shape, dtype = descriptor.shape, descriptor.dtype
+    if axis is None and len(shape) > 1:
+        raise NotImplementedError("np.cumsum of an array of several axes: say which axis")
+    along = (axis or 0) % len(shape)
+    name, _ = sdfg.add_temp_transient(shape, dtype)
+    sums = dace.SDFG("cumulative_sum")
+    sums.add_array("_a", shape, dtype, strides=descriptor.strides)
+    sums.add_array("_sums", shape, dtype)
+    first, following = sums.add_state("first", is_start_block=True), sums.add_state("following")
+    at = subscripts(len(shape))
+    others = {i: f"0:{s}" for d, (i, s) in enumerate(zip(at, shape, strict=True)) if d != along}
+    for step, place, code in ((first, "0", "__out = __x"), (following, "__k", "__out = __before + __x")):
+        here, before = (
+            [where if d == along else i for d, i in enumerate(at)] for where in (place, "__k - 1")
+        )
+        inputs = {"__x": ("_a", here)} | ({"__before": ("_sums", before)} if step is following else {})
+        step.add_mapped_tasklet(
+            "sum",
+            others or {"__once": "0:1"},
+            {c: dace.Memlet(f"{array}[{', '.join(i)}]") for c, (array, i) in inputs.items()},
+            code,
+            {"__out": dace.Memlet(f"_sums[{', '.join(here)}]")},
+            external_edges=True,
+        )
+    sums.add_loop(first, following, None, "__k", "1", f"__k < {shape[along]}", "__k + 1")
+    known = {str(s): s for s in sums.free_symbols}
+    node = state.add_nested_sdfg(sums, sdfg, {"_a"}, {"_sums"}, known)
+    state.add_edge(state.add_read(a), None, node, "_a", dace.Memlet.from_array(a, descriptor))
+    state.add_edge(
+        node, "_sums", state.add_write(name), None, dace.Memlet.from_array(name, sdfg.arrays[name])
+    )
+    return name
+
+
+def _average(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, weights: Any = None) -> Any:
+    if weights is not None:
+        raise NotImplementedError("np.average: without weights alone")
+    return _mean(visitor, sdfg, state, a, axis=axis)
+
+
+def _repeat(visitor: Any, sdfg: Any, state: Any, a: str, repeats: int, axis: Any = None) -> str:
+    shape = list(sdfg.arrays[a].shape)
+    if axis is None and len(shape) > 1:
+        raise NotImplementedError("np.repeat of an array of several axes: say which axis")
+    axis = (axis or 0) % len(shape)
+    at = subscripts(len(shape))
+    source = [f"int_floor({i}, {repeats})" if d == axis else i for d, i in enumerate(at)]
+    shape[axis] = shape[axis] * repeats
+    return pointwise(sdfg, state, shape, sdfg.arrays[a].dtype, "__x", {"__x": (a, source)})
+
+
+def _tile(visitor: Any, sdfg: Any, state: Any, a: str, reps: Any) -> str:
+    own = list(sdfg.arrays[a].shape)
+    times = _each(reps)
+    count = max(len(own), len(times))
+    own, times = [1] * (count - len(own)) + own, [1] * (count - len(times)) + times
+    at = subscripts(count)
+    source = [f"{i} % ({s})" for i, s in zip(at, own, strict=True)][count - len(sdfg.arrays[a].shape) :]
+    shape = [s * n for s, n in zip(own, times, strict=True)]
+    return pointwise(sdfg, state, shape, sdfg.arrays[a].dtype, "__x", {"__x": (a, source)})
+
+
+def _argmin(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+    return _first_extreme(visitor, sdfg, state, a, axis, "<", replacements._argmin)
+
+
+def _argmax(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+    return _first_extreme(visitor, sdfg, state, a, axis, ">", replacements._argmax)
+
+
+def _first_extreme(
+    visitor: Any, sdfg: Any, state: Any, a: str, axis: Any, better: str, along: Callable[..., Any]
+) -> Any:
+    """Of one axis in one pass; DaCe knows the others."""
+    descriptor = sdfg.arrays[a]
+    if len(descriptor.shape) > 1:
+        if axis is None:
+            raise NotImplementedError("np.argmin and argmax of an array of several axes: say along which")
+        return along(visitor, sdfg, state, a, axis)
+    name, held = sdfg.add_temp_transient([1], dace.int64)
+    search = dace.SDFG("first_extreme")
+    search.add_array("_a", descriptor.shape, descriptor.dtype, strides=descriptor.strides)
+    search.add_array("_at", [1], dace.int64)
+    search.add_scalar("_best", descriptor.dtype, transient=True)
+    first, following = search.add_state("first", is_start_block=True), search.add_state("following")
+    code = {"__best": "__x", "__at": "0"}
+    _one_step(first, {"__x": "_a[0]"}, code)
+    code = {
+        f"__{n}": f"{new} if __x {better} __old_best else __old_{n}"
+        for n, new in (("best", "__x"), ("at", "__k"))
+    }
+    _one_step(following, {"__x": "_a[__k]", "__old_best": "_best[0]", "__old_at": "_at[0]"}, code)
+    search.add_loop(first, following, None, "__k", "1", f"__k < {descriptor.shape[0]}", "__k + 1")
+    node = state.add_nested_sdfg(search, sdfg, {"_a"}, {"_at"}, {str(s): s for s in search.free_symbols})
+    state.add_edge(state.add_read(a), None, node, "_a", dace.Memlet.from_array(a, descriptor))
+    state.add_edge(node, "_at", state.add_write(name), None, dace.Memlet.from_array(name, held))
+    return name
+
+
+def _one_step(state: Any, inputs: Mapping[str, str], results: Mapping[str, str]) -> None:
+    """A tasklet of scalars: `__best` is written to `_best`, and so on."""
+    code = "\n".join(f"{name} = {value}" for name, value in results.items())
+    tasklet = state.add_tasklet("step", set(inputs), set(results), code)
+    for name, element in inputs.items():
+        memlet = dace.Memlet(element)
+        state.add_edge(state.add_read(memlet.data), None, tasklet, name, memlet)
+    for name in results:
+        memlet = dace.Memlet(f"{name[1:]}[0]")
+        state.add_edge(tasklet, name, state.add_write(memlet.data), None, memlet)
+
+
+def _var(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, ddof: int = 0) -> Any:
+    return _spread(visitor, sdfg, state, a, axis, ddof, "{}")
+
+
+def _std(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, ddof: int = 0) -> Any:
+    return _spread(visitor, sdfg, state, a, axis, ddof, ROOT)
+
+
+def _norm(visitor: Any, sdfg: Any, state: Any, x: str, ord: Any = None, axis: Any = None) -> Any:
+    """Euclidean, of all elements or along axes."""
+    if ord not in (None, 2, "fro") or (ord == 2 and axis is None and len(sdfg.arrays[x].shape) > 1):
+        raise NotImplementedError("np.linalg.norm: the Euclidean norm alone")
+    calls = NestedCall(visitor, sdfg, state)
+    total = calls(_sum)(calls(_squares)(x, None, []), axis=axis)
+    return calls, calls(_mapped)(total, ROOT)
+
+
+def _spread(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any, ddof: int, form: str) -> tuple[Any, str]:
+    """`form` of the mean square distance from the mean."""
+    shape = sdfg.arrays[a].shape
+    axes = [*range(len(shape))] if axis is None else [d % len(shape) for d in _each(axis)]
+    calls = NestedCall(visitor, sdfg, state)
+    mean = calls(_mean)(a, axis=axis)
+    found = calls(_mean)(calls(_squares)(a, mean, axes), axis=axis)
+    count = math.prod(shape[d] for d in axes)
+    return calls, calls(_mapped)(
+        found, form.format(f"{{}} * ({count}) / ({count} - {ddof})" if ddof else "{}")
+    )
+
+
+def _squares(visitor: Any, sdfg: Any, state: Any, a: str, mean: str | None, axes: Sequence[int]) -> str:
+    """Squares of what an array has, or of its distance from a mean along axes."""
+    descriptor = sdfg.arrays[a]
+    if descriptor.dtype.as_numpy_dtype().kind == "c":
+        raise NotImplementedError("np.var, np.std, np.linalg.norm: real numbers alone")
+    at = subscripts(len(descriptor.shape))
+    inputs = {"__x": (a, at)}
+    if mean is not None:
+        kept = [i for d, i in enumerate(at) if d not in axes]
+        inputs["__m"] = (mean, kept or ["0"])
+    dtype = descriptor.dtype if descriptor.dtype in (dace.float32, dace.float64) else dace.float64
+    code = "(__x - __m) * (__x - __m)" if mean is not None else "__x * __x"
+    return pointwise(sdfg, state, descriptor.shape, dtype, code, inputs)
+
+
+def _mapped(visitor: Any, sdfg: Any, state: Any, a: str, form: str) -> str:
+    descriptor = sdfg.arrays[a]
+    inputs = {"__x": (a, subscripts(len(descriptor.shape)))}
+    return pointwise(sdfg, state, descriptor.shape, descriptor.dtype, form.format("__x"), inputs)
+
+
+def pointwise(
+    sdfg: Any,
+    state: Any,
+    shape: Sequence[Any],
+    dtype: Any,
+    code: str,
+    inputs: dict[str, tuple[str, list[str]]],
+) -> str:
+    """A new array, every element by the same expression of elements of others."""
+    name, _ = sdfg.add_temp_transient(shape, dtype)
+    at = subscripts(len(shape))
+    state.add_mapped_tasklet(
+        "pointwise",
+        {i: f"0:{s}" for i, s in zip(at, shape, strict=True)},
+        {c: dace.Memlet(f"{array}[{', '.join(i)}]") for c, (array, i) in inputs.items()},
+        f"__out = {code}",
+        {"__out": dace.Memlet(f"{name}[{', '.join(at)}]")},
+        external_edges=True,
+    )
+    return name
+
+
+def subscripts(count: int) -> list[str]:
+    return [f"__i{d}" for d in range(count)]
+
+
+def _each(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, tuple | list) else [value]
+
+
+_REDUCTIONS: Mapping[str, Callable[..., Any]] = {
+    "sum": _sum, "mean": _mean, "max": replacements._max, "min": replacements._min, "prod": _prod,
+    "any": _any, "all": _all, "var": _var, "std": _std,
+}  # fmt: skip
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _keeping(_norm), "clip": _clip,
+    "cumsum": _cumsum, "average": _average, "repeat": _repeat, "tile": _tile, "argmin": _argmin,
+    "argmax": _argmax, **{name: _keeping(function) for name, function in _REDUCTIONS.items()},
+    "amax": _keeping(replacements._max), "amin": _keeping(replacements._min),
+}  # fmt: skip
+for _name, _function in _FUNCTIONS.items():
+    op_repository.replaces(f"numpy.{_name}")(_function)
+for _name in (*_REDUCTIONS, "clip", "cumsum", "repeat", "argmin", "argmax"):
+    for _holder in ("Array", "Scalar", "View"):
+        op_repository.replaces_method(_holder, _name)(_FUNCTIONS[_name])

@@ -1,0 +1,83 @@
+"""What of DaCe's parser is replaced while a program is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import dace
+import sympy
+from dace import data, symbolic
+from dace.frontend.python import memlet_parser
+from dace.frontend.python.nested_call import NestedCall
+from dace.frontend.python.newast import ProgramVisitor
+from dace.frontend.python.preprocessing import GlobalResolver
+
+from gnnperf.frontends.dace.parser import slices, syntax
+
+CPP_WORDS = frozenset(
+    "auto case catch char const constexpr default delete do double enum explicit extern float friend goto "
+    "inline int long mutable namespace new operator private protected public register short signed sizeof "
+    "static struct switch template this throw typedef typename union unsigned using virtual void "
+    "volatile".split()
+)
+"""That a variable of a Python program may be called."""
+
+
+@contextmanager
+def repaired_parser() -> Iterator[None]:
+    """DaCe's parser without its mistakes."""
+    repairs: dict[tuple[Any, str], Callable[[Any], Any]] = {
+        (ProgramVisitor, "_add_access"): slices.fitting,
+        (ProgramVisitor, "_add_read_slice"): slices.stepping,
+        (ProgramVisitor, "_add_aug_assignment"): slices.broadcasting,
+        (memlet_parser, "_fill_missing_slices"): slices.from_the_end,
+        (ProgramVisitor, "visit_Assign"): syntax.assigning,
+        (GlobalResolver, "visit_Assert"): syntax.passing_over,
+        (ProgramVisitor, "visit_AugAssign"): syntax.placing,
+        (ProgramVisitor, "visit_Call"): syntax.converting,
+        (ProgramVisitor, "visit_Compare"): syntax.comparing,
+        (ProgramVisitor, "visit_For"): syntax.counting,
+        (ProgramVisitor, "visit_IfExp"): lambda _: syntax.visit_choice,
+        (NestedCall, "add_state"): lambda _: _add_state,
+    }
+    with ExitStack() as stack:
+        for (owner, method), repair in repairs.items():
+            original = vars(owner).get(method)
+            setattr(owner, method, repair(original))
+            if original is None:
+                stack.callback(delattr, owner, method)
+            else:
+                stack.callback(setattr, owner, method, original)
+        yield
+
+
+def _add_state(call: Any, label: str | None = None) -> Any:
+    """The next state of a function of several, as `np.mean`, in the loop that it is called in: DaCe puts it
+    outside, and refuses the program."""
+    call.count += 1
+    around = call.last_state.parent_graph
+    state = around.add_state(label=label)
+    around.add_edge(call.last_state, state, dace.InterstateEdge())
+    call.last_state = state
+    return state
+
+
+def divided_as_in_slices(array: Any) -> None:
+    """Sizes of an annotated array that Python divided, `N // 2`, as DaCe divides in slices."""
+
+    def as_integers(quotient: Any) -> Any:
+        return symbolic.int_floor(*sympy.fraction(sympy.together(quotient)))
+
+    sizes = [s.replace(sympy.floor, as_integers) if isinstance(s, sympy.Basic) else s for s in array.shape]
+    if sizes != list(array.shape):
+        array.set_shape(sizes)
+
+
+def rename_cpp_words(sdfg: Any) -> None:
+    """Other names for variables whose names mean something in C++; arguments keep theirs."""
+    for part in sdfg.all_sdfgs_recursive():
+        taken = {*part.arrays, *part.symbols}
+        words = [n for n, held in part.arrays.items() if held.transient and n in CPP_WORDS]
+        part.replace_dict({word: data.find_new_name(f"{word}_", taken) for word in words})

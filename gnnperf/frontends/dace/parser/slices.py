@@ -1,0 +1,191 @@
+"""Parts of arrays that DaCe 1.0's parser takes for others."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any
+
+import sympy
+from dace import symbolic
+from dace.frontend.python import memlet_parser
+from dace.subsets import Range
+
+from gnnperf.frontends.dace.parser.numpy_functions import pointwise, subscripts
+
+Method = Callable[..., Any]
+"""Of DaCe's visitor of Python programs, without a type there."""
+
+Ends = tuple[Any, Any, Any]
+"""First, last and step of a range, as DaCe has them."""
+
+
+def fitting(original: Method) -> Method:
+    """Loops inside maps, with subscripts that move with both.
+
+    Of `for i in dace.map[0:M]: for k in range(K): ... x[i + k]`, what is inside of the map has a part of x,
+    in which subscripts begin anew: `x[k]`. Where DaCe does not find which part the loop goes through (its
+    bound is a symbol, or the subscript falls, `x[i - k]`), part and subscripts do not fit.
+    """
+
+    @wraps(original)
+    def add(visitor: Any, name: str, subscripts: Range, access: str, *rest: Any, **more: Any) -> Any:
+        loops, inner = visitor.symbols, {*visitor.sdfg.arrays, *map(str, visitor.symbols)}
+        moving = [d for d, ends in enumerate(subscripts) if any(_moves(ends, counter) for counter in loops)]
+        parts = {d: _part(subscripts[d], loops, inner) for d in moving}
+        is_known = None not in parts.values()
+        if not is_known:  # what DaCe does not look into is a whole dimension, and subscripts stay
+            visitor.symbols = {counter: _Anywhere(counter, span) for counter, span in loops.items()}
+        try:
+            found = original(visitor, name, subscripts, access, *rest, **more)
+        finally:
+            visitor.symbols = loops
+        _, memlet, _ = (visitor.inputs if access == "r" else visitor.outputs)[found[0]]
+        if moving and memlet.subset == subscripts:
+            whole = Range.from_array(visitor.scope_arrays[memlet.data])
+            chosen = parts if is_known else {d: whole[d] for d in moving}
+            memlet.subset = Range([chosen.get(d, ends) for d, ends in enumerate(subscripts)])
+        return found
+
+    return add
+
+
+class _Anywhere(Range):  # type: ignore[misc]  # dace has no types
+    """The range of a counter, as one that depends on counters."""
+
+    def __init__(self, counter: Any, span: Range) -> None:
+        super().__init__(span.ranges)
+        self.counter = counter
+
+    @property
+    def free_symbols(self) -> set[str]:
+        return {str(self.counter)}
+
+
+def _moves(ends: Ends, counter: Any) -> bool:
+    return counter in symbolic.symlist(ends).values()
+
+
+def _part(ends: Ends, loops: Mapping[Any, Range], inner: set[str]) -> Ends | None:
+    """From the smallest subscripts to the largest; None where that is not known outside, or where the first
+    iterations are not those at the smallest subscripts."""
+    first, last, step = ends
+    if symbolic.issymbolic(step):
+        return None
+    for counter, span in loops.items():
+        if not _moves(ends, counter):
+            continue
+        low, high, stride = span[0]
+        if stride not in (1, -1) or inner & set(symbolic.symlist(span[0])):
+            return None
+        if stride == -1:
+            low, high = high, low
+        if not all(_rises(end, counter) for end in (first, last)):
+            return None
+        first, last = first.subs(counter, low), last.subs(counter, high)
+    return first, last, step
+
+
+def _rises(subscript: Any, counter: Any) -> bool:
+    slope = sympy.diff(subscript, counter)
+    return counter not in slope.free_symbols and slope.is_nonnegative is True
+
+
+def stepping(original: Method) -> Method:
+    """`x[::2]`, which DaCe takes for the first half of x, and `x[::-1]`, which it refuses, are copies."""
+
+    @wraps(original)
+    def add(visitor: Any, array: str, node: ast.Subscript, expression: Any) -> Any:
+        ranges, held = expression.subset, visitor.sdfg.arrays[array]
+        is_plain = not isinstance(ranges, Range) or all(step == 1 for _, _, step in ranges)
+        if is_plain or expression.arrdims or expression.new_axes:
+            return original(visitor, array, node, expression)
+        written = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        slices = [*written, *[ast.Slice()] * (len(held.shape) - len(written))]
+        spans = [_span(*axis) for axis in zip(ranges, held.shape, slices, strict=True)]
+        shape = [count for _, count, _ in spans if count != 1]
+        at = iter(subscripts(len(shape)))
+        source = [
+            str(first) if count == 1 else f"{first} + {step} * {next(at)}" for first, count, step in spans
+        ]
+        state = visitor._add_state("every_second")
+        name = pointwise(visitor.sdfg, state, shape, held.dtype, "__x", {"__x": (array, source)})
+        visitor.variables[name] = name
+        return name
+
+    return add
+
+
+def _span(ends: Ends, size: Any, written: ast.expr) -> tuple[Any, Any, Any]:
+    """Where a slice begins, how many elements it has, and the step."""
+    first, last, step = ends
+    if step == 1 or not isinstance(written, ast.Slice):
+        return first, last - first + 1, step
+    if (step < 0) == True:  # noqa: E712  # of sympy. DaCe has the ends of a slice that goes up
+        stop = -1 if written.upper is None else (last + 1) % size if last == size - 1 else last + 1
+        first, last = (size - 1 if written.lower is None else first), stop + 1
+        return first, sympy.ceiling((first - last + 1) / sympy.Integer(-step)), step
+    return first, Range([ends]).size()[0], step
+
+
+def from_the_end(original: Method) -> Method:
+    """`x[:-K]` leaves out the last K where K is a symbol, too."""
+
+    @wraps(original)
+    def fill(defined: Any, axes: Sequence[Any], array: Any, indices: Sequence[int]) -> Any:
+        if not any(isinstance(axis, tuple) for axis in axes) or any(_is_ellipsis(axis) for axis in axes):
+            return original(defined, axes, array, indices)
+        places = itertools.accumulate((axis is not None for axis in axes), initial=0)
+        found = [
+            tuple(_forwards(defined, end, array.shape[indices[at]]) for end in axis)
+            if isinstance(axis, tuple)
+            else axis
+            for axis, at in zip(axes, places, strict=False)
+        ]
+        return original(defined, found, array, indices)
+
+    return fill
+
+
+def _is_ellipsis(axis: Any) -> bool:
+    return (
+        axis is Ellipsis or getattr(axis, "value", None) is Ellipsis or getattr(axis, "id", None) is Ellipsis
+    )
+
+
+def _forwards(defined: Any, end: Any, size: Any) -> Any:
+    """An end of a slice, counted from the beginning."""
+    value = getattr(end, "value", end)
+    is_symbol = isinstance(value, sympy.Basic) and not value.is_number and value.as_coeff_Mul()[0].is_negative
+    match end:
+        case ast.UnaryOp(op=ast.USub(), operand=number) if not isinstance(number, ast.Constant):
+            is_symbol = True
+    return memlet_parser._parse_dim_atom(defined, end) + size if is_symbol else end
+
+
+def broadcasting(original: Method) -> Method:
+    """`x -= mean` changes all of x, which has more axes, or longer ones. DaCe changes one row, or refuses."""
+
+    @wraps(original)
+    def add(visitor: Any, node: Any, read: Any, written: Any, operand: Any, op: str, *masks: Any) -> None:
+        arrays = visitor.sdfg.arrays
+        target, part = written if isinstance(written, tuple) else (written, None)
+        shape = list(arrays[target].shape if part is None else part.size())
+        if isinstance(operand, str) and operand in arrays and not any(masks):
+            own = arrays[operand].shape
+            ends = shape[len(shape) - len(own) :]
+            if (
+                own != (1,)
+                and list(own) != shape
+                and all(s in (1, end) for s, end in zip(own, ends, strict=True))
+            ):
+                at = subscripts(len(shape))
+                along = zip(own, at[len(shape) - len(own) :], strict=True)
+                source = {"__x": (operand, ["0" if size == 1 else i for size, i in along])}
+                state = visitor._add_state("broadcast")
+                operand = pointwise(visitor.sdfg, state, shape, arrays[operand].dtype, "__x", source)
+        original(visitor, node, read, written, operand, op, *masks)
+
+    return add

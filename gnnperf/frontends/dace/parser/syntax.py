@@ -1,0 +1,156 @@
+"""Expressions that DaCe 1.0's parser refuses, said in those that it knows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import dace
+from dace import data
+
+Method = Callable[..., Any]
+"""Of DaCe's visitor of Python programs, without a type there."""
+
+
+def assigning(original: Method) -> Method:
+    """A second name for a number is a number of its own: after `before = now`, DaCe has both be one variable,
+    which `now += 1` changes. `y = a if c else b` is two statements."""
+
+    @wraps(original)
+    def assign(visitor: Any, node: ast.Assign) -> Any:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=new)], value=ast.Name(id=old) as value):
+                held = visitor.sdfg.arrays.get(visitor.variables.get(old, old))
+                if isinstance(held, data.Scalar) and not visitor.defined.get(new):
+                    copied = ast.copy_location(ast.UnaryOp(ast.UAdd(), value), value)
+                    node = ast.copy_location(ast.Assign(node.targets, copied), node)
+            case ast.Assign(targets=targets, value=ast.IfExp(test=test, body=one, orelse=other)):
+                either, or_else = (ast.copy_location(ast.Assign(targets, v), node) for v in (one, other))
+                return visitor.visit(ast.copy_location(ast.If(test, [either], [or_else]), node))
+        return original(visitor, node)
+
+    return assign
+
+
+def converting(original: Method) -> Method:
+    """`int(x[i])`, and types under names of their own, convert."""
+
+    @wraps(original)
+    def call(visitor: Any, node: ast.Call, *rest: Any, **more: Any) -> Any:
+        match node:
+            case ast.Call(func=ast.Name(id="int" | "float" | "bool" as kind), args=[number], keywords=[]):
+                names = {n.id for n in ast.walk(number) if isinstance(n, ast.Name)}
+                if names & {*visitor.defined, *visitor.sdfg.arrays} - set(map(str, visitor.sdfg.symbols)):
+                    _convert(node, {"int": "int64", "float": "float64", "bool": "bool"}[kind])
+            case ast.Call(func=ast.Constant(value=dace.typeclass() as dtype)):
+                _convert(node, dtype.to_string())
+        return original(visitor, node, *rest, **more)
+
+    return call
+
+
+def _convert(node: ast.Call, dtype: str) -> None:
+    """Have a call be one of DaCe's conversions."""
+    module = ast.copy_location(ast.Name("dace", ast.Load()), node)
+    node.func = ast.copy_location(ast.Attribute(module, dtype, ast.Load()), node)
+
+
+def visit_choice(visitor: Any, node: ast.IfExp) -> Any:
+    """A choice inside an expression is made ahead of it."""
+    return visitor.visit(_held(visitor, node))
+
+
+def comparing(original: Method) -> Method:
+    """`a < b < c` is two comparisons."""
+
+    @wraps(original)
+    def compare(visitor: Any, node: ast.Compare) -> Any:
+        if len(node.ops) == 1:
+            return original(visitor, node)
+        sides = [node.left, *node.comparators]
+        pairs: list[ast.expr] = [
+            ast.copy_location(ast.Compare(left, [op], [right]), node)
+            for left, op, right in zip(sides, node.ops, sides[1:], strict=False)
+        ]
+        return visitor.visit(ast.copy_location(ast.BoolOp(ast.And(), pairs), node))
+
+    return compare
+
+
+def counting(original: Method) -> Method:
+    """Loops over elements, `for value in x`, and with `enumerate` or `zip`, count and take elements."""
+
+    @wraps(original)
+    def loop(visitor: Any, node: ast.For) -> Any:
+        counter: ast.expr = ast.Name(f"place_{node.lineno}", ast.Store())
+        match node:
+            case ast.For(
+                target=ast.Tuple(elts=[counted, value]),
+                iter=ast.Call(func=ast.Name(id="enumerate"), args=[array], keywords=[]),
+            ):
+                counter, taken = counted, [(value, array)]
+            case ast.For(target=ast.Tuple(elts=values), iter=ast.Call(func=ast.Name(id="zip"), args=arrays)):
+                taken = [*zip(values, arrays, strict=True)]
+            case ast.For(iter=ast.Name(id=name)) if getattr(visitor.defined.get(name), "shape", (1,)) != (1,):
+                taken = [(node.target, node.iter)]
+            case _:
+                return original(visitor, node)
+        place = ast.unparse(counter)
+        takes = [f"{ast.unparse(value)} = {ast.unparse(array)}[{place}]" for value, array in taken]
+        lines = [f"for {place} in range(len({ast.unparse(taken[0][1])})):", *takes]
+        (made,) = ast.parse("\n    ".join(lines)).body
+        assert isinstance(made, ast.For)
+        for part in ast.walk(made):
+            ast.copy_location(part, node)
+        made.body += node.body
+        return original(visitor, made)
+
+    return loop
+
+
+def passing_over(original: Method) -> Method:
+    """Assertions about sizes are passed over, as DaCe passes over those about numbers."""
+
+    @wraps(original)
+    def check(resolver: Any, node: ast.Assert) -> Any:
+        try:
+            return original(resolver, node)
+        except TypeError:  # of a relation between symbols
+            return None
+
+    return check
+
+
+def placing(original: Method) -> Method:
+    """A function in the subscript of a target is called ahead: `counts[min(k, 9)] += 1`. Every second element
+    is written as it is without `+=`."""
+
+    @wraps(original)
+    def assign(visitor: Any, node: ast.AugAssign) -> Any:
+        target = node.target
+        if any(isinstance(n, ast.Slice) and n.step is not None for n in ast.walk(target)):
+            (plain,) = ast.parse(f"{ast.unparse(target)} = {ast.unparse(target)}").body
+            assert isinstance(plain, ast.Assign)
+            plain.value = ast.BinOp(plain.value, node.op, node.value)
+            for part in ast.walk(plain):
+                ast.copy_location(part, node)
+            return visitor.visit(plain)
+        if isinstance(target, ast.Subscript) and any(isinstance(n, ast.Call) for n in ast.walk(target.slice)):
+            written = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+            places = [_held(visitor, at) if isinstance(at, ast.Call) else at for at in written]
+            at = ast.copy_location(ast.Tuple(places, ast.Load()), target) if places[1:] else places[0]
+            moved = ast.copy_location(ast.Subscript(target.value, at, target.ctx), target)
+            node = ast.copy_location(ast.AugAssign(moved, node.op, node.value), node)
+        return original(visitor, node)
+
+    return assign
+
+
+def _held(visitor: Any, value: ast.expr) -> ast.expr:
+    """What is computed ahead of a statement, under a name."""
+    name = f"held_{value.lineno}_{value.col_offset}"
+    target, read = (ast.copy_location(ast.Name(name, to), value) for to in (ast.Store(), ast.Load()))
+    visitor.visit(ast.copy_location(ast.Assign([target], value), value))
+    return read
