@@ -51,6 +51,14 @@ def test_what_is_more_stays(body: tuple[Node, ...]) -> None:
     assert after.body == before.body
 
 
+@pytest.mark.parametrize("start", [0, 1])
+def test_what_the_first_iteration_knows_better_than_to_read_is_not_read(start: int) -> None:
+    """From 0 on, there is nothing before the first element; from 1 on, there is."""
+    choice = op("select", op("gt", "j", 0), add(PREVIOUS, load("x", "j")), load("x", "j"))
+    before, after = carried(assign(load("y", "j"), choice), start=start)
+    assert (after.body == before.body) == (start == 0)
+
+
 def test_a_loop_that_does_not_run_reads_nothing() -> None:
     """Element -1 is read by the first iteration alone."""
     length = load("n")

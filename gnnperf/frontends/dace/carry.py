@@ -7,12 +7,13 @@ written with a scalar is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from gnnperf.nests.affine import simplify
+from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.analysis import accesses, extent, mentions
 from gnnperf.nests.ir import (
+    LAZY,
     Buffer,
     Const,
     Expr,
@@ -22,6 +23,7 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
+    children,
     expressions_of,
     loads,
     map_node,
@@ -45,7 +47,7 @@ def _carrying(node: Node, buffers: dict[str, Buffer], fresh: Callable[[str], str
         return
     loop = replace(node, body=carry_in_scalars(node.body, buffers, fresh))
     for position, store in enumerate(loop.body):
-        if (before := _read_before(loop, position)) is None:
+        if (before := _read_before(loop, position, buffers)) is None:
             continue
         assert isinstance(store, Statement)
         name = fresh(f"{store.target.buffer}_last")
@@ -63,7 +65,7 @@ def _carrying(node: Node, buffers: dict[str, Buffer], fresh: Callable[[str], str
     yield loop
 
 
-def _read_before(loop: Loop, position: int) -> Load | None:
+def _read_before(loop: Loop, position: int, buffers: Mapping[str, Buffer]) -> Load | None:
     """The element that the statement at a position of the loop's body stored one iteration ago, if the
     loop reads it ahead of the store, and nothing else stores into the array."""
     store = loop.body[position]
@@ -78,7 +80,11 @@ def _read_before(loop: Loop, position: int) -> Load | None:
         return None
     before = _moved(target, Op("sub", (Symbol(loop.iterator), Const(1))), loop)
     ahead, behind = loop.body[: position + 1], loop.body[position + 1 :]
-    return before if _reads(ahead, before) and not _reads(behind, before) else None
+    if not _reads(ahead, before) or _reads(behind, before):
+        return None
+    # The first iteration may know better than to read what it has no predecessor for.
+    is_read = before in _certain(store.value) or _is_inside(_first_read(loop, target), buffers[target.buffer])
+    return before if is_read else None
 
 
 def _moved(load: Load, to: Expr, loop: Loop) -> Load:
@@ -89,7 +95,26 @@ def _reads(nodes: Block, wanted: Load) -> bool:
     return any(wanted in loads(e) for n in walk(nodes) for e in expressions_of(n))
 
 
+def _certain(expr: Expr) -> set[Load]:
+    """Loads that happen whatever the conditions inside are."""
+    if isinstance(expr, Load):
+        return {expr}.union(*map(_certain, expr.indices))
+    parts = children(expr)
+    is_lazy = isinstance(expr, Op) and expr.name in LAZY
+    return set().union(*map(_certain, parts[:1] if is_lazy else parts))
+
+
+def _is_inside(load: Load, buffer: Buffer) -> bool:
+    """Is the element known to exist?"""
+    places = zip(map(constant, load.indices), buffer.shape, strict=True)
+    return all(at is not None and isinstance(size, int) and 0 <= at < size for at, size in places)
+
+
+def _first_read(loop: Loop, target: Load) -> Load:
+    return _moved(target, Op("sub", (loop.start, Const(1))), loop)
+
+
 def _first(loop: Loop, target: Load) -> Expr:
     """What the first iteration reads; nothing is read where there is none."""
-    first = _moved(target, Op("sub", (loop.start, Const(1))), loop)
+    first = _first_read(loop, target)
     return first if extent(loop) else Op("select", (Op("lt", (loop.start, loop.stop)), first, Const(0)))
