@@ -9,6 +9,7 @@ TORCH_INDEX_URL ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TORCH := $(shell sed -n 's/^ *"\(torch~=[^"]*\)".*/\1/p' pyproject.toml)
+MKL := $(shell sed -n 's/^ *"\(mkl[>~=][^"]*\)".*/\1/p' pyproject.toml)
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_ALL := $(VENV)/.installed-all
@@ -72,7 +73,7 @@ $(INSTALLED_DEV): pyproject.toml | $(VENV)/.torch
 	@touch $@ $(INSTALLED)
 
 $(INSTALLED_ALL): $(INSTALLED_DEV)
-	$(PIP) install --editable '.[mkl]'
+	$(PIP) install '$(MKL)'
 	@touch $@
 
 # torch comes first and alone, so that nothing else decides which build of it is taken.
