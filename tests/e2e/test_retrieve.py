@@ -209,26 +209,25 @@ def test_the_next_run_finds_what_the_first_one_measured(
     assert (info["nests"], info["families"]) == (1, {"user": info["records"]})
 
 
-CARRIED = """
+ROUNDED = """
 import dace
+import numpy as np
 
 N = dace.symbol("N")
 
 @dace.program
-def carried(x: dace.float64[N, N], y: dace.float64[N, N]):
-    for i in dace.map[0:N]:
-        y[i, 0] = x[i, 0]
-        for j in range(1, N):
-            y[i, j] = 0.5 * y[i, j - 1] + x[i, j]
+def rounded(x: dace.int64[N, N], y: dace.float64[N, N]):
+    y[:] = np.rint(0.5 * x)
 """
 
 
 def test_what_dace_translates_wrongly_is_not_verified(
     shell: Shell, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    (tmp_path / "carried.py").write_text(CARRIED)
+    """Halves go to the even number in Python, away from zero in C++."""
+    (tmp_path / "rounded.py").write_text(ROUNDED)
     options = ("--set", "N=60", "-k", 1, "--no-store", "--json")
-    answer = shell.here(capfd, "retrieve", f"{tmp_path}/carried.py:carried", *options).document
+    answer = shell.here(capfd, "retrieve", f"{tmp_path}/rounded.py:rounded", *options).document
     assert answer["verified"] is False
     assert "elements differ; at [" in answer["verification"]["python"]
     assert answer["note"].startswith("the program as DaCe translates it")
