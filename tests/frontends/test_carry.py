@@ -35,6 +35,15 @@ def test_the_last_result_is_a_scalar() -> None:
         np.testing.assert_array_equal(interpret(after, memory)[name], values)
 
 
+def test_several_arrays_may_have_a_last_result() -> None:
+    other = assign(load("z", "j"), add(load("z", op("sub", "j", 1)), load("y", "j")))
+    before, after = carried(STEP, other)
+    assert {"y_last", "z_last"} < set(after.buffers)
+    memory = {name: np.random.default_rng(1).random(14) for name in "xyz"}
+    for name, values in interpret(before, memory).items():
+        np.testing.assert_array_equal(interpret(after, memory)[name], values)
+
+
 @pytest.mark.parametrize(
     "body",
     [

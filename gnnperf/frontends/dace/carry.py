@@ -46,23 +46,25 @@ def _carrying(node: Node, buffers: dict[str, Buffer], fresh: Callable[[str], str
         yield node
         return
     loop = replace(node, body=carry_in_scalars(node.body, buffers, fresh))
-    for position, store in enumerate(loop.body):
-        if (before := _read_before(loop, position, buffers)) is None:
-            continue
-        assert isinstance(store, Statement)
-        name = fresh(f"{store.target.buffer}_last")
-        buffers[name] = Buffer(
-            name, buffers[store.target.buffer].dtype, (), (), transient=True, scope="local"
-        )
-        last = Load(name)
-        yield Statement(last, _first(loop, store.target))
-        body = [map_node(n, lambda e: last if e == before else e) for n in loop.body]  # noqa: B023
-        computed = body[position]
-        assert isinstance(computed, Statement)
-        body[position : position + 1] = [replace(computed, target=last), Statement(store.target, last)]
-        loop = replace(loop, body=tuple(body))
-        break
+    position = 0
+    while position < len(loop.body):
+        if (before := _read_before(loop, position, buffers)) is not None:
+            name = fresh(f"{before.buffer}_last")
+            dtype = buffers[before.buffer].dtype
+            buffers[name] = Buffer(name, dtype, (), (), transient=True, scope="local")
+            first, loop = _with_scalar(loop, position, before, Load(name))
+            yield first
+        position += 1
     yield loop
+
+
+def _with_scalar(loop: Loop, position: int, before: Load, last: Load) -> tuple[Statement, Loop]:
+    """What the scalar holds ahead of the loop, and the loop with it."""
+    body = [map_node(n, lambda e: last if e == before else e) for n in loop.body]
+    store = body[position]
+    assert isinstance(store, Statement)
+    body[position : position + 1] = [replace(store, target=last), Statement(store.target, last)]
+    return Statement(last, _first(loop, store.target)), replace(loop, body=tuple(body))
 
 
 def _read_before(loop: Loop, position: int, buffers: Mapping[str, Buffer]) -> Load | None:
@@ -83,7 +85,9 @@ def _read_before(loop: Loop, position: int, buffers: Mapping[str, Buffer]) -> Lo
     if not _reads(ahead, before) or _reads(behind, before):
         return None
     # The first iteration may know better than to read what it has no predecessor for.
-    is_read = before in _certain(store.value) or _is_inside(_first_read(loop, target), buffers[target.buffer])
+    plain = (n.value for n in ahead if isinstance(n, Statement) and n.guard is None)
+    is_read = any(before in _certain(value) for value in plain)
+    is_read = is_read or _is_inside(_first_read(loop, target), buffers[target.buffer])
     return before if is_read else None
 
 
