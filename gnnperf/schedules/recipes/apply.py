@@ -58,6 +58,9 @@ from gnnperf.schedules.recipes.vectors import lanes
 STRIP_VECTORS = 4
 """Width of a strip of columns where the recipe does not say."""
 
+SIDE_BY_SIDE = 4
+"""Likewise, of what goes on side by side because its steps wait for each other."""
+
 
 @dataclass(frozen=True)
 class LoweringUnit:
@@ -179,13 +182,14 @@ def _strips(loop: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
     """The loop in strips whose points are innermost; () where it is neither the contiguous one nor one whose
     iterations had better go on side by side."""
     own, recipe = unit.own_locals(loop), unit.recipe
-    if recipe.vector in ("auto", "p") and sinks(loop, unit.buffers, own):
+    wide = recipe.vector in ("auto", "p")
+    if wide and sinks(loop, unit.buffers, own):
         inside = (s for s in walk((loop,)) if isinstance(s, Statement))
         width = max(lanes(s, unit.buffers, unit.vectors) for s in inside)
         width *= recipe.register_p or STRIP_VECTORS
         loops = strips(loop, width, unit.buffers, own, unit.names)
-    elif recipe.register_q > 1 and waits(loop, own):
-        loops = strips(loop, recipe.register_q, unit.buffers, own, unit.names, Annotation("unrolled"))
+    elif (width := recipe.register_q or SIDE_BY_SIDE * wide) > 1 and waits(loop, own):
+        loops = strips(loop, width, unit.buffers, own, unit.names, Annotation("unrolled"))
     else:
         return ()
     apart = replace(unit.recipe, fuse=0)  # what is fused again along the points of a strip is no vector
