@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 import dace
 from dace import data
 
-Method = Callable[..., Any]
-"""Of DaCe's visitor of Python programs, without a type there."""
+from gnnperf.frontends.dace.parser.slices import Method
 
 
 def assigning(original: Method) -> Method:
