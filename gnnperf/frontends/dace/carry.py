@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from gnnperf.nests.affine import constant, simplify
+from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import accesses, extent, mentions
 from gnnperf.nests.ir import (
-    LAZY,
     Buffer,
     Const,
     Expr,
@@ -23,7 +22,6 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
-    children,
     expressions_of,
     loads,
     map_node,
@@ -31,6 +29,7 @@ from gnnperf.nests.ir import (
     walk,
 )
 from gnnperf.schedules.recipes.time_tiles import is_time_loop
+from gnnperf.schedules.recipes.vectors import in_bounds, loads_by_certainty
 
 Block = tuple[Node, ...]
 
@@ -86,9 +85,8 @@ def _read_before(loop: Loop, position: int, buffers: Mapping[str, Buffer]) -> Lo
         return None
     # The first iteration may know better than to read what it has no predecessor for.
     plain = (n.value for n in ahead if isinstance(n, Statement) and n.guard is None)
-    is_read = any(before in _certain(value) for value in plain)
-    is_read = is_read or _is_inside(_first_read(loop, target), buffers[target.buffer])
-    return before if is_read else None
+    is_read = any(before in loads_by_certainty(value)[0] for value in plain)
+    return before if is_read or in_bounds(_first_read(loop, target), {}, buffers) else None
 
 
 def _moved(load: Load, to: Expr, loop: Loop) -> Load:
@@ -97,21 +95,6 @@ def _moved(load: Load, to: Expr, loop: Loop) -> Load:
 
 def _reads(nodes: Block, wanted: Load) -> bool:
     return any(wanted in loads(e) for n in walk(nodes) for e in expressions_of(n))
-
-
-def _certain(expr: Expr) -> set[Load]:
-    """Loads that happen whatever the conditions inside are."""
-    if isinstance(expr, Load):
-        return {expr}.union(*map(_certain, expr.indices))
-    parts = children(expr)
-    is_lazy = isinstance(expr, Op) and expr.name in LAZY
-    return set().union(*map(_certain, parts[:1] if is_lazy else parts))
-
-
-def _is_inside(load: Load, buffer: Buffer) -> bool:
-    """Is the element known to exist?"""
-    places = zip(map(constant, load.indices), buffer.shape, strict=True)
-    return all(at is not None and isinstance(size, int) and 0 <= at < size for at, size in places)
 
 
 def _first_read(loop: Loop, target: Load) -> Load:

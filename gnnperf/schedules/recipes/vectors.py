@@ -72,14 +72,15 @@ def guarded_loads(band: Band, buffers: Mapping[str, Buffer]) -> set[Load]:
     always: set[Load] = set()
     sometimes: set[Load] = set()
     for statement in band.statements:
-        certain, uncertain = _loads_by_certainty(statement.value)
+        certain, uncertain = loads_by_certainty(statement.value)
         always |= certain
         sometimes |= uncertain
     loops = {lp.iterator: [lp] for lp in band.loops}
-    return {load for load in sometimes - always if not _in_bounds(load, loops, buffers)}
+    return {load for load in sometimes - always if not in_bounds(load, loops, buffers)}
 
 
-def _in_bounds(load: Load, loops: Mapping[str, list[Loop]], buffers: Mapping[str, Buffer]) -> bool:
+def in_bounds(load: Load, loops: Mapping[str, list[Loop]], buffers: Mapping[str, Buffer]) -> bool:
+    """Is the element known to exist, wherever the loops (by iterator) are?"""
     for index, size in zip(load.indices, buffers[load.buffer].shape, strict=True):
         low, high = value_range(index, loops)
         if low < 0 or not isinstance(size, int) or high >= size:
@@ -87,13 +88,13 @@ def _in_bounds(load: Load, loops: Mapping[str, list[Loop]], buffers: Mapping[str
     return True
 
 
-def _loads_by_certainty(expr: Expr) -> tuple[set[Load], set[Load]]:
+def loads_by_certainty(expr: Expr) -> tuple[set[Load], set[Load]]:
     """(loads that always happen, loads that may not)."""
     always: set[Load] = {expr} if isinstance(expr, Load) else set()
     sometimes: set[Load] = set()
     lazy = isinstance(expr, Op) and expr.name in LAZY
     for number, child in enumerate(children(expr)):
-        certain, uncertain = _loads_by_certainty(child)
+        certain, uncertain = loads_by_certainty(child)
         if lazy and number > 0:
             sometimes |= certain | uncertain
         else:

@@ -14,16 +14,12 @@ from dace.frontend.python import replacements
 from dace.frontend.python.nested_call import NestedCall
 from dace.frontend.python.replacements import _mean, _reduce, _sum
 
-ROOT = "sqrt({})"
-
 
 def _roll(visitor: Any, sdfg: Any, state: Any, a: str, shift: Any, axis: Any = None) -> str:
     """Shifts shorter than the array, known when the program is read."""
     descriptor = sdfg.arrays[a]
     dimensions = len(descriptor.shape)
-    if axis is None and dimensions > 1:
-        raise NotImplementedError("np.roll of an array of several axes: say which axis")
-    axes = _each(0 if axis is None else axis)
+    axes = _each(axis) if isinstance(axis, tuple | list) else [_only_axis("roll", sdfg, a, axis)]
     shifts = _each(shift) if isinstance(shift, tuple | list) else [shift] * len(axes)
     if len(shifts) != len(axes) or not all(isinstance(by, int | np.integer) for by in shifts):
         raise NotImplementedError("np.roll: shifts must be integers, one for every axis")
@@ -74,19 +70,17 @@ def _prod(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
 
 
 def _any(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
-    calls = NestedCall(visitor, sdfg, state)
-    return calls, calls(_reduce)("lambda x, y: x or y", calls(_truths)(a), axis=axis, identity=False)
+    return _joined(visitor, sdfg, state, "lambda x, y: x or y", a, axis, False)
 
 
 def _all(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+    return _joined(visitor, sdfg, state, "lambda x, y: x and y", a, axis, True)
+
+
+def _joined(visitor: Any, sdfg: Any, state: Any, by: str, a: str, axis: Any, identity: bool) -> Any:
     calls = NestedCall(visitor, sdfg, state)
-    return calls, calls(_reduce)("lambda x, y: x and y", calls(_truths)(a), axis=axis, identity=True)
-
-
-def _truths(visitor: Any, sdfg: Any, state: Any, a: str) -> str:
-    descriptor = sdfg.arrays[a]
-    inputs = {"__x": (a, subscripts(len(descriptor.shape)))}
-    return pointwise(sdfg, state, descriptor.shape, dace.bool_, "__x != 0", inputs)
+    truths = calls(_mapped)(a, "{} != 0", dace.bool_)
+    return calls, calls(_reduce)(by, truths, axis=axis, identity=identity)
 
 
 def _keeping(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,7 +98,7 @@ def _keeping(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with_axes(visitor: Any, sdfg: Any, state: Any, found: str, shape: Sequence[Any], axis: Any) -> str:
     """What a reduction of an array of that shape along axes found, with these axes."""
-    axes = [*range(len(shape))] if axis is None else [d % len(shape) for d in _each(axis)]
+    axes = _axes(axis, len(shape))
     at = subscripts(len(shape))
     kept = [i for d, i in enumerate(at) if d not in axes] or ["0"]
     full = [1 if d in axes else s for d, s in enumerate(shape)]
@@ -128,13 +122,11 @@ def _clip(visitor: Any, sdfg: Any, state: Any, a: str, a_min: Any = None, a_max:
 def _cumsum(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> str:
     descriptor = sdfg.arrays[a]
     shape, dtype = descriptor.shape, descriptor.dtype
-    if axis is None and len(shape) > 1:
-        raise NotImplementedError("np.cumsum of an array of several axes: say which axis")
-    along = (axis or 0) % len(shape)
+    along = _only_axis("cumsum", sdfg, a, axis)
     name, _ = sdfg.add_temp_transient(shape, dtype)
     sums = dace.SDFG("cumulative_sum")
     sums.add_array("_a", shape, dtype, strides=descriptor.strides)
-    sums.add_array("_sums", shape, dtype)
+    sums.add_array("_found", shape, dtype)
     first, following = sums.add_state("first", is_start_block=True), sums.add_state("following")
     at = subscripts(len(shape))
     others = {i: f"0:{s}" for d, (i, s) in enumerate(zip(at, shape, strict=True)) if d != along}
@@ -142,22 +134,17 @@ def _cumsum(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> st
         here, before = (
             [where if d == along else i for d, i in enumerate(at)] for where in (place, "__k - 1")
         )
-        inputs = {"__x": ("_a", here)} | ({"__before": ("_sums", before)} if step is following else {})
+        inputs = {"__x": ("_a", here)} | ({"__before": ("_found", before)} if step is following else {})
         step.add_mapped_tasklet(
             "sum",
             others or {"__once": "0:1"},
             {c: dace.Memlet(f"{array}[{', '.join(i)}]") for c, (array, i) in inputs.items()},
             code,
-            {"__out": dace.Memlet(f"_sums[{', '.join(here)}]")},
+            {"__out": dace.Memlet(f"_found[{', '.join(here)}]")},
             external_edges=True,
         )
     sums.add_loop(first, following, None, "__k", "1", f"__k < {shape[along]}", "__k + 1")
-    known = {str(s): s for s in sums.free_symbols}
-    node = state.add_nested_sdfg(sums, sdfg, {"_a"}, {"_sums"}, known)
-    state.add_edge(state.add_read(a), None, node, "_a", dace.Memlet.from_array(a, descriptor))
-    state.add_edge(
-        node, "_sums", state.add_write(name), None, dace.Memlet.from_array(name, sdfg.arrays[name])
-    )
+    _run(sdfg, state, sums, a, name)
     return name
 
 
@@ -169,9 +156,7 @@ def _average(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, weig
 
 def _repeat(visitor: Any, sdfg: Any, state: Any, a: str, repeats: int, axis: Any = None) -> str:
     shape = list(sdfg.arrays[a].shape)
-    if axis is None and len(shape) > 1:
-        raise NotImplementedError("np.repeat of an array of several axes: say which axis")
-    axis = (axis or 0) % len(shape)
+    axis = _only_axis("repeat", sdfg, a, axis)
     at = subscripts(len(shape))
     source = [f"int_floor({i}, {repeats})" if d == axis else i for d, i in enumerate(at)]
     shape[axis] = shape[axis] * repeats
@@ -206,24 +191,30 @@ def _first_extreme(
         if axis is None:
             raise NotImplementedError("np.argmin and argmax of an array of several axes: say along which")
         return along(visitor, sdfg, state, a, axis)
-    name, held = sdfg.add_temp_transient([1], dace.int64)
+    name, _ = sdfg.add_temp_transient([1], dace.int64)
     search = dace.SDFG("first_extreme")
     search.add_array("_a", descriptor.shape, descriptor.dtype, strides=descriptor.strides)
-    search.add_array("_at", [1], dace.int64)
+    search.add_array("_found", [1], dace.int64)
     search.add_scalar("_best", descriptor.dtype, transient=True)
     first, following = search.add_state("first", is_start_block=True), search.add_state("following")
-    code = {"__best": "__x", "__at": "0"}
+    code = {"__best": "__x", "__found": "0"}
     _one_step(first, {"__x": "_a[0]"}, code)
     code = {
         f"__{n}": f"{new} if __x {better} __old_best else __old_{n}"
-        for n, new in (("best", "__x"), ("at", "__k"))
+        for n, new in (("best", "__x"), ("found", "__k"))
     }
-    _one_step(following, {"__x": "_a[__k]", "__old_best": "_best[0]", "__old_at": "_at[0]"}, code)
+    _one_step(following, {"__x": "_a[__k]", "__old_best": "_best[0]", "__old_found": "_found[0]"}, code)
     search.add_loop(first, following, None, "__k", "1", f"__k < {descriptor.shape[0]}", "__k + 1")
-    node = state.add_nested_sdfg(search, sdfg, {"_a"}, {"_at"}, {str(s): s for s in search.free_symbols})
-    state.add_edge(state.add_read(a), None, node, "_a", dace.Memlet.from_array(a, descriptor))
-    state.add_edge(node, "_at", state.add_write(name), None, dace.Memlet.from_array(name, held))
+    _run(sdfg, state, search, a, name)
     return name
+
+
+def _run(sdfg: Any, state: Any, steps: Any, a: str, name: str) -> None:
+    """Run an SDFG on an array, its `_a`, and have its `_found` in another."""
+    node = state.add_nested_sdfg(steps, sdfg, {"_a"}, {"_found"}, {str(s): s for s in steps.free_symbols})
+    source, target = (dace.Memlet.from_array(array, sdfg.arrays[array]) for array in (a, name))
+    state.add_edge(state.add_read(a), None, node, "_a", source)
+    state.add_edge(node, "_found", state.add_write(name), None, target)
 
 
 def _one_step(state: Any, inputs: Mapping[str, str], results: Mapping[str, str]) -> None:
@@ -243,7 +234,7 @@ def _var(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, ddof: in
 
 
 def _std(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, ddof: int = 0) -> Any:
-    return _spread(visitor, sdfg, state, a, axis, ddof, ROOT)
+    return _spread(visitor, sdfg, state, a, axis, ddof, "sqrt({})")
 
 
 def _norm(visitor: Any, sdfg: Any, state: Any, x: str, ord: Any = None, axis: Any = None) -> Any:
@@ -252,13 +243,13 @@ def _norm(visitor: Any, sdfg: Any, state: Any, x: str, ord: Any = None, axis: An
         raise NotImplementedError("np.linalg.norm: the Euclidean norm alone")
     calls = NestedCall(visitor, sdfg, state)
     total = calls(_sum)(calls(_squares)(x, None, []), axis=axis)
-    return calls, calls(_mapped)(total, ROOT)
+    return calls, calls(_mapped)(total, "sqrt({})")
 
 
 def _spread(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any, ddof: int, form: str) -> tuple[Any, str]:
     """`form` of the mean square distance from the mean."""
     shape = sdfg.arrays[a].shape
-    axes = [*range(len(shape))] if axis is None else [d % len(shape) for d in _each(axis)]
+    axes = _axes(axis, len(shape))
     calls = NestedCall(visitor, sdfg, state)
     mean = calls(_mean)(a, axis=axis)
     found = calls(_mean)(calls(_squares)(a, mean, axes), axis=axis)
@@ -283,10 +274,10 @@ def _squares(visitor: Any, sdfg: Any, state: Any, a: str, mean: str | None, axes
     return pointwise(sdfg, state, descriptor.shape, dtype, code, inputs)
 
 
-def _mapped(visitor: Any, sdfg: Any, state: Any, a: str, form: str) -> str:
+def _mapped(visitor: Any, sdfg: Any, state: Any, a: str, form: str, dtype: Any = None) -> str:
     descriptor = sdfg.arrays[a]
     inputs = {"__x": (a, subscripts(len(descriptor.shape)))}
-    return pointwise(sdfg, state, descriptor.shape, descriptor.dtype, form.format("__x"), inputs)
+    return pointwise(sdfg, state, descriptor.shape, dtype or descriptor.dtype, form.format("__x"), inputs)
 
 
 def pointwise(
@@ -313,6 +304,19 @@ def pointwise(
 
 def subscripts(count: int) -> list[str]:
     return [f"__i{d}" for d in range(count)]
+
+
+def _axes(axis: Any, count: int) -> list[int]:
+    """Of a reduction."""
+    return [*range(count)] if axis is None else [d % count for d in _each(axis)]
+
+
+def _only_axis(function: str, sdfg: Any, a: str, axis: Any) -> int:
+    """The axis that is said, or the only one."""
+    dimensions = len(sdfg.arrays[a].shape)
+    if axis is None and dimensions > 1:
+        raise NotImplementedError(f"np.{function} of an array of several axes: say which axis")
+    return int(axis or 0) % dimensions
 
 
 def _each(value: Any) -> list[Any]:

@@ -98,10 +98,8 @@ def counting(original: Method) -> Method:
         place = ast.unparse(counter)
         takes = [f"{ast.unparse(value)} = {ast.unparse(array)}[{place}]" for value, array in taken]
         lines = [f"for {place} in range(len({ast.unparse(taken[0][1])})):", *takes]
-        (made,) = ast.parse("\n    ".join(lines)).body
+        made = _parsed("\n    ".join(lines), node)
         assert isinstance(made, ast.For)
-        for part in ast.walk(made):
-            ast.copy_location(part, node)
         made.body += node.body
         return original(visitor, made)
 
@@ -129,11 +127,9 @@ def placing(original: Method) -> Method:
     def assign(visitor: Any, node: ast.AugAssign) -> Any:
         target = node.target
         if any(isinstance(n, ast.Slice) and n.step is not None for n in ast.walk(target)):
-            (plain,) = ast.parse(f"{ast.unparse(target)} = {ast.unparse(target)}").body
+            plain = _parsed(f"{ast.unparse(target)} = {ast.unparse(target)}", node)
             assert isinstance(plain, ast.Assign)
-            plain.value = ast.BinOp(plain.value, node.op, node.value)
-            for part in ast.walk(plain):
-                ast.copy_location(part, node)
+            plain.value = ast.copy_location(ast.BinOp(plain.value, node.op, node.value), node)
             return visitor.visit(plain)
         if isinstance(target, ast.Subscript) and any(isinstance(n, ast.Call) for n in ast.walk(target.slice)):
             written = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
@@ -152,3 +148,11 @@ def _held(visitor: Any, value: ast.expr) -> ast.expr:
     target, read = (ast.copy_location(ast.Name(name, to), value) for to in (ast.Store(), ast.Load()))
     visitor.visit(ast.copy_location(ast.Assign([target], value), value))
     return read
+
+
+def _parsed(text: str, instead: ast.stmt) -> ast.stmt:
+    """A statement in the place of another."""
+    (statement,) = ast.parse(text).body
+    for part in ast.walk(statement):
+        ast.copy_location(part, instead)
+    return statement

@@ -62,8 +62,8 @@ def _can_move_up(statement: Statement, between: list[Node]) -> bool:
 def choose(block: Block, outside: Counts, code: Code) -> Block:
     """`if c: x = v` is `x = select(c, v, x)`, and `if c: x += v` is `x += select(c, v, 0)`, for scalars in a
     block that carries some from one iteration to the next, where v reads scalars: lanes do not branch."""
-    states = carried_states(block, code)
-    return tuple(_chosen(n, code) if states and isinstance(n, Statement) else n for n in block)
+    chosen = tuple(_chosen(n, code) if isinstance(n, Statement) else n for n in block)
+    return chosen if chosen != block and carried_states(block, code) else block
 
 
 def _chosen(statement: Statement, code: Code) -> Statement:

@@ -57,21 +57,20 @@ def _sums(node: Node, code: Code) -> list[Statement] | None:
     """What the loops add to every scalar; None where they do something else, or counters only choose
     elements."""
     nest = band(node)
-    turns = _turns(nest)
+    turns = _turns(nest) if nest.is_perfect else []
     targets = {s.target.buffer for s in nest.statements}
-    if (
-        not turns
-        or not nest.is_perfect
-        or not any(_computes_with(s, nest.iterators) for s in nest.statements)
-    ):
+    for s in nest.statements:
+        plain = s.reduce == "add" and s.init is None and code.is_local_scalar(s.target.buffer)
+        if not plain or any(ld.buffer in targets for ld in reads(s)):
+            return None
+    if not turns or not any(_computes_with(s, nest.iterators) for s in nest.statements):
         return None
     terms: dict[str, list[Expr]] = {name: [] for name in sorted(targets)}
     for values in turns:
         for s in nest.statements:
             name = s.target.buffer
             holds = Const(True) if s.guard is None else _with_numbers(s.guard, values)
-            plain = s.reduce == "add" and s.init is None and code.is_local_scalar(name)
-            if not plain or not isinstance(holds, Const) or any(ld.buffer in targets for ld in reads(s)):
+            if not isinstance(holds, Const):
                 return None
             value = _with_numbers(s.value, values)
             if holds.value and not (isinstance(value, Const) and value.value == 0):
