@@ -200,3 +200,13 @@ def filled(x: f8[N], y: f8[2 * N], z: f8[2, N]):
     y[:-N] = x[-N:]
     y[:] += np.repeat(np.cumsum(x), 2) + np.hypot(0.1 * np.arange(2 * N), 1.0)
     z[:] = np.tile(np.clip(x, 0.3, 0.6), (2, 1)) + np.trunc(3.0 * x - 1.5)
+
+
+@dace.program
+def assembled(corners: dace.int64[M, 3], shares: f8[M, 3], y: f8[N], faces: dace.int64[N]):
+    for e in dace.map[0:M]:
+        for a in range(3):
+            node = corners[e, a] % N
+            if shares[e, a] > 0.2:
+                y[node] += shares[e, a]
+            faces[corners[e, a] % N] += 1

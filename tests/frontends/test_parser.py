@@ -38,6 +38,7 @@ SIZES: dict[str, dict[str, int]] = {
     "filled": dict(N=7),
     "centred": dict(N=6, M=4, steps=3),
     "rolled_steps": dict(N=6, M=4, steps=3),
+    "assembled": dict(N=4, M=30),
 }
 
 

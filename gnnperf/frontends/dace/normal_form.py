@@ -16,10 +16,12 @@ import dace
 from dace.sdfg import nodes as dn
 from dace.sdfg import utils as sdutil
 from dace.transformation.interstate import InlineMultistateSDFG
+from dace.transformation.passes import scalar_to_symbol
 from dace.transformation.passes.simplify import SimplifyPass
 
 from gnnperf.frontends.dace.fourier import STAGES
 from gnnperf.frontends.dace.quiet import quiet_dace
+from gnnperf.frontends.dace.repaired import repaired
 from gnnperf.frontends.dace.state_graph import subscript_names
 
 
@@ -57,11 +59,27 @@ def simplify(sdfg: Any, scalars_as_symbols: bool, expand: bool = True) -> None:
     """In place: DaCe's simplification, after which library nodes are expanded, if wanted. It turns scalars
     into symbols on edges where it can; as results of a loop they are easier to follow as data."""
     skip = set() if scalars_as_symbols else {"ScalarToSymbolPromotion"}
-    with quiet_dace():
+    with quiet_dace(), repaired({(scalar_to_symbol, "_handle_connectors"): _keeping_sums}):
         for _ in range(2):  # what was simplified may have become a library node that expands
             SimplifyPass(skip=skip).apply_pass(sdfg, {})
             if expand:
                 expand_libraries(sdfg)
+
+
+def _keeping_sums(handle_connectors: Any) -> Any:
+    """An element that is found through an index and added to: DaCe, which makes the index a part of the
+    address, stores there in place of adding."""
+
+    def handle_connectors_keeping_sums(
+        state: Any, node: Any, elements: Mapping[str, tuple[str, Any]], kept: set[str], is_input: bool
+    ) -> None:
+        combined = {} if is_input else {e.src_conn: e.data.wcr for e in state.out_edges(node)}
+        handle_connectors(state, node, elements, kept, is_input)
+        for edge in [] if is_input else state.out_edges(node):
+            if edge.src_conn in elements:
+                edge.data.wcr = combined[elements[edge.src_conn][0]]
+
+    return handle_connectors_keeping_sums
 
 
 def specialise(sdfg: Any, values: Mapping[str, int]) -> None:

@@ -151,8 +151,10 @@ class TaskletTranslator:
         return Load(self.builder.scalar(name, known))
 
     def _is_read(self, name: str, body: list[ast.stmt]) -> bool:
-        nodes = (n for s in body for n in ast.walk(s))
-        return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in nodes)
+        nodes = [n for s in body for n in ast.walk(s)]
+        stored = [n.value for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+        names = (n for n in nodes if isinstance(n, ast.Name) and n not in stored)
+        return any(n.id == name and isinstance(n.ctx, ast.Load) for n in names)
 
     # ------------------------------------------------------------------ names
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import dace
@@ -15,6 +15,7 @@ from dace.frontend.python.newast import ProgramVisitor
 from dace.frontend.python.preprocessing import GlobalResolver
 
 from gnnperf.frontends.dace.parser import slices, syntax
+from gnnperf.frontends.dace.repaired import Repairs, repaired
 
 CPP_WORDS = frozenset(
     "auto case catch char const constexpr default delete do double enum explicit extern float friend goto "
@@ -28,7 +29,7 @@ CPP_WORDS = frozenset(
 @contextmanager
 def repaired_parser() -> Iterator[None]:
     """DaCe's parser without its mistakes."""
-    repairs: dict[tuple[Any, str], Callable[[Any], Any]] = {
+    repairs: Repairs = {
         (ProgramVisitor, "_add_access"): slices.fitting,
         (ProgramVisitor, "_add_read_slice"): slices.stepping,
         (ProgramVisitor, "_add_aug_assignment"): slices.broadcasting,
@@ -42,14 +43,7 @@ def repaired_parser() -> Iterator[None]:
         (ProgramVisitor, "visit_IfExp"): lambda _: syntax.visit_choice,
         (NestedCall, "add_state"): lambda _: _add_state,
     }
-    with ExitStack() as stack:
-        for (owner, method), repair in repairs.items():
-            original = vars(owner).get(method)
-            setattr(owner, method, repair(original))
-            if original is None:
-                stack.callback(delattr, owner, method)
-            else:
-                stack.callback(setattr, owner, method, original)
+    with repaired(repairs):
         yield
 
 
