@@ -1,4 +1,4 @@
-"""Programs that DaCe's parser takes for others, or refuses."""
+"""Programs that DaCe takes for others, or refuses."""
 
 import dace
 import numpy as np
@@ -210,3 +210,31 @@ def assembled(corners: dace.int64[M, 3], shares: f8[M, 3], y: f8[N], faces: dace
             if shares[e, a] > 0.2:
                 y[node] += shares[e, a]
             faces[corners[e, a] % N] += 1
+
+
+@dace.program
+def walls(p: f8[N, N], b: f8[N, N], steps: dace.int64):
+    for _ in range(steps):
+        old = p.copy()
+        p[1:-1, -1] = old[1:-1, 0] - b[1:-1, -1]
+        p[1:-1, 0] = old[1:-1, 1] - b[1:-1, 0]
+        p[-1, :] = p[-2, :]
+        p[0, :] = p[1, :]
+
+
+def smoothed(x, rate: dace.float32):
+    y = np.empty(x.shape, dtype=np.float64)
+    y[0, :] = x[0, :]
+    for i in range(1, x.shape[0]):
+        y[i, :] = (1.0 - rate) * y[i - 1, :] + rate * x[i, :]
+    turned = np.empty((x.shape[1], x.shape[0]), dtype=np.float64)
+    for i, k in dace.map[0 : x.shape[0], 0 : x.shape[1]]:
+        turned[k, i] = y[i, k]
+    return turned
+
+
+@dace.program
+def both_ways(x: f8[N, M], y: f8[N, M]):
+    rate = 0.1
+    columns = smoothed(x, rate)
+    y[:] = smoothed(columns, rate)

@@ -1,4 +1,4 @@
-"""What DaCe's parser misreads means what Python makes of it."""
+"""What DaCe misreads means what Python makes of it."""
 
 from __future__ import annotations
 
@@ -39,12 +39,15 @@ SIZES: dict[str, dict[str, int]] = {
     "centred": dict(N=6, M=4, steps=3),
     "rolled_steps": dict(N=6, M=4, steps=3),
     "assembled": dict(N=4, M=30),
+    "walls": dict(N=7, steps=2),
+    "both_ways": dict(N=6, M=4),
 }
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_programs_mean_what_python_makes_of_them(name: str) -> None:
     kernel = load_kernel(f"{PROGRAMS}:{name}", SIZES[name])
+    assert not kernel.notes
     expected = of_python(load_program(f"{PROGRAMS}:{name}"), kernel.data, SIZES[name])
     got = interpret_program(kernel)
     assert_same({output: expected[output] for output in kernel.outputs}, got, name)

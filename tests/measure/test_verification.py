@@ -47,6 +47,20 @@ def test_rounding_is_right_and_a_wrong_number_is_not(dtype: Any) -> None:
     assert "1 of 1000 elements differ; worst at [123]" in problem
 
 
+def test_zeros_may_carry_the_rounding_errors_of_the_largest_output() -> None:
+    """Of terms of size 2 that cancel exactly in one order of operations, and not in another."""
+    reference = {"still": np.zeros(4), "moves": np.full(4, 2.0), "count": np.zeros(4, int)}
+
+    def found(value: float, name: str = "still") -> dict[str, Any]:
+        return {**reference, name: (reference[name] + value).astype(reference[name].dtype)}
+
+    assert verify(reference, found(3e-15)) is None  # eight roundings of 2.0: 8 * 2.2e-16 * 2
+    problem = verify(reference, found(4e-15))
+    assert problem is not None and problem.startswith("still: 4 of 4 elements differ")
+    assert verify({"still": np.zeros(4)}, {"still": np.full(4, 1e-300)}) is not None
+    assert verify(reference, found(1, "count")) is not None
+
+
 def test_bfloat16_is_judged_by_its_own_rounding() -> None:
     """NumPy does not count it among the types of numbers."""
     dtype = np.dtype(ml_dtypes.bfloat16)

@@ -16,7 +16,7 @@ import dace
 import numpy as np
 from dace.frontend.python.parser import DaceProgram as DaceProgramObject
 
-from gnnperf.errors import BuildError, InputError, first_line
+from gnnperf.errors import BuildError, InputError
 from gnnperf.frontends.base import Skipped
 from gnnperf.frontends.dace.aliases import merge, same_arrays
 from gnnperf.frontends.dace.capture import capture_inputs
@@ -24,7 +24,7 @@ from gnnperf.frontends.dace.codegen import BASELINES, WITH_BLAS, auto_optimised,
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
 from gnnperf.frontends.dace.inputs import make_inputs, other_inputs, resolve_symbols, shaped, user_inputs
-from gnnperf.frontends.dace.normal_form import bind, linearise, name_elements, simplify
+from gnnperf.frontends.dace.normal_form import bind, linearise, name_elements, simplified
 from gnnperf.frontends.dace.openblas import has_products
 from gnnperf.frontends.dace.parts import Chain, parts
 from gnnperf.frontends.dace.pieces import Liveness, bounding_arrays, build
@@ -183,7 +183,7 @@ class DaceKernel:
     def simplified(self) -> Any:
         """What DaCe makes of the program by default: the "simplify" baseline, and the truth that results
         are compared with."""
-        return _simplified(self.bound, scalars_as_symbols=True)[0]
+        return simplified(self.bound, scalars_as_symbols=True)[0]
 
     @cached_property
     def with_products(self) -> Any | None:
@@ -194,7 +194,7 @@ class DaceKernel:
         program.name = self.name
         try:
             bind(program, self.symbols, expand=False)
-            simplify(program, scalars_as_symbols=True, expand=False)
+            program, _ = simplified(program, scalars_as_symbols=True, expand=False)
         except Exception:  # DaCe's passes raise anything; without products there are the loops
             return None
         return program if has_products(program) else None
@@ -277,9 +277,8 @@ def kernel_of(
     bind(bound, values)
     given, notes = shaped(bound, given)
     data, generated = make_inputs(bound, {**symbols, **values}, given, seed)
-    linear, failure = _simplified(bound, scalars_as_symbols=False)
-    if failure:
-        notes.append(f"DaCe cannot simplify the kernel ({failure}): it is taken as it is written")
+    linear, failures = simplified(bound, scalars_as_symbols=False)
+    notes += failures
     linearise(linear)
     name_elements(linear)
     outputs = sorted(
@@ -305,16 +304,6 @@ def kernel_of(
     _mark_first(kernel)
     _require_real_inputs(kernel)
     return kernel
-
-
-def _simplified(sdfg: Any, scalars_as_symbols: bool) -> tuple[Any, str]:
-    """A copy after DaCe's simplification; or without it, and why."""
-    program = copy.deepcopy(sdfg)
-    try:
-        simplify(program, scalars_as_symbols)
-    except Exception as error:  # DaCe's passes raise anything, and leave the program half done
-        return copy.deepcopy(sdfg), first_line(error)
-    return program, ""
 
 
 def _add_units(kernel: DaceKernel, sdfg: Any, scalars: Mapping[str, Any]) -> tuple[Set[str], Set[str]]:

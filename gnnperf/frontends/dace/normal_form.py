@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import dace
 from dace.sdfg import nodes as dn
 from dace.sdfg import utils as sdutil
-from dace.transformation.interstate import InlineMultistateSDFG
+from dace.transformation.interstate import InlineMultistateSDFG, StateFusion
 from dace.transformation.passes import scalar_to_symbol
 from dace.transformation.passes.simplify import SimplifyPass
 
+from gnnperf.errors import first_line
 from gnnperf.frontends.dace.fourier import STAGES
 from gnnperf.frontends.dace.quiet import quiet_dace
-from gnnperf.frontends.dace.repaired import repaired
+from gnnperf.frontends.dace.repaired import Repairs, repaired
 from gnnperf.frontends.dace.state_graph import subscript_names
 
 
@@ -36,6 +37,7 @@ def bind(sdfg: Any, symbols: Mapping[str, int], expand: bool = True) -> None:
             sdutil.inline_conditional_blocks(nested)
             sdutil.inline_control_flow_regions(nested)
             _views_of_nothing(nested)
+            _rename_shadowing(nested)
         sdfg.using_experimental_blocks = False
         sdfg.reset_cfg_list()
         specialise(sdfg, symbols)
@@ -55,15 +57,67 @@ def _views_of_nothing(sdfg: Any) -> None:
         sdfg.arrays[name] = dace.data.Array(descriptor.dtype, descriptor.shape, transient=True)
 
 
-def simplify(sdfg: Any, scalars_as_symbols: bool, expand: bool = True) -> None:
-    """In place: DaCe's simplification, after which library nodes are expanded, if wanted. It turns scalars
-    into symbols on edges where it can; as results of a loop they are easier to follow as data."""
-    skip = set() if scalars_as_symbols else {"ScalarToSymbolPromotion"}
-    with quiet_dace(), repaired({(scalar_to_symbol, "_handle_connectors"): _keeping_sums}):
-        for _ in range(2):  # what was simplified may have become a library node that expands
-            SimplifyPass(skip=skip).apply_pass(sdfg, {})
-            if expand:
-                expand_libraries(sdfg)
+def _rename_shadowing(sdfg: Any) -> None:
+    """In place: other names for parameters of maps that counters of loops have, too (`for i in range(n)`, then
+    `for i in dace.map[0:n]`). Inlining renames the counter, and would rename what the map means by it."""
+    counters = {name for e in sdfg.all_interstate_edges() for name in e.data.assignments}
+    for state in sdfg.states() if counters else ():
+        for entry in [n for n in state.nodes() if isinstance(n, dn.MapEntry)]:
+            for at, name in enumerate(entry.map.params):
+                if name in counters:
+                    entry.map.params[at] = new = dace.data.find_new_name(name, _names(sdfg))
+                    state.scope_subgraph(entry).replace(name, new)
+
+
+def _names(sdfg: Any) -> set[str]:
+    """All names that mean something somewhere in a program."""
+    maps = (n.map for n, _ in sdfg.all_nodes_recursive() if isinstance(n, dn.MapEntry))
+    return {
+        *sdfg.arrays,
+        *map(str, sdfg.used_symbols(all_symbols=True)),
+        *(p for m in maps for p in m.params),
+    }
+
+
+def simplified(sdfg: Any, scalars_as_symbols: bool, expand: bool = True) -> tuple[Any, Sequence[str]]:
+    """A copy after DaCe's simplification, after which library nodes are expanded, if wanted; and what could
+    not be done to it: passes of DaCe that fail on the program are left out, and said.
+
+    DaCe turns scalars into symbols on edges where it can; as results of a loop they are easier to follow as
+    data.
+    """
+    left_out = set() if scalars_as_symbols else {"ScalarToSymbolPromotion"}
+    failures: list[str] = []
+    while True:
+        program, passes = copy.deepcopy(sdfg), _Passes(left_out)
+        with quiet_dace(), repaired(_REPAIRS):
+            try:
+                for _ in range(2):  # what was simplified may have become a library node that expands
+                    passes.apply_pass(program, {})
+                    if expand:
+                        expand_libraries(program)
+                return program, failures
+            except Exception as error:  # DaCe's passes raise anything, and leave the program half done
+                if passes.last in left_out:
+                    raise
+                left_out = {*left_out, passes.last}
+                failures.append(
+                    f"DaCe's pass {passes.last} fails on the kernel ({first_line(error)}): it is left out"
+                )
+
+
+class _Passes(SimplifyPass):  # type: ignore[misc]
+    """That know which of them was begun last."""
+
+    def __init__(self, left_out: Set[str]) -> None:
+        super().__init__(skip=set(left_out))
+        self._names = {type(one).__name__ for one in self.passes}
+        self.last = ""
+
+    def apply_subpass(self, sdfg: Any, one: Any, state: dict[str, Any]) -> Any:
+        if type(one).__name__ in self._names:
+            self.last = type(one).__name__
+        return super().apply_subpass(sdfg, one, state)
 
 
 def _keeping_sums(handle_connectors: Any) -> Any:
@@ -80,6 +134,35 @@ def _keeping_sums(handle_connectors: Any) -> Any:
                 edge.data.wcr = combined[elements[edge.src_conn][0]]
 
     return handle_connectors_keeping_sums
+
+
+def _once_each(can_be_applied: Any) -> Any:
+    """States that DaCe fuses in order: it lets an array that the first leaves meet one node of the second
+    that writes to it, and, where another node of the second has that array too, uses what is gone."""
+
+    def fuses(self: Any, graph: Any, expr_index: int, sdfg: Any, permissive: bool = False) -> bool:
+        if not can_be_applied(self, graph, expr_index, sdfg, permissive):
+            return False
+        first, second = self.first_state, self.second_state
+        left = [n for n in first.scope_children()[None] if isinstance(n, dn.AccessNode)]
+        later: list[Any] = []
+        for node in reversed(list(sdutil.dfs_topological_sort(second))):
+            if not isinstance(node, dn.AccessNode) or not second.out_degree(node):
+                continue
+            if second.in_degree(node) and any(n.data == node.data for n in later):
+                meet = [n for n in left if n.data == node.data]
+                if any(self.memlets_intersect(first, [n], False, second, [node], True) for n in meet):
+                    return False
+            later.append(node)
+        return True
+
+    return fuses
+
+
+_REPAIRS: Repairs = {
+    (scalar_to_symbol, "_handle_connectors"): _keeping_sums,
+    (StateFusion, "can_be_applied"): _once_each,
+}
 
 
 def specialise(sdfg: Any, values: Mapping[str, int]) -> None:

@@ -14,7 +14,7 @@ from dace.frontend.python.parser import DaceProgram
 
 from gnnperf.errors import InputError, first_line
 from gnnperf.frontends import user_files
-from gnnperf.frontends.dace.parser import divided_as_in_slices, rename_cpp_words, repaired_parser
+from gnnperf.frontends.dace.parser import divided_as_in_slices, mend, repaired_parser
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.user_files import split_spec
 
@@ -50,7 +50,7 @@ def parse_program(program: DaceProgram, given: dict[str, Any]) -> tuple[Any, dic
                 program.to_sdfg(simplify=False) if annotated else program.to_sdfg(simplify=False, **arguments)
             )
             closure = program.__sdfg_closure__()
-            rename_cpp_words(sdfg)
+            mend(sdfg)
         except KeyboardInterrupt:
             raise
         except Exception as error:  # DaCe's parser raises anything

@@ -33,7 +33,7 @@ def matches(node: Node, buffers: Mapping[str, Buffer]) -> Iterator[Call | Loop]:
     if match_factorisation(node, buffers, own) or match_solve(node, buffers, own):
         yield node
     elif not nest.is_perfect:
-        for child in nest.body:
+        for child in nest.body if nest.loops else node.body:  # a loop that ends by a condition is no band
             yield from matches(child, buffers)
     elif calls := match(nest, buffers):
         yield from calls

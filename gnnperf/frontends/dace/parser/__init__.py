@@ -2,6 +2,6 @@
 makes of them."""
 
 from gnnperf.frontends.dace.parser import numpy_functions  # noqa: F401  # registers them
-from gnnperf.frontends.dace.parser.repairs import divided_as_in_slices, rename_cpp_words, repaired_parser
+from gnnperf.frontends.dace.parser.repairs import divided_as_in_slices, mend, repaired_parser
 
-__all__ = ["divided_as_in_slices", "rename_cpp_words", "repaired_parser"]
+__all__ = ["divided_as_in_slices", "mend", "repaired_parser"]

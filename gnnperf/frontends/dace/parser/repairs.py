@@ -13,6 +13,7 @@ from dace.frontend.python import memlet_parser
 from dace.frontend.python.nested_call import NestedCall
 from dace.frontend.python.newast import ProgramVisitor
 from dace.frontend.python.preprocessing import GlobalResolver
+from dace.sdfg import nodes
 
 from gnnperf.frontends.dace.parser import slices, syntax
 from gnnperf.frontends.dace.repaired import Repairs, repaired
@@ -69,9 +70,27 @@ def divided_as_in_slices(array: Any) -> None:
         array.set_shape(sizes)
 
 
-def rename_cpp_words(sdfg: Any) -> None:
+def mend(sdfg: Any) -> None:
+    """In place: what a parsed program means that Python does not."""
+    _rename_cpp_words(sdfg)
+    _types_of_arguments(sdfg)
+
+
+def _rename_cpp_words(sdfg: Any) -> None:
     """Other names for variables whose names mean something in C++; arguments keep theirs."""
     for part in sdfg.all_sdfgs_recursive():
         taken = {*part.arrays, *part.symbols}
         words = [n for n, held in part.arrays.items() if held.transient and n in CPP_WORDS]
         part.replace_dict({word: data.find_new_name(f"{word}_", taken) for word in words})
+
+
+def _types_of_arguments(sdfg: Any) -> None:
+    """Functions that a program calls take scalars of the types that they are given, as in Python, whatever the
+    annotation says: DaCe reads the bytes of the one type as those of the other."""
+    for part in sdfg.all_sdfgs_recursive():  # what calls comes before what it calls
+        for state in part.states():
+            for node in (n for n in state.nodes() if isinstance(n, nodes.NestedSDFG)):
+                for edge in state.in_edges(node):
+                    inner = node.sdfg.arrays.get(edge.dst_conn)
+                    if isinstance(inner, data.Scalar) and edge.data.data in part.arrays:
+                        inner.dtype = part.arrays[edge.data.data].dtype

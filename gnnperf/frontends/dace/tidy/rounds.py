@@ -37,12 +37,14 @@ def tidy(body: Block, buffers: dict[str, Buffer]) -> Block:
 
 def _in_every_block(block: Block, outside: Counts, code: Code, step: Step) -> Block:
     nodes = list(step(block, outside, code))
-    for i, node in enumerate(nodes):
-        if isinstance(node, Loop):
-            around = outside + code.total(nodes) - code.of(node) + code.bounds(node)
-            body = _in_every_block(node.body, around, code, step)
-            if body != node.body:
-                nodes[i] = replace(node, body=body)
+    loops = [(i, node) for i, node in enumerate(nodes) if isinstance(node, Loop)]
+    everything = outside + code.total(nodes) if loops else outside
+    for i, node in loops:
+        others = everything - code.of(node)
+        body = _in_every_block(node.body, others + code.bounds(node), code, step)
+        if body != node.body:
+            nodes[i] = replace(node, body=body)
+            everything = others + code.of(nodes[i])
     return tuple(nodes)
 
 
