@@ -19,7 +19,7 @@ from gnnperf.frontends.native import native_function
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Runner, Source
 from gnnperf.nests import Loop, LoopNest, Statement, nest_graph, normalise
-from gnnperf.nests.analysis import extent, varies
+from gnnperf.nests.analysis import extent, quantised, varies
 from gnnperf.nests.coverage import Flow, flow
 from gnnperf.nests.ir import Node, walk
 from gnnperf.nests.trip_counts import measured_trip_counts
@@ -38,8 +38,8 @@ class Measurable(Protocol):
 
     data: a value for every argument. outputs: arrays that are written; inouts: those of them that are read
     before, or not wholly written; updated: those that are read before. reduction_length: terms of the
-    longest sum behind an output. baselines: what a user may ask to beat, the optimised program first and the
-    plain one last, and how reports call it.
+    longest sum behind an output; quantised: outputs that are integers made of real numbers. baselines: what a
+    user may ask to beat, the optimised program first and the plain one last, and how reports call it.
     """
 
     @property
@@ -56,6 +56,8 @@ class Measurable(Protocol):
     def updated(self) -> Sequence[str]: ...
     @property
     def reduction_length(self) -> int: ...
+    @property
+    def quantised(self) -> Collection[str]: ...
 
     def plain_source(self) -> Source:
         """The program as it stands: what results are verified against. Raises BuildError."""
@@ -185,6 +187,10 @@ class PlainNest:
     @cached_property
     def reduction_length(self) -> int:
         return _reduction_length(self.nest.body, (), self.nest.parameters)
+
+    @cached_property
+    def quantised(self) -> Collection[str]:
+        return quantised([self.nest])
 
     def plain_source(self) -> Source:
         return Source.of(native_function(PLAIN, self.nest, f"{self.name}_plain"))

@@ -43,6 +43,7 @@ class Arrays:
         described = (job["reference"] or {}).items()
         self._reference = {n: Layout(*layout).view(blobs[blob]) for n, (blob, *layout) in described}
         self._reduction_length: int = job["reduction_length"]
+        self._quantised: list[str] = job["quantised"]
         self._inputs: dict[str, tuple[str, Bytes]] = {}
         for name, (blob, *layout) in job["data"].items():
             where = Layout(*layout)
@@ -68,7 +69,7 @@ class Arrays:
 
     def fault(self, found: Mapping[str, NDArray[Any]]) -> str | None:
         """What is wrong with what was computed, or was written that is no output, in one line."""
-        return self._trespass() or verify(self._reference, found, self._reduction_length)
+        return self._trespass() or verify(self._reference, found, self._reduction_length, self._quantised)
 
     def fault_of(self, call: Call) -> str | None:
         """The same of another run: what keeps something from run to run may be wrong in a later one."""

@@ -234,6 +234,7 @@ def _job(
         "inouts": list(problem.outputs),
         "updated": list(problem.updated),
         "reduction_length": problem.reduction_length,
+        "quantised": list(problem.quantised),
         "team_copy": team_copy_library() if problem.updated and several else None,
     }
     return {**job, "keys": list(blobs)}, list(blobs.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +22,14 @@ class Problem:
     """inputs: arrays and scalars by name, initial values of outputs that are updated among them. outputs:
     arrays that are written. reference: what is right, by name. reduction_length: terms of the longest sum
     behind an output; it widens the tolerance (`relative_tolerance`). updated: outputs that are read before
-    they are written."""
+    they are written. quantised: outputs that are integers made of real numbers."""
 
     inputs: Mapping[str, Any]
     outputs: Sequence[str]
     reference: Arrays
     reduction_length: int = 1
     updated: Sequence[str] = ()
+    quantised: Collection[str] = ()
 
     @classmethod
     def solved(
@@ -42,7 +43,7 @@ class Problem:
 
     def verify(self, found: Arrays) -> str | None:
         """None when every output is right, else one line that says what is not."""
-        return verify(self.reference, found, self.reduction_length)
+        return verify(self.reference, found, self.reduction_length, self.quantised)
 
 
 def random_inputs(

@@ -85,11 +85,13 @@ class Runner:
         counters: bool = False,
         baseline_s: float | None = None,
         updated: Collection[str] | None = None,
+        quantised: Collection[str] = (),
     ) -> Measurement:
         """Verify the candidate against `reference` (None: only that it runs within bounds), then
         time it and the baseline in turn, in one process.
 
-        reduction_length: terms of the longest sum behind an output; it widens the tolerance. baseline_s: of
+        reduction_length: terms of the longest sum behind an output; it widens the tolerance. quantised:
+        outputs that are integers made of real numbers. baseline_s: of
         a baseline that was timed before and takes too long to be run again; `baseline` is None then. updated:
         those of `inouts`, None for all, that are read before they are written: they start from `data` in
         every timed run, which takes them out of the caches that the last run left them in.
@@ -100,7 +102,7 @@ class Runner:
             baseline, candidate, data, outputs, inouts, reference, limits,
             reduction_length, threads or self.threads,
         )  # fmt: skip
-        job |= {"counters": counters, "baseline_s": baseline_s}
+        job |= {"counters": counters, "baseline_s": baseline_s, "quantised": list(quantised)}
         job["updated"] = list(inouts if updated is None else updated)
         if job["updated"] and job["threads"] > 1:
             job["team_copy"] = team_copy_library()
@@ -171,6 +173,7 @@ class Runner:
             "limits": {**asdict(limits), "budget_s": limits.budget_s / limits.processes},
             "memory_bytes": limits.memory_bytes or max(4 * total, machine // 2),
             "reduction_length": reduction_length,
+            "quantised": [],
             "threads": threads,
             "team_copy": None,
             "lock": self._lock,

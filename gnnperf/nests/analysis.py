@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -51,6 +51,28 @@ def _of_statement(statement: Statement) -> tuple[Access, ...]:
 
 def written(node: Node) -> set[str]:
     return {a.load.buffer for a in accesses(node) if a.is_write}
+
+
+def quantised(nests: Iterable[LoopNest]) -> frozenset[str]:
+    """Arrays of integers that some of these nests make of real numbers (`image.astype(np.uint8)`), element by
+    element, and copies of such arrays; none that anything else is stored in."""
+    stores: dict[str, list[Expr | None]] = {}
+    real: set[str] = set()
+    for nest in nests:
+        real |= {name for name, buffer in nest.buffers.items() if buffer.dtype.startswith("float")}
+        for s in walk(nest.body):
+            if isinstance(s, Statement) and nest.buffers[s.target.buffer].dtype.startswith(("int", "uint")):
+                stores.setdefault(s.target.buffer, []).append(None if s.reduce else s.value)
+    found: set[str] = set()
+
+    def is_quantised(value: Expr | None) -> bool:
+        if isinstance(value, Op) and value.name.startswith("cast:"):
+            return any(load.buffer in real for load in loads(value))
+        return isinstance(value, Load) and value.buffer in found
+
+    while more := {n for n, values in stores.items() if all(map(is_quantised, values))} - found:
+        found |= more
+    return frozenset(found)
 
 
 def touched(node: Node) -> set[str]:

@@ -284,6 +284,8 @@ class Pipeline:
             said.insert(0, why_kept(queries))
         if whole and whole.evidence.unverifiable:
             said.append(unverifiable(whole.evidence))
+        if whole and whole.evidence.quantised:
+            said.append(f"rounding may move integers by one in {', '.join(whole.evidence.quantised)}")
         if whole and whole.evidence.misleads:
             said.insert(0, f"{MISTRANSLATED}: {whole.evidence.python}")
         if any(query.tried for query in queries):

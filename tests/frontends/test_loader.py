@@ -412,3 +412,16 @@ def test_what_dace_fails_at_is_left_out_of_simplification(
         library = compiler.build(kernel.plain_source())
         found = runner.reference(library, kernel.data, kernel.outputs, kernel.inouts)
     np.testing.assert_allclose(found["B"], kernel.data["A"] + 1.0)
+
+
+def test_integers_made_of_real_numbers_are_known(tmp_path: Path) -> None:
+    text = (
+        "@dace.program\n"
+        "def binned(x: dace.float64[N], grey: dace.uint8[N], copy: dace.uint8[N], count: dace.int64[256]):\n"
+        "    grey[:] = (255.0 * x).astype(np.uint8)\n"
+        "    copy[:] = grey\n"
+        "    for i in range(N):\n"
+        "        count[grey[i]] += 1\n"
+    )
+    kernel = load_kernel(f"{write(tmp_path / 'k.py', text)}:binned", {"N": 9})
+    assert {*kernel.quantised} == {"grey", "copy"}

@@ -61,6 +61,22 @@ def test_zeros_may_carry_the_rounding_errors_of_the_largest_output() -> None:
     assert verify(reference, found(1, "count")) is not None
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64])
+def test_one_in_a_hundred_integers_made_of_real_numbers_may_be_one_off(dtype: Any) -> None:
+    reference = arrays(np.full(1000, 7), dtype)
+
+    def found(count: int, by: int) -> dict[str, Any]:
+        values = np.full(1000, 7)
+        values[:count] += by
+        return arrays(values, dtype)
+
+    assert verify(reference, found(10, -1), quantised=["a"]) is None
+    assert verify(reference, found(10, 1), quantised=["a"]) is None
+    for wrong in (found(11, 1), found(1, 2), arrays(np.full(999, 7), dtype)):
+        assert verify(reference, wrong, quantised=["a"]) is not None
+    assert verify(reference, found(1, 1), quantised=["b"]) is not None
+
+
 def test_bfloat16_is_judged_by_its_own_rounding() -> None:
     """NumPy does not count it among the types of numbers."""
     dtype = np.dtype(ml_dtypes.bfloat16)

@@ -117,7 +117,7 @@ def build_baseline(
             found, once_s[name] = runner.run_once(
                 library, code.data, code.outputs, inouts, replace(limits, timeout_s=patience_s)
             )
-            wrong = verify(reference, found, length)
+            wrong = verify(reference, found, length, code.quantised)
         except TookTooLong as error:
             if right:
                 slower.append(f"{name} takes more than {patience_s / min(once_s.values()):.1f} times as long")

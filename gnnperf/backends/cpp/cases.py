@@ -58,7 +58,7 @@ class UnitCase:
         case = NestCase(
             task.nest, {**task.data, **whole.code.data}, task.outputs, tuple(whole.code.inouts),
             tuple(whole.code.updated), whole.reduction_length, whole.reference, whole.library,
-            whole.baseline_once_s,
+            whole.baseline_once_s, task.quantised,
         )  # fmt: skip
         limits = Limits(timeout_s=max(2.0, SLOWEST * whole.baseline_s))
         return UnitCase(case, whole.baseline_name, whole.baseline_note, whole.baseline, limits)
@@ -74,7 +74,7 @@ class UnitCase:
         case = NestCase(
             task.nest, task.data, task.outputs, tuple(task.inouts), tuple(task.updated),
             baseline.reduction_length, baseline.reference, baseline.library,
-            baseline.once.runtime_s if baseline.once else None,
+            baseline.once.runtime_s if baseline.once else None, task.quantised,
         )  # fmt: skip
         limits = Limits(timeout_s=max(2.0, SLOWEST * timing.runtime_s))
         return UnitCase(case, baseline.name, baseline.reason or "", timing, limits)
@@ -161,6 +161,7 @@ class WholeKernel:
             reduction_length=self.reduction_length,
             baseline_s=self.baseline_once_s,
             updated=self.code.updated,
+            quantised=self.code.quantised,
         )
 
     def tuned_source(self, tuned: Tuned) -> Source:
@@ -170,7 +171,8 @@ class WholeKernel:
     @cached_property
     def evidence(self) -> Evidence:
         """What agreeing with the reference is worth."""
-        return Evidence.of(self.reference, self.code.data)
+        rounded = sorted({*self.code.quantised} & {*self.reference})
+        return replace(Evidence.of(self.reference, self.code.data), quantised=rounded)
 
     def verify_elsewhere(
         self, tuned: Tuned, others: Iterable[tuple[str, Arguments]], compiler: Compiler, runner: Runner
@@ -198,7 +200,7 @@ class WholeKernel:
             if all(is_moderate(array) for array in expected.values()):
                 length = equivalent_length(expected, moved, self.reduction_length)
                 try:
-                    fault = verify(expected, run(library, inputs), length)
+                    fault = verify(expected, run(library, inputs), length, code.quantised)
                 except MeasureError as error:
                     fault = str(error)
                 if fault:

@@ -57,7 +57,12 @@ def beside(
     them does."""
     code = whole.code
     problem = Problem(
-        code.data, list(code.outputs), whole.reference, whole.reduction_length, list(code.updated)
+        code.data,
+        list(code.outputs),
+        whole.reference,
+        whole.reduction_length,
+        list(code.updated),
+        code.quantised,
     )
     found = measure_side_by_side({KEPT: kept, **competitors}, problem, EFFORT, runner.threads)
     ours = found.pop(KEPT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,6 +48,7 @@ class NestCase:
     baseline: Library
     baseline_s: float | None = None
     """What it takes, where that is too long to run it beside every candidate."""
+    quantised: Collection[str] = ()
 
 
 class NestBench:
@@ -112,7 +113,7 @@ class NestBench:
         measured = self.runner.measure(
             case.baseline if self._baseline_s is None else None, library, case.data, case.outputs,
             case.inouts, case.reference, limits, reduction_length=case.reduction_length,
-            baseline_s=self._baseline_s, updated=case.updated,
+            baseline_s=self._baseline_s, updated=case.updated, quantised=case.quantised,
         )  # fmt: skip
         if (measured.baseline_s or 0.0) > VERY_LONG_RUN_S:
             self._baseline_s = measured.baseline_s

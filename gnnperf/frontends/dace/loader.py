@@ -6,7 +6,7 @@ import contextlib
 import copy
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,7 @@ from gnnperf.frontends.dace.units import Unit, make_units
 from gnnperf.frontends.user_files import split_spec
 from gnnperf.measure import Compiler, Runner, Source
 from gnnperf.measure.python_function import by_name, calls_programs, python_function
-from gnnperf.nests.analysis import is_data_dependent
+from gnnperf.nests.analysis import is_data_dependent, quantised
 
 if TYPE_CHECKING:
     from gnnperf.schedules.recipes import CppFunction
@@ -113,6 +113,11 @@ class DaceKernel:
     def reduction_length(self) -> int:
         """Terms of the longest chain of roundings behind an output: units feed one another."""
         return max(1, sum(unit.reduction_length for unit in self.units))
+
+    @cached_property
+    def quantised(self) -> Collection[str]:
+        """Results that are integers made of real numbers; none where parts of the kernel are not known."""
+        return quantised(unit.nest for unit in self.units) if not self.skipped else ()
 
     @property
     def in_python(self) -> Callable[[], Mapping[str, Any]] | None:

@@ -58,8 +58,8 @@ def _views_of_nothing(sdfg: Any) -> None:
 
 
 def _rename_shadowing(sdfg: Any) -> None:
-    """In place: other names for parameters of maps that counters of loops have, too (`for i in range(n)`, then
-    `for i in dace.map[0:n]`). Inlining renames the counter, and would rename what the map means by it."""
+    """In place: other names for parameters of maps that counters of loops have, too (`for i in range(n)`,
+    then `for i in dace.map[0:n]`). Inlining renames the counter, and with it what the map means by it."""
     counters = {name for e in sdfg.all_interstate_edges() for name in e.data.assignments}
     for state in sdfg.states() if counters else ():
         for entry in [n for n in state.nodes() if isinstance(n, dn.MapEntry)]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ from gnnperf.frontends.native import native_function
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Source
 from gnnperf.nests import LoopNest, nest_graph, normalise, partition
-from gnnperf.nests.analysis import accesses, varies
+from gnnperf.nests.analysis import accesses, quantised, varies
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Loop, Node, Statement, walk
 from gnnperf.nests.trip_counts import measured_trip_counts
@@ -69,6 +69,10 @@ class Unit:
     @property
     def name(self) -> str:
         return self.nest.name
+
+    @property
+    def quantised(self) -> Collection[str]:
+        return quantised([self.nest])
 
     baselines: ClassVar[Mapping[str, str]] = BASELINES
     recipes: ClassVar[Mapping[str, Recipe]] = WITH_CALLS

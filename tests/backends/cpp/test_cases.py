@@ -65,6 +65,23 @@ def test_what_is_wrong_on_other_inputs_alone_is_found(tmp_path: Path, tools: tup
     assert [*evidence.inputs] == ["the inputs", "another order"]
 
 
+def test_integers_that_are_rounded_may_be_one_off_and_are_said_to_be(
+    tmp_path: Path, tools: tuple[Compiler, Runner]
+) -> None:
+    """At 0.3, the only input where it does, 10 * x rounds up to 3, and 10 * (x - 1e-16) does not."""
+    text = "def kernel(A: dace.float64[N], C: dace.uint8[N]):\n    C[:] = (10.0 * (A{})).astype(np.uint8)"
+    given = {"A": np.append(np.full(149, 0.15), 0.3)}
+    kernels = []
+    for name, change in (("one", ""), ("two", " - 1e-16"), ("three", " - 0.1")):
+        path = tmp_path / f"{name}.py"
+        path.write_text(HEADER + text.format(change))
+        kernels.append(load_kernel(f"{path}:kernel", {"N": 150}, given))
+    whole = WholeKernel.prepare(kernels[0], "simplify", *tools)
+    assert whole.evidence.quantised == ["C"] and whole.reference["C"][-1] == 3
+    assert whole.measure(plain(kernels[1]), *tools, budget_s=0.01).status == "ok"
+    assert whole.measure(plain(kernels[2]), *tools, budget_s=0.01).status == "wrong_result"
+
+
 def test_inputs_without_a_result_say_nothing(tmp_path: Path, tools: tuple[Compiler, Runner]) -> None:
     """The logarithm of a negative number, or of zero, is none."""
     kernel = loaded(tmp_path, "np.log(A)")

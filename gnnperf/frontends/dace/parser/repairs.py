@@ -85,8 +85,8 @@ def _rename_cpp_words(sdfg: Any) -> None:
 
 
 def _types_of_arguments(sdfg: Any) -> None:
-    """Functions that a program calls take scalars of the types that they are given, as in Python, whatever the
-    annotation says: DaCe reads the bytes of the one type as those of the other."""
+    """Functions that a program calls take scalars of the types that they are given, as in Python, whatever
+    the annotation says: DaCe reads the bytes of the one type as those of the other."""
     for part in sdfg.all_sdfgs_recursive():  # what calls comes before what it calls
         for state in part.states():
             for node in (n for n in state.nodes() if isinstance(n, nodes.NestedSDFG)):
