@@ -238,3 +238,31 @@ def both_ways(x: f8[N, M], y: f8[N, M]):
     rate = 0.1
     columns = smoothed(x, rate)
     y[:] = smoothed(columns, rate)
+
+
+@dace.program
+def named_sizes(x: f8[N, M], y: f8[N], z: f8[2 * N]):
+    n, m = x.shape
+    last, half = n - 1, n // 2
+    size = len(z)
+    sums = np.zeros(n)
+    pairs = np.empty((last, 2))
+    for i in range(n):
+        for j in range(m):
+            sums[i] += x[i, j] / m
+    pairs[:, 0] = sums[:last]
+    pairs[:, 1] = sums[1:]
+    y[:half] = sums[last % 2]
+    y[half:] = sums[half:] * size
+    y[:last] += pairs[:, 0] + pairs[:, 1]
+    z[0 : size - 1] = x[last, m - 1]
+
+
+@dace.program
+def quotients(x: f8[N, M], y: f8[N]):
+    h = 1.0 / (N - 1)
+    for i in dace.map[0:N]:
+        y[i] = i / N + (i - N // 2) / (N // 2) + 2.0 * h
+    for i in range(N):
+        for j in range(M):
+            y[i] += x[i, j] / (i + j + 1) + 1 / (i + j + 1)

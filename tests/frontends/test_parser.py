@@ -41,6 +41,8 @@ SIZES: dict[str, dict[str, int]] = {
     "assembled": dict(N=4, M=30),
     "walls": dict(N=7, steps=2),
     "both_ways": dict(N=6, M=4),
+    "named_sizes": dict(N=7, M=4),
+    "quotients": dict(N=7, M=4),
 }
 
 

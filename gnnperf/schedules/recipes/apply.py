@@ -46,6 +46,7 @@ from gnnperf.schedules.recipes.initial_values import explicit_init, place_initia
 from gnnperf.schedules.recipes.joined_loops import join_short_loops
 from gnnperf.schedules.recipes.library_calls import library_calls
 from gnnperf.schedules.recipes.lower import BandLowering
+from gnnperf.schedules.recipes.masked_sums import unconditional
 from gnnperf.schedules.recipes.names import unambiguous
 from gnnperf.schedules.recipes.overwritten import without_overwritten
 from gnnperf.schedules.recipes.recipe import Recipe
@@ -89,7 +90,7 @@ def apply(recipe: Recipe, nest: LoopNest, vectors: VectorUnit = AVX512) -> LoopN
     Raises NotApplicable (with a reason) where the recipe does not fit the nest.
     """
     nest = tile_time(join_short_loops(combine(recipe.combine, nest)), recipe.time_tile)
-    nest = unambiguous(nest)
+    nest = unambiguous(unconditional(nest))
     buffers = dict(nest.buffers)
     streams = len(nest.body) > 1 and any(
         assign_roles(b, buffers).is_contraction for b in map(band, nest.body) if b.loops and b.is_perfect

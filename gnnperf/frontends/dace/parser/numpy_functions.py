@@ -15,6 +15,10 @@ from dace.frontend.python.nested_call import NestedCall
 from dace.frontend.python.replacements import _mean, _reduce, _sum
 
 
+def _empty(visitor: Any, sdfg: Any, state: Any, shape: Any, dtype: Any = dace.float64) -> str:
+    return str(replacements._define_local(visitor, sdfg, state, shape, dtype))
+
+
 def _roll(visitor: Any, sdfg: Any, state: Any, a: str, shift: Any, axis: Any = None) -> str:
     """Shifts shorter than the array, known when the program is read."""
     descriptor = sdfg.arrays[a]
@@ -328,7 +332,8 @@ _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     "any": _any, "all": _all, "var": _var, "std": _std,
 }  # fmt: skip
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _keeping(_norm), "clip": _clip,
+    "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _keeping(_norm),
+    "clip": _clip,
     "cumsum": _cumsum, "average": _average, "repeat": _repeat, "tile": _tile, "argmin": _argmin,
     "argmax": _argmax, **{name: _keeping(function) for name, function in _REDUCTIONS.items()},
     "amax": _keeping(replacements._max), "amin": _keeping(replacements._min),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import dace
 import sympy
 from dace import data, symbolic
-from dace.frontend.python import memlet_parser
+from dace.frontend.python import astutils, memlet_parser, replacements
 from dace.frontend.python.nested_call import NestedCall
 from dace.frontend.python.newast import ProgramVisitor
 from dace.frontend.python.preprocessing import GlobalResolver
 from dace.sdfg import nodes
 
-from gnnperf.frontends.dace.parser import slices, syntax
+from gnnperf.frontends.dace.parser import sizes, slices, syntax
 from gnnperf.frontends.dace.repaired import Repairs, repaired
 
 CPP_WORDS = frozenset(
@@ -35,9 +36,14 @@ def repaired_parser() -> Iterator[None]:
         (ProgramVisitor, "_add_read_slice"): slices.stepping,
         (ProgramVisitor, "_add_aug_assignment"): slices.broadcasting,
         (memlet_parser, "_fill_missing_slices"): slices.from_the_end,
+        (replacements, "math"): lambda _: math,  # to evaluate `1.0 / (N - 1)`; it is not imported
+        (replacements, "_sym_type"): _whole_or_not,
+        (astutils, "unparse"): _with_floors,
+        (astutils, "function_to_ast"): sizes.written_out,
         (ProgramVisitor, "visit_Assign"): syntax.assigning,
         (GlobalResolver, "visit_Assert"): syntax.passing_over,
         (ProgramVisitor, "visit_AugAssign"): syntax.placing,
+        (ProgramVisitor, "visit_BinOp"): syntax.dividing,
         (ProgramVisitor, "visit_Call"): syntax.converting,
         (ProgramVisitor, "visit_Compare"): syntax.comparing,
         (ProgramVisitor, "visit_For"): syntax.counting,
@@ -46,6 +52,31 @@ def repaired_parser() -> Iterator[None]:
     }
     with repaired(repairs):
         yield
+
+
+def _with_floors(original: Any) -> Any:
+    """Expressions of symbols with `//` in tasklets, as the functions of DaCe's that they are."""
+    functions = {"int_floor": "int_floor", "int_ceil": "int_ceil"}
+
+    def unparse(node: Any) -> Any:
+        if isinstance(node, sympy.Basic):
+            return sympy.pycode(node, user_functions=functions)
+        return original(node)
+
+    return unparse
+
+
+def _whole_or_not(original: Any) -> Any:
+    """The type of an expression of symbols, which DaCe finds by computing it for some, of those with `//`."""
+
+    def sym_type(expr: Any) -> Any:
+        try:
+            return original(expr)
+        except NameError:  # of int_floor
+            whole = all(p.exp.is_nonnegative for p in expr.atoms(sympy.Pow)) and not expr.atoms(sympy.Float)
+            return dace.int64 if whole else dace.float64
+
+    return sym_type
 
 
 def _add_state(call: Any, label: str | None = None) -> Any:
@@ -65,9 +96,9 @@ def divided_as_in_slices(array: Any) -> None:
     def as_integers(quotient: Any) -> Any:
         return symbolic.int_floor(*sympy.fraction(sympy.together(quotient)))
 
-    sizes = [s.replace(sympy.floor, as_integers) if isinstance(s, sympy.Basic) else s for s in array.shape]
-    if sizes != list(array.shape):
-        array.set_shape(sizes)
+    shape = [s.replace(sympy.floor, as_integers) if isinstance(s, sympy.Basic) else s for s in array.shape]
+    if shape != list(array.shape):
+        array.set_shape(shape)
 
 
 def mend(sdfg: Any) -> None:

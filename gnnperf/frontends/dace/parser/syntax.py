@@ -55,6 +55,39 @@ def _convert(node: ast.Call, dtype: str) -> None:
     node.func = ast.copy_location(ast.Attribute(module, dtype, ast.Load()), node)
 
 
+def dividing(original: Method) -> Method:
+    """`i / N` of counters and symbols is no integer."""
+
+    @wraps(original)
+    def divide(visitor: Any, node: ast.BinOp) -> Any:
+        if isinstance(node.op, ast.Div) and _is_integer(visitor, node.left):
+            if _is_integer(visitor, node.right):
+                real = ast.copy_location(ast.BinOp(ast.Constant(1.0), ast.Mult(), node.left), node)
+                ast.fix_missing_locations(real)
+                node = ast.copy_location(ast.BinOp(real, node.op, node.right), node)
+        return original(visitor, node)
+
+    return divide
+
+
+def _is_integer(visitor: Any, node: ast.expr) -> bool:
+    """Is it computed from counters, symbols and integers alone?"""
+    match node:
+        case ast.Constant(value=int()):
+            return True
+        case ast.Name(id=name):
+            known = {**visitor.globals, **visitor.defined}.get(name)
+            if isinstance(known, dace.symbolic.symbol):
+                return known.dtype in dace.dtypes.INTEGER_TYPES
+            return name in visitor.sdfg.symbols and name not in visitor.sdfg.arrays
+        case ast.UnaryOp(operand=operand):
+            return _is_integer(visitor, operand)
+        case ast.BinOp(left=left, op=op, right=right):
+            sides = _is_integer(visitor, left) and _is_integer(visitor, right)
+            return sides and not isinstance(op, ast.Div | ast.Pow)
+    return False
+
+
 def visit_choice(visitor: Any, node: ast.IfExp) -> Any:
     """A choice inside an expression is made ahead of it."""
     return visitor.visit(_held(visitor, node))
