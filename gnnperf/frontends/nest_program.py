@@ -127,6 +127,9 @@ class TunableProgram(Program, Protocol):
         """Values for every argument of the whole that results may be verified on as well, and in words what
         these are like; none where all were given."""
 
+    def nearby_inputs(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The same, near what was given, for results about which that says nothing."""
+
     def tuned(self, functions: Mapping[int, CppFunction]) -> Iterator[Tuned]:
         """The program with functions in place of some tasks, by their index, the best form first; the next
         is for where one does not work. Raises GnnperfError."""
@@ -236,6 +239,8 @@ class NestProgram:
 
     def other_inputs(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         return iter(())
+
+    nearby_inputs = other_inputs
 
     def tuned(self, functions: Mapping[int, CppFunction]) -> Iterator[Tuned]:
         (function,) = functions.values()

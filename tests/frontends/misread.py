@@ -266,3 +266,18 @@ def quotients(x: f8[N, M], y: f8[N]):
     for i in range(N):
         for j in range(M):
             y[i] += x[i, j] / (i + j + 1) + 1 / (i + j + 1)
+
+
+@dace.program
+def repeated(x: f8[N], y: f8[N], most: dace.int64, tolerance: f8):
+    k = 0
+    left = N
+    change = 1.0
+    while left > 0 and k < most:
+        y += 0.5 * x
+        left = left - 1
+        k += 1
+    while change > tolerance and k < 2 * most:
+        y[:] = 0.5 * (x + y)
+        change = np.max(np.abs(x - y))
+        k += 1

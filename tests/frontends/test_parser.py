@@ -43,6 +43,7 @@ SIZES: dict[str, dict[str, int]] = {
     "both_ways": dict(N=6, M=4),
     "named_sizes": dict(N=7, M=4),
     "quotients": dict(N=7, M=4),
+    "repeated": dict(N=5, most=4, tolerance=0),
 }
 
 

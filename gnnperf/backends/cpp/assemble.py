@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from gnnperf.backends.base import Trials, fastest_right, unverifiable
 from gnnperf.backends.cpp.cases import WholeKernel
@@ -51,7 +52,10 @@ def assemble(
             reason = _refusal(measurement)
             evidence, fault = Evidence(), ""
             if not reason:
-                evidence, fault = whole.verify_elsewhere(tuned, program.other_inputs(), compiler, runner)
+                others = program.other_inputs()
+                if whole.evidence.unverifiable:
+                    others = chain(others, program.nearby_inputs())
+                evidence, fault = whole.verify_elsewhere(tuned, others, compiler, runner)
                 reason = f"the tuned kernel is {fault}" if fault else _silence(evidence, whole)
             if reason:
                 reasons.append(reason)

@@ -249,6 +249,20 @@ def other_inputs(data: Mapping[str, Any], generated: Collection[str]) -> Iterato
         yield words, found
 
 
+def nearby_inputs(
+    data: Mapping[str, Any], generated: Collection[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The same arguments with the real numbers that were given moved a little: where all of them are alike,
+    or lie on a plane, much of what a kernel computes of them is zero."""
+    generator = np.random.default_rng(2)
+    found = dict(data)
+    for name, old in data.items():
+        if isinstance(old, np.ndarray) and old.dtype.kind in "fc" and name not in generated:
+            values = old * (1.0 + generator.uniform(-0.1, 0.1, old.shape))
+            found[name] = aligned(values.astype(old.dtype), tuple(s // old.itemsize for s in old.strides))
+    yield "numbers up to a tenth from those given", found
+
+
 def make_dominant(matrix: NDArray[Any]) -> None:
     """In place: symmetric and diagonally dominant, what a solver needs to stay finite."""
     matrix[...] = (matrix + matrix.T) / 2

@@ -23,7 +23,14 @@ from gnnperf.frontends.dace.capture import capture_inputs
 from gnnperf.frontends.dace.codegen import BASELINES, WITH_BLAS, auto_optimised, dace_source, plain_source
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
-from gnnperf.frontends.dace.inputs import make_inputs, other_inputs, resolve_symbols, shaped, user_inputs
+from gnnperf.frontends.dace.inputs import (
+    make_inputs,
+    nearby_inputs,
+    other_inputs,
+    resolve_symbols,
+    shaped,
+    user_inputs,
+)
 from gnnperf.frontends.dace.normal_form import bind, linearise, name_elements, simplified
 from gnnperf.frontends.dace.openblas import has_products
 from gnnperf.frontends.dace.parts import Chain, parts
@@ -163,6 +170,10 @@ class DaceKernel:
     def other_inputs(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """See `TunableProgram`."""
         return other_inputs(self.data, self.generated)
+
+    def nearby_inputs(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """See `TunableProgram`."""
+        return nearby_inputs(self.data, self.generated)
 
     def tuned(self, functions: Mapping[int, CppFunction]) -> Iterator[DaceProgram]:
         """The kernel with functions in place of units: first with DaCe's optimisation of the rest, then as it

@@ -34,6 +34,7 @@ class WholeProgram:
     """Takes what `seconds` say of the task's text."""
 
     reference: Mapping[str, Any] = {"C": None}
+    evidence = Evidence()
 
     def __init__(self, seconds: Mapping[str, float]) -> None:
         self.seconds = seconds

@@ -102,6 +102,23 @@ def test_results_that_stay_may_be_told_by_other_inputs(
     assert (fault, evidence.unverifiable) == ("", {})
 
 
+def test_results_of_given_inputs_that_stay_may_be_told_by_inputs_near_them(
+    tmp_path: Path, tools: tuple[Compiler, Runner]
+) -> None:
+    """On a straight line, second differences are zero."""
+    given = {"A": np.linspace(1.0, 50.0, 50), "C": np.zeros(50)}
+    kernel = loaded(
+        tmp_path, "np.roll(A, 1) - 2.0 * A + np.roll(A, -1) - 50.0 * (A < 2.0) + 50.0 * (A > 49.0)", given
+    )
+    whole = WholeKernel.prepare(kernel, "simplify", *tools)
+    assert whole.evidence.unverifiable == {"C": "it stays as it was"}
+    evidence, fault = whole.verify_elsewhere(plain(kernel), kernel.nearby_inputs(), *tools)
+    assert (fault, evidence.unverifiable) == ("", {})
+    assert [*evidence.inputs] == ["the inputs", "numbers up to a tenth from those given"]
+    ((_, near),) = kernel.nearby_inputs()
+    assert 0.05 < np.max(np.abs(near["A"] / given["A"] - 1.0)) <= 0.1
+
+
 def test_inputs_of_the_user_stay_as_they_are(tmp_path: Path) -> None:
     given = {"A": np.linspace(0.0, 1.0, 50)}
     for _, inputs in loaded(tmp_path, "2.0 * A", given).other_inputs():

@@ -139,6 +139,22 @@ def counting(original: Method) -> Method:
     return loop
 
 
+def repeating(original: Method) -> Method:
+    """`while k < most`, where `most` is an argument: DaCe takes that for a symbol."""
+
+    @wraps(original)
+    def loop(visitor: Any, node: ast.While) -> Any:
+        names = {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
+        arguments = {n: n for n in names & {*visitor.sdfg.arrays} - {*visitor.variables}}
+        visitor.variables |= arguments
+        result = original(visitor, node)
+        for name in arguments:
+            del visitor.variables[name]
+        return result
+
+    return loop
+
+
 def passing_over(original: Method) -> Method:
     """Assertions about sizes are passed over, as DaCe passes over those about numbers."""
 
