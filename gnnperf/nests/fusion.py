@@ -131,16 +131,18 @@ def share(node: Node, old: str, new: str, number: int) -> Node:
 
 
 def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list[_Part] | None:
-    """The loops that are shared: spatial ones of the first nest, or, where those go through the columns of
-    what all read and others write row by row, one that the first sums over."""
+    """The loops that are shared: spatial ones, or, where those go through the columns of what all read and
+    some write row by row, ones that the others sum over."""
     spatial = [movable_outermost(band(n), buffers) for n in nodes]
     summed = [_summed(band(n), buffers) for n in nodes]
-    others = [[*a, *b] for a, b in zip(spatial[1:], summed[1:], strict=True)]
-    found = _led_by(spatial[0], nodes, others)
+    spatial_first = [[*a, *b] for a, b in zip(spatial[1:], summed[1:], strict=True)]
+    summed_first = [[*b, *a] for a, b in zip(spatial[1:], summed[1:], strict=True)]
+    found = _led_by(spatial[0], nodes, spatial_first)
     if found is not None and not _by_rows(found):
-        rows = _led_by(summed[0], nodes, others)
-        if rows is not None and _by_rows(rows) and any(_spatial(loop, buffers) for _, loop in rows):
-            return rows
+        for leads, others in ((spatial[0], summed_first), (summed[0], spatial_first)):
+            rows = _led_by(leads, nodes, others)
+            if rows is not None and _by_rows(rows) and any(_spatial(loop, buffers) for _, loop in rows):
+                return rows
     return found
 
 

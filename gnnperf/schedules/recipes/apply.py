@@ -51,6 +51,7 @@ from gnnperf.schedules.recipes.names import unambiguous
 from gnnperf.schedules.recipes.overwritten import without_overwritten
 from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.roles import assign_roles
+from gnnperf.schedules.recipes.sums_in_place import sums_in_place
 from gnnperf.schedules.recipes.threads import access_counts, legal_threads
 from gnnperf.schedules.recipes.time_tiles import tile_time
 from gnnperf.schedules.recipes.triangular_blas import staircase
@@ -89,7 +90,7 @@ def apply(recipe: Recipe, nest: LoopNest, vectors: VectorUnit = AVX512) -> LoopN
 
     Raises NotApplicable (with a reason) where the recipe does not fit the nest.
     """
-    nest = tile_time(join_short_loops(combine(recipe.combine, nest)), recipe.time_tile)
+    nest = tile_time(join_short_loops(combine(recipe.combine, sums_in_place(nest))), recipe.time_tile)
     nest = unambiguous(unconditional(nest))
     buffers = dict(nest.buffers)
     streams = len(nest.body) > 1 and any(
