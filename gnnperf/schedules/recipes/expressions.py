@@ -12,6 +12,7 @@ from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import affine, evaluate, from_affine, simplify
 from gnnperf.nests.analysis import stride, varies
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol, substitute
+from gnnperf.schedules.recipes.in_vain import is_harmless, is_truth
 from gnnperf.schedules.recipes.vectors import COMPARISONS, compared
 
 CTYPES: Mapping[str, str] = {
@@ -31,6 +32,7 @@ _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
     "ne": "!=", "and": "&&", "or": "||", "bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>",
 }  # fmt: skip
+_EAGER = {"and": "&", "or": "|"}
 _CALLS = {
     "min": "gp_min", "max": "gp_max", "floordiv": "gp_floordiv", "mod": "gp_mod", "sign": "gp_sign",
     "abs": "gp_abs", "pow": "std::pow", "sqrt": "std::sqrt", "exp": "gp_exp", "log": "std::log",
@@ -109,6 +111,8 @@ class Scalar:
             inner = replace(self, dtype=dtype) if dtype.startswith(("float", "complex")) else self
             return f"({CTYPES[dtype]})({inner.text(expr.args[0])})"
         args = [self.text(a) for a in expr.args]
+        if expr.name in _EAGER and self._is_eager(*expr.args):
+            return f"({args[0]} {_EAGER[expr.name]} {args[1]})"
         if expr.name in _INFIX and len(args) == 2:
             return f"({args[0]} {_INFIX[expr.name]} {args[1]})"
         if expr.name == "neg":
@@ -120,6 +124,11 @@ class Scalar:
         if halves := _halves(expr):
             return f"gp_half_power<{halves}>({args[0]})"
         return f"{_CALLS[expr.name]}({', '.join(args)})"
+
+    def _is_eager(self, left: Expr, right: Expr) -> bool:
+        """May both sides of a condition be computed? Loops without branches become vectors."""
+        truths = is_truth(left, self.buffers) and is_truth(right, self.buffers)
+        return truths and is_harmless(right, left)
 
     def literal(self, value: int | float | bool | complex) -> str:
         if isinstance(value, bool):

@@ -20,6 +20,9 @@ from gnnperf.schedules.recipes.threads import private_reductions
 if TYPE_CHECKING:
     from gnnperf.schedules.recipes.emit import Emitter
 
+FEW = 64
+"""Elements of a private copy on the stack: nothing else points there, compilers keep those in registers."""
+
 BALANCED_ROWS = """\
 const auto row_start = [=](int64_t {row}) -> int64_t {{ return {start}; }};
 const auto row_stop = [=](int64_t {row}) -> int64_t {{ return {stop}; }};
@@ -82,8 +85,11 @@ def _declare_private(emitter: Emitter, name: str, reduction: str, count: int) ->
     ctype = CTYPES[buffer.dtype]
     start = Scalar(buffer.dtype, emitter.buffers, {}).text(identity(reduction, buffer.dtype))
     emitter.line(f"{ctype}* const {array}_shared = {array};")
-    emitter.line(f"std::unique_ptr<{ctype}[]> {array}_copy(new {ctype}[{count}]);")
-    emitter.line(f"{ctype}* const {array}_own = {array}_copy.get();")
+    if count <= FEW:
+        emitter.line(f"{ctype} {array}_own[{count}];")
+    else:
+        emitter.line(f"std::unique_ptr<{ctype}[]> {array}_copy(new {ctype}[{count}]);")
+        emitter.line(f"{ctype}* const {array}_own = {array}_copy.get();")
     emitter.line(f"for (int64_t k = 0; k < {count}; ++k) {array}_own[k] = {start};")
     emitter.line(f"{ctype}* const {array} = {array}_own;")
 
