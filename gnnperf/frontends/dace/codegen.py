@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import dace
+from dace.symbolic import DaceSympyPrinter
 
 from gnnperf.errors import BuildError, NotApplicable, first_line
 from gnnperf.frontends.dace.blocks import sum_in_blocks
 from gnnperf.frontends.dace.openblas import openblas_installed, with_openblas
 from gnnperf.frontends.dace.quiet import quiet_dace
+from gnnperf.frontends.dace.repaired import repaired
 from gnnperf.measure import Argument, Compiler, Library, Source
 
 BASELINES: Mapping[str, str] = {"auto": "dace-auto", "simplify": "dace-simplify"}
@@ -60,7 +62,8 @@ def dace_source(sdfg: Any, name: str) -> Source:
         for nested in program.all_sdfgs_recursive():
             nested.openmp_sections = False
         try:
-            objects = codegen.generate_code(program, validate=False)
+            with repaired({(DaceSympyPrinter, "_print_Pow"): _whole_powers}):
+                objects = codegen.generate_code(program, validate=False)
         except Exception as error:  # DaCe raises anything here
             raise BuildError(f"DaCe cannot generate code: {first_line(error)}") from error
         arguments = tuple(
@@ -75,6 +78,18 @@ def dace_source(sdfg: Any, name: str) -> Source:
     except NotApplicable as error:
         raise BuildError(str(error)) from None
     return Source(text, name, arguments, "dace", _init_arguments(text, name))
+
+
+def _whole_powers(print_power: Any) -> Any:
+    """Powers of integers in sizes, subscripts and bounds are integers; to C++ they are real numbers."""
+
+    def print_whole_power(printer: Any, power: Any) -> str:
+        text = str(print_power(printer, power))
+        sign, _ = power.exp.as_coeff_Mul()
+        whole = power.base.is_integer and power.exp.is_integer and sign > 0 and "pow(" in text
+        return f"static_cast<long long>({text})" if whole and printer.cpp_mode else text
+
+    return print_whole_power
 
 
 def compiled(sdfg: Any, name: str, compiler: Compiler) -> Library:

@@ -41,6 +41,7 @@ from gnnperf.schedules.recipes.expressions import (
     ident,
     index_text,
     iterator_name,
+    repeated_calls,
 )  # fmt: skip
 from gnnperf.schedules.recipes.library_calls import emit_call, prelude
 from gnnperf.schedules.recipes.prefetching import prefetched
@@ -294,10 +295,19 @@ class Emitter:
         scalar = self.scalar(dtype)
         target = scalar.text(statement.target)
         value = scalar.text(statement.value)
+        shared: list[str] = []
+        for call in repeated_calls(statement.value) if statement.guard is None else ():
+            text, name = scalar.text(call), f"shared_{len(shared)}"
+            if value.count(text) > 1:
+                value = value.replace(text, name)
+                shared.append(f"const auto {name} = {text};")
         if statement.reduce:
             value = REDUCE[statement.reduce].format(a=target, b=f"({CTYPES[dtype]})({value})")
         guard = "" if statement.guard is None else f"if ({self.scalar('int64').text(statement.guard)}) "
-        self.line(f"{guard}{target} = {value};")
+        with self.braces(bool(shared)):
+            for line in shared:
+                self.line(line)
+            self.line(f"{guard}{target} = {value};")
 
     def vector_statement(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import ClassVar
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import affine, evaluate, from_affine, simplify
 from gnnperf.nests.analysis import stride, varies
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol, substitute
+from gnnperf.nests.ir import LAZY, Buffer, Const, Expr, Load, Op, Symbol, subexpressions, substitute
 from gnnperf.schedules.recipes.in_vain import is_harmless, is_truth
 from gnnperf.schedules.recipes.vectors import COMPARISONS, compared
 
@@ -39,6 +40,7 @@ _CALLS = {
     "floor": "std::floor", "ceil": "std::ceil", "conj": "gp_conj", "real": "gp_real", "imag": "gp_imag",
     **{f: f"std::{f}" for f in "tanh sinh cosh sin cos tan asin acos atan atan2".split()},
 }  # fmt: skip
+_SLOW = frozenset("sqrt exp log tanh sinh cosh sin cos tan asin acos atan atan2 pow".split())
 MAX_HALVES = 9
 """Powers up to this many halves are written out."""
 _LANEWISE = frozenset("sqrt exp log abs tanh sin cos".split())
@@ -87,6 +89,17 @@ def _halves(expr: Op) -> int:
     return int(halves) if halves == int(halves) and abs(halves) <= MAX_HALVES else 0
 
 
+def repeated_calls(expr: Expr) -> list[Expr]:
+    """What an expression computes more than once with functions that take long, the largest first: compilers
+    do not always see that it is the same. Nothing, where parts of it may not be computed."""
+    parts = [*subexpressions(expr)]
+    if any(isinstance(e, Op) and e.name in LAZY for e in parts):
+        return []
+    counts = Counter(e for e in parts if isinstance(e, Op) and e.name in _SLOW)
+    repeated = [e for e, count in counts.items() if count > 1]
+    return sorted(repeated, key=lambda e: -len([*subexpressions(e)]))
+
+
 Registers = Mapping[str, tuple[int | None, int]]
 
 
@@ -123,7 +136,8 @@ class Scalar:
             return f"({args[0]} ? {args[1]} : {args[2]})"
         if halves := _halves(expr):
             return f"gp_half_power<{halves}>({args[0]})"
-        return f"{_CALLS[expr.name]}({', '.join(args)})"
+        call = "gp_whole_pow" if expr.name == "pow" and self.dtype.startswith("int") else _CALLS[expr.name]
+        return f"{call}({', '.join(args)})"
 
     def _is_eager(self, left: Expr, right: Expr) -> bool:
         """May both sides of a condition be computed? Loops without branches become vectors."""

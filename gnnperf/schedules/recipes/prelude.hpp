@@ -26,6 +26,16 @@ template <class A, class B> inline common<A, B> gp_floordiv(A x, B y) {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
   }
 }
+// A power in sizes and subscripts: of integers, an integer.
+template <class A, class B> inline auto gp_whole_pow(A x, B n) {
+  if constexpr (std::is_integral<A>::value && std::is_integral<B>::value) {
+    int64_t result = 1;
+    for (B i = 0; i < n; ++i) result *= x;
+    return result;
+  } else {
+    return std::pow(x, n);
+  }
+}
 template <class A, class B> inline common<A, B> gp_mod(A x, B y) {
   const common<A, B> a = x, b = y;
   if constexpr (std::is_floating_point<common<A, B>>::value) {
