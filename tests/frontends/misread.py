@@ -281,3 +281,36 @@ def repeated(x: f8[N], y: f8[N], most: dace.int64, tolerance: f8):
         y[:] = 0.5 * (x + y)
         change = np.max(np.abs(x - y))
         k += 1
+
+
+@dace.program
+def halving(x: f8[N, M], y: f8[N]):
+    n = N
+    while n > 1:
+        n = n // 2
+        for i in range(n):
+            y[i] += x[i, 0]
+
+
+@dace.program
+def truths(x: f8[N, M], y: f8[N]):
+    above = x > 0.5
+    y[:] = np.sum(above, axis=1) + np.count_nonzero(above) + np.mean(above)
+    for i in range(N):
+        y[i] += np.sum(x[i] > 0.2)
+
+
+@dace.program
+def remainders(x: f8[N, M], y: f8[N]):
+    y[:] = x[:, 0] % 0.3 + x[:, 1] // 0.2
+    for i in range(N):
+        y[i] += (x[i, 2] - 0.5) % 0.3
+
+
+@dace.program
+def copies(x: f8[N, M], y: f8[N]):
+    first = x[:, 0].copy()
+    first *= 2.0
+    flat = x.reshape(-1)
+    doubled = np.reshape(x, N * M) + x.reshape(N * M)
+    y[:] = first + np.sum(flat * doubled) + np.dot(x, x[0]) + x.dot(x[1])

@@ -425,3 +425,35 @@ def test_integers_made_of_real_numbers_are_known(tmp_path: Path) -> None:
     )
     kernel = load_kernel(f"{write(tmp_path / 'k.py', text)}:binned", {"N": 9})
     assert {*kernel.quantised} == {"grey", "copy"}
+
+
+def test_a_while_that_ends_with_a_for_runs_again(tmp_path: Path) -> None:
+    text = (
+        "@dace.program\n"
+        "def halving(x: dace.float64[N], y: dace.float64[N]):\n"
+        "    n = N\n"
+        "    while n > 1:\n"
+        "        n = n // 2\n"
+        "        for i in range(n):\n"
+        "            y[i] += x[i]\n"
+    )
+    given = {"x": np.ones(8), "y": np.zeros(8)}
+    kernel = load_kernel(f"{write(tmp_path / 'k.py', text)}:halving", {}, given)
+    with Compiler() as compiler, Runner() as runner:
+        found = runner.reference(compiler.build(kernel.plain_source()), kernel.data, ["y"], ["y"])
+    assert [*found["y"]] == [3, 2, 1, 1, 0, 0, 0, 0]
+
+
+def test_powers_of_symbols_are_sizes_and_subscripts(tmp_path: Path) -> None:
+    text = (
+        "@dace.program\n"
+        "def stages(x: dace.float64[M**N], y: dace.float64[M**N]):\n"
+        "    for i in range(N):\n"
+        "        for k in range(M**i):\n"
+        "            y[M**i + k] = x[M ** (i + 1) - 1 - k]\n"
+    )
+    given = {"x": np.arange(8.0), "y": np.zeros(8), "N": 3, "M": 2}
+    kernel = load_kernel(f"{write(tmp_path / 'k.py', text)}:stages", {}, given)
+    with Compiler() as compiler, Runner() as runner:
+        found = runner.reference(compiler.build(kernel.plain_source()), kernel.data, ["y"], ["y"])
+    assert [*found["y"]] == [0, 1, 3, 2, 7, 6, 5, 4]

@@ -44,6 +44,10 @@ SIZES: dict[str, dict[str, int]] = {
     "named_sizes": dict(N=7, M=4),
     "quotients": dict(N=7, M=4),
     "repeated": dict(N=5, most=4, tolerance=0),
+    "halving": dict(N=8, M=2),
+    "truths": dict(N=6, M=4),
+    "remainders": dict(N=6, M=3),
+    "copies": dict(N=6, M=4),
 }
 
 

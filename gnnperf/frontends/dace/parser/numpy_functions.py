@@ -9,6 +9,7 @@ from typing import Any
 
 import dace
 import numpy as np
+import sympy
 from dace.frontend.common import op_repository
 from dace.frontend.python import replacements
 from dace.frontend.python.nested_call import NestedCall
@@ -67,6 +68,49 @@ def _outer(visitor: Any, sdfg: Any, state: Any, a: str, b: str) -> str:
     return pointwise(
         sdfg, state, [*one.shape, *two.shape], dtype, "__x * __y", {"__x": (a, [i]), "__y": (b, [j])}
     )
+
+
+def _dot(visitor: Any, sdfg: Any, state: Any, a: str, b: str, out: Any = None) -> Any:
+    axes = [len(sdfg.arrays[x].shape) if x in sdfg.arrays else 0 for x in (a, b)]
+    if axes in ([1, 2], [2, 1]) and out is None:
+        return replacements._matmult(visitor, sdfg, state, a, b)
+    return replacements.dot(visitor, sdfg, state, a, b, out)
+
+
+def _reshape(visitor: Any, sdfg: Any, state: Any, a: str, *newshape: Any, order: Any = "C") -> Any:
+    """To a shape, of which one size may be -1, or to a number of elements."""
+    sizes = _each(newshape[0]) if len(newshape) == 1 else [*newshape]
+    if -1 in sizes:
+        at = sizes.index(-1)
+        rest = math.prod(sizes[:at] + sizes[at + 1 :])
+        sizes[at] = sympy.simplify(sympy.sympify(math.prod(sdfg.arrays[a].shape)) / rest)
+    return replacements.reshape(visitor, sdfg, state, a, tuple(sizes), order)
+
+
+def _copy(visitor: Any, sdfg: Any, state: Any, a: str) -> Any:
+    """Of a slice, too."""
+    if isinstance(sdfg.arrays[a], dace.data.View):
+        return _mapped(visitor, sdfg, state, a, "{}")
+    return replacements._numpy_copy(visitor, sdfg, state, a)
+
+
+def _total(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+    """Of truths, how many there are."""
+    if sdfg.arrays[a].dtype != dace.bool_:
+        return _sum(visitor, sdfg, state, a, axis=axis)
+    return _count(visitor, sdfg, state, a, axis)
+
+
+def _share(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+    """The mean; of truths, how many of all there are."""
+    calls = NestedCall(visitor, sdfg, state)
+    numbers = calls(_mapped)(a, "{}", dace.float64) if sdfg.arrays[a].dtype == dace.bool_ else a
+    return calls, calls(_mean)(numbers, axis=axis)
+
+
+def _count(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+    calls = NestedCall(visitor, sdfg, state)
+    return calls, calls(_sum)(calls(_mapped)(a, "{} != 0", dace.int64), axis=axis)
 
 
 def _prod(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
@@ -328,18 +372,18 @@ def _each(value: Any) -> list[Any]:
 
 
 _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
-    "sum": _sum, "mean": _mean, "max": replacements._max, "min": replacements._min, "prod": _prod,
+    "sum": _total, "mean": _share, "max": replacements._max, "min": replacements._min, "prod": _prod,
     "any": _any, "all": _all, "var": _var, "std": _std,
 }  # fmt: skip
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _keeping(_norm),
-    "clip": _clip,
+    "clip": _clip, "dot": _dot, "copy": _copy, "count_nonzero": _keeping(_count), "reshape": _reshape,
     "cumsum": _cumsum, "average": _average, "repeat": _repeat, "tile": _tile, "argmin": _argmin,
     "argmax": _argmax, **{name: _keeping(function) for name, function in _REDUCTIONS.items()},
     "amax": _keeping(replacements._max), "amin": _keeping(replacements._min),
 }  # fmt: skip
 for _name, _function in _FUNCTIONS.items():
     op_repository.replaces(f"numpy.{_name}")(_function)
-for _name in (*_REDUCTIONS, "clip", "cumsum", "repeat", "argmin", "argmax"):
+for _name in (*_REDUCTIONS, "clip", "cumsum", "repeat", "argmin", "argmax", "dot", "reshape", "copy"):
     for _holder in ("Array", "Scalar", "View"):
         op_repository.replaces_method(_holder, _name)(_FUNCTIONS[_name])

@@ -56,10 +56,18 @@ def _convert(node: ast.Call, dtype: str) -> None:
 
 
 def dividing(original: Method) -> Method:
-    """`i / N` of counters and symbols is no integer."""
+    """`i / N` of counters and symbols is no integer. Real numbers have `//` and `%`, too."""
 
     @wraps(original)
     def divide(visitor: Any, node: ast.BinOp) -> Any:
+        if isinstance(node.op, ast.FloorDiv | ast.Mod) and _is_real(visitor, node):
+            one, other = ast.unparse(node.left), ast.unparse(node.right)
+            floor = f"numpy.floor(({one}) / ({other}))"
+            text = floor if isinstance(node.op, ast.FloorDiv) else f"({one}) - {floor} * ({other})"
+            made = ast.parse(text, mode="eval").body
+            for part in ast.walk(made):
+                ast.copy_location(part, node)
+            return visitor.visit(made)
         if isinstance(node.op, ast.Div) and _is_integer(visitor, node.left):
             if _is_integer(visitor, node.right):
                 real = ast.copy_location(ast.BinOp(ast.Constant(1.0), ast.Mult(), node.left), node)
@@ -68,6 +76,22 @@ def dividing(original: Method) -> Method:
         return original(visitor, node)
 
     return divide
+
+
+def _is_real(visitor: Any, node: ast.expr) -> bool:
+    """Is it computed from a real number, or several?"""
+    match node:
+        case ast.Constant(value=float()):
+            return True
+        case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)):
+            name = visitor.variables.get(name, name)
+            held = visitor.sdfg.arrays.get(name, visitor.scope_arrays.get(name))
+            return held is not None and held.dtype in (dace.float32, dace.float64)
+        case ast.UnaryOp(operand=operand):
+            return _is_real(visitor, operand)
+        case ast.BinOp(left=left, right=right):
+            return _is_real(visitor, left) or _is_real(visitor, right)
+    return False
 
 
 def _is_integer(visitor: Any, node: ast.expr) -> bool:
