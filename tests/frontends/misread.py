@@ -314,3 +314,12 @@ def copies(x: f8[N, M], y: f8[N]):
     flat = x.reshape(-1)
     doubled = np.reshape(x, N * M) + x.reshape(N * M)
     y[:] = first + np.sum(flat * doubled) + np.dot(x, x[0]) + x.dot(x[1])
+
+
+@dace.program
+def scattered(x: f8[N, M], y: f8[N], z: f8[N]):
+    places = (x[:, 0] * N).astype(np.int64)
+    weights = x[:, 1].copy()
+    np.add.at(y, places, weights)
+    np.subtract.at(y, places, 0.5)
+    z[:] = np.einsum("ij,ij->i", x, x) + np.round(10.0 * weights) + np.matmul(x, x.T)[0]

@@ -48,6 +48,7 @@ SIZES: dict[str, dict[str, int]] = {
     "truths": dict(N=6, M=4),
     "remainders": dict(N=6, M=3),
     "copies": dict(N=6, M=4),
+    "scattered": dict(N=6, M=4),
 }
 
 

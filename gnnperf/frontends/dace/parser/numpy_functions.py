@@ -77,6 +77,10 @@ def _dot(visitor: Any, sdfg: Any, state: Any, a: str, b: str, out: Any = None) -
     return replacements.dot(visitor, sdfg, state, a, b, out)
 
 
+def _round(visitor: Any, sdfg: Any, state: Any, a: str) -> str:
+    return _mapped(visitor, sdfg, state, a, "round({})")
+
+
 def _reshape(visitor: Any, sdfg: Any, state: Any, a: str, *newshape: Any, order: Any = "C") -> Any:
     """To a shape, of which one size may be -1, or to a number of elements."""
     sizes = _each(newshape[0]) if len(newshape) == 1 else [*newshape]
@@ -377,7 +381,8 @@ _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _keeping(_norm),
-    "clip": _clip, "dot": _dot, "copy": _copy, "count_nonzero": _keeping(_count), "reshape": _reshape,
+    "clip": _clip, "dot": _dot, "matmul": replacements._matmult, "round": _round,
+    "copy": _copy, "count_nonzero": _keeping(_count), "reshape": _reshape,
     "cumsum": _cumsum, "average": _average, "repeat": _repeat, "tile": _tile, "argmin": _argmin,
     "argmax": _argmax, **{name: _keeping(function) for name, function in _REDUCTIONS.items()},
     "amax": _keeping(replacements._max), "amin": _keeping(replacements._min),

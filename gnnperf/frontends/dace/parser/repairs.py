@@ -10,6 +10,7 @@ from typing import Any
 import dace
 import sympy
 from dace import data, symbolic
+from dace.frontend.common.einsum import EinsumParser
 from dace.frontend.python import astutils, memlet_parser, replacements
 from dace.frontend.python.nested_call import NestedCall
 from dace.frontend.python.newast import ProgramVisitor
@@ -39,6 +40,7 @@ def repaired_parser() -> Iterator[None]:
         (replacements, "math"): lambda _: math,  # to evaluate `1.0 / (N - 1)`; it is not imported
         (replacements, "_sym_type"): _whole_or_not,
         (astutils, "unparse"): _with_floors,
+        (EinsumParser, "is_bmm"): _products_alone,
         (astutils, "function_to_ast"): sizes.written_out,
         (ProgramVisitor, "visit_Assign"): syntax.assigning,
         (GlobalResolver, "visit_Assert"): syntax.passing_over,
@@ -53,6 +55,15 @@ def repaired_parser() -> Iterator[None]:
     }
     with repaired(repairs):
         yield
+
+
+def _products_alone(original: Any) -> Any:
+    """Which `einsum` is a batch of matrix products: `ij,ij->i` is none."""
+
+    def is_bmm(self: Any) -> bool:
+        return bool(original(self) and not (self.a_batch and self.a_sum and not (self.a_only or self.b_only)))
+
+    return is_bmm
 
 
 def _with_floors(original: Any) -> Any:

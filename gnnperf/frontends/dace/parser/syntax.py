@@ -44,9 +44,27 @@ def converting(original: Method) -> Method:
                     _convert(node, {"int": "int64", "float": "float64", "bool": "bool"}[kind])
             case ast.Call(func=ast.Constant(value=dace.typeclass() as dtype)):
                 _convert(node, dtype.to_string())
+            case ast.Call(
+                func=ast.Attribute(value=function, attr="at"), args=[array, ast.Name() as places, *terms]
+            ):
+                if (sign := {"numpy.add": "+", "numpy.subtract": "-"}.get(ast.unparse(function))) and len(
+                    terms
+                ) == 1:
+                    return visitor.visit(_at_places(visitor, node, sign, array, places, terms[0]))
         return original(visitor, node, *rest, **more)
 
     return call
+
+
+def _at_places(
+    visitor: Any, node: ast.Call, sign: str, array: ast.expr, places: ast.Name, term: ast.expr
+) -> ast.stmt:
+    """`np.add.at(array, places, terms)` as the loop that it is."""
+    at, held = f"place_{node.lineno}", visitor.defined.get(ast.unparse(term))
+    each = f"[{at}]" if getattr(held, "shape", (1,)) != (1,) else ""
+    target = f"{ast.unparse(array)}[{places.id}[{at}]]"
+    text = f"for {at} in range(len({places.id})):\n    {target} {sign}= {ast.unparse(term)}{each}"
+    return _parsed(text, node)
 
 
 def _convert(node: ast.Call, dtype: str) -> None:
@@ -223,7 +241,7 @@ def _held(visitor: Any, value: ast.expr) -> ast.expr:
     return read
 
 
-def _parsed(text: str, instead: ast.stmt) -> ast.stmt:
+def _parsed(text: str, instead: ast.AST) -> ast.stmt:
     """A statement in the place of another."""
     (statement,) = ast.parse(text).body
     for part in ast.walk(statement):
