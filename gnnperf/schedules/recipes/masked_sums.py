@@ -22,6 +22,9 @@ def unconditional(nest: LoopNest) -> LoopNest:
 def _unconditional(node: Node) -> Node:
     if isinstance(node, Loop):
         return replace(node, body=tuple(map(_unconditional, node.body)))
-    if node.guard is None or node.reduce != "add" or not is_harmless(node.value, node.guard):
+    guard = node.guard
+    if guard is None or node.reduce != "add":
         return node
-    return replace(node, value=Op("select", (node.guard, node.value, Const(0))), guard=None)
+    if not is_harmless(node.value, guard) or not is_harmless(node.target, guard):
+        return node
+    return replace(node, value=Op("select", (guard, node.value, Const(0))), guard=None)

@@ -10,18 +10,19 @@ from nests.examples import accumulate, array, load, loop, mul, nest, op
 from nests.interpret import interpret, random_memory
 
 from gnnperf.nests import LoopNest, Statement
-from gnnperf.nests.ir import Expr, Op, walk
+from gnnperf.nests.ir import Expr, Load, Op, walk
 from gnnperf.schedules.recipes import DEFAULTS, apply
 from gnnperf.schedules.recipes.masked_sums import unconditional
 
 N = 23
+SUM = load("s")
 ABOVE = op("gt", load("x", "i"), 0.5)
 
 
-def masked(guard: Expr = ABOVE, value: Expr | None = None, by: str = "add") -> LoopNest:
+def masked(guard: Expr = ABOVE, value: Expr | None = None, by: str = "add", target: Load = SUM) -> LoopNest:
     term = value or mul(load("x", "i"), load("y", "i"))
-    statement = replace(accumulate(load("s"), term, by), guard=guard)  # type: ignore[arg-type]
-    arrays = [array("x", N), array("y", N), array("s"), array("at", N, dtype="int64")]
+    statement = replace(accumulate(target, term, by), guard=guard)  # type: ignore[arg-type]
+    arrays = [array("x", N), array("y", N), array("s"), array("z", N), array("at", N, dtype="int64")]
     return nest("masked", arrays, loop("i", N, statement, independent=True))
 
 
@@ -48,6 +49,7 @@ def test_what_the_condition_leaves_out_counts_as_zero() -> None:
         masked(op("gt", "i", 3)),  # what lies before may not be there
         masked(value=load("y", load("at", "i"))),  # nor what an index points to that is not meant
         masked(by="max"),
+        masked(target=load("z", load("at", "i"))),
         masked(value=mul(*[mul(mul(load("x", "i"), 2.0), load("y", "i"))] * 2)),  # five operations
     ],
 )
