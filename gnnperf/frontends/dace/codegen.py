@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import dace
-import networkx as nx
 from dace.symbolic import DaceSympyPrinter
 
 from gnnperf.errors import BuildError, NotApplicable, first_line
@@ -16,6 +15,7 @@ from gnnperf.frontends.dace.blocks import sum_in_blocks
 from gnnperf.frontends.dace.openblas import openblas_installed, with_openblas
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.repaired import repaired
+from gnnperf.frontends.dace.state_graph import end_in_states
 from gnnperf.measure import Argument, Compiler, Library, Source
 
 BASELINES: Mapping[str, str] = {"auto": "dace-auto", "simplify": "dace-simplify"}
@@ -62,7 +62,7 @@ def dace_source(sdfg: Any, name: str) -> Source:
         program.name = name
         for nested in program.all_sdfgs_recursive():
             nested.openmp_sections = False
-            _end_in_states(nested)
+            end_in_states(nested)
         try:
             with repaired({(DaceSympyPrinter, "_print_Pow"): _whole_powers}):
                 objects = codegen.generate_code(program, validate=False)
@@ -92,26 +92,6 @@ def _whole_powers(print_power: Any) -> Any:
         return f"static_cast<long long>({text})" if whole and "pow(" in text else text
 
     return print_whole_power
-
-
-def _end_in_states(sdfg: Any) -> None:
-    """In place: a state of their own where loops go back under a condition, as where the last thing in a
-    `while` is a `for`, which ends with the condition of that. DaCe runs such a loop once."""
-    if any(not isinstance(block, dace.SDFGState) for block in sdfg.nodes()):
-        return
-    dominator = nx.immediate_dominators(sdfg.nx, sdfg.start_state)
-
-    def leads_back(edge: Any) -> bool:
-        at, start = edge.src, sdfg.start_state
-        while at is not edge.dst and at is not start and at in dominator:
-            at = dominator[at]
-        return at is edge.dst and edge.src is not edge.dst
-
-    for edge in [e for e in sdfg.edges() if not e.data.is_unconditional() and leads_back(e)]:
-        end = sdfg.add_state("end", is_start_block=False)
-        sdfg.add_edge(edge.src, end, dace.InterstateEdge(edge.data.condition))
-        sdfg.add_edge(end, edge.dst, dace.InterstateEdge(assignments=edge.data.assignments))
-        sdfg.remove_edge(edge)
 
 
 def compiled(sdfg: Any, name: str, compiler: Compiler) -> Library:

@@ -245,7 +245,7 @@ def other_inputs(data: Mapping[str, Any], generated: Collection[str]) -> Iterato
         for name in arrays:
             old = data[name]
             values = made(old) if old.dtype.kind in "fc" else shuffled(old)
-            found[name] = aligned(values.astype(old.dtype), tuple(s // old.itemsize for s in old.strides))
+            found[name] = _in_place_of(old, values)
         yield words, found
 
 
@@ -259,8 +259,13 @@ def nearby_inputs(
     for name, old in data.items():
         if isinstance(old, np.ndarray) and old.dtype.kind in "fc" and name not in generated:
             values = old * (1.0 + generator.uniform(-0.1, 0.1, old.shape))
-            found[name] = aligned(values.astype(old.dtype), tuple(s // old.itemsize for s in old.strides))
+            found[name] = _in_place_of(old, values)
     yield "numbers up to a tenth from those given", found
+
+
+def _in_place_of(old: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
+    """Values of the type of an array, and laid out in memory as that is."""
+    return aligned(values.astype(old.dtype), tuple(s // old.itemsize for s in old.strides))
 
 
 def make_dominant(matrix: NDArray[Any]) -> None:

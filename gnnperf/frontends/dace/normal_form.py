@@ -61,12 +61,14 @@ def _rename_shadowing(sdfg: Any) -> None:
     """In place: other names for parameters of maps that counters of loops have, too (`for i in range(n)`,
     then `for i in dace.map[0:n]`). Inlining renames the counter, and with it what the map means by it."""
     counters = {name for e in sdfg.all_interstate_edges() for name in e.data.assignments}
-    for state in sdfg.states() if counters else ():
-        for entry in [n for n in state.nodes() if isinstance(n, dn.MapEntry)]:
-            for at, name in enumerate(entry.map.params):
-                if name in counters:
-                    entry.map.params[at] = new = dace.data.find_new_name(name, _names(sdfg))
-                    state.scope_subgraph(entry).replace(name, new)
+    entries = [(n, s) for s in sdfg.states() for n in s.nodes() if isinstance(n, dn.MapEntry)]
+    shadowing = [(n, s, at) for n, s in entries for at, name in enumerate(n.map.params) if name in counters]
+    taken = _names(sdfg) if shadowing else set()
+    for entry, state, at in shadowing:
+        name = entry.map.params[at]
+        entry.map.params[at] = new = dace.data.find_new_name(name, taken)
+        state.scope_subgraph(entry).replace(name, new)
+        taken.add(new)
 
 
 def _names(sdfg: Any) -> set[str]:

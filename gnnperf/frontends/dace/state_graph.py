@@ -26,6 +26,17 @@ def isolate(sdfg: Any) -> None:
     _isolate_branches(sdfg)
 
 
+def end_in_states(sdfg: Any) -> None:
+    """Give loops that go back under a condition a state to end in, as where the last thing in a `while` is a
+    `for`, which ends with the condition of that. DaCe's code runs such a loop once."""
+    if any(not isinstance(block, dace.SDFGState) for block in sdfg.nodes()):
+        return
+    for header, members in StateGraph(sdfg).loops.items():
+        for edge in sdfg.in_edges(header):
+            if edge.src in members and edge.src is not header and not edge.data.is_unconditional():
+                _insert_state(sdfg, edge, "end", set(edge.data.assignments))
+
+
 def python_expression(text: str) -> ast.expr:
     """A condition or an assigned value of an edge between states."""
     try:

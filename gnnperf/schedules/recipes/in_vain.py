@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gnnperf.nests.ir import Buffer, Expr, Load, Op, Symbol, children, loads
+from gnnperf.schedules.recipes.vectors import COMPARISONS
 
 MOST_OPERATIONS = 4
 """Operations that are cheaper done in vain than branched around."""
 
-_TRUTHS = frozenset(("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"))
+_TRUTHS = COMPARISONS | {"and", "or", "not"}
 _MAY_TRAP = frozenset(("div", "mod", "floordiv"))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gnnperf.nests.affine import constant
-from gnnperf.nests.analysis import Band, accesses, band, rebuild, touched
+from gnnperf.nests.analysis import Band, band, rebuild, touched
 from gnnperf.nests.ir import Const, Load, LoopNest, Node, Statement, Symbol, loads, substitute
 
 
@@ -75,11 +75,9 @@ def _in_place(body: Sequence[Node], before: int, at: int, target: Load, scratch:
     others = [node for i, node in enumerate(body) if i not in (before, at)]
     if any(scratch.buffer in touched(node) for node in others):
         return None
-    if any(target.buffer in touched(node) for node in body[before + 1 : at]):
+    if any(target.buffer in touched(node) for node in body[before:at]):
         return None
-    if any(ld.buffer in (target.buffer, scratch.buffer) for ld in loads(statement.value)):
-        return None
-    if any(a.load.buffer == target.buffer for a in accesses(body[before])):
+    if any(ld.buffer == scratch.buffer for ld in loads(statement.value)):
         return None
     places = {s.name: e for s, e in zip(scratch.indices, statement.target.indices, strict=True)
               if isinstance(s, Symbol)}  # fmt: skip

@@ -82,10 +82,9 @@ def dividing(original: Method) -> Method:
             one, other = ast.unparse(node.left), ast.unparse(node.right)
             floor = f"numpy.floor(({one}) / ({other}))"
             text = floor if isinstance(node.op, ast.FloorDiv) else f"({one}) - {floor} * ({other})"
-            made = ast.parse(text, mode="eval").body
-            for part in ast.walk(made):
-                ast.copy_location(part, node)
-            return visitor.visit(made)
+            made = _parsed(text, node)
+            assert isinstance(made, ast.Expr)
+            return visitor.visit(made.value)
         if isinstance(node.op, ast.Div) and _is_integer(visitor, node.left):
             if _is_integer(visitor, node.right):
                 real = ast.copy_location(ast.BinOp(ast.Constant(1.0), ast.Mult(), node.left), node)
