@@ -330,21 +330,17 @@ class Session:
         return check_description(kernel, table, k, ignore, self.checkpoint)
 
     def predict(
-        self,
-        kernel: Any,
-        gpus: Sequence[str],
-        *,
-        fused: bool = False,
-        calibrate: str | Path | None = None,
-        dtype: str | None = None,
-    ) -> OperatorForecast | ConfigurationForecast:
+        self, kernel: Any, gpus: str | Sequence[str], *, inputs: Any = None, fused: bool = False,
+        calibrate: str | Path | None = None, dtype: str | None = None,
+    ) -> OperatorForecast | ConfigurationForecast:  # fmt: skip
         """The runtime of an operator, a torch model or a configuration of a tunable kernel on GPUs that
         nobody measured.
 
         Args:
-            kernel: "linear:M=512,N=1024,K=768", `model.pt2`, `file.py:function`, "gemm:MWG=64", or a torch
-                exported program.
+            kernel: "linear:M=512,N=1024,K=768", `model.pt2`, `file.py:function`, "gemm:MWG=64", a torch
+                module, or a torch exported program.
             gpus: names of the catalog, or YAML files.
+            inputs: example inputs of a torch module, a tuple.
             fused: pointwise operators of a model join what runs right before them.
             calibrate: a CSV file with runs on these GPUs.
             dtype: what fp32 tensors are taken for: "fp64", "tf32", "fp16", "bf16", "fp8", "int8".
@@ -358,7 +354,7 @@ class Session:
         from gnnperf.retrieval.gpu import predict
 
         path = None if calibrate is None else Path(calibrate)
-        return predict(kernel, gpus, fused, path, self.checkpoint, dtype)
+        return predict(kernel, gpus, fused, path, self.checkpoint, dtype, inputs)
 
     # ------------------------------------------------------------------ what it is made of
 

@@ -123,13 +123,25 @@ def predict(
     found = load(checkpoint).predict(kernel, gpus, fused=fused, calibrate=calibrate, dtype=dtype)
     if isinstance(found, ConfigurationForecast):
         return _configuration_report(found)
-    for operator, count in found.left_out.items():
-        click.echo(f"gnnperf: {kernel}: left out {count} of the unknown operator {operator}", err=True)
+    for note in _not_known(found):
+        click.echo(f"gnnperf: {kernel}: {note}", err=True)
     rows = [_operators(name, one, found.operators) for name, one in found.predictions.items()]
     document = {
-        "kernel": kernel, "operators": len(found.operators), "left_out": found.left_out, "predictions": rows
+        "kernel": kernel, "operators": len(found.operators), "unknown": found.unknown,
+        "left_out": found.left_out, "predictions": rows,
     }  # fmt: skip
     return Report(document, _view(rows), page=partial(_page_of_operators, found))
+
+
+def _not_known(found: OperatorForecast) -> list[str]:
+    """A line for every operator of PyTorch that is not known."""
+    return [
+        *(
+            f"{name} is not known: {n} of it taken for reading and writing"
+            for name, n in found.unknown.items()
+        ),
+        *(f"{name} is not known: {n} of it left out" for name, n in found.left_out.items()),
+    ]
 
 
 def _operators(name: str, found: KernelPrediction, operators: Sequence[Operator]) -> dict[str, Any]:
@@ -271,9 +283,8 @@ def _page_of_operators(found: OperatorForecast) -> str:
         )
         for name, one in found.predictions.items()
     ]
-    notes = [f"left out: {count} of the unknown operator {name}" for name, count in found.left_out.items()]
     graph = operators[0].graph() if len(operators) == 1 else None
-    return prediction_page(found.kernel, forecasts, list(map(repr, operators)), notes, graph)
+    return prediction_page(found.kernel, forecasts, list(map(repr, operators)), _not_known(found), graph)
 
 
 def _page_of_configuration(found: ConfigurationForecast) -> str:

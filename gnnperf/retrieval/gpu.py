@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from gnnperf.devices import DeviceSpec, load_device
 from gnnperf.errors import GnnperfError, InputError
-from gnnperf.frontends.base import is_of, kernel_type
+from gnnperf.frontends.base import kernel_type
 from gnnperf.graph.vocabulary import check_precision
 from gnnperf.shipped import shipped
 
 if TYPE_CHECKING:
     from gnnperf.frontends.gpu_kernels import Description
-    from gnnperf.frontends.operators import Operator
+    from gnnperf.frontends.operators import CapturedModel, Operator
     from gnnperf.graph.workload import Workload
     from gnnperf.nn.runtime import RuntimeHead
     from gnnperf.retrieval.check import TableCheck
@@ -30,11 +30,12 @@ TUNABLE, RUNTIME = "checkpoints/tunable-kernels", "checkpoints/gpu-runtime"
 @dataclass(frozen=True)
 class OperatorForecast:
     """What is expected of operators that run one after another. predictions: by GPU, as it was named; see
-    `KernelPrediction`. left_out: operators of PyTorch that are not known, counted."""
+    `KernelPrediction`. unknown, left_out: operators of PyTorch, counted; see `CapturedModel`."""
 
     kernel: str
     operators: Sequence[Operator]
     workloads: Sequence[Workload]
+    unknown: Mapping[str, int]
     left_out: Mapping[str, int]
     predictions: Mapping[str, KernelPrediction]
 
@@ -66,12 +67,13 @@ class ConfigurationForecast:
 
 
 def predict(
-    kernel: Any, gpus: Sequence[str], fused: bool, calibrate: Path | None, checkpoint: Path | None,
-    dtype: str | None,
+    kernel: Any, gpus: str | Sequence[str], fused: bool, calibrate: Path | None, checkpoint: Path | None,
+    dtype: str | None, inputs: Any,
 ) -> OperatorForecast | ConfigurationForecast:  # fmt: skip
     """See `Session.predict`."""
     from gnnperf.frontends.gpu_kernels import is_tunable
 
+    gpus = [gpus] if isinstance(gpus, str) else gpus
     if not gpus:
         raise InputError("expected at least one --gpu; `gnnperf devices list` shows those that are known")
     if isinstance(kernel, str) and is_tunable(kernel):
@@ -79,19 +81,21 @@ def predict(
             raise InputError("--fused is for models; a tunable kernel is one launch")
         if dtype is not None:
             raise InputError("--dtype is for operators; a tunable kernel's description says its buffers'")
+        if inputs is not None:
+            raise InputError("inputs are for torch modules; a tunable kernel's description says its sizes")
         return _configuration(kernel, gpus, calibrate, checkpoint)
-    return _operators(kernel, gpus, fused, calibrate, checkpoint, dtype)
+    return _operators(_captured(kernel, fused, inputs), gpus, calibrate, checkpoint, dtype)
 
 
 def _operators(
-    kernel: Any, gpus: Sequence[str], fused: bool, calibrate: Path | None, checkpoint: Path | None,
+    model: CapturedModel, gpus: Sequence[str], calibrate: Path | None, checkpoint: Path | None,
     dtype: str | None,
 ) -> OperatorForecast:  # fmt: skip
     from gnnperf.retrieval.prediction import calibrate_from, predict_kernel
 
     head = _head(folder := checkpoint or shipped(RUNTIME), _written(folder))
     devices = {name: load_device(name) for name in gpus}
-    name, operators, left_out = _captured(kernel, fused)
+    operators = list(model.operators)
     if dtype is not None:
         check_precision(dtype, "dtype")
         operators = [replace(o, dtype=dtype) if o.dtype == "fp32" else o for o in operators]
@@ -104,7 +108,7 @@ def _operators(
     found = {gpu: predict_kernel(heads[gpu], workloads, device) for gpu, device in devices.items()}
     if all(prediction.objection for prediction in found.values()):
         raise GnnperfError(f"no prediction: {next(iter(found.values())).objection}")
-    return OperatorForecast(name, operators, workloads, left_out, found)
+    return OperatorForecast(model.name, operators, workloads, model.unknown, model.left_out, found)
 
 
 @functools.lru_cache(maxsize=4)
@@ -122,25 +126,34 @@ def _written(folder: Path) -> int:
     return path.stat().st_mtime_ns if path.is_file() else 0
 
 
-def _captured(kernel: Any, fused: bool) -> tuple[str, list[Operator], dict[str, int]]:
+def _captured(kernel: Any, fused: bool, inputs: Any) -> CapturedModel:
     """The operators that a kernel launches, and what of it is not known."""
-    from gnnperf.frontends.operators import is_operator, load_model, parse_operators
+    from gnnperf.frontends.operators import CapturedModel, is_operator, load_model, parse_operators
     from gnnperf.frontends.operators.torch_models import capture
+    from gnnperf.frontends.torch_modules import export_module
 
-    if isinstance(kernel, str | Path):
-        if is_operator(str(kernel)):
-            if fused:
-                raise InputError("--fused is for models; of attention, give fused_attention:...")
-            return str(kernel), parse_operators(str(kernel)), {}
+    written, module = isinstance(kernel, str | Path), hasattr(kernel, "forward")
+    if inputs is not None and not module:
+        raise InputError("inputs: expected none; they go with a torch module")
+    if written and is_operator(str(kernel)):
+        if fused:
+            raise InputError("--fused is for models; of attention, give fused_attention:...")
+        return CapturedModel(str(kernel), tuple(parse_operators(str(kernel))))
+    if written:
         model = load_model(str(kernel))
-    elif is_of(kernel, "torch") and hasattr(kernel, "graph"):
+    elif hasattr(kernel, "graph_signature"):
         model = capture(kernel, "program")
+    elif module:
+        name = type(kernel).__name__
+        model = capture(export_module(kernel, inputs, name), name)
     else:
-        raise InputError(f"kernel: expected a text or a torch ExportedProgram, got {kernel_type(kernel)}")
-    model = model.fused() if fused else model
+        raise InputError(
+            "kernel: expected a text, a torch module with inputs or a torch ExportedProgram, "
+            f"got {kernel_type(kernel)}"
+        )
     if not model.operators:
         raise GnnperfError(f"{model.name}: it launches nothing that is known")
-    return model.name, list(model.operators), dict(model.left_out)
+    return model.fused() if fused else model
 
 
 def _configuration(

@@ -10,7 +10,7 @@ import torch
 
 from gnnperf.devices import load_device
 from gnnperf.errors import InputError
-from gnnperf.frontends.operators import Convolution, Elementwise, LayerNorm, MatMul, Operator, Softmax
+from gnnperf.frontends.operators import Elementwise, LayerNorm, MatMul, Operator, Softmax, parse_operator
 from gnnperf.nn.runtime import RuntimeModel, workload_columns
 from gnnperf.nn.runtime.columns import LIBRARIES, on_device
 from gnnperf.nn.runtime.contraction import VARIANTS, ContractionTime
@@ -50,7 +50,10 @@ def test_convolutions_are_products_in_tables_too() -> None:
     operators = table([{**row, "conv_groups": None}, {**row, "conv_groups": 16}, {**row, "conv_k": 40}])
     assert operators.usable.tolist() == [True, True, False]
     assert not operators.learned.any()
-    works = [Convolution(2, 16, 32, 28, 28, 3, 2, 1, groups).workload() for groups in (1, 16)]
+    works = [
+        parse_operator(f"conv:B=2,C=16,O=32,H=28,W=28,K=3,S=2,P=1,G={groups}").workload()
+        for groups in (1, 16)
+    ]
     for name, values in workload_columns(works).items():
         assert operators.columns[name][:2].tolist() == values.tolist(), name
     with pytest.raises(InputError, match="expected a column 'conv_cin' for rows of the family conv"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -14,11 +15,12 @@ from gnnperf.frontends.operators.operator import (
     epilogue_of,
     loops,
     scalar,
+    windows,
 )
 from gnnperf.frontends.operators.pointwise import Elementwise
 from gnnperf.frontends.operators.rows import Softmax
 from gnnperf.graph.workload import Workload
-from gnnperf.nests import Buffer, Const, LoopNest, Op, Statement, Symbol
+from gnnperf.nests import Buffer, Const, LoopNest, Op, Statement
 
 
 @dataclass(frozen=True)
@@ -58,57 +60,66 @@ class MatMul(Operator):
 
 @dataclass(frozen=True)
 class Convolution(Operator):
-    """2D convolution, [batch, in_channels, height, width] with square kernels of `kernel` x `kernel`."""
+    """Convolution of [batch, in_channels, *size] in one to three dimensions of space.
+
+    size, kernel, stride, padding, dilation: by dimension; without a dilation, taps are next to each other.
+    """
 
     batch: int
     in_channels: int
     out_channels: int
-    height: int
-    width: int
-    kernel: int
-    stride: int = 1
-    padding: int = 0
+    size: tuple[int, ...]
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...] = ()
     groups: int = 1
     epilogue: tuple[Epilogue, ...] = ()
 
     family: ClassVar[str] = "convolution"
 
     @property
-    def out_height(self) -> int:
-        return (self.height + 2 * self.padding - self.kernel) // self.stride + 1
+    def out_size(self) -> tuple[int, ...]:
+        return tuple(
+            (wide - dilation * (kernel - 1) - 1) // stride + 1
+            for wide, kernel, stride, dilation in zip(
+                self._padded, self.kernel, self.stride, self._dilation, strict=True
+            )
+        )
 
     @property
-    def out_width(self) -> int:
-        return (self.width + 2 * self.padding - self.kernel) // self.stride + 1
+    def _padded(self) -> tuple[int, ...]:
+        return tuple(own + 2 * around for own, around in zip(self.size, self.padding, strict=True))
+
+    @property
+    def _dilation(self) -> tuple[int, ...]:
+        return self.dilation or (1,) * len(self.size)
 
     def workload(self) -> Workload:
         """A product, but of depthwise ones: their kernels give each result to a thread, and memory rules."""
         found = super().workload()
         if self.groups < self.out_channels:
             return found
-        return as_map(found, self.batch * self.out_channels * self.out_height * self.out_width)
+        return as_map(found, self.batch * self.out_channels * math.prod(self.out_size))
 
     def fp32_nest(self) -> LoopNest:
         """The input is the padded one: halos are read like anything else."""
         inner, outer = self.in_channels // self.groups, self.out_channels // self.groups
-        tall, wide = self.height + 2 * self.padding, self.width + 2 * self.padding
+        shape = (self.batch, self.groups, outer, *self.out_size)
         buffers = {
-            "x": array("x", self.batch, self.groups, inner, tall, wide),
-            "w": array("w", self.groups, outer, inner, self.kernel, self.kernel),
-            "y": array("y", self.batch, self.groups, outer, self.out_height, self.out_width),
+            "x": array("x", self.batch, self.groups, inner, *self._padded),
+            "w": array("w", self.groups, outer, inner, *self.kernel),
+            "y": array("y", *shape),
             "sum": scalar("sum"),
         }
-        row, column = (
-            Op("add", (Op("mul", (Const(self.stride), Symbol(place))), Symbol(tap)))
-            for place, tap in (("h", "p"), ("v", "q"))
-        )
-        product = Op("mul", (at("x", "i", "g", "c", row, column), at("w", "g", "o", "c", "p", "q")))
-        taps = [("c", inner), ("p", self.kernel), ("q", self.kernel)]
-        total = loops(taps, Statement(at("sum"), product, "add", Const(0.0)))
-        shape = (self.batch, self.groups, outer, self.out_height, self.out_width)
-        write = epilogue_of(at("sum"), self.epilogue, buffers, at("y", "i", "g", "o", "h", "v"), shape)
-        names = zip(("i", "g", "o", "h", "v"), shape, strict=True)
-        return LoopNest("convolution", buffers, (loops(list(names), total, write),))
+        places, taps = (tuple(f"{name}{axis}" for axis in range(len(self.size))) for name in "pt")
+        read = windows(places, taps, self.stride, self._dilation)
+        product = Op("mul", (at("x", "i", "g", "c", *read), at("w", "g", "o", "c", *taps)))
+        around = [("c", inner), *zip(taps, self.kernel, strict=True)]
+        total = loops(around, Statement(at("sum"), product, "add", Const(0.0)))
+        names = ("i", "g", "o", *places)
+        write = epilogue_of(at("sum"), self.epilogue, buffers, at("y", *names), shape)
+        return LoopNest("convolution", buffers, (loops(list(zip(names, shape, strict=True)), total, write),))
 
 
 @dataclass(frozen=True)

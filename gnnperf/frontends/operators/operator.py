@@ -40,8 +40,10 @@ class Operator(ABC):
         check_precision(self.dtype, self.family)
         for own in fields(self):
             value = getattr(self, own.name)
-            if own.type == "int" and value < (0 if own.name == "padding" else 1):
-                raise InputError(f"{self.family}: expected {own.name} of at least 1, got {value}")
+            least = 0 if own.name == "padding" else 1
+            for size in value if own.type == "tuple[int, ...]" else (value,) if own.type == "int" else ():
+                if size < least:
+                    raise InputError(f"{self.family}: expected {own.name} of at least {least}, got {size}")
 
     @abstractmethod
     def fp32_nest(self) -> LoopNest:
@@ -99,6 +101,20 @@ def loops(extents: Sequence[tuple[str, int]], *body: Node) -> Loop:
     (outer,) = body
     assert isinstance(outer, Loop)
     return outer
+
+
+def windows(
+    places: Sequence[str], taps: Sequence[str], stride: Sequence[int], dilation: Sequence[int]
+) -> list[Expr]:
+    """The indices that windows at these places read, by dimension: `stride * place + dilation * tap`."""
+    return [
+        Op("add", (_times(s, Symbol(place)), _times(d, Symbol(tap))))
+        for place, tap, s, d in zip(places, taps, stride, dilation, strict=True)
+    ]
+
+
+def _times(factor: int, of: Expr) -> Expr:
+    return of if factor == 1 else Op("mul", (Const(factor), of))
 
 
 def apply(function: Function | Epilogue, x: Expr, other: Expr | None = None) -> Expr:

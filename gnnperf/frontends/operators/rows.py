@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -14,9 +15,10 @@ from gnnperf.frontends.operators.operator import (
     epilogue_of,
     loops,
     scalar,
+    windows,
 )
 from gnnperf.graph.workload import Workload
-from gnnperf.nests import Const, LoopNest, Op, Statement, Symbol
+from gnnperf.nests import Const, LoopNest, Op, Statement
 
 
 @dataclass(frozen=True)
@@ -95,36 +97,37 @@ class Reduction(Operator):
 
 @dataclass(frozen=True)
 class Pooling(Operator):
-    """2D pooling of `planes` (batch times channels) images of out_height x out_width results each."""
+    """Pooling of `planes` (batch times channels) images of `out_size` results each, in one to three
+    dimensions.
+
+    out_size, kernel, stride: by dimension.
+    """
 
     function: Literal["add", "max"]
     planes: int
-    out_height: int
-    out_width: int
-    kernel: int
-    stride: int = 1
+    out_size: tuple[int, ...]
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
     epilogue: tuple[Epilogue, ...] = ()
 
     family: ClassVar[str] = "pooling"
 
     def workload(self) -> Workload:
-        return as_map(super().workload(), self.planes * self.out_height * self.out_width)
+        return as_map(super().workload(), self.planes * math.prod(self.out_size))
 
     def fp32_nest(self) -> LoopNest:
-        tall, wide = (
-            (extent - 1) * self.stride + self.kernel for extent in (self.out_height, self.out_width)
-        )
-        shape = (self.planes, self.out_height, self.out_width)
-        buffers = {"x": array("x", self.planes, tall, wide), "y": array("y", *shape), "best": scalar("best")}
-        row, column = (
-            Op("add", (Op("mul", (Const(self.stride), Symbol(place))), Symbol(tap)))
-            for place, tap in (("h", "p"), ("v", "q"))
-        )
+        shape, axes = (self.planes, *self.out_size), range(len(self.out_size))
+        read = [
+            (extent - 1) * stride + kernel
+            for extent, stride, kernel in zip(self.out_size, self.stride, self.kernel, strict=True)
+        ]
+        buffers = {"x": array("x", self.planes, *read), "y": array("y", *shape), "best": scalar("best")}
+        places, taps = (tuple(f"{name}{axis}" for axis in axes) for name in "pt")
+        value = at("x", "i", *windows(places, taps, self.stride, (1,) * len(axes)))
         start = Const(0.0 if self.function == "add" else float("-inf"))
-        taps = loops(
-            [("p", self.kernel), ("q", self.kernel)],
-            Statement(at("best"), at("x", "i", row, column), self.function, start),
-        )
-        write = epilogue_of(at("best"), self.epilogue, buffers, at("y", "i", "h", "v"), shape)
-        places = list(zip(("i", "h", "v"), shape, strict=True))
-        return LoopNest(f"pool_{self.function}", buffers, (loops(places, taps, write),))
+        around = list(zip(taps, self.kernel, strict=True))
+        total = loops(around, Statement(at("best"), value, self.function, start))
+        names = ("i", *places)
+        write = epilogue_of(at("best"), self.epilogue, buffers, at("y", *names), shape)
+        nest = loops(list(zip(names, shape, strict=True)), total, write)
+        return LoopNest(f"pool_{self.function}", buffers, (nest,))

@@ -29,11 +29,15 @@ _FORMS: Mapping[str, tuple[str, str, _Build]] = {
     "fused_attention": ("B M N K", "", lambda s: FusedAttention(s["B"], s["M"], s["N"], s["K"])),
     "cat": ("B H", "", lambda s: Elementwise("copy", s["B"] * s["H"])),
     "embedding": ("B H V", "", lambda s: Embedding(s["B"], s["H"], s["V"])),
-    "pool": ("B H W K", "S", lambda s: Pooling("max", s["B"], s["H"], s["W"], s["K"], s.get("S", s["K"]))),
+    "pool": (
+        "B H W K", "S",
+        lambda s: Pooling("max", s["B"], (s["H"], s["W"]), (s["K"],) * 2, (s.get("S", s["K"]),) * 2),
+    ),
     "conv": (
         "B C O H W K", "S P G",
         lambda s: Convolution(
-            s["B"], s["C"], s["O"], s["H"], s["W"], s["K"], s.get("S", 1), s.get("P", 0), s.get("G", 1)
+            s["B"], s["C"], s["O"], (s["H"], s["W"]), (s["K"],) * 2, (s.get("S", 1),) * 2,
+            (s.get("P", 0),) * 2, groups=s.get("G", 1),
         ),
     ),
 }  # fmt: skip

@@ -5,37 +5,35 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.operators.linear_algebra import Convolution, FusedAttention, MatMul
-from gnnperf.frontends.operators.operator import Epilogue, Operator
+from gnnperf.frontends.operators.operator import Epilogue, Function, Operator
 from gnnperf.frontends.operators.pointwise import Elementwise, Embedding
 from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Softmax
+from gnnperf.frontends.torch_modules import export_module
 from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
 
-FREE = frozenset(
-    (
-        *"view reshape _unsafe_view permute transpose t expand slice select unsqueeze squeeze detach".split(),
-        *"dropout getitem flatten unflatten alias split chunk unbind arange full zeros ones movedim".split(),
-        *"scalar_tensor lift_fresh_copy _assert_tensor_metadata sym_size size identity numpy_T".split(),
-    )
-)
-"""Operators that launch nothing, or nothing that counts."""
+FREE = frozenset("dropout alpha_dropout feature_dropout lift_fresh_copy getitem _unsafe_view".split())
+"""Operators that launch nothing, beside views and those that take no tensor."""
 
 _LIKE: Mapping[str, str] = {
     "exp": "exp rsqrt reciprocal sin cos erf",
-    "max": "maximum minimum clamp hardtanh relu6 leaky_relu",
-    "add": "add where masked_fill eq ne lt gt le ge logical_not triu tril",
-    "mul": "mul batch_norm _native_batch_norm_legit_no_training",
-    "copy": "contiguous clone cat stack copy to _to_copy index_select gather roll pad constant_pad_nd repeat",
+    "max": "max min maximum minimum fmax fmin clamp clamp_min clamp_max hardtanh relu6 leaky_relu prelu "
+    "hardsigmoid hardswish threshold hardshrink softshrink",
+    "add": "add where masked_fill eq ne lt gt le ge logical_not logical_and logical_or bitwise_not triu tril",
+    "mul": "mul square batch_norm _native_batch_norm_legit_no_training",
+    "copy": "contiguous clone cat stack copy to _to_copy index_select gather roll flip pad constant_pad_nd "
+    "repeat reshape flatten zeros_like ones_like full_like index select_scatter slice_scatter",
     **{name: name for name in "sub div pow relu gelu silu sigmoid tanh sqrt neg abs log".split()},
 }
 _POINTWISE = {name: function for function, names in _LIKE.items() for name in names.split()}
-"""Operator of PyTorch -> pointwise function that costs the same."""
+"""Operator of PyTorch -> pointwise function that costs the same. Of others that PyTorch says are pointwise,
+it is the exponential: most have one."""
 
 _DTYPES: Mapping[str, str] = {
     **{stored: name for name, stored in PRECISIONS.items() if name != "tf32"},
@@ -46,11 +44,16 @@ _DTYPES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class CapturedModel:
-    """Operators in the order of their launches. left_out: those of PyTorch that are not known, counted."""
+    """Operators in the order of their launches.
+
+    unknown: operators of PyTorch that are not known, counted; in their place stands what they read and write.
+    left_out: those of which not even that is known.
+    """
 
     name: str
     operators: tuple[Operator, ...]
-    left_out: Mapping[str, int]
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def fused(self) -> CapturedModel:
         """As a fusing compiler runs it: pointwise operators join the product, convolution, pooling or
@@ -78,19 +81,16 @@ def load_model(spec: str) -> CapturedModel:
         raise InputError(f"no file {path}; give model.pt2, or file.py:function")
     try:
         if path.endswith(".pt2"):
-            program = torch.export.load(path)
-        else:
-            module, inputs = _call(Path(path), function)
-            program = torch.export.export(module.eval(), tuple(inputs))
+            return capture(torch.export.load(path), spec)
+        module, inputs = _made_by(Path(path), function)
     except InputError:
         raise
-    except Exception as error:  # torch.export raises whatever the model's code does
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise InputError(f"{spec}: cannot be exported: {reason}") from None
-    return capture(program, spec)
+    except Exception as error:  # torch and the code of the file raise anything
+        raise InputError(f"{spec}: cannot be read: {first_line(error)}") from None
+    return capture(export_module(module, inputs, spec), spec)
 
 
-def _call(path: Path, function: str) -> tuple[Any, Any]:
+def _made_by(path: Path, function: str) -> tuple[Any, Any]:
     found = importlib.util.spec_from_file_location(path.stem, path)
     if found is None or found.loader is None or not function:
         raise InputError(f"expected file.py:function, got {path}{':' + function if function else ''}")
@@ -106,48 +106,125 @@ def _call(path: Path, function: str) -> tuple[Any, Any]:
 
 def capture(program: Any, name: str) -> CapturedModel:
     """The operators of a `torch.export.ExportedProgram`. Raises InputError as `load_model` does."""
-    operators: list[Operator] = []
-    left_out: Counter[str] = Counter()
-    for node in program.graph.nodes:
-        if node.op != "call_function":
-            continue
-        target = getattr(node.target, "__name__", str(node.target)).partition(".")[0].rstrip("_")
-        if target in FREE:
-            continue
-        call = _Call(node, name)
-        found = _operators(target, call)
-        if found is None:
-            left_out[target] += 1
+    found = _Capture(name)
+    found.graph(program.graph)
+    return CapturedModel(name, tuple(found.operators), dict(found.unknown), dict(found.left_out))
+
+
+class _Capture:
+    """Collects what the nodes of a graph launch."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.operators: list[Operator] = []
+        self.unknown: Counter[str] = Counter()
+        self.left_out: Counter[str] = Counter()
+
+    def graph(self, graph: Any) -> None:
+        for node in graph.nodes:
+            if node.op == "call_function":
+                self._call(_Call(node, self.model))
+
+    def _call(self, call: _Call) -> None:
+        if call.launches_nothing():
+            return
+        if (build := _BUILD.get(call.name)) is not None and not call.is_pointwise():
+            self._add(build(call), call.dtype())
+        elif (function := call.pointwise()) is not None:
+            elements: Any = math.prod(call.shape())
+            found = [Elementwise(function, elements, 2 if call.tensors() >= 2 else 1)] if elements else []
+            self._add(found, call.dtype())
+        elif call.is_reduction():
+            self._add(_reduction(call), call.dtype(of_result=False))
+        elif (inner := call.made_of()) is not None:
+            self.graph(inner)
+        elif (moved := call.moved()) is not None:
+            self.unknown[call.name] += 1
+            self._add(*moved)
         else:
-            operators += [replace(one, dtype=call.dtype()) for one in found]
-    return CapturedModel(name, tuple(operators), dict(left_out))
+            self.left_out[call.name] += 1
+
+    def _add(self, operators: Sequence[Operator], dtype: str) -> None:
+        self.operators += [replace(one, dtype=dtype) for one in operators]
 
 
 class _Call:
-    """One node: shapes of its arguments and result."""
+    """One node: its operator of PyTorch, shapes of its arguments and result."""
 
     def __init__(self, node: Any, model: str) -> None:
         self.node, self.model = node, model
+        target = node.target
+        self.name = str(getattr(target, "_opname", getattr(target, "__name__", target))).rstrip("_")
+        self._tags = {tag.name for tag in getattr(node.target, "tags", ())}
+
+    def launches_nothing(self) -> bool:
+        """Whether it is a view, or counts for nothing. What may be a view and is a copy here is none."""
+        if self.name in FREE or not any(_tensors(n) for n in self.node.all_input_nodes):
+            return True
+        if not _tensors(self.node) or not getattr(self.node.target, "is_view", False):
+            return not _tensors(self.node)
+        before, after = _tensors(self.node.all_input_nodes[0])[0], _tensors(self.node)[0]
+        match self.name:
+            case "to":
+                return bool(before.dtype == after.dtype)
+            case "contiguous":
+                return bool(before.stride() == after.stride())
+            case "reshape" | "flatten":
+                try:
+                    return before.view(after.shape) is not None
+                except (RuntimeError, ValueError):  # no view of it has this shape
+                    return False
+        return True
+
+    def is_pointwise(self) -> bool:
+        return "pointwise" in self._tags
+
+    def is_reduction(self) -> bool:
+        return "reduction" in self._tags
+
+    def pointwise(self) -> Function | None:
+        """The function of one or two values that costs the same; None of what is not pointwise."""
+        found: Any = _POINTWISE.get(self.name, "exp" if self.is_pointwise() else None)
+        return found
+
+    def made_of(self) -> Any:
+        """The graph of the operators that PyTorch runs in place of a composite one, or of the part of a model
+        that runs in another mode; None of an operator of its own."""
+        parts = [n for n in self.node.all_input_nodes if n.op == "get_attr" and not _tensors(n)]
+        if parts and self.name.startswith("wrap_with_"):
+            return getattr(self.node.graph.owning_module, parts[0].target).graph
+        return _decomposed(self.node)
+
+    def moved(self) -> tuple[list[Operator], str] | None:
+        """Reading its largest argument and writing its results, once, in a dtype of as many bytes."""
+        results = [t for t in _tensors(self.node) if t.numel()]
+        if not results:
+            return None
+        written = sum(t.numel() for t in results)
+        read = max(t.numel() for n in self.node.all_input_nodes for t in _tensors(n))
+        size = max(t.element_size() for t in results)
+        wide = 2 if size > 8 else 1  # complex numbers of two doubles
+        dtype = {1: "int8", 2: "fp16", 4: "fp32"}.get(size, "fp64")
+        if read > written:
+            return [Reduction("add", written * wide, -(-read // written))], dtype
+        return [Elementwise("copy", written * wide)], dtype
 
     def argument(self, position: int, default: Any = None) -> Any:
         return self.node.args[position] if position < len(self.node.args) else default
 
     def shape(self, position: int | None = None) -> tuple[int, ...]:
         """Of an argument; of the result without a position."""
-        node = self.node if position is None else self.argument(position)
-        value = node.meta["val"] if hasattr(node, "meta") else None
-        value = value[0] if isinstance(value, tuple | list) else value
-        shape = tuple(getattr(value, "shape", ()))
+        tensors = _tensors(self.node if position is None else self.argument(position))
+        shape = tuple(tensors[0].shape) if tensors else ()
         if not all(isinstance(extent, int) for extent in shape):
             raise InputError(f"{self.model}: {self.node.name} has sizes that vary; export it with fixed ones")
         return shape
 
-    def dtype(self) -> str:
+    def dtype(self, of_result: bool = True) -> str:
         """Of the first argument, or of the result where that is stored in more bytes: a comparison costs what
         it reads. One of PRECISIONS."""
-        values = [n.meta.get("val") for n in (self.node, *self.node.args[:1]) if hasattr(n, "meta")]
-        values = [value[0] if isinstance(value, tuple | list) else value for value in values]
-        texts = [str(v.dtype).removeprefix("torch.") for v in values if hasattr(v, "dtype")]
+        values = [t for n in (self.node, *self.node.args[:1])[1 - of_result :] for t in _tensors(n)[:1]]
+        texts = [str(v.dtype).removeprefix("torch.") for v in values]
         where = f"{self.model}: {self.node.name}"
         names = [check_precision(_DTYPES.get(text, text), where) for text in texts] or ["fp32"]
         return max(reversed(names), key=lambda name: element_bytes(PRECISIONS[name]))
@@ -159,14 +236,32 @@ class _Call:
         return sum(math.prod(self.shape(i)) == size for i in nodes)
 
 
-def _operators(target: str, call: _Call) -> list[Operator] | None:
-    """What one operator of PyTorch launches; None where it is not known."""
-    if target in _POINTWISE:
-        elements = math.prod(call.shape())
-        function: Any = _POINTWISE[target]
-        return [Elementwise(function, elements, 2 if call.tensors() >= 2 else 1)] if elements else []
-    build = _BUILD.get(target)
-    return None if build is None else build(call)
+def _tensors(node: Any) -> list[Any]:
+    """What a node of a graph holds, without data."""
+    value = node.meta.get("val") if hasattr(node, "meta") else None
+    return [v for v in (value if isinstance(value, tuple | list) else [value]) if hasattr(v, "dtype")]
+
+
+def _decomposed(node: Any) -> Any:
+    """The graph that PyTorch's own definition of a composite operator runs on such arguments; None where it
+    has none."""
+    import torch
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return None
+    if not node.target.has_kernel_for_dispatch_key(composite):
+        return None
+    nodes = node.all_input_nodes
+
+    def run(*values: Any) -> Any:
+        held = dict(zip(nodes, values, strict=True))
+        arguments, named = torch.fx.node.map_arg((node.args, dict(node.kwargs)), lambda n: held[n])
+        return node.target(*arguments, **named)
+
+    with torch.no_grad():
+        return make_fx(run)(*(n.meta["val"] for n in nodes)).graph
 
 
 def _linear(call: _Call) -> list[Operator]:
@@ -200,15 +295,73 @@ def _attention(call: _Call) -> list[Operator]:
 
 
 def _convolution(call: _Call) -> list[Operator]:
+    """conv1d to conv3d, and `convolution`, which has an argument that turns it around."""
     x, w, y = call.shape(0), call.shape(1), call.shape()
-    if len(x) != 4:
-        raise InputError(f"{call.model}: {call.node.name}: expected a 2D convolution, got {len(x) - 2}D")
-    stride, padding = _first(call.argument(3), 1), call.argument(4, 0)
-    padding = _first(padding, 0) if not isinstance(padding, str) else (w[-1] - 1) // 2
-    bias: Any = ("bias",) if call.argument(2) is not None else ()
-    groups = x[1] // w[1]
-    operator = Convolution(x[0], x[1], y[1], x[2], x[3], w[-1], stride, padding, groups, ())
-    return [operator, Elementwise("add", math.prod(y))] if bias else [operator]
+    x, y = ((1, *shape) if len(shape) < len(w) else shape for shape in (x, y))  # without a batch
+    general, axes = call.name == "convolution", len(w) - 2
+    if general and call.argument(6):
+        return _transposed(call, x, w, y, call.argument(3), call.argument(5), call.argument(8))
+    stride, dilation = _each(call.argument(3), axes), _each(call.argument(5), axes)
+    padding: Any = call.argument(4, 0)
+    if isinstance(padding, str):
+        wide = padding == "same"
+        padding = [wide * d * (k - 1) // 2 for d, k in zip(dilation, w[2:], strict=True)]
+    one = Convolution(
+        x[0], x[1], y[1], x[2:], w[2:], stride, _each(padding, axes), dilation, groups=x[1] // w[1]
+    )
+    return _with_bias(one, call, y)
+
+
+def _turned(call: _Call) -> list[Operator]:
+    x, w, y = call.shape(0), call.shape(1), call.shape()
+    x, y = ((1, *shape) if len(shape) < len(w) else shape for shape in (x, y))
+    return _transposed(call, x, w, y, call.argument(3), call.argument(7), call.argument(6, 1))
+
+
+def _transposed(
+    call: _Call, x: Sequence[int], w: Sequence[int], y: Sequence[int], stride: Any, dilation: Any, groups: int
+) -> list[Operator]:
+    """A transposed convolution as the convolution that computes, at every place, all results between it and
+    the next as so many channels (Shi et al., "Is the deconvolution layer the same as a convolutional
+    layer?", 2016)."""
+    steps, dilation = _each(stride, len(w) - 2), _each(dilation, len(w) - 2)
+    kernel = [-(-taps // step) for taps, step in zip(w[2:], steps, strict=True)]
+    padding = [
+        max(0, -(-(-(-extent // step) + d * (taps - 1) - own) // 2))
+        for extent, step, taps, d, own in zip(y[2:], steps, kernel, dilation, x[2:], strict=True)
+    ]
+    one = Convolution(
+        x[0], x[1], y[1] * math.prod(steps), tuple(x[2:]), tuple(kernel), _each(1, len(steps)),
+        tuple(padding), dilation, groups=groups,
+    )  # fmt: skip
+    return _with_bias(one, call, y)
+
+
+def _with_bias(convolution: Operator, call: _Call, y: Sequence[int]) -> list[Operator]:
+    """The bias of a convolution is a launch of its own."""
+    return [convolution, *([Elementwise("add", math.prod(y))] if call.argument(2) is not None else [])]
+
+
+def _each(value: Any, axes: int) -> tuple[int, ...]:
+    """One number for each axis, where one may stand for all, and none for ones."""
+    value = value if isinstance(value, list | tuple) else [1 if value is None else value]
+    return tuple(value) if len(value) == axes else (value[0] if value else 1,) * axes
+
+
+def _recurrent(call: _Call) -> list[Operator]:
+    """LSTM, GRU and plain recurrent layers as libraries of GPUs run them: of each layer and direction one
+    product for the inputs of all steps, then a product and a pointwise kernel for every step."""
+    x, first = call.shape(0), call.argument(8, False)
+    x = x if len(x) == 3 else (1, *x) if first else (x[0], 1, x[1])
+    batch, steps = (x[0], x[1]) if first else (x[1], x[0])
+    matrices = [tuple(t.shape) for n in call.argument(2) for t in _tensors(n) if t.ndim == 2]
+    layers = int(call.argument(4)) * (2 if call.argument(7) else 1)
+    each, operators = len(matrices) // layers, list[Operator]()
+    for (gates, width), *hidden in zip(*[iter(matrices)] * each, strict=True):
+        operators.append(MatMul(steps * batch, gates, width, linear=True))
+        step: list[Operator] = [MatMul(batch, n, k, linear=True) for n, k in hidden]
+        operators += [*step, Elementwise("sigmoid", batch * gates)] * steps
+    return operators
 
 
 def _rows(call: _Call) -> list[Operator]:
@@ -233,20 +386,29 @@ def _embedding(call: _Call) -> list[Operator]:
 
 
 def _pooling(call: _Call) -> list[Operator]:
-    y = call.shape()
-    kernel = _first(call.argument(1), 2)
-    return [Pooling("max", math.prod(y[:-2]), y[-2], y[-1], kernel, _first(call.argument(2), kernel))]
+    """max_pool1d to max_pool3d, and of averages."""
+    x, y, axes = call.shape(0), call.shape(), int(call.name.rpartition("pool")[2][0])
+    kernel = _each(call.argument(1), axes)
+    stride = _each(call.argument(2) or kernel, axes)
+    return [Pooling("max", math.prod(x[:-axes]), y[-axes:], kernel, stride)]
 
 
 def _adaptive(call: _Call) -> list[Operator]:
-    x, y = call.shape(0), call.shape()
-    kernel = max(1, x[-1] // y[-1])
-    return [Pooling("add", math.prod(y[:-2]), y[-2], y[-1], kernel, kernel)]
+    x, y, axes = call.shape(0), call.shape(), int(call.name.rpartition("pool")[2][0])
+    kernel = tuple(max(1, before // after) for before, after in zip(x[-axes:], y[-axes:], strict=True))
+    return [Pooling("add", math.prod(x[:-axes]), y[-axes:], kernel, kernel)]
 
 
-def _first(value: Any, default: int) -> int:
-    value = value[0] if isinstance(value, list | tuple) and value else value
-    return value if isinstance(value, int) else default
+def _grouped_norm(call: _Call) -> list[Operator]:
+    shape = call.shape(0)
+    groups = call.argument(1) if call.name == "group_norm" else shape[1]
+    rows = shape[0] * groups
+    return [LayerNorm(rows, math.prod(shape) // rows)]
+
+
+def _scan(call: _Call) -> list[Operator]:
+    """Read and written once; with a carry, but it is memory that counts."""
+    return [Elementwise("add", math.prod(call.shape()))]
 
 
 _BUILD: Mapping[str, Callable[[_Call], list[Operator]]] = {
@@ -254,13 +416,20 @@ _BUILD: Mapping[str, Callable[[_Call], list[Operator]]] = {
     "addmm": _addmm,
     **dict.fromkeys(("mm", "bmm", "matmul", "_scaled_mm", "_int_mm"), _matmul),
     "scaled_dot_product_attention": _attention,
-    **dict.fromkeys(("conv2d", "convolution"), _convolution),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), _convolution),
+    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _turned),
     **dict.fromkeys(("softmax", "_softmax", "log_softmax", "_log_softmax"), _rows),
-    **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm"), _norm),
-    **dict.fromkeys(("sum", "mean", "amax", "amin", "max", "min", "prod", "var", "cumsum"), _reduction),
+    **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm"), _norm),
+    **dict.fromkeys(("group_norm", "instance_norm"), _grouped_norm),
+    "nll_loss_forward": _reduction,
+    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp"), _scan),
     "embedding": _embedding,
-    **dict.fromkeys(("max_pool2d", "avg_pool2d"), _pooling),
-    "adaptive_avg_pool2d": _adaptive,
+    **dict.fromkeys((f"{kind}_pool{axes}d" for kind in ("max", "avg") for axes in (1, 2, 3)), _pooling),
+    **dict.fromkeys((f"max_pool{axes}d_with_indices" for axes in (2, 3)), _pooling),
+    **dict.fromkeys(
+        (f"adaptive_{kind}_pool{axes}d" for kind in ("max", "avg") for axes in (1, 2, 3)), _adaptive
+    ),
+    **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _recurrent),
 }
 
 
@@ -268,9 +437,9 @@ def _results(operator: Operator) -> int:
     if isinstance(operator, MatMul):
         return operator.batch * operator.m * operator.n
     if isinstance(operator, Convolution):
-        return operator.batch * operator.out_channels * operator.out_height * operator.out_width
+        return operator.batch * operator.out_channels * math.prod(operator.out_size)
     if isinstance(operator, Pooling):
-        return operator.planes * operator.out_height * operator.out_width
+        return operator.planes * math.prod(operator.out_size)
     return operator.elements if isinstance(operator, Elementwise) else 0
 
 

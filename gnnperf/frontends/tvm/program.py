@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from gnnperf.errors import InputError, first_line
+from gnnperf.errors import InputError
 from gnnperf.frontends.base import Given, Skipped, is_of, kernel_type
+from gnnperf.frontends.torch_modules import export_module
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.load import load_tasks, tasks_of
 from gnnperf.frontends.tvm.relax_programs import exported_program
@@ -114,16 +115,8 @@ def _of_torch(kernel: Any, given: Given) -> TvmProgram:
 
     _takes_no_sizes(given, type(kernel).__name__)
     if isinstance(kernel, torch.nn.Module):
-        if given.inputs is None or isinstance(given.inputs, str | Mapping):
-            raise InputError(
-                f"kernel: expected example inputs beside the torch module {type(kernel).__name__}: "
-                "give them as a tuple, inputs=(x,)"
-            )
         name = type(kernel).__name__
-        try:
-            kernel = torch.export.export(kernel.eval(), tuple(given.inputs))
-        except Exception as error:  # torch raises anything
-            raise InputError(f"kernel: torch cannot export {name!r}: {first_line(error)}") from None
+        kernel = export_module(kernel, given.inputs, name)
     elif isinstance(kernel, torch.export.ExportedProgram):
         given.refuse("an exported program", "inputs")
         name = "program"

@@ -56,12 +56,12 @@ def test_tensors_are_stored_as_the_dtype_is() -> None:
 
 
 def test_convolutions_are_products() -> None:
-    work = Convolution(2, 16, 32, 28, 28, 3, padding=1).workload()
+    work = Convolution(2, 16, 32, (28, 28), (3, 3), (1, 1), (1, 1)).workload()
     assert (work.kind, work.batch, work.m, work.n, work.k) == ("contraction", 1, 2 * 28 * 28, 32, 16 * 9)
     assert work.written_bytes == FLOAT * 2 * 32 * 28 * 28
-    depthwise = Convolution(2, 16, 16, 28, 28, 3, padding=1, groups=16).workload()
+    depthwise = Convolution(2, 16, 16, (28, 28), (3, 3), (1, 1), (1, 1), groups=16).workload()
     assert (depthwise.kind, depthwise.rows, depthwise.n) == ("map", 2 * 16 * 28 * 28, 1)
-    grouped = Convolution(2, 16, 32, 28, 28, 3, padding=1, groups=4).workload()
+    grouped = Convolution(2, 16, 32, (28, 28), (3, 3), (1, 1), (1, 1), groups=4).workload()
     assert (grouped.kind, grouped.batch, grouped.n, grouped.k) == ("contraction", 4, 8, 4 * 9)
 
 
@@ -101,7 +101,7 @@ def test_what_touches_everything_once() -> None:
     gathered = Embedding(100, 64, 5000).workload()
     assert gathered.written_bytes == FLOAT * 6400
     assert gathered.read_bytes < FLOAT * 6400 + 8 * 100 + 1  # rows that are gathered, not the table
-    pooled = Pooling("max", 32, 10, 10, 2, 2).workload()
+    pooled = Pooling("max", 32, (10, 10), (2, 2), (2, 2)).workload()
     assert (pooled.kind, pooled.rows, pooled.columns) == ("map", 3200, 1)
 
 
@@ -125,7 +125,9 @@ def test_one_line() -> None:
     assert parse_operator("add:B=2,H=3") == Elementwise("add", 6, 2)
     assert parse_operator("addu:B=2,H=3") == Elementwise("add", 6)
     assert parse_operator("relu:B=2,H=3") == Elementwise("relu", 6)
-    assert parse_operator("conv:B=1,C=3,O=8,H=9,W=9,K=3,P=1") == Convolution(1, 3, 8, 9, 9, 3, 1, 1)
+    assert parse_operator("conv:B=1,C=3,O=8,H=9,W=9,K=3,P=1") == Convolution(
+        1, 3, 8, (9, 9), (3, 3), (1, 1), (1, 1)
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,29 @@
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from gnnperf.errors import InputError
-from gnnperf.frontends.operators import Convolution, Elementwise, LayerNorm, MatMul, Softmax, load_model
+from gnnperf.frontends.operators import (
+    CapturedModel,
+    Convolution,
+    Elementwise,
+    LayerNorm,
+    MatMul,
+    Operator,
+    Pooling,
+    Reduction,
+    Softmax,
+    load_model,
+)
+from gnnperf.frontends.operators.torch_models import capture
+from gnnperf.frontends.torch_modules import export_module
 
 MODELS = """
 import torch
@@ -94,13 +110,13 @@ def test_dtypes_are_those_of_the_tensors(models: str) -> None:
 
 def test_convolutions(models: str) -> None:
     operators = load_model(f"{models}:images").operators
-    assert operators[0] == Convolution(2, 3, 8, 8, 8, 3, 1, 1)
+    assert operators[0] == Convolution(2, 3, 8, (8, 8), (3, 3), (1, 1), (1, 1), (1, 1))
     assert operators[-1] == MatMul(2, 10, 512, linear=True, epilogue=("bias",))
 
 
 def test_what_is_not_known_is_counted(models: str) -> None:
     model = load_model(f"{models}:odd")
-    assert sum(model.left_out.values()) >= 1
+    assert model.unknown == {"_fft_r2c": 1} and not model.left_out
     assert Elementwise("add", 16, 2) in model.operators
 
 
@@ -110,7 +126,7 @@ def test_what_is_not_known_is_counted(models: str) -> None:
         (":wrong", "expected (module, example inputs), got int"),
         (":nothing", "has no function 'nothing'"),
         ("", "expected file.py:function"),
-        (":broken", "cannot be exported: no weights"),
+        (":broken", "cannot be read: no weights"),
     ],
 )
 def test_mistakes(models: str, function: str, message: str) -> None:
@@ -119,3 +135,100 @@ def test_mistakes(models: str, function: str, message: str) -> None:
     assert message in str(caught.value)
     with pytest.raises(InputError, match=r"no file nowhere\.pt2"):
         load_model("nowhere.pt2")
+
+
+def captured(
+    function: Callable[..., torch.Tensor], *inputs: torch.Tensor, **parts: nn.Module
+) -> CapturedModel:
+    """What a module launches that has these parts and computes function(module, *inputs)."""
+
+    class Module(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            for name, part in parts.items():
+                setattr(self, name, part)
+
+        def forward(self, *x: torch.Tensor) -> torch.Tensor:
+            return function(self, *x)
+
+    return capture(export_module(Module(), inputs, "module"), "module")
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "expected"),
+    [
+        (nn.Conv1d(4, 8, 5, 3, 2, 2), (2, 4, 50), Convolution(2, 4, 8, (50,), (5,), (3,), (2,), (2,))),
+        (
+            nn.Conv2d(4, 8, (3, 5), (2, 1), (1, 2), groups=2), (1, 4, 9, 7),
+            Convolution(1, 4, 8, (9, 7), (3, 5), (2, 1), (1, 2), (1, 1), groups=2),
+        ),
+        (
+            nn.Conv3d(3, 4, (1, 3, 3), padding="same"), (3, 5, 8, 9),
+            Convolution(1, 3, 4, (5, 8, 9), (1, 3, 3), (1, 1, 1), (0, 1, 1), (1, 1, 1)),
+        ),
+    ],
+)  # fmt: skip
+def test_convolutions_of_any_shape(layer: nn.Module, shape: tuple[int, ...], expected: Convolution) -> None:
+    x = torch.randn(shape)
+    first, bias = captured(lambda self, x: self.layer(x), x, layer=layer).operators
+    assert first == expected
+    y = layer(x)
+    assert bias == Elementwise("add", y.numel())
+    assert expected.out_size == tuple(y.shape[-len(expected.size) :])
+    taps = math.prod(expected.kernel) * expected.in_channels // expected.groups
+    assert first.workload().flops == 2 * y.numel() * taps
+
+
+@pytest.mark.parametrize(("stride", "kernel"), [(1, 3), (2, 4), (3, 3)])
+def test_a_transposed_convolution_costs_what_its_gradient_costs(stride: int, kernel: int) -> None:
+    """Every input is multiplied with every tap of the kernel, for every channel that it goes to."""
+    layer = nn.ConvTranspose2d(8, 6, kernel, stride, bias=False)
+    (one,) = captured(lambda self, x: self.layer(x), torch.randn(2, 8, 40, 50), layer=layer).operators
+    assert one.workload().flops == pytest.approx(2 * (2 * 40 * 50) * 8 * 6 * kernel**2, rel=0.15)
+
+
+def test_recurrent_layers_take_a_product_and_a_pointwise_kernel_per_step() -> None:
+    lstm = nn.LSTM(16, 32, 2, batch_first=True, bidirectional=True)
+    model = captured(lambda self, x: self.lstm(x)[0], torch.randn(4, 10, 16), lstm=lstm)
+    first, second = MatMul(40, 128, 16, linear=True), MatMul(40, 128, 64, linear=True)
+    steps = (MatMul(4, 128, 32, linear=True), Elementwise("sigmoid", 4 * 128)) * 10
+    assert model.operators == (first, *steps) * 2 + (second, *steps) * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda _, x: torch.einsum("bij,kj->bik", x, x[0]), MatMul(8 * 16, 16, 32)),
+        (lambda _, x: functional.group_norm(x, 4), LayerNorm(32, 128)),
+        (lambda _, x: functional.instance_norm(x), LayerNorm(128, 32)),
+        (lambda _, x: x.argmax(-1), Reduction("add", 128, 32)),
+        (lambda _, x: torch.logsumexp(x, 1), Reduction("add", 256, 16)),
+        (lambda _, x: torch.linalg.norm(x), Reduction("add", 1, 4096)),
+        (lambda _, x: functional.max_pool1d(x, 4, 2), Pooling("max", 128, (15,), (4,), (2,))),
+        (lambda _, x: functional.elu(x), Elementwise("exp", 4096)),
+        (lambda _, x: torch.maximum(x, x * 1), Elementwise("max", 4096, 2)),
+        (lambda _, x: torch.max(x, x * 1), Elementwise("max", 4096, 2)),
+        (lambda _, x: torch.cumsum(x, 1), Elementwise("add", 4096)),
+        (lambda _, x: x.transpose(1, 2).contiguous(), Elementwise("copy", 4096)),
+        (lambda _, x: x.transpose(1, 2).reshape(8, -1), Elementwise("copy", 4096)),
+    ],
+)  # fmt: skip
+def test_operators_as_their_libraries_run_them(
+    function: Callable[..., torch.Tensor], expected: Operator
+) -> None:
+    model = captured(function, torch.randn(8, 16, 32))
+    assert expected in model.operators
+    assert not model.unknown and not model.left_out
+
+
+def test_views_launch_nothing() -> None:
+    x = torch.randn(4, 6, 8)
+    model = captured(lambda _, x: x.contiguous().reshape(24, 8).t()[1:].chunk(2)[0].flatten(1).relu(), x)
+    assert model.operators == (Elementwise("relu", 4 * 24),)
+
+
+def test_an_operator_that_is_not_known_counts_what_it_moves() -> None:
+    model = captured(lambda _, x: torch.topk(x, 2, -1)[0], torch.randn(4, 64))
+    assert model.unknown == {"topk": 1}
+    work = model.operators[0].workload()
+    assert work.read_bytes >= 4 * 4 * 64 and work.written_bytes >= 4 * 2 * 4

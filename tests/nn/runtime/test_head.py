@@ -73,7 +73,9 @@ def test_intervals_are_wider_far_away(head: RuntimeHead) -> None:
     near = width(OPERATORS[0], t4)
     assert width(OPERATORS[0], load_device("b200")) > 1.2 * near  # a device unlike those that were measured
     assert width(MatMul(1 << 17, 1 << 17, 1 << 15, linear=True), t4) > near  # a workload larger than any
-    assert width(Convolution(8, 64, 64, 56, 56, 3), t4) > near  # a family that was not measured
+    assert (
+        width(Convolution(8, 64, 64, (56, 56), (3, 3), (1, 1), (0, 0)), t4) > near
+    )  # a family that was not measured
 
 
 def test_dtypes_are_physics_with_wider_intervals(head: RuntimeHead) -> None:
