@@ -3,10 +3,12 @@
 DIR/libprogram.so    the program with its scheduled tasks, for relax's virtual machine
 DIR/weights.npz      its weights, as it was exported with them
 DIR/model.py         loads both; `model(*arrays)` for other programs, `python model.py` to try it
+DIR/torch_runtime.py where operators stay with PyTorch: what calls it
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from gnnperf.errors import GnnperfError, first_line
+from gnnperf.frontends.tvm import torch_runtime
 from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
 
-PROGRAM, WEIGHTS, MODEL = "libprogram.so", "weights.npz", "model.py"
+PROGRAM, WEIGHTS, MODEL, TORCH = "libprogram.so", "weights.npz", "model.py", "torch_runtime.py"
 
 
 def write_program(
@@ -35,20 +38,30 @@ def write_program(
         ) from error
     np.savez(folder / WEIGHTS, *program.weights)
     (folder / MODEL).write_text(_script(name, program, compiled.preparing), encoding="utf-8")
-    return PROGRAM, WEIGHTS, MODEL
+    if not program.kept:
+        return PROGRAM, WEIGHTS, MODEL
+    shutil.copyfile(torch_runtime.__file__, folder / TORCH)
+    return PROGRAM, WEIGHTS, MODEL, TORCH
 
 
 def _script(name: str, program: WholeProgram, preparing: Sequence[str]) -> str:
     main = program.module[MAIN]
     given = main.params[: len(main.params) if main.attrs is None else int(main.attrs["num_input"])]
     inputs = [(str(p.ty.dtype), tuple(int(n) for n in p.ty.shape.values)) for p in given]
+    needs = "apache-tvm, NumPy and PyTorch" if program.kept else "apache-tvm and NumPy"
     return _TEMPLATE.format(
         name=name, script=MODEL, library=PROGRAM, weights=WEIGHTS, main=MAIN, inputs=inputs,
-        preparing=[*preparing],
+        preparing=[*preparing], needs=needs, torch=_TORCH if program.kept else "",
     )  # fmt: skip
 
 
-_TEMPLATE = '''"""{name}: a program tuned by gnnperf. Needs apache-tvm and NumPy.
+_TORCH = f"""
+from {TORCH.removesuffix(".py")} import register
+
+register()  # what stays with PyTorch
+"""
+
+_TEMPLATE = '''"""{name}: a program tuned by gnnperf. Needs {needs}.
 
 model(*arrays) gives a list of arrays. `python {script}` runs it on made-up inputs.
 """
@@ -62,7 +75,7 @@ os.environ.setdefault("TVM_NUM_THREADS", str(len(os.sched_getaffinity(0))))  # b
 import numpy as np
 import tvm
 from tvm import relax
-
+{torch}
 INPUTS = {inputs}
 """(dtype, shape) of every input."""
 

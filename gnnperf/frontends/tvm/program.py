@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -140,4 +141,8 @@ def _exported(path: Path, name: str) -> TvmProgram:
     import_tvm()
     target = host_target()
     whole = exported_program(path, target)
-    return TvmProgram(name, whole.tasks, target, whole, path)
+    skipped = [
+        Skipped(f"{count} x {operator}" if count > 1 else operator, "TVM does not import it; PyTorch runs it")
+        for operator, count in Counter(whole.kept).items()
+    ]
+    return TvmProgram(name, whole.tasks, target, whole, path, skipped)

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from gnnperf.errors import InputError, first_line
+from gnnperf.frontends.tvm import torch_missing, torch_scatter
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.tasks import TvmTask, single
 from gnnperf.frontends.tvm.torch_indices import counted_from_start
-from gnnperf.frontends.tvm.torch_scatter import converters
+from gnnperf.frontends.tvm.torch_kept import Converter, or_kept
 from gnnperf.frontends.tvm.weights import with_constant_weights
 from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
 from gnnperf.schedules.traces.document import program_key
@@ -43,16 +44,17 @@ def torch_program(program: Any, name: str, target: Any = None) -> WholeProgram:
     from tvm import relax
 
     try:
-        module, weights = relax.frontend.detach_params(_imported(program, keep_params_as_input=True))
+        imported, kept = _imported(program, keep_params_as_input=True)
+        module, weights = relax.frontend.detach_params(imported)
     except Exception as error:  # the importer raises anything
         raise InputError(f"kernel: relax cannot import {name!r}: {first_line(error)}") from None
     found = relax_program(module, name, target)
-    return replace(found, weights=[weight.numpy() for weight in weights[MAIN]])
+    return replace(found, weights=[weight.numpy() for weight in weights[MAIN]], kept=kept)
 
 
 def plain_program(program: Any, target: Any) -> WholeProgram:
     """A `torch.export.ExportedProgram` as TVM compiles it by itself: operators one by one, weights inside."""
-    return WholeProgram(_imported(program), target)
+    return WholeProgram(_imported(program)[0], target)
 
 
 def relax_program(module: Any, name: str, target: Any = None) -> WholeProgram:
@@ -86,8 +88,6 @@ def relax_program(module: Any, name: str, target: Any = None) -> WholeProgram:
         found = meta_schedule.relax_integration.extract_tasks(_without_preparation(fused), target)
     except Exception as error:  # passes raise anything
         raise InputError(f"kernel: relax cannot split {name!r} into tasks: {first_line(error)}") from None
-    if not found:
-        raise InputError(f"kernel: {name!r} has no operator that becomes a loop nest")
     names = _unique([re.sub(r"\W", "_", f"{name}_{_original(t.task_name, plain)}") for t in found])
     tasks = tuple(
         TvmTask(own, with_constant_weights(_single(task.dispatched[0])), int(task.weight))
@@ -96,17 +96,39 @@ def relax_program(module: Any, name: str, target: Any = None) -> WholeProgram:
     return WholeProgram(fused, target, (), tasks, _sites(fused, tasks))
 
 
-def _imported(program: Any, **options: Any) -> Any:
-    from tvm.relax.frontend.torch import from_exported_program
+def _imported(program: Any, **options: Any) -> tuple[Any, list[str]]:
+    """The IRModule of a program, and the operators in it that stay with PyTorch."""
+    from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
+    kept: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the importer's own use of torch
+        program, importer = program.run_decompositions(_decompositions()), ExportedProgramImporter()
+        own = {name: _of_node(convert) for name, convert in importer.convert_map.items()}
+        known = {**own, **torch_missing.converters(own), **torch_scatter.converters()}
+        called = {node.target.__name__ for node in program.graph.nodes if node.op == "call_function"}
+        chosen = {name: or_kept(known.get(name), kept) for name in called}
         try:
-            module = from_exported_program(program, custom_convert_map=dict(converters()), **options)
+            module = importer.from_exported_program(
+                program, options.get("keep_params_as_input", False), False, False, chosen
+            )
         except Exception as error:
             _end_blocks(error)
             raise
-        return counted_from_start(module)
+        return counted_from_start(module), kept
+
+
+def _decompositions() -> Any:
+    import torch
+
+    table: Any = torch.export.default_decompositions()
+    return {
+        operator: taken for operator, taken in table.items() if operator._opname not in torch_missing.WHOLE
+    }
+
+
+def _of_node(convert: Any) -> Converter:
+    return lambda node, _: convert(node)
 
 
 def _end_blocks(error: Exception) -> None:

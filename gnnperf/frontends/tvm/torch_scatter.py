@@ -18,11 +18,10 @@ import numpy as np
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.torch_kept import Converter
 
 _LANES = 32
 """Neighbouring elements that one thread takes together, at most."""
-Converter = Callable[[Any, Any], Any]
-"""A node of torch.fx and relax's importer -> an expression of relax."""
 
 
 def converters() -> Mapping[str, Converter]:

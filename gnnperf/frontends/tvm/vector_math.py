@@ -1,4 +1,5 @@
-"""Exponentials that run in vectors: polynomials in place of calls of libm, which TVM makes lane by lane.
+"""Exponentials, logarithms and powers that run in vectors: polynomials in place of calls of libm, which TVM
+makes lane by lane.
 
 As compilers with a vector library of mathematical functions do. Of float32 only; the largest errors are a few
 units in the last place (tests/frontends/tvm/test_vector_math.py), infinities and NaN are kept.
@@ -7,6 +8,7 @@ units in the last place (tests/frontends/tvm/test_vector_math.py), infinities an
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +21,14 @@ _EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.66
 """(exp(r) - 1 - r) / r^2 on [-ln 2 / 2, ln 2 / 2], highest power first (Moshier, Cephes, `expf`)."""
 _EXP_RANGE = (-104.0, 89.0)
 """Beyond, the result is 0 or infinite anyway, and the exponent would overflow."""
+
+_LOG = (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+        -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)  # fmt: skip
+"""(log(1 + r) - r + r^2 / 2) / r^3 on [sqrt(1/2) - 1, sqrt(2) - 1], highest power first (Cephes, `logf`)."""
+_SMALLEST_NORMAL = 2.0**-126
+
+_LARGEST_POWER = 16
+"""Of a power that is made of products."""
 
 _TANH = (
     (-2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
@@ -38,14 +48,15 @@ _ERF = (
 
 
 def vector_math(module: Any) -> Any:
-    """An IRModule of the same functions, scheduled or not, with exp, tanh, erf and sigmoid of float32 by
-    polynomials."""
+    """An IRModule of the same functions, scheduled or not, with exp, log, tanh, erf and sigmoid of float32
+    by polynomials, and whole powers by products."""
     import tvm_ffi
     from tvm.ir import Call
 
     def rewritten(call: Any) -> Any:
         expand = _EXPANSIONS.get(getattr(call.op, "name", ""))
-        return expand(call.args[0]) if expand and str(call.ty.dtype) == "float32" else call
+        found = expand(*call.args) if expand and str(call.ty.dtype) == "float32" else None
+        return call if found is None else found
 
     return tvm_ffi.structural_map(module, (Call, rewritten))
 
@@ -76,6 +87,55 @@ def _exp(x: Any) -> Any:
     ):
         value = Let(name, defined, value)
     return value
+
+
+def _log(x: Any) -> Any:
+    """log(1 + r) + k ln 2, with x = (1 + r) 2^k; subnormal numbers are scaled to normal ones first."""
+    from tvm.tirx import Cast, Let, Select, Var, const, reinterpret, shift_right
+
+    given, scaled, mantissa, rest, power = (Var(name, "float32") for name in ("x", "y", "m", "r", "n"))
+    bits, small, low = Var("bits", "int32"), given < _float(_SMALLEST_NORMAL), mantissa < _float(0.5**0.5)
+    infinity = const(float("inf"), "float32")
+    square = rest * rest
+    value = rest + (_polynomial(_LOG, rest) * rest * square + power * _float(_LN2_LOW) - _float(0.5) * square)
+    value = value + power * _float(_LN2_HIGH)
+    value = Select(given < infinity, value, given)  # infinity and NaN stay what they are
+    value = Select(given < _float(0), const(float("nan"), "float32"), value)
+    value = Select(given == _float(0), _float(0) - infinity, value)
+    exponent = Cast("float32", shift_right(bits, _int(23)) - _int(126))
+    for name, defined in (
+        (power, exponent - Select(small, _float(23), _float(0)) - Select(low, _float(1), _float(0))),
+        (rest, Select(low, mantissa + mantissa, mantissa) - _float(1)),
+        (mantissa, reinterpret("float32", (bits & _int(0x007FFFFF)) | _int(0x3F000000))),
+        (bits, reinterpret("int32", scaled)),
+        (scaled, Select(small, given * _float(2.0**23), given)),
+        (given, x),
+    ):
+        value = Let(name, defined, value)
+    return value
+
+
+def _logarithm(base: float, x: Any) -> Any:
+    return _log(x) * _float(1 / math.log(base))
+
+
+def _power(x: Any, exponent: Any) -> Any:
+    """By squaring; None of another exponent than a small whole number, one half or its negative."""
+    from tvm.tirx import FloatImm, Let, Var, sqrt
+
+    if not isinstance(exponent, FloatImm):
+        return None
+    number, base = abs(exponent.value), Var("x", "float32")
+    if number == 0.5:
+        value = sqrt(x)
+        return value if exponent.value > 0 else _float(1) / value
+    if number > _LARGEST_POWER or number != int(number) or number == 0:
+        return None
+    value, steps = base, f"{int(number):b}"[1:]
+    for bit in steps:
+        squared = Var("square", "float32")
+        value = Let(squared, value, squared * squared * base if bit == "1" else squared * squared)
+    return Let(base, x, value if exponent.value > 0 else _float(1) / value)
 
 
 def _sigmoid(x: Any) -> Any:
@@ -112,10 +172,14 @@ def _int(value: int) -> Any:
     return const(value, "int32")
 
 
-_EXPANSIONS: dict[str, Callable[[Any], Any]] = {
+_EXPANSIONS: dict[str, Callable[..., Any]] = {
     "tirx.exp": _exp,
     "tirx.sigmoid": _sigmoid,
     "tirx.tanh": functools.partial(_quotient, *_TANH),
     "tirx.erf": functools.partial(_quotient, *_ERF),
+    "tirx.log": _log,
+    "tirx.log2": functools.partial(_logarithm, 2.0),
+    "tirx.log10": functools.partial(_logarithm, 10.0),
+    "tirx.pow": _power,
 }
 """By the operator's name."""

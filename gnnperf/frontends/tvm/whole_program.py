@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gnnperf.frontends.tvm.blocks import has_root
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.tasks import TvmTask
+from gnnperf.frontends.tvm.torch_runtime import register
 
 MAIN, PREPARE, PACK = "main", "main_transform_params", "main_pack_params"
 """Of a program: what runs; what brings weights, once, before it runs, into the form that its functions take;
@@ -22,7 +23,8 @@ class WholeProgram:
     """A relax program with nothing scheduled, and the tasks that it is split into.
 
     module: an IRModule with a relax function `main` of inputs and weights, and perhaps one that prepares the
-    weights. weights: as the program was saved with them. sites: task by function of the module.
+    weights. weights: as the program was saved with them. sites: task by function of the module. kept:
+    operators that PyTorch runs.
     """
 
     module: Any
@@ -30,6 +32,7 @@ class WholeProgram:
     weights: Sequence[NDArray[Any]] = ()
     tasks: Sequence[TvmTask] = ()
     sites: Mapping[str, str] = field(default_factory=dict)
+    kept: Sequence[str] = ()
 
     def linked(self, scheduled: Mapping[str, Any]) -> Any:
         """The module with the functions of some tasks scheduled, and what these need of weights in `PACK`.
@@ -64,6 +67,7 @@ class Compiled:
     def machine(self) -> tuple[Any, list[Any]]:
         """A virtual machine that can run `main`, and the weights that this takes."""
         tvm = import_tvm()
+        register()
         machine = tvm.relax.VirtualMachine(self.executable, tvm.cpu())
         weights = [tvm.runtime.tensor(weight) for weight in self.weights]
         for name in self.preparing:

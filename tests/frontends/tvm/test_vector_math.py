@@ -22,6 +22,11 @@ REFERENCES: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
     "tanh": np.tanh,
     "erf": np.vectorize(math.erf),
 }
+LOGARITHMS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+}
 
 
 def module_of(name: str, dtype: str = "float32", lanes: int = 1) -> Any:
@@ -77,9 +82,56 @@ def test_the_ends_of_the_range_of_exp() -> None:
     assert got[2] == pytest.approx(math.exp(-95.0), abs=2e-45) and got[3] == 0
 
 
+@pytest.mark.parametrize("lanes", [1, 16])
+@pytest.mark.parametrize(("name", "ulps"), [("log", 1.0), ("log2", 2.0), ("log10", 2.0)])
+def test_logarithms(name: str, ulps: float, lanes: int) -> None:
+    rng = np.random.default_rng(0)
+    x = np.exp2(rng.uniform(-149, 128, COUNT)).astype(np.float32)
+    x[: COUNT // 2] = rng.uniform(0.25, 4, COUNT // 2)
+    x[:4] = 1, 2**-149, np.finfo(np.float32).max, np.finfo(np.float32).tiny
+    got = run(vector_math(module_of(name, lanes=lanes)), x)
+    wanted = LOGARITHMS[name](x.astype(np.float64))
+    assert got[0] == 0
+    error = np.abs(got - wanted) / np.spacing(np.abs(wanted).astype(np.float32))
+    assert error[1:].max() <= ulps
+    x[:5] = 0, -0.0, -1, np.inf, np.nan
+    ends = run(vector_math(module_of(name, lanes=lanes)), x)[:5]
+    assert np.array_equal(ends, np.float32([-np.inf, -np.inf, np.nan, np.inf, np.nan]), equal_nan=True)
+
+
+def powers(exponent: float, dtype: str = "float32") -> Any:
+    tvm = import_tvm()
+    from tvm import te
+
+    given = te.placeholder((COUNT,), dtype)
+    result = te.compute((COUNT,), lambda i: te.power(given[i], tvm.tirx.const(exponent, dtype)))
+    return tvm.IRModule({"main": te.create_prim_func([given, result])})
+
+
+@pytest.mark.parametrize("exponent", [1, 2, 3, 7, 16, -1, -2, -5, 0.5, -0.5])
+def test_powers_are_products(exponent: float) -> None:
+    x = np.random.default_rng(0).uniform(-4, 4, COUNT).astype(np.float32)
+    x = np.abs(x) if abs(exponent) < 1 else x
+    x[:3] = np.inf, np.nan, 1
+    module = powers(exponent)
+    changed = vector_math(module)
+    assert "T.pow" not in changed.script()
+    got, wanted = run(changed, x), x.astype(np.float64) ** exponent
+    normal = np.isfinite(wanted) & (np.abs(wanted) > 1e-30)
+    error = np.abs(got[normal] - wanted[normal]) / np.spacing(np.abs(wanted[normal]).astype(np.float32))
+    assert error.max() <= max(2, abs(exponent))
+    assert np.array_equal(got[:3], wanted[:3].astype(np.float32), equal_nan=True)
+
+
+@pytest.mark.parametrize("exponent", [0.3, 1.5, 17, -40])
+def test_other_powers_are_left_alone(exponent: float) -> None:
+    assert not needs_vector_math(powers(exponent))
+    assert not needs_vector_math(powers(2.0, "float64"))
+
+
 def test_other_functions_and_types_are_left_alone() -> None:
     assert needs_vector_math(module_of("exp"))
-    for module in (module_of("exp", "float64"), module_of("sqrt"), module_of("log")):
+    for module in (module_of("exp", "float64"), module_of("sqrt"), module_of("sin")):
         assert not needs_vector_math(module)
         assert program_key(vector_math(module)) == program_key(module)
 

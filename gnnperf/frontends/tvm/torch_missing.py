@@ -1,0 +1,143 @@
+"""Operators of torch programs that the importer of relax lacks, makes slow or gets wrong, of what relax has.
+
+What is not here either stays with PyTorch (`torch_kept`).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.torch_kept import Converter
+
+WHOLE = frozenset(
+    "logaddexp count_nonzero heaviside im2col col2im upsample_linear1d upsample_bicubic2d "
+    "upsample_trilinear3d".split()
+)
+"""Operators that are not taken apart: what PyTorch makes of them, relax does not import or compile."""
+
+
+def converters(known: Mapping[str, Converter]) -> Mapping[str, Converter | None]:
+    """By the names that relax's importer gives operators; None of those that it gets wrong. known: those that
+    it has itself."""
+    return {
+        "amax.default": partial(_reduce, "max"),
+        "amin.default": partial(_reduce, "min"),
+        "prod.dim_int": partial(_reduce, "prod"),
+        "max.dim": partial(_with_place, "max"),
+        "min.dim": partial(_with_place, "min"),
+        "argmax.default": partial(_place, "max"),
+        "argmin.default": partial(_place, "min"),
+        "var_mean.correction": _variance_and_mean,
+        "elu.default": _elu,
+        "native_group_norm.default": _group_norm,
+        "grid_sampler_2d.default": None,
+        "index.Tensor": partial(_index, known["index.Tensor"]),
+        "max_pool2d_with_indices.default": partial(_first_result, known["max_pool2d_with_indices.default"]),
+    }
+
+
+def _reduce(reduction: str, node: Any, importer: Any) -> Any:
+    """(self, dim, keepdim=False)."""
+    x, axes, keep = _given(node, importer, [], False)
+    axes = [axes] if isinstance(axes, int) else [*axes] or None
+    return importer.block_builder.emit(getattr(_relax().op, reduction)(x, axes, keep))
+
+
+def _place(reduction: str, node: Any, importer: Any) -> Any:
+    """(self, dim=None, keepdim=False)."""
+    x, axis, keep = _given(node, importer, None, False)
+    if axis is None:
+        if keep:
+            raise UnsupportedConstruct(f"{node.target} of all dimensions, and keep them")
+        x, axis = importer.block_builder.emit(_relax().op.reshape(x, [math.prod(_shape(x))])), 0
+    return _best(reduction, importer, x, axis, keep)[1]
+
+
+def _with_place(reduction: str, node: Any, importer: Any) -> Any:
+    """(self, dim, keepdim=False) -> values, indices."""
+    return _best(reduction, importer, *_given(node, importer, None, False))
+
+
+def _best(reduction: str, importer: Any, x: Any, axis: int, keep: bool) -> tuple[Any, Any]:
+    """The largest or smallest values along an axis, and the first places where they are: as two reductions of
+    one value each, which have schedules."""
+    relax, emit, shape = _relax(), importer.block_builder.emit, _shape(x)
+    op, axis = relax.op, axis % len(shape)
+    best = emit(getattr(op, reduction)(x, [axis], True))
+    along = [extent if d == axis else 1 for d, extent in enumerate(shape)]
+    places = relax.const(np.arange(shape[axis], dtype="int32").reshape(along))
+    worse = (op.less if reduction == "max" else op.greater)(x, best)
+    nowhere = relax.const(shape[axis] - 1, "int32")
+    place = emit(op.min(emit(op.where(emit(worse), nowhere, places)), [axis], keep))
+    value = best if keep else emit(op.squeeze(best, [axis]))
+    return value, emit(op.astype(place, "int64"))
+
+
+def _variance_and_mean(node: Any, importer: Any) -> Any:
+    """(self, dim=None, *, correction=None, keepdim=False)."""
+    (x, axes), op, emit = _given(node, importer, None), _relax().op, importer.block_builder.emit
+    keep, correction = node.kwargs.get("keepdim", False), node.kwargs.get("correction")
+    axes = [*range(len(_shape(x)))] if not axes else [*axes]
+    count = math.prod(_shape(x)[axis] for axis in axes)
+    bessel = count / max(count - (1 if correction is None else correction), 0.0 if count else 1.0)
+    factor = _relax().const(bessel, str(x.ty.dtype))
+    return emit(op.multiply(op.variance(x, axes, keep), factor)), emit(op.mean(x, axes, keep))
+
+
+def _elu(node: Any, importer: Any) -> Any:
+    """(self, alpha=1, scale=1, input_scale=1), of which the importer reads the first two alone."""
+    x, alpha, scale, inner = _given(node, importer, 1.0, 1.0, 1.0)
+    op, emit, const = _relax().op, importer.block_builder.emit, partial(_relax().const, dtype=str(x.ty.dtype))
+    negative = op.multiply(op.subtract(op.exp(op.multiply(x, const(inner))), const(1.0)), const(alpha))
+    return emit(op.multiply(op.where(op.greater(x, const(0.0)), x, negative), const(scale)))
+
+
+def _group_norm(node: Any, importer: Any) -> Any:
+    """(input, weight, bias, N, C, HxW, group, eps), with weight and bias or without: the first result."""
+    x, weight, bias, _, channels, _, groups, eps = importer.retrieve_args(node)
+    relax, dtype = _relax(), str(x.ty.dtype)
+    weight = relax.const(np.ones(channels, dtype)) if weight is None else weight
+    bias = relax.const(np.zeros(channels, dtype)) if bias is None else bias
+    axes = [*range(2, len(_shape(x)))]
+    return (importer.block_builder.emit(relax.op.nn.group_norm(x, weight, bias, groups, 1, axes, eps)),)
+
+
+def _first_result(convert: Converter, node: Any, importer: Any) -> Any:
+    """What the importer makes of an operator of which it knows the first result alone."""
+    if any(user.target is not operator.getitem or user.args[1] for user in node.users):
+        raise UnsupportedConstruct(f"{node.target}, of which more than the first result is used")
+    return convert(node, importer)
+
+
+def _index(convert: Converter, node: Any, importer: Any) -> Any:
+    """What the importer makes of (self, indices): it takes several as indices of the first dimensions."""
+    given = [index is not None for index in node.args[1]]
+    if sum(given) > 1 and not all(given[: sum(given)]):
+        raise UnsupportedConstruct("several indices after a dimension without one")
+    return convert(node, importer)
+
+
+def _given(node: Any, importer: Any, *defaults: Any) -> Sequence[Any]:
+    """The first argument, and others by their place or name."""
+    names = [argument.name for argument in node.target._schema.arguments[1 : len(defaults) + 1]]
+    found = [
+        node.args[place] if place < len(node.args) else node.kwargs.get(name, default)
+        for place, (name, default) in enumerate(zip(names, defaults, strict=False), start=1)
+    ]
+    return importer.env[node.args[0]], *found
+
+
+def _shape(array: Any) -> list[int]:
+    return [int(extent) for extent in array.ty.shape]
+
+
+def _relax() -> Any:
+    return import_tvm().relax

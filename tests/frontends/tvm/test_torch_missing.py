@@ -1,0 +1,99 @@
+"""Operators of PyTorch that the importer of relax lacks or gets wrong: lowered here, or left to PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from gnnperf.frontends.torch_modules import export_module
+from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.relax_programs import torch_program
+from gnnperf.frontends.tvm.target import host_target
+
+LOWERED: dict[str, Callable[[Tensor], Any]] = {
+    "largest": lambda x: x.amax(1),
+    "smallest of two dimensions": lambda x: x.amin((0, 2), keepdim=True),
+    "products": lambda x: x.prod(1),
+    "largest and where": lambda x: x.round().max(1),
+    "smallest and where": lambda x: x.round().min(-1, keepdim=True),
+    "where the largest is": lambda x: x.round().argmax(1),
+    "where the smallest is": lambda x: x.argmin(0, keepdim=True),
+    "where the largest of all is": lambda x: x.argmax(),
+    "sums of exponentials": lambda x: torch.logsumexp(x, 1),
+    "variance and mean": lambda x: torch.var_mean(x, (1, 2)),
+    "biased variance and mean": lambda x: torch.var_mean(x, correction=0),
+    "scaled exponential units": F.selu,
+    "continuous exponential units": lambda x: F.celu(x, 1.5),
+    "groups without weights": lambda x: F.group_norm(x, 2),
+    "pooled": lambda x: F.max_pool2d(x[None], 2),
+}
+KEPT: dict[str, Callable[[Tensor], Any]] = {
+    "lgamma": torch.lgamma,
+    "searchsorted": lambda x: torch.searchsorted(torch.linspace(-1, 1, 5), x),
+    "cummax": lambda x: x.cummax(1),
+    "max_pool2d_with_indices": lambda x: F.max_pool2d(x[None], 2, return_indices=True)[1],
+    "index": lambda x: x[:, [0, -1, 2], [1, 1, 0]],
+    "index_put": lambda x: x.index_put((x > 0,), torch.tensor(1.0)),
+    "grid_sampler_2d": lambda x: F.grid_sample(
+        x[None], torch.linspace(-1, 1, 50).reshape(1, 5, 5, 2), align_corners=False
+    ),
+    "im2col": lambda x: F.unfold(x[None], 2),
+    "div": lambda x: (x * 9).long() // 2,
+    "_linalg_det": lambda x: torch.linalg.det(x[:, :4, :4]),
+    "any": lambda x: (x > 1).any(),
+}
+
+
+class Function(torch.nn.Module):
+    def __init__(self, function: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(x)
+
+
+def run(function: Callable[[Tensor], Any], x: Tensor) -> list[str]:
+    """Compares what TVM and PyTorch compute; names of operators that stayed with PyTorch."""
+    tvm = import_tvm()
+    program = export_module(Function(function), (x,), "function")
+    whole = torch_program(program, "function", host_target())
+    machine, weights = whole.compiled({}).machine()
+    found, wanted = machine["main"](tvm.runtime.tensor(x.numpy()), *weights), function(x)
+    found = [found] if hasattr(found, "numpy") else [*found]
+    wanted = [wanted] if isinstance(wanted, Tensor) else [*wanted]
+    for one, expected in zip(found, wanted, strict=True):
+        assert str(one.dtype) == str(expected.dtype).removeprefix("torch.")
+        np.testing.assert_allclose(one.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+    return [name.split(".")[1] for name in whole.kept]
+
+
+@pytest.mark.parametrize("name", LOWERED)
+def test_lowered_operators(name: str) -> None:
+    x = torch.randn(6, 4, 8, generator=torch.Generator().manual_seed(0))
+    assert run(LOWERED[name], x) == []
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_operators_that_stay_with_pytorch(name: str) -> None:
+    x = torch.randn(6, 4, 8, generator=torch.Generator().manual_seed(0))
+    assert run(KEPT[name], x) == [name]
+
+
+def test_ties_are_won_by_the_first_as_in_pytorch() -> None:
+    x = torch.tensor([[1.0, 3.0, 3.0, 0.0], [2.0, 2.0, 2.0, 2.0]])
+    assert run(lambda x: x.argmax(1), x) == []
+    assert run(lambda x: x.min(1), x) == []
+
+
+def test_where_the_largest_is_takes_reductions_that_have_schedules() -> None:
+    program = export_module(Function(lambda x: x.argmax(1)), (torch.randn(64, 256),), "best")
+    whole = torch_program(program, "best", host_target())
+    assert sum("max" in task.name or "min" in task.name for task in whole.tasks) == 2
+    assert all(task.objection is None for task in whole.tasks)
