@@ -128,6 +128,9 @@ _COMPOSED: Mapping[str, Callable[..., Expr]] = {
     "nearbyint": lambda x: _op("floor", _op("add", x, Const(0.5))),
     "trunc": lambda x: _op("mul", _op("sign", x), _op("floor", _op("abs", x))),
     "bitwise_not": _complement,
+    "isnan": lambda x: _op("ne", x, x),
+    "isinf": lambda x: _op("eq", _op("abs", x), Const(math.inf)),
+    "isfinite": lambda x: _op("lt", _op("abs", x), Const(math.inf)),
 }
 """Functions that the IR lacks, in terms of those that it has. Rounding differs from TIR's at exact halves."""
 

@@ -9,6 +9,7 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ def converters(known: Mapping[str, Converter]) -> Mapping[str, Converter | None]
         "amax.default": partial(_reduce, "max"),
         "amin.default": partial(_reduce, "min"),
         "prod.dim_int": partial(_reduce, "prod"),
+        "mean.default": _mean,
+        "mean.dim": _mean,
         "max.dim": partial(_with_place, "max"),
         "min.dim": partial(_with_place, "min"),
         "argmax.default": partial(_place, "max"),
@@ -49,6 +52,17 @@ def _reduce(reduction: str, node: Any, importer: Any) -> Any:
     x, axes, keep = _given(node, importer, [], False)
     axes = [axes] if isinstance(axes, int) else [*axes] or None
     return importer.block_builder.emit(getattr(_relax().op, reduction)(x, axes, keep))
+
+
+def _mean(node: Any, importer: Any) -> Any:
+    """(self, dim=None, keepdim=False): as a sum, into which relax fuses what is added up."""
+    if node.kwargs.get("dtype") is not None:
+        raise UnsupportedConstruct(f"{node.target} in another dtype")
+    x, axes, keep = _given(node, importer, None, False)
+    op, emit, shape = _relax().op, importer.block_builder.emit, _shape(x)
+    axes = [*range(len(shape))] if not axes else [*axes]
+    count = _relax().const(math.prod(shape[axis] for axis in axes), str(x.ty.dtype))
+    return emit(op.divide(emit(op.sum(x, axes, keep)), count))
 
 
 def _place(reduction: str, node: Any, importer: Any) -> Any:
@@ -126,13 +140,12 @@ def _index(convert: Converter, node: Any, importer: Any) -> Any:
 
 
 def _given(node: Any, importer: Any, *defaults: Any) -> Sequence[Any]:
-    """The first argument, and others by their place or name."""
-    names = [argument.name for argument in node.target._schema.arguments[1 : len(defaults) + 1]]
-    found = [
-        node.args[place] if place < len(node.args) else node.kwargs.get(name, default)
-        for place, (name, default) in enumerate(zip(names, defaults, strict=False), start=1)
-    ]
-    return importer.env[node.args[0]], *found
+    """The first argument, and others by their place or name; defaults of those that are not given, or that
+    this overload does not have."""
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    others = zip_longest(names[1 : len(defaults) + 1], defaults)
+    return importer.env[node.args[0]], *(given.get(name, default) for name, default in others)
 
 
 def _shape(array: Any) -> list[int]:

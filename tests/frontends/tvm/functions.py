@@ -91,6 +91,12 @@ def gather() -> list[Any]:
     return [table, index, te.compute((32, 16), lambda i, j: table[index[i], j], name="out")]
 
 
+def finite_or_zero(n: int = 32) -> list[Any]:
+    a = placeholder("a", n)
+    finite = te.compute((n,), lambda i: te.if_then_else(te.isfinite(a[i]), a[i], 0.0))
+    return [a, te.compute((n,), lambda i: te.if_then_else(te.isnan(a[i]), 0.0, finite[i]))]
+
+
 def gelu() -> list[Any]:
     a = placeholder("a", 32, 32)
     return [a, te.compute((32, 32), lambda i, j: te.erf(te.sigmoid(te.rsqrt(a[i, j]))) * te.round(a[i, j]))]

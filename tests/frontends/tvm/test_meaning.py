@@ -46,6 +46,7 @@ CASES: dict[str, tuple[Any, Callable[..., Any]]] = {
     "batched": (test_transfer.batched(2, 6, 4, 5), lambda a, b: np.einsum("nmk,npk->nmp", a, b)),
     "packed": (functions.packed(4, 32, 8), packed_product),
     "gather": (functions.gather(), gathered),
+    "finite": (functions.finite_or_zero(), np.nan_to_num),
 }
 
 

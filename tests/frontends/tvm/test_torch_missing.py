@@ -20,6 +20,7 @@ LOWERED: dict[str, Callable[[Tensor], Any]] = {
     "largest": lambda x: x.amax(1),
     "smallest of two dimensions": lambda x: x.amin((0, 2), keepdim=True),
     "products": lambda x: x.prod(1),
+    "means": lambda x: (x.mean(), x.mean(1), x.mean((0, 2), keepdim=True)),
     "largest and where": lambda x: x.round().max(1),
     "smallest and where": lambda x: x.round().min(-1, keepdim=True),
     "where the largest is": lambda x: x.round().argmax(1),
@@ -90,6 +91,12 @@ def test_ties_are_won_by_the_first_as_in_pytorch() -> None:
     x = torch.tensor([[1.0, 3.0, 3.0, 0.0], [2.0, 2.0, 2.0, 2.0]])
     assert run(lambda x: x.argmax(1), x) == []
     assert run(lambda x: x.min(1), x) == []
+
+
+def test_a_mean_takes_what_it_adds_up_into_its_loops() -> None:
+    program = export_module(Function(lambda x: ((x - 1) ** 2).mean()), (torch.randn(64, 256),), "error")
+    whole = torch_program(program, "error", host_target())
+    assert sorted(task.name for task in whole.tasks) == ["error_divide", "error_fused_subtract_power_sum"]
 
 
 def test_where_the_largest_is_takes_reductions_that_have_schedules() -> None:
