@@ -101,10 +101,8 @@ def multiplies_bytes(module: Any, target: Any) -> bool:
 
 
 def plain_generator() -> Any:
-    """MetaSchedule's own rules for CPUs."""
-    from tvm.s_tir import meta_schedule as ms
-
-    return ms.space_generator.PostOrderApply(sch_rules="llvm", postprocs=_postprocs(), mutator_probs="llvm")
+    """MetaSchedule's own rules for CPUs, which here tile sums of columns, too."""
+    return _tiled_generator(intrinsic=None)
 
 
 def spatial_generator() -> Any:
@@ -141,10 +139,14 @@ def spatial_generator() -> Any:
 def vnni_generator() -> Any:
     """The rules for CPUs, and tiles that end in VNNI's dot product of 16 x 4 bytes. Without vectorized
     copies: those of packed weights fail in TVM's `vectorize_loop`."""
+    from gnnperf.frontends.tvm.vnni import VNNI_DOT_16x4_INTRIN
+
+    return _tiled_generator(VNNI_DOT_16x4_INTRIN)
+
+
+def _tiled_generator(intrinsic: str | None) -> Any:
     from tvm.s_tir import meta_schedule as ms
     from tvm.s_tir.meta_schedule import schedule_rule
-
-    from gnnperf.frontends.tvm.vnni import VNNI_DOT_16x4_INTRIN
 
     tiles: dict[str, Any] = dict(
         structure="SSRSRS",
@@ -159,13 +161,29 @@ def vnni_generator() -> Any:
         schedule_rule.InlineConstantScalars(),
         _inline(strict=True),
         schedule_rule.AddRFactor(max_jobs_per_core=16, max_innermost_factor=64),
-        schedule_rule.MultiLevelTilingWithIntrin(VNNI_DOT_16x4_INTRIN, **tiles),
-        schedule_rule.MultiLevelTiling(**tiles),
-        _annotate(max_vectorize_extent=1),
+        *([schedule_rule.MultiLevelTilingWithIntrin(intrinsic, **tiles)] if intrinsic else []),
+        schedule_rule.MultiLevelTiling(**tiles, filter_fn=_reduces_columns),
+        _annotate(max_vectorize_extent=1 if intrinsic else 64),
         schedule_rule.RandomComputeLocation(),
     ]
-    postprocs = _postprocs(tensorize=True)
+    postprocs = _postprocs(tensorize=intrinsic is not None)
     return ms.space_generator.PostOrderApply(sch_rules=rules, postprocs=postprocs, mutator_probs="llvm")
+
+
+def _reduces_columns(_schedule: Any, sref: Any) -> bool:
+    """Whether a block reduces along a dimension that is not contiguous in what it reads. It uses nothing
+    twice, so MetaSchedule does not tile it; but only tiles add up neighbours in vectors."""
+    from tvm.tirx import IterVar
+
+    block = sref.stmt
+    kinds = {variable.var.__chandle__(): variable.iter_type for variable in block.iter_vars}
+    if IterVar.CommReduce not in kinds.values():
+        return False
+    innermost = [read.region[-1].min for read in block.reads if len(read.region) > 1]
+    return any(
+        type(index).__name__ == "Var" and kinds.get(index.__chandle__()) == IterVar.DataPar
+        for index in innermost
+    )
 
 
 def _postprocs(tensorize: bool = False) -> list[Any]:
