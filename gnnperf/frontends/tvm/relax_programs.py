@@ -49,6 +49,13 @@ def torch_program(program: Any, name: str, target: Any = None) -> WholeProgram:
     except Exception as error:  # the importer raises anything
         raise InputError(f"kernel: relax cannot import {name!r}: {first_line(error)}") from None
     found = relax_program(module, name, target)
+    if not found.computes:
+        what = (
+            f"TVM imports none of its operators ({', '.join(dict.fromkeys(kept))})"
+            if kept
+            else "it computes nothing"
+        )
+        raise InputError(f"kernel: {name!r} stays with PyTorch: {what}")
     return replace(found, weights=[weight.numpy() for weight in weights[MAIN]], kept=kept)
 
 

@@ -34,6 +34,13 @@ class WholeProgram:
     sites: Mapping[str, str] = field(default_factory=dict)
     kept: Sequence[str] = ()
 
+    @property
+    def computes(self) -> bool:
+        """Whether TVM compiles any loops of it."""
+        from tvm.tirx import PrimFunc
+
+        return any(isinstance(function, PrimFunc) for function in self.module.functions.values())
+
     def linked(self, scheduled: Mapping[str, Any]) -> Any:
         """The module with the functions of some tasks scheduled, and what these need of weights in `PACK`.
         scheduled: IRModules by the task's name."""

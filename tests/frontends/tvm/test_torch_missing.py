@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gnnperf.errors import InputError
 from gnnperf.frontends.torch_modules import export_module
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.relax_programs import torch_program
@@ -63,11 +64,11 @@ class Function(torch.nn.Module):
 def run(function: Callable[[Tensor], Any], x: Tensor) -> list[str]:
     """Compares what TVM and PyTorch compute; names of operators that stayed with PyTorch."""
     tvm = import_tvm()
-    program = export_module(Function(function), (x,), "function")
+    program = export_module(Function(lambda x: (function(x), -x)), (x,), "function")
     whole = torch_program(program, "function", host_target())
     machine, weights = whole.compiled({}).machine()
-    found, wanted = machine["main"](tvm.runtime.tensor(x.numpy()), *weights), function(x)
-    found = [found] if hasattr(found, "numpy") else [*found]
+    *found, _ = machine["main"](tvm.runtime.tensor(x.numpy()), *weights)
+    wanted = function(x)
     wanted = [wanted] if isinstance(wanted, Tensor) else [*wanted]
     for one, expected in zip(found, wanted, strict=True):
         assert str(one.dtype) == str(expected.dtype).removeprefix("torch.")
@@ -85,6 +86,12 @@ def test_lowered_operators(name: str) -> None:
 def test_operators_that_stay_with_pytorch(name: str) -> None:
     x = torch.randn(6, 4, 8, generator=torch.Generator().manual_seed(0))
     assert run(KEPT[name], x) == [name]
+
+
+def test_a_program_of_nothing_else_is_refused() -> None:
+    program = export_module(Function(torch.lgamma), (torch.randn(4),), "gamma")
+    with pytest.raises(InputError, match=r"'gamma' stays with PyTorch: .* \(aten\.lgamma\.default\)"):
+        torch_program(program, "gamma", host_target())
 
 
 def test_ties_are_won_by_the_first_as_in_pytorch() -> None:
