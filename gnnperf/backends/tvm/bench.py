@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from gnnperf.backends.tvm.batch import Batch, BenchLimits
 from gnnperf.backends.tvm.kernel import Build, build_kernel
-from gnnperf.backends.tvm.problem import arguments, made_inputs, signature, solved
+from gnnperf.backends.tvm.problem import arguments, is_positive, made_inputs, positive, signature, solved
 from gnnperf.devices import MachineLock
 from gnnperf.errors import MeasureError
 from gnnperf.measure.confine import available_threads, prefer_this_process
@@ -75,7 +75,8 @@ class TraceBench:
                 with MachineLock():
                     prefer_this_process()
                     samples_s = kernel.times_s(arguments(problem), self.limits.repeats, self.limits.sample_s)
-            return {"reduction_length": problem.reduction_length, "samples_s": samples_s}
+            signs = not is_positive(problem.inputs)
+            return {"reduction_length": problem.reduction_length, "samples_s": samples_s, "signs": signs}
 
         try:
             found = result_of(solve, self.limits.reference_s)
@@ -83,6 +84,7 @@ class TraceBench:
             raise MeasureError(f"the unscheduled function: {failure}") from None
         if silent := Evidence.of({OUTPUT: reference}, {}).unverifiable:
             raise MeasureError(f"nothing can be verified on random inputs: of its output, {silent[OUTPUT]}")
+        inputs = inputs if found["signs"] else positive(inputs)
         self.problem = Problem(inputs, [OUTPUT], {OUTPUT: reference}, found["reduction_length"])
         self.baseline = Outcome("ok", tuple(found["samples_s"]))
 

@@ -14,17 +14,36 @@ from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.blocks import has_root
 from gnnperf.frontends.tvm.translate import translate
 from gnnperf.measure.problem import OUTPUT, Arrays, Problem, random_inputs
+from gnnperf.measure.verification import is_inexact
 from gnnperf.nests.ir import Statement, loads, reads, walk
 
 
 def solved(module: Any, kernel: Kernel, seed: int = 0) -> Problem:
-    """The problem of an unscheduled module, which `kernel` was built from, on random inputs."""
+    """The problem of an unscheduled module, which `kernel` was built from, on random inputs: where these give
+    no number at all (of a logarithm that is added up, say), on positive ones."""
     *_, out = signature(module)
-    return Problem.solved(
-        made_inputs(module, seed),
-        lambda inputs: computed(kernel, [*tensors(inputs.values()), poisoned(np.empty(*out))]),
-        reduction_length(module),
-    )
+
+    def of(inputs: Mapping[str, NDArray[Any]]) -> Problem:
+        return Problem.solved(
+            inputs,
+            lambda given: computed(kernel, [*tensors(given.values()), poisoned(np.empty(*out))]),
+            reduction_length(module),
+        )
+
+    problem = of(inputs := made_inputs(module, seed))
+    if is_inexact(out[1]) and not np.isfinite(problem.reference[OUTPUT]).any():
+        return of(positive(inputs))
+    return problem
+
+
+def positive(inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Inputs without the signs of real numbers."""
+    return {name: np.abs(x) if is_inexact(x.dtype) else x for name, x in inputs.items()}
+
+
+def is_positive(inputs: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether `positive` changes nothing."""
+    return all((x >= 0).all() for x in inputs.values() if is_inexact(x.dtype))
 
 
 def made_inputs(module: Any, seed: int) -> dict[str, NDArray[Any]]:

@@ -61,7 +61,8 @@ def torch_program(program: Any, name: str, target: Any = None) -> WholeProgram:
 
 def plain_program(program: Any, target: Any) -> WholeProgram:
     """A `torch.export.ExportedProgram` as TVM compiles it by itself: operators one by one, weights inside."""
-    return WholeProgram(_imported(program)[0], target)
+    module, kept = _imported(program)
+    return WholeProgram(module, target, kept=kept)
 
 
 def relax_program(module: Any, name: str, target: Any = None) -> WholeProgram:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,10 @@ from gnnperf.schedules.traces.allowed import check_trace
 from gnnperf.schedules.traces.roles import roles_of
 
 _BYTES = {"uint8", "int8"}  # types of the operands of VNNI's dot product
+_WHOLE_SUM = 4096
+"""Elements from which on a sum is split among threads."""
+_PARTS = 32
+"""Of such a sum, at most."""
 _ATTEMPTS = 8  # per schedule wanted: some samples do not pass post-processing
 
 
@@ -160,7 +165,7 @@ def _tiled_generator(intrinsic: str | None) -> Any:
         schedule_rule.ApplyCustomRule(),
         schedule_rule.InlineConstantScalars(),
         _inline(strict=True),
-        schedule_rule.AddRFactor(max_jobs_per_core=16, max_innermost_factor=64),
+        _split_sums(schedule_rule.AddRFactor(max_jobs_per_core=16, max_innermost_factor=64)),
         *([schedule_rule.MultiLevelTilingWithIntrin(intrinsic, **tiles)] if intrinsic else []),
         schedule_rule.MultiLevelTiling(**tiles, filter_fn=_reduces_columns),
         _annotate(max_vectorize_extent=1 if intrinsic else 64),
@@ -168,6 +173,43 @@ def _tiled_generator(intrinsic: str | None) -> Any:
     ]
     postprocs = _postprocs(tensorize=intrinsic is not None)
     return ms.space_generator.PostOrderApply(sch_rules=rules, postprocs=postprocs, mutator_probs="llvm")
+
+
+def _split_sums(rule: Any) -> Any:
+    """What a rule does, and, of the sum of a whole array, parts that threads add up in vectors: MetaSchedule
+    makes partial sums of threads or of lanes, not both."""
+    from tvm.ir.utils import derived_object
+    from tvm.s_tir import Schedule
+    from tvm.s_tir.meta_schedule import schedule_rule
+    from tvm.tirx import IterVar
+
+    @derived_object
+    class SplitSums(schedule_rule.PyScheduleRule):  # type: ignore[misc]
+        def _initialize_with_tune_context(self, context: Any) -> None:
+            rule._initialize_with_tune_context(context)
+
+        def apply(self, schedule: Schedule, block: Any) -> list[Any]:
+            split = schedule.copy()  # the rule changes what it is given
+            designs = [*rule.apply(schedule, block)]
+            loops = split.get_loops(block)
+            kinds = [variable.iter_type for variable in split.get(block).iter_vars]
+            if len(kinds) != len(loops) or any(kind != IterVar.CommReduce for kind in kinds):
+                return designs
+            if math.prod(int(split.get(loop).extent) for loop in loops) < _WHOLE_SUM:
+                return designs
+            fused = split.fuse(*loops)
+            rest, _ = split.split(fused, split.sample_perfect_tile(fused, 2, max_innermost_factor=64))
+            extent = int(split.get(rest).extent)
+            parts = max(n for n in range(1, _PARTS + 1) if extent % n == 0)
+            outer, _ = split.split(rest, [parts, None])
+            by_part = split.rfactor(outer, 0)
+            split.rfactor(split.get_loops(by_part)[-1], 1)
+            return [*designs, split]
+
+        def clone(self) -> Any:
+            return _split_sums(rule.clone())
+
+    return SplitSums()
 
 
 def _reduces_columns(_schedule: Any, sref: Any) -> bool:

@@ -4,15 +4,21 @@ nothing of gnnperf is imported here."""
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 FUNCTION = "gnnperf.torch_operator"
 
 
 def register() -> None:
-    """Makes FUNCTION known to TVM: an operator of PyTorch with its arguments as JSON, and tensors."""
+    """Makes FUNCTION known to TVM: an operator of PyTorch with its arguments as JSON, and tensors.
+
+    Where TVM has started no threads before, they do not spin when they have nothing to do: they would hold up
+    PyTorch's.
+    """
     import tvm
 
+    os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "0")
     tvm.register_global_func(FUNCTION, _run, override=True)
 
 

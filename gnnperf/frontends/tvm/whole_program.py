@@ -59,7 +59,7 @@ class WholeProgram:
         tvm = import_tvm()
         module = self.linked(scheduled)
         preparing = [name for name in (PREPARE, PACK) if name in _by_name(module)]
-        return Compiled(tvm.compile(module, self.target), preparing, self.weights)
+        return Compiled(tvm.compile(module, self.target), preparing, self.weights, bool(self.kept))
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,13 @@ class Compiled:
     executable: Any
     preparing: Sequence[str]
     weights: Sequence[NDArray[Any]]
+    calls_torch: bool = False
 
     def machine(self) -> tuple[Any, list[Any]]:
         """A virtual machine that can run `main`, and the weights that this takes."""
         tvm = import_tvm()
-        register()
+        if self.calls_torch:
+            register()
         machine = tvm.relax.VirtualMachine(self.executable, tvm.cpu())
         weights = [tvm.runtime.tensor(weight) for weight in self.weights]
         for name in self.preparing:

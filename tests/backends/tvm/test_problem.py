@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gnnperf.backends.tvm.batch import BenchLimits
+from gnnperf.backends.tvm.bench import TraceBench
 from gnnperf.backends.tvm.kernel import build_kernel
 from gnnperf.backends.tvm.problem import made_inputs, poisoned, solved
 from gnnperf.frontends.tvm import tasks_of
@@ -76,3 +78,15 @@ def test_what_cannot_be_tuned_says_why(dtype: str, work: Any, said: str) -> None
     x = te.placeholder((8, 8), dtype, "x")
     (task,) = tasks_of([x, work(x)], "f")
     assert task.objection is not None and said in task.objection
+
+
+def test_a_sum_of_logarithms_is_solved_on_positive_inputs() -> None:
+    x = te.placeholder((64, 32), name="x")
+    module = made(lambda x: topi.sum(topi.log(x), (0, 1), True), x)
+    problem = solved(module, build_kernel(module, host_target(1)))
+    np.testing.assert_allclose(problem.reference[OUTPUT], np.log(problem.inputs["x0"]).sum(), rtol=1e-4)
+    bench = TraceBench(module, host_target(1), BenchLimits(sample_s=0.001))
+    (found,) = bench.measure([module])
+    assert found.status == "ok"
+    signed = made(lambda x: topi.sum(x, 1, True), x)
+    assert (solved(signed, build_kernel(signed, host_target(1))).inputs["x0"] < 0).any()
