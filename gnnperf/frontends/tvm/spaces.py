@@ -189,15 +189,14 @@ def _split_sums(rule: Any) -> Any:
             rule._initialize_with_tune_context(context)
 
         def apply(self, schedule: Schedule, block: Any) -> list[Any]:
+            loops = schedule.get_loops(block)
+            kinds = [variable.iter_type for variable in schedule.get(block).iter_vars]
+            whole = len(kinds) == len(loops) and all(kind == IterVar.CommReduce for kind in kinds)
+            if not whole or math.prod(int(schedule.get(loop).extent) for loop in loops) < _WHOLE_SUM:
+                return [*rule.apply(schedule, block)]
             split = schedule.copy()  # the rule changes what it is given
             designs = [*rule.apply(schedule, block)]
-            loops = split.get_loops(block)
-            kinds = [variable.iter_type for variable in split.get(block).iter_vars]
-            if len(kinds) != len(loops) or any(kind != IterVar.CommReduce for kind in kinds):
-                return designs
-            if math.prod(int(split.get(loop).extent) for loop in loops) < _WHOLE_SUM:
-                return designs
-            fused = split.fuse(*loops)
+            fused = split.fuse(*split.get_loops(block))
             rest, _ = split.split(fused, split.sample_perfect_tile(fused, 2, max_innermost_factor=64))
             extent = int(split.get(rest).extent)
             parts = max(n for n in range(1, _PARTS + 1) if extent % n == 0)

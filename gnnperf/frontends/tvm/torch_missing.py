@@ -32,8 +32,7 @@ def converters(known: Mapping[str, Converter]) -> Mapping[str, Converter | None]
         "amax.default": partial(_reduce, "max"),
         "amin.default": partial(_reduce, "min"),
         "prod.dim_int": partial(_reduce, "prod"),
-        "mean.default": _mean,
-        "mean.dim": _mean,
+        **{name: partial(_mean, known[name]) for name in ("mean.default", "mean.dim")},
         "max.dim": partial(_with_place, "max"),
         "min.dim": partial(_with_place, "min"),
         "argmax.default": partial(_place, "max"),
@@ -49,16 +48,19 @@ def converters(known: Mapping[str, Converter]) -> Mapping[str, Converter | None]
 
 def _reduce(reduction: str, node: Any, importer: Any) -> Any:
     """(self, dim, keepdim=False)."""
+    if node.kwargs.get("dtype") is not None:
+        raise UnsupportedConstruct(f"{node.target} in another dtype")
     x, axes, keep = _given(node, importer, [], False)
     axes = [axes] if isinstance(axes, int) else [*axes] or None
     return importer.block_builder.emit(getattr(_relax().op, reduction)(x, axes, keep))
 
 
-def _mean(node: Any, importer: Any) -> Any:
-    """(self, dim=None, keepdim=False): as a sum, into which relax fuses what is added up."""
-    if node.kwargs.get("dtype") is not None:
-        raise UnsupportedConstruct(f"{node.target} in another dtype")
+def _mean(convert: Converter, node: Any, importer: Any) -> Any:
+    """(self, dim=None, keepdim=False): as a sum, into which relax fuses what is added up. Of short floats it
+    stays what the importer makes of it."""
     x, axes, keep = _given(node, importer, None, False)
+    if node.kwargs.get("dtype") is not None or str(x.ty.dtype) not in ("float32", "float64"):
+        return convert(node, importer)
     op, emit, shape = _relax().op, importer.block_builder.emit, _shape(x)
     axes = [*range(len(shape))] if not axes else [*axes]
     count = _relax().const(math.prod(shape[axis] for axis in axes), str(x.ty.dtype))

@@ -140,6 +140,16 @@ def test_products(layout: str, shares: str, library: str) -> None:
     check(product(layout, 41, 37), LibraryCall(library, shares))
 
 
+@pytest.mark.parametrize("rows", [32, 33])
+def test_what_follows_parts_of_different_sizes(rows: int) -> None:
+    """It waits for all of them: each needs what another one computes."""
+    module = dense(rows=rows)
+    for _ in range(5):
+        check(module, LibraryCall("onednn", "m"))
+    called = with_calls(module, LibraryCall("onednn", "m"), CORES)
+    assert hasattr(called["main"].body.block.body, "seq") == (rows % CORES != 0)  # a loop of its own
+
+
 @pytest.mark.parametrize("shares", ["b", "m", "n"])
 def test_batched_products(shares: str) -> None:
     module = module_of("batch_matmul", batch=3, m=20, n=30, k=40, layout="nt")

@@ -71,11 +71,12 @@ def with_calls(module: Any, call: LibraryCall, cores: int) -> Any:
 @dataclass
 class _Called:
     """names: of blocks that call; touched: names of buffers that calls read; packing: of blocks that pack
-    constant weights."""
+    constant weights. even: whether the parts of the last call are of one size."""
 
     names: list[str]
     touched: set[str]
     packing: set[str]
+    even: bool = True
 
 
 class _Builder:
@@ -118,7 +119,8 @@ class _Builder:
         loop, first = tirx.Var("part", index), tirx.IntImm(index, 0)
         axis = tirx.IterVar(_range(parts, index), tirx.Var("v_part", index), 0)
         region = _whole(target)
-        if extent % parts == 0:
+        self.called.even = extent % parts == 0
+        if self.called.even:
             size = tirx.IntImm(index, extent // parts)
             region[place] = tvm.ir.Range.from_min_extent(axis.var * size, size)
         given = [tvm.ir.StringImm(text), axis.var.astype("int64"), tirx.IntImm("int64", parts)]
@@ -305,8 +307,8 @@ def _used(body: Any) -> set[str]:
 
 
 def _schedule_rest(schedule: Any, called: _Called) -> None:
-    """Elementwise blocks are computed where they are used, the last beside the call's part that it needs;
-    what is left of the others is parallel and in vectors."""
+    """Elementwise blocks are computed where they are used, the last beside the call's part that it needs,
+    where all parts are alike; what is left of the others is parallel and in vectors."""
     names = [schedule.get(block).name_hint for block in _blocks(schedule)]
     for name in names:
         block = schedule.get_sblock(name)
@@ -316,7 +318,7 @@ def _schedule_rest(schedule: Any, called: _Called) -> None:
                 schedule.compute_inline(block)
     last = _blocks(schedule)[-1]
     beside = None
-    if schedule.get(last).name_hint not in called.names:
+    if called.even and schedule.get(last).name_hint not in called.names:
         loop = schedule.get_loops(schedule.get_sblock(called.names[-1]))[0]
         with suppress(Exception):  # it needs more than one part of the call
             schedule.reverse_compute_at(last, loop)
