@@ -107,24 +107,40 @@ def example_problem(program: Any, reduction_length: int) -> Problem:
     module = program.module()
 
     def solve(arrays: Mapping[str, Any]) -> Arrays:
-        tensors = [torch.from_numpy(array) for array in arrays.values()]
-        positional, named = tree_unflatten(tensors, structure)
+        copies = [_tensor(array) for array in arrays.values()]  # the program may write to its inputs
+        positional, named = tree_unflatten(copies, structure)
         with one_thread(), torch.no_grad():
             return named_results(tree_flatten(module(*positional, **named))[0])
 
-    inputs = {str(n): np.ascontiguousarray(tensor.numpy()) for n, tensor in enumerate(given)}
+    inputs = {str(n): _array(tensor) for n, tensor in enumerate(given)}
     return Problem.solved(inputs, solve, reduction_length)
 
 
 def named_results(found: Any) -> Arrays:
     """Tensors of TVM or PyTorch, one or several, as contiguous arrays by their place."""
     results = [found] if hasattr(found, "numpy") else found
-    return {f"result {n}": np.ascontiguousarray(_numpy(result)) for n, result in enumerate(results)}
+    return {f"result {n}": _array(result) for n, result in enumerate(results)}
 
 
-def _numpy(tensor: Any) -> NDArray[Any]:
-    detached = tensor.detach() if hasattr(tensor, "detach") else tensor
-    return np.asarray(detached.numpy())
+def _array(tensor: Any) -> NDArray[Any]:
+    """In C's order. NumPy has bfloat16 once TVM has brought it; PyTorch does not hand it over as such."""
+    if hasattr(tensor, "detach"):
+        import torch
+
+        tensor = tensor.detach()
+        if tensor.dtype == torch.bfloat16:
+            return np.asarray(tensor.view(torch.int16).numpy(), order="C").view("bfloat16")
+    return np.asarray(tensor.numpy(), order="C")
+
+
+def _tensor(array: NDArray[Any]) -> Any:
+    """A copy, as PyTorch has it."""
+    import torch
+
+    copy = np.array(array)
+    if copy.dtype.name == "bfloat16":
+        return torch.from_numpy(copy.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(copy)
 
 
 def computed(kernel: Kernel, arguments: Sequence[Any]) -> Arrays:

@@ -35,6 +35,9 @@ _POINTWISE = {name: function for function, names in _LIKE.items() for name in na
 """Operator of PyTorch -> pointwise function that costs the same. Of others that PyTorch says are pointwise,
 it is the exponential: most have one."""
 
+_OF_TWO = frozenset(("add", "sub", "mul", "div", "pow", "max"))
+"""Functions of two values; of the others a second tensor is what the function goes by."""
+
 _DTYPES: Mapping[str, str] = {
     **{stored: name for name, stored in PRECISIONS.items() if name != "tf32"},
     **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), "fp8"),
@@ -132,7 +135,8 @@ class _Capture:
             self._add(build(call), call.dtype())
         elif (function := call.pointwise()) is not None:
             elements: Any = math.prod(call.shape())
-            found = [Elementwise(function, elements, 2 if call.tensors() >= 2 else 1)] if elements else []
+            tensors = 2 if function in _OF_TWO and call.tensors() >= 2 else 1
+            found = [Elementwise(function, elements, tensors)] if elements else []
             self._add(found, call.dtype())
         elif call.is_reduction():
             self._add(_reduction(call), call.dtype(of_result=False))

@@ -37,6 +37,10 @@ def converters(known: Mapping[str, Converter]) -> Mapping[str, Converter | None]
         "min.dim": partial(_with_place, "min"),
         "argmax.default": partial(_place, "max"),
         "argmin.default": partial(_place, "min"),
+        "mm.default": _product,
+        "bmm.default": _product,
+        "addmm.default": _product_and_sum,
+        "convolution.default": partial(_of_float32, known["convolution.default"]),
         "var_mean.correction": _variance_and_mean,
         "elu.default": _elu,
         "native_group_norm.default": _group_norm,
@@ -95,6 +99,38 @@ def _best(reduction: str, importer: Any, x: Any, axis: int, keep: bool) -> tuple
     place = emit(op.min(emit(op.where(emit(worse), nowhere, places)), [axis], keep))
     value = best if keep else emit(op.squeeze(best, [axis]))
     return value, emit(op.astype(place, "int64"))
+
+
+def _product(node: Any, importer: Any) -> Any:
+    """(self, mat2): the importer takes all products for float32."""
+    return _multiplied(importer, *importer.retrieve_args(node))
+
+
+def _product_and_sum(node: Any, importer: Any) -> Any:
+    """(self, mat1, mat2, *, beta=1, alpha=1)."""
+    x, a, b = importer.retrieve_args(node)[:3]
+    op, emit, const = _relax().op, importer.block_builder.emit, partial(_relax().const, dtype=str(x.ty.dtype))
+    product = _multiplied(importer, a, b)
+    if (alpha := node.kwargs.get("alpha", 1)) != 1:
+        product = emit(op.multiply(product, const(alpha)))
+    if (beta := node.kwargs.get("beta", 1)) != 1:
+        x = emit(op.multiply(x, const(beta)))
+    return emit(op.add(x, product))
+
+
+def _multiplied(importer: Any, a: Any, b: Any) -> Any:
+    """Sums of short floats are those of float32."""
+    op, emit, dtype = _relax().op, importer.block_builder.emit, str(a.ty.dtype)
+    if dtype not in ("float16", "bfloat16"):
+        return emit(op.matmul(a, b, dtype))
+    return emit(op.astype(emit(op.matmul(a, b, "float32")), dtype))
+
+
+def _of_float32(convert: Converter, node: Any, importer: Any) -> Any:
+    """What the importer takes all operands to be."""
+    if str(importer.env[node.args[0]].ty.dtype) != "float32":
+        raise UnsupportedConstruct(f"{node.target} of other types than float32")
+    return convert(node, importer)
 
 
 def _variance_and_mean(node: Any, importer: Any) -> Any:

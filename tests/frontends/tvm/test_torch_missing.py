@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gnnperf.backends.tvm.problem import example_problem, named_results, tensors
 from gnnperf.errors import InputError
 from gnnperf.frontends.torch_modules import export_module
 from gnnperf.frontends.tvm.fast_import import import_tvm
@@ -33,6 +34,7 @@ LOWERED: dict[str, Callable[[Tensor], Any]] = {
     "scaled exponential units": F.selu,
     "continuous exponential units": lambda x: F.celu(x, 1.5),
     "groups without weights": lambda x: F.group_norm(x, 2),
+    "product and sum": lambda x: torch.addmm(x[0], x[1, :, :4], x[2, :4], beta=0.5, alpha=2),
     "pooled": lambda x: F.max_pool2d(x[None], 2),
 }
 KEPT: dict[str, Callable[[Tensor], Any]] = {
@@ -82,6 +84,29 @@ def test_lowered_operators(name: str) -> None:
     assert run(LOWERED[name], x) == []
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_products_have_the_type_of_what_they_multiply(dtype: torch.dtype) -> None:
+    class Layer(torch.nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            y = super().forward(x)
+            return y @ y.T + torch.bmm(x[None], x.T[None])[0]
+
+    program = export_module(Layer(8, 4).to(dtype), (torch.randn(3, 8).to(dtype),), "layer")
+    whole = torch_program(program, "layer", host_target())
+    assert not whole.kept
+    problem = example_problem(program, 8)
+    machine, weights = whole.compiled({}).machine()
+    found = machine["main"](*tensors(problem.inputs.values()), *weights)
+    assert problem.verify(named_results(found)) is None
+    assert problem.reference["result 0"].dtype.name == str(dtype).removeprefix("torch.")
+
+
+def test_convolutions_of_short_floats_stay_with_pytorch() -> None:
+    layer = torch.nn.Sequential(torch.nn.Conv2d(2, 4, 3), torch.nn.ReLU()).half()
+    program = export_module(layer, (torch.randn(1, 2, 8, 8).half(),), "layer")
+    assert torch_program(program, "layer", host_target()).kept == ["aten.convolution.default"]
+
+
 @pytest.mark.parametrize("name", KEPT)
 def test_operators_that_stay_with_pytorch(name: str) -> None:
     x = torch.randn(6, 4, 8, generator=torch.Generator().manual_seed(0))
@@ -111,3 +136,15 @@ def test_where_the_largest_is_takes_reductions_that_have_schedules() -> None:
     whole = torch_program(program, "best", host_target())
     assert sum("max" in task.name or "min" in task.name for task in whole.tasks) == 2
     assert all(task.objection is None for task in whole.tasks)
+
+
+def test_numbers_among_the_inputs_are_constants() -> None:
+    class Scaled(torch.nn.Module):
+        def forward(self, x: Tensor, n: int, bias: Tensor | None) -> Tensor:
+            return x * n if bias is None else x * n + bias
+
+    program = export_module(Scaled(), (x := torch.randn(4, 8), 3, None), "scaled")
+    assert program.example_inputs == ((x,), {})
+    machine, _ = torch_program(program, "scaled", host_target()).compiled({}).machine()
+    (found,) = machine["main"](*tensors([x.numpy()]))
+    np.testing.assert_allclose(found.numpy(), x.numpy() * 3, rtol=1e-6)
