@@ -33,11 +33,13 @@ class Problem:
 
     @classmethod
     def solved(
-        cls, inputs: Mapping[str, Any], solve: Callable[[Mapping[str, Any]], Arrays], reduction_length: int
-    ) -> Problem:
+        cls, inputs: Mapping[str, Any], solve: Callable[[Mapping[str, Any]], Arrays], reduction_length: int,
+        rounding: float = 0.0,
+    ) -> Problem:  # fmt: skip
         """With what `solve` computes from the inputs as the reference. The tolerance covers what it makes of
-        one rounding error in each of them."""
-        reference, moved = solve(inputs), solve(perturbed(inputs))
+        one rounding error in each of them. rounding: relative, of what it computes in, where that is shorter
+        than its inputs."""
+        reference, moved = solve(inputs), solve(perturbed(inputs, rounding))
         length = equivalent_length(reference, moved, reduction_length)
         return cls(inputs, [*reference], reference, length)
 

@@ -65,8 +65,9 @@ def relative_tolerance(dtype: np.dtype[Any], reduction_length: int = 1) -> float
     return min(cap, base * math.sqrt(max(1, reduction_length)))
 
 
-def perturbed(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The same inputs with one rounding error in every floating-point element of the arrays."""
+def perturbed(data: Mapping[str, Any], least: float = 0.0) -> dict[str, Any]:
+    """The same inputs with one rounding error in every floating-point element of the arrays. least: relative
+    error of a shorter type that the program computes in."""
     rng = np.random.default_rng(0)
 
     def rounded(value: Any) -> Any:
@@ -76,7 +77,7 @@ def perturbed(data: Mapping[str, Any]) -> dict[str, Any]:
         unit = 2.0**-7 if value.dtype.name == BFLOAT16 else np.finfo(value.dtype).eps
         sign = rng.choice(np.array([-1, 1], wide.real.dtype), value.shape)
         with np.errstate(all="ignore"):  # outputs may come as anything, signalling NaNs among it
-            return (wide * (1 + sign * unit)).astype(value.dtype)
+            return (wide * (1 + sign * max(unit, least))).astype(value.dtype)
 
     return {name: rounded(value) for name, value in data.items()}
 

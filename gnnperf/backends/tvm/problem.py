@@ -113,7 +113,12 @@ def example_problem(program: Any, reduction_length: int) -> Problem:
             return named_results(tree_flatten(module(*positional, **named))[0])
 
     inputs = {str(n): _array(tensor) for n, tensor in enumerate(given)}
-    return Problem.solved(inputs, solve, reduction_length)
+    graphs = [part.graph for part in module.modules() if hasattr(part, "graph")]  # autocast is one of its own
+    nodes = [node for graph in graphs for node in graph.nodes]
+    values = [value for node in nodes for value in tree_flatten(node.meta.get("val"))[0]]
+    floats = {v.dtype for v in values if isinstance(v, torch.Tensor) and v.dtype.is_floating_point}
+    rounding = max((torch.finfo(dtype).eps for dtype in floats), default=0.0)
+    return Problem.solved(inputs, solve, reduction_length, rounding)
 
 
 def named_results(found: Any) -> Arrays:

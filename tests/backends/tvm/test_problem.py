@@ -10,7 +10,7 @@ import pytest
 from gnnperf.backends.tvm.batch import BenchLimits
 from gnnperf.backends.tvm.bench import TraceBench
 from gnnperf.backends.tvm.kernel import build_kernel
-from gnnperf.backends.tvm.problem import made_inputs, poisoned, solved
+from gnnperf.backends.tvm.problem import example_problem, made_inputs, poisoned, solved
 from gnnperf.frontends.tvm import tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target
@@ -90,3 +90,18 @@ def test_a_sum_of_logarithms_is_solved_on_positive_inputs() -> None:
     assert found.status == "ok"
     signed = made(lambda x: topi.sum(x, 1, True), x)
     assert (solved(signed, build_kernel(signed, host_target(1))).inputs["x0"] < 0).any()
+
+
+def test_a_program_that_rounds_to_short_floats_is_judged_by_these() -> None:
+    import torch
+
+    class Mixed(torch.nn.Module):
+        def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+            return (x.bfloat16() @ w.bfloat16()).float()
+
+    generator = torch.Generator().manual_seed(0)
+    x, w = torch.randn(16, 32, generator=generator), torch.randn(32, 8, generator=generator)
+    problem = example_problem(torch.export.export(Mixed(), (x, w)), 32)
+    exact = x.double() @ w.double()
+    assert problem.verify({"result 0": exact.float().numpy()}) is None
+    assert problem.verify({"result 0": (1.5 * exact).float().numpy()}) is not None
