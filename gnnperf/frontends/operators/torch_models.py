@@ -133,13 +133,13 @@ class _Capture:
             return
         if (build := _BUILD.get(call.name)) is not None and not call.is_pointwise():
             self._add(build(call), call.dtype())
+        elif call.is_reduction():
+            self._add(_reduction(call), call.dtype(of_result=False))
         elif (function := call.pointwise()) is not None:
             elements: Any = math.prod(call.shape())
             tensors = 2 if function in _OF_TWO and call.tensors() >= 2 else 1
             found = [Elementwise(function, elements, tensors)] if elements else []
             self._add(found, call.dtype())
-        elif call.is_reduction():
-            self._add(_reduction(call), call.dtype(of_result=False))
         elif (inner := call.made_of()) is not None:
             self.graph(inner)
         elif (moved := call.moved()) is not None:
