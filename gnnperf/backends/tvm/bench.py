@@ -75,8 +75,8 @@ class TraceBench:
                 with MachineLock():
                     prefer_this_process()
                     samples_s = kernel.times_s(arguments(problem), self.limits.repeats, self.limits.sample_s)
-            signs = not is_positive(problem.inputs)
-            return {"reduction_length": problem.reduction_length, "samples_s": samples_s, "signs": signs}
+            about = {"reduction_length": problem.reduction_length, "positive": is_positive(problem.inputs)}
+            return {**about, "samples_s": samples_s}
 
         try:
             found = result_of(solve, self.limits.reference_s)
@@ -84,7 +84,7 @@ class TraceBench:
             raise MeasureError(f"the unscheduled function: {failure}") from None
         if silent := Evidence.of({OUTPUT: reference}, {}).unverifiable:
             raise MeasureError(f"nothing can be verified on random inputs: of its output, {silent[OUTPUT]}")
-        inputs = inputs if found["signs"] else positive(inputs)
+        inputs = positive(inputs) if found["positive"] else inputs
         self.problem = Problem(inputs, [OUTPUT], {OUTPUT: reference}, found["reduction_length"])
         self.baseline = Outcome("ok", tuple(found["samples_s"]))
 

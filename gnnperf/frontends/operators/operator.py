@@ -18,6 +18,9 @@ Function = Literal[
     "abs", "log", "copy",
 ]  # fmt: skip
 
+BINARY = frozenset(("add", "sub", "mul", "div", "pow", "max"))
+"""Functions of two values."""
+
 Epilogue = Literal["bias", "relu", "gelu", "silu", "sigmoid", "tanh", "scale", "add"]
 """What is done to a result before it is written: "bias" adds a vector along the last dimension, "add" a
 tensor of the result's shape; the others are functions of one value, "scale" its multiple."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from gnnperf.frontends.operators.operator import (
+    BINARY,
     Epilogue,
     Function,
     Operator,
@@ -38,7 +39,7 @@ class Elementwise(Operator):
         if self.tensors == 2:
             buffers["z"] = array("z", self.elements)
             other = at("z", "e")
-        elif self.function in ("add", "sub", "mul", "div", "pow", "max"):
+        elif self.function in BINARY:
             other = Const(3.0)
         value = apply(self.function, at("x", "e"), other)
         write = epilogue_of(value, self.epilogue, buffers, at("y", "e"), (self.elements,))

@@ -9,7 +9,7 @@ from typing import get_args
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.operators.linear_algebra import Convolution, FusedAttention, MatMul
-from gnnperf.frontends.operators.operator import Function, Operator
+from gnnperf.frontends.operators.operator import BINARY, Function, Operator
 from gnnperf.frontends.operators.pointwise import Elementwise, Embedding
 from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Softmax
 from gnnperf.graph.vocabulary import check_precision
@@ -90,6 +90,5 @@ def parse_operator(text: str) -> Operator:
 
 
 def _elementwise(name: str, sizes: Mapping[str, int]) -> Operator:
-    binary = name in ("add", "sub", "mul", "div", "pow", "max")
     function = next(f for f in get_args(Function) if f in (name, name.removesuffix("u")))
-    return Elementwise(function, math.prod(sizes.values()), 2 if binary else 1)
+    return Elementwise(function, math.prod(sizes.values()), 2 if name in BINARY else 1)

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.operators.linear_algebra import Convolution, FusedAttention, MatMul
-from gnnperf.frontends.operators.operator import Epilogue, Function, Operator
+from gnnperf.frontends.operators.operator import BINARY, Epilogue, Function, Operator
 from gnnperf.frontends.operators.pointwise import Elementwise, Embedding
 from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Softmax
 from gnnperf.frontends.torch_modules import export_module
@@ -25,7 +25,8 @@ _LIKE: Mapping[str, str] = {
     "exp": "exp rsqrt reciprocal sin cos erf",
     "max": "max min maximum minimum fmax fmin clamp clamp_min clamp_max hardtanh relu6 leaky_relu prelu "
     "hardsigmoid hardswish threshold hardshrink softshrink",
-    "add": "add where masked_fill eq ne lt gt le ge logical_not logical_and logical_or bitwise_not triu tril",
+    "add": "add where masked_fill eq ne lt gt le ge logical_not logical_and logical_or bitwise_not triu tril "
+    "cumsum cumprod logcumsumexp",
     "mul": "mul square batch_norm _native_batch_norm_legit_no_training",
     "copy": "contiguous clone cat stack copy to _to_copy index_select gather roll flip pad constant_pad_nd "
     "repeat reshape flatten zeros_like ones_like full_like index select_scatter slice_scatter",
@@ -34,9 +35,6 @@ _LIKE: Mapping[str, str] = {
 _POINTWISE = {name: function for function, names in _LIKE.items() for name in names.split()}
 """Operator of PyTorch -> pointwise function that costs the same. Of others that PyTorch says are pointwise,
 it is the exponential: most have one."""
-
-_OF_TWO = frozenset(("add", "sub", "mul", "div", "pow", "max"))
-"""Functions of two values; of the others a second tensor is what the function goes by."""
 
 _DTYPES: Mapping[str, str] = {
     **{stored: name for name, stored in PRECISIONS.items() if name != "tf32"},
@@ -131,13 +129,13 @@ class _Capture:
     def _call(self, call: _Call) -> None:
         if call.launches_nothing():
             return
-        if (build := _BUILD.get(call.name)) is not None and not call.is_pointwise():
+        if (build := _BUILD.get(call.name)) is not None:
             self._add(build(call), call.dtype())
         elif call.is_reduction():
             self._add(_reduction(call), call.dtype(of_result=False))
         elif (function := call.pointwise()) is not None:
             elements: Any = math.prod(call.shape())
-            tensors = 2 if function in _OF_TWO and call.tensors() >= 2 else 1
+            tensors = 2 if function in BINARY and call.tensors() >= 2 else 1  # masks and indices are none
             found = [Elementwise(function, elements, tensors)] if elements else []
             self._add(found, call.dtype())
         elif (inner := call.made_of()) is not None:
@@ -159,14 +157,15 @@ class _Call:
         self.node, self.model = node, model
         target = node.target
         self.name = str(getattr(target, "_opname", getattr(target, "__name__", target))).rstrip("_")
-        self._tags = {tag.name for tag in getattr(node.target, "tags", ())}
+        self._tags = {tag.name for tag in getattr(target, "tags", ())}
 
     def launches_nothing(self) -> bool:
         """Whether it is a view, or counts for nothing. What may be a view and is a copy here is none."""
-        if self.name in FREE or not any(_tensors(n) for n in self.node.all_input_nodes):
+        takes = any(_tensors(n) for n in self.node.all_input_nodes)
+        if self.name in FREE or not takes or not _tensors(self.node):
             return True
-        if not _tensors(self.node) or not getattr(self.node.target, "is_view", False):
-            return not _tensors(self.node)
+        if not getattr(self.node.target, "is_view", False):
+            return False
         before, after = _tensors(self.node.all_input_nodes[0])[0], _tensors(self.node)[0]
         match self.name:
             case "to":
@@ -180,15 +179,12 @@ class _Call:
                     return False
         return True
 
-    def is_pointwise(self) -> bool:
-        return "pointwise" in self._tags
-
     def is_reduction(self) -> bool:
         return "reduction" in self._tags
 
     def pointwise(self) -> Function | None:
         """The function of one or two values that costs the same; None of what is not pointwise."""
-        found: Any = _POINTWISE.get(self.name, "exp" if self.is_pointwise() else None)
+        found: Any = _POINTWISE.get(self.name, "exp" if "pointwise" in self._tags else None)
         return found
 
     def made_of(self) -> Any:
@@ -300,11 +296,10 @@ def _attention(call: _Call) -> list[Operator]:
 
 def _convolution(call: _Call) -> list[Operator]:
     """conv1d to conv3d, and `convolution`, which has an argument that turns it around."""
-    x, w, y = call.shape(0), call.shape(1), call.shape()
-    x, y = ((1, *shape) if len(shape) < len(w) else shape for shape in (x, y))  # without a batch
-    general, axes = call.name == "convolution", len(w) - 2
-    if general and call.argument(6):
-        return _transposed(call, x, w, y, call.argument(3), call.argument(5), call.argument(8))
+    if call.name == "convolution" and call.argument(6):
+        return _transposed(call, call.argument(5), call.argument(8))
+    x, w, y = _convolved(call)
+    axes = len(w) - 2
     stride, dilation = _each(call.argument(3), axes), _each(call.argument(5), axes)
     padding: Any = call.argument(4, 0)
     if isinstance(padding, str):
@@ -316,28 +311,32 @@ def _convolution(call: _Call) -> list[Operator]:
     return _with_bias(one, call, y)
 
 
-def _turned(call: _Call) -> list[Operator]:
+def _convolved(call: _Call) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Shapes of pictures, kernels and results; of one picture, those of a batch of one."""
     x, w, y = call.shape(0), call.shape(1), call.shape()
-    x, y = ((1, *shape) if len(shape) < len(w) else shape for shape in (x, y))
-    return _transposed(call, x, w, y, call.argument(3), call.argument(7), call.argument(6, 1))
+    return (x, w, y) if len(x) == len(w) else ((1, *x), w, (1, *y))
 
 
-def _transposed(
-    call: _Call, x: Sequence[int], w: Sequence[int], y: Sequence[int], stride: Any, dilation: Any, groups: int
-) -> list[Operator]:
+def _turned(call: _Call) -> list[Operator]:
+    """conv_transpose1d to conv_transpose3d."""
+    return _transposed(call, call.argument(7), call.argument(6, 1))
+
+
+def _transposed(call: _Call, dilation: Any, groups: int) -> list[Operator]:
     """A transposed convolution as the convolution that computes, at every place, all results between it and
     the next as so many channels (Shi et al., "Is the deconvolution layer the same as a convolutional
     layer?", 2016)."""
-    steps, dilation = _each(stride, len(w) - 2), _each(dilation, len(w) - 2)
-    kernel = [-(-taps // step) for taps, step in zip(w[2:], steps, strict=True)]
-    padding = [
-        max(0, -(-(-(-extent // step) + d * (taps - 1) - own) // 2))
-        for extent, step, taps, d, own in zip(y[2:], steps, kernel, dilation, x[2:], strict=True)
-    ]
-    one = Convolution(
-        x[0], x[1], y[1] * math.prod(steps), tuple(x[2:]), tuple(kernel), _each(1, len(steps)),
-        tuple(padding), dilation, groups=groups,
-    )  # fmt: skip
+    x, w, y = _convolved(call)
+    axes = len(w) - 2
+    steps, dilation = _each(call.argument(3), axes), _each(dilation, axes)
+    kernel = tuple(math.ceil(taps / step) for taps, step in zip(w[2:], steps, strict=True))
+    places = [math.ceil(extent / step) for extent, step in zip(y[2:], steps, strict=True)]
+    padding = tuple(
+        max(0, math.ceil((there + d * (taps - 1) - own) / 2))
+        for there, d, taps, own in zip(places, dilation, kernel, x[2:], strict=True)
+    )
+    channels = y[1] * math.prod(steps)
+    one = Convolution(x[0], x[1], channels, x[2:], kernel, (1,) * axes, padding, dilation, groups=groups)
     return _with_bias(one, call, y)
 
 
@@ -391,14 +390,19 @@ def _embedding(call: _Call) -> list[Operator]:
 
 def _pooling(call: _Call) -> list[Operator]:
     """max_pool1d to max_pool3d, and of averages."""
-    x, y, axes = call.shape(0), call.shape(), int(call.name.rpartition("pool")[2][0])
+    x, y, axes = call.shape(0), call.shape(), _pooled_axes(call)
     kernel = _each(call.argument(1), axes)
     stride = _each(call.argument(2) or kernel, axes)
     return [Pooling("max", math.prod(x[:-axes]), y[-axes:], kernel, stride)]
 
 
+def _pooled_axes(call: _Call) -> int:
+    """How many, by the name: `max_pool2d_with_indices` has two."""
+    return int(call.name.rpartition("pool")[2][0])
+
+
 def _adaptive(call: _Call) -> list[Operator]:
-    x, y, axes = call.shape(0), call.shape(), int(call.name.rpartition("pool")[2][0])
+    x, y, axes = call.shape(0), call.shape(), _pooled_axes(call)
     kernel = tuple(max(1, before // after) for before, after in zip(x[-axes:], y[-axes:], strict=True))
     return [Pooling("add", math.prod(x[:-axes]), y[-axes:], kernel, kernel)]
 
@@ -408,11 +412,6 @@ def _grouped_norm(call: _Call) -> list[Operator]:
     groups = call.argument(1) if call.name == "group_norm" else shape[1]
     rows = shape[0] * groups
     return [LayerNorm(rows, math.prod(shape) // rows)]
-
-
-def _scan(call: _Call) -> list[Operator]:
-    """Read and written once; with a carry, but it is memory that counts."""
-    return [Elementwise("add", math.prod(call.shape()))]
 
 
 _BUILD: Mapping[str, Callable[[_Call], list[Operator]]] = {
@@ -426,7 +425,6 @@ _BUILD: Mapping[str, Callable[[_Call], list[Operator]]] = {
     **dict.fromkeys(("layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm"), _norm),
     **dict.fromkeys(("group_norm", "instance_norm"), _grouped_norm),
     "nll_loss_forward": _reduction,
-    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp"), _scan),
     "embedding": _embedding,
     **dict.fromkeys((f"{kind}_pool{axes}d" for kind in ("max", "avg") for axes in (1, 2, 3)), _pooling),
     **dict.fromkeys((f"max_pool{axes}d_with_indices" for axes in (2, 3)), _pooling),

@@ -44,7 +44,7 @@ def torch_program(program: Any, name: str, target: Any = None) -> WholeProgram:
     from tvm import relax
 
     try:
-        imported, kept = _imported(program, keep_params_as_input=True)
+        imported, kept = _imported(program, weights_apart=True)
         module, weights = relax.frontend.detach_params(imported)
     except Exception as error:  # the importer raises anything
         raise InputError(f"kernel: relax cannot import {name!r}: {first_line(error)}") from None
@@ -61,7 +61,7 @@ def torch_program(program: Any, name: str, target: Any = None) -> WholeProgram:
 
 def plain_program(program: Any, target: Any) -> WholeProgram:
     """A `torch.export.ExportedProgram` as TVM compiles it by itself: operators one by one, weights inside."""
-    module, kept = _imported(program)
+    module, kept = _imported(program, weights_apart=False)
     return WholeProgram(module, target, kept=kept)
 
 
@@ -104,8 +104,9 @@ def relax_program(module: Any, name: str, target: Any = None) -> WholeProgram:
     return WholeProgram(fused, target, (), tasks, _sites(fused, tasks))
 
 
-def _imported(program: Any, **options: Any) -> tuple[Any, list[str]]:
-    """The IRModule of a program, and the operators in it that stay with PyTorch."""
+def _imported(program: Any, weights_apart: bool) -> tuple[Any, list[str]]:
+    """The IRModule of a program, and the operators in it that stay with PyTorch. weights_apart: they are
+    arguments, not constants."""
     from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 
     kept: list[str] = []
@@ -117,9 +118,7 @@ def _imported(program: Any, **options: Any) -> tuple[Any, list[str]]:
         called = {node.target.__name__ for node in program.graph.nodes if node.op == "call_function"}
         chosen = {name: or_kept(known.get(name), kept) for name in called}
         try:
-            module = importer.from_exported_program(
-                program, options.get("keep_params_as_input", False), False, False, chosen
-            )
+            module = importer.from_exported_program(program, weights_apart, False, False, chosen)
         except Exception as error:
             _end_blocks(error)
             raise

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.torch_kept import Converter
+from gnnperf.frontends.tvm.torch_scatter import shape_of, the_relax
 
 WHOLE = frozenset(
     "logaddexp count_nonzero heaviside im2col col2im upsample_linear1d upsample_bicubic2d "
@@ -56,7 +56,7 @@ def _reduce(reduction: str, node: Any, importer: Any) -> Any:
         raise UnsupportedConstruct(f"{node.target} in another dtype")
     x, axes, keep = _given(node, importer, [], False)
     axes = [axes] if isinstance(axes, int) else [*axes] or None
-    return importer.block_builder.emit(getattr(_relax().op, reduction)(x, axes, keep))
+    return importer.block_builder.emit(getattr(the_relax().op, reduction)(x, axes, keep))
 
 
 def _mean(convert: Converter, node: Any, importer: Any) -> Any:
@@ -65,9 +65,9 @@ def _mean(convert: Converter, node: Any, importer: Any) -> Any:
     x, axes, keep = _given(node, importer, None, False)
     if node.kwargs.get("dtype") is not None or str(x.ty.dtype) not in ("float32", "float64"):
         return convert(node, importer)
-    op, emit, shape = _relax().op, importer.block_builder.emit, _shape(x)
+    op, emit, shape = the_relax().op, importer.block_builder.emit, shape_of(x)
     axes = [*range(len(shape))] if not axes else [*axes]
-    count = _relax().const(math.prod(shape[axis] for axis in axes), str(x.ty.dtype))
+    count = the_relax().const(math.prod(shape[axis] for axis in axes), str(x.ty.dtype))
     return emit(op.divide(emit(op.sum(x, axes, keep)), count))
 
 
@@ -77,7 +77,7 @@ def _place(reduction: str, node: Any, importer: Any) -> Any:
     if axis is None:
         if keep:
             raise UnsupportedConstruct(f"{node.target} of all dimensions, and keep them")
-        x, axis = importer.block_builder.emit(_relax().op.reshape(x, [math.prod(_shape(x))])), 0
+        x, axis = importer.block_builder.emit(the_relax().op.reshape(x, [math.prod(shape_of(x))])), 0
     return _best(reduction, importer, x, axis, keep)[1]
 
 
@@ -89,7 +89,7 @@ def _with_place(reduction: str, node: Any, importer: Any) -> Any:
 def _best(reduction: str, importer: Any, x: Any, axis: int, keep: bool) -> tuple[Any, Any]:
     """The largest or smallest values along an axis, and the first places where they are: as two reductions of
     one value each, which have schedules."""
-    relax, emit, shape = _relax(), importer.block_builder.emit, _shape(x)
+    relax, emit, shape = the_relax(), importer.block_builder.emit, shape_of(x)
     op, axis = relax.op, axis % len(shape)
     best = emit(getattr(op, reduction)(x, [axis], True))
     along = [extent if d == axis else 1 for d, extent in enumerate(shape)]
@@ -109,7 +109,11 @@ def _product(node: Any, importer: Any) -> Any:
 def _product_and_sum(node: Any, importer: Any) -> Any:
     """(self, mat1, mat2, *, beta=1, alpha=1)."""
     x, a, b = importer.retrieve_args(node)[:3]
-    op, emit, const = _relax().op, importer.block_builder.emit, partial(_relax().const, dtype=str(x.ty.dtype))
+    op, emit, const = (
+        the_relax().op,
+        importer.block_builder.emit,
+        partial(the_relax().const, dtype=str(x.ty.dtype)),
+    )
     product = _multiplied(importer, a, b)
     if (alpha := node.kwargs.get("alpha", 1)) != 1:
         product = emit(op.multiply(product, const(alpha)))
@@ -120,7 +124,7 @@ def _product_and_sum(node: Any, importer: Any) -> Any:
 
 def _multiplied(importer: Any, a: Any, b: Any) -> Any:
     """Sums of short floats are those of float32."""
-    op, emit, dtype = _relax().op, importer.block_builder.emit, str(a.ty.dtype)
+    op, emit, dtype = the_relax().op, importer.block_builder.emit, str(a.ty.dtype)
     if dtype not in ("float16", "bfloat16"):
         return emit(op.matmul(a, b, dtype))
     return emit(op.astype(emit(op.matmul(a, b, "float32")), dtype))
@@ -135,19 +139,23 @@ def _of_float32(convert: Converter, node: Any, importer: Any) -> Any:
 
 def _variance_and_mean(node: Any, importer: Any) -> Any:
     """(self, dim=None, *, correction=None, keepdim=False)."""
-    (x, axes), op, emit = _given(node, importer, None), _relax().op, importer.block_builder.emit
+    (x, axes), op, emit = _given(node, importer, None), the_relax().op, importer.block_builder.emit
     keep, correction = node.kwargs.get("keepdim", False), node.kwargs.get("correction")
-    axes = [*range(len(_shape(x)))] if not axes else [*axes]
-    count = math.prod(_shape(x)[axis] for axis in axes)
+    axes = [*range(len(shape_of(x)))] if not axes else [*axes]
+    count = math.prod(shape_of(x)[axis] for axis in axes)
     bessel = count / max(count - (1 if correction is None else correction), 0.0 if count else 1.0)
-    factor = _relax().const(bessel, str(x.ty.dtype))
+    factor = the_relax().const(bessel, str(x.ty.dtype))
     return emit(op.multiply(op.variance(x, axes, keep), factor)), emit(op.mean(x, axes, keep))
 
 
 def _elu(node: Any, importer: Any) -> Any:
     """(self, alpha=1, scale=1, input_scale=1), of which the importer reads the first two alone."""
     x, alpha, scale, inner = _given(node, importer, 1.0, 1.0, 1.0)
-    op, emit, const = _relax().op, importer.block_builder.emit, partial(_relax().const, dtype=str(x.ty.dtype))
+    op, emit, const = (
+        the_relax().op,
+        importer.block_builder.emit,
+        partial(the_relax().const, dtype=str(x.ty.dtype)),
+    )
     negative = op.multiply(op.subtract(op.exp(op.multiply(x, const(inner))), const(1.0)), const(alpha))
     return emit(op.multiply(op.where(op.greater(x, const(0.0)), x, negative), const(scale)))
 
@@ -155,10 +163,10 @@ def _elu(node: Any, importer: Any) -> Any:
 def _group_norm(node: Any, importer: Any) -> Any:
     """(input, weight, bias, N, C, HxW, group, eps), with weight and bias or without: the first result."""
     x, weight, bias, _, channels, _, groups, eps = importer.retrieve_args(node)
-    relax, dtype = _relax(), str(x.ty.dtype)
+    relax, dtype = the_relax(), str(x.ty.dtype)
     weight = relax.const(np.ones(channels, dtype)) if weight is None else weight
     bias = relax.const(np.zeros(channels, dtype)) if bias is None else bias
-    axes = [*range(2, len(_shape(x)))]
+    axes = [*range(2, len(shape_of(x)))]
     return (importer.block_builder.emit(relax.op.nn.group_norm(x, weight, bias, groups, 1, axes, eps)),)
 
 
@@ -184,11 +192,3 @@ def _given(node: Any, importer: Any, *defaults: Any) -> Sequence[Any]:
     given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
     others = zip_longest(names[1 : len(defaults) + 1], defaults)
     return importer.env[node.args[0]], *(given.get(name, default) for name, default in others)
-
-
-def _shape(array: Any) -> list[int]:
-    return [int(extent) for extent in array.ty.shape]
-
-
-def _relax() -> Any:
-    return import_tvm().relax

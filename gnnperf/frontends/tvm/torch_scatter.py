@@ -42,12 +42,12 @@ def _index_put(node: Any, importer: Any) -> Any:
     first, last = given[0][0], given[-1][0]
     if len(given) != last - first + 1 or any(str(index.ty.dtype) == "bool" for _, index in given):
         raise UnsupportedConstruct("index_put with a mask, or with indexed dimensions apart")
-    op, emit, shape = _relax().op, importer.block_builder.emit, _shape(array)
-    together = list(np.broadcast_shapes(*(_shape(index) for _, index in given)))
+    op, emit, shape = the_relax().op, importer.block_builder.emit, shape_of(array)
+    together = list(np.broadcast_shapes(*(shape_of(index) for _, index in given)))
     flat, count = None, math.prod(shape[first : last + 1])
     for axis, index in given:  # one index into all of these dimensions
         counted = _from_start(importer, op.broadcast_to(index, together), shape[axis])
-        size = _relax().const(shape[axis], str(index.ty.dtype))
+        size = the_relax().const(shape[axis], str(index.ty.dtype))
         flat = counted if flat is None else emit(op.add(op.multiply(flat, size), counted))
     outer, inner = math.prod(shape[:first]), math.prod(shape[last + 1 :])
     values = emit(op.broadcast_to(values, [*shape[:first], *together, *shape[last + 1 :]]))
@@ -64,11 +64,11 @@ def _index_put(node: Any, importer: Any) -> Any:
 def _scatter(node: Any, importer: Any, reduction: str) -> Any:
     """aten::scatter_add(self, dim, index, src), and other reductions."""
     array, axis, index, source = importer.retrieve_args(node)[:4]
-    op, emit, shape, places = _relax().op, importer.block_builder.emit, _shape(array), _shape(index)
+    op, emit, shape, places = the_relax().op, importer.block_builder.emit, shape_of(array), shape_of(index)
     axis = int(axis) % len(shape)
     if any(n != m for d, (n, m) in enumerate(zip(shape, places, strict=True)) if d != axis):
         raise UnsupportedConstruct(f"{node.target} with fewer indices than elements in another dimension")
-    if _shape(source) != places:
+    if shape_of(source) != places:
         source = emit(op.strided_slice(source, [axis], [0], [places[axis]]))
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     whole = [outer, places[axis], inner]
@@ -92,7 +92,7 @@ Shaped = tuple[Any, list[int]]
 def _written(importer: Any, array: Shaped, index: Shaped, values: Shaped, reduction: str) -> Any:
     """[outer, n, inner] of `array`, into which values [outer, m, inner] were reduced at places index [m], or
     [outer, m, inner], in the order of m. Places that are not in the array are left out."""
-    op, emit = _relax().op, importer.block_builder.emit
+    op, emit = the_relax().op, importer.block_builder.emit
     (_, (outer, extent, inner)), (_, whole), (_, (_, count, _)) = array, index, values
     lanes = _lanes(inner)
 
@@ -135,9 +135,9 @@ def _embedding_bag(node: Any, importer: Any) -> Any:
     per_sample_weights=None, include_last_offset=False, padding_idx=-1): the first of its results alone."""
     weight, words, offsets, *others = importer.retrieve_args(node)
     given = dict(enumerate(others, start=3))
-    op, emit, const = _relax().op, importer.block_builder.emit, _relax().const
+    op, emit, const = the_relax().op, importer.block_builder.emit, the_relax().const
     mode, padding, kind = ("sum", "mean", "max")[given.get(4, 0)], given.get(8, -1), str(words.ty.dtype)
-    (_, width), (count,), (bags,) = _shape(weight), _shape(words), _shape(offsets)
+    (_, width), (count,), (bags,) = shape_of(weight), shape_of(words), shape_of(offsets)
     begun = _written(  # at every word, the bags that begin there
         importer,
         (op.zeros([count], kind), [1, count, 1]),
@@ -173,9 +173,9 @@ def _embedding_bag(node: Any, importer: Any) -> Any:
 
 def _from_start(importer: Any, index: Any, extent: int) -> Any:
     """An index, where negative ones count from the end."""
-    op, emit = _relax().op, importer.block_builder.emit
+    op, emit = the_relax().op, importer.block_builder.emit
     index = emit(index)
-    const = partial(_relax().const, dtype=str(index.ty.dtype))
+    const = partial(the_relax().const, dtype=str(index.ty.dtype))
     return emit(op.where(op.less(index, const(0)), op.add(index, const(extent)), index))
 
 
@@ -194,9 +194,11 @@ def _reductions() -> Mapping[str, Callable[[Any, Any], Any]]:
     }
 
 
-def _shape(array: Any) -> list[int]:
+def shape_of(array: Any) -> list[int]:
+    """Of an expression of relax, which must be constant."""
     return [int(extent) for extent in array.ty.shape]
 
 
-def _relax() -> Any:
+def the_relax() -> Any:
+    """The module, imported when it is needed."""
     return import_tvm().relax

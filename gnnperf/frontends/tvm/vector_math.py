@@ -126,13 +126,11 @@ def _power(x: Any, exponent: Any) -> Any:
     if not isinstance(exponent, FloatImm):
         return None
     number, base = abs(exponent.value), Var("x", "float32")
-    if number == 0.5:
-        value = sqrt(x)
-        return value if exponent.value > 0 else _float(1) / value
-    if number > _LARGEST_POWER or number != int(number) or number == 0:
+    whole = number == int(number) and 0 < number <= _LARGEST_POWER
+    if not whole and number != 0.5:
         return None
-    value, steps = base, f"{int(number):b}"[1:]
-    for bit in steps:
+    value = base if whole else sqrt(base)
+    for bit in f"{int(number):b}"[1:]:
         squared = Var("square", "float32")
         value = Let(squared, value, squared * squared * base if bit == "1" else squared * squared)
     return Let(base, x, value if exponent.value > 0 else _float(1) / value)
