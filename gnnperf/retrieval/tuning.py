@@ -2,7 +2,8 @@
 
 Candidates of retrieval are measured first. From them, and from what the user's store knows of the very task,
 the search goes on: random recipes and mutations of the best for loop nests, MetaSchedule's evolutionary
-search for TVM functions. What is measured goes to the user's store a batch at a time: a later run knows it.
+search for TVM functions, of which the network says what is worth measuring. What is measured goes to the
+user's store a batch at a time: a later run knows it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from gnnperf.backends.base import Bench, Tried
 from gnnperf.backends.cpp.executor import CppBench
@@ -29,8 +31,10 @@ from gnnperf.retrieval.memory import Memory
 from gnnperf.retrieval.pipeline import Pipeline
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import RecipeCandidate
+from gnnperf.retrieval.scheduled import OfNest, scores_of
 from gnnperf.retrieval.traces.calls import CallCandidate
 from gnnperf.retrieval.traces.candidates import TraceCandidate, of_schedule
+from gnnperf.retrieval.traces.proposer import TraceProposer
 from gnnperf.retrieval.traces.quiet import quiet
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.schedules.traces import TraceDocument, program_key, replay
@@ -63,6 +67,10 @@ class Tuning(Pipeline):
         query.reason = ""
 
     def _try(self, query: Query, bench: Bench) -> None:
+        query.tried = self.search(query, bench).best()
+
+    def search(self, query: Query, bench: Bench) -> TrialLog:
+        """All trials of a task that has candidates; `Query.search` tells of them."""
         log = TrialLog(query, self)
         searcher: Searcher = TraceSearch(log) if isinstance(bench, TvmBench) else RecipeSearch(log)
         try:
@@ -70,7 +78,7 @@ class Tuning(Pipeline):
         finally:
             log.keep()
         query.search = log.summary(exhausted)
-        query.tried = log.best()
+        return log
 
     def _decide(self, query: Query, bench: Bench) -> None:
         before = [measurement for _, measurement in query.tried]
@@ -86,10 +94,10 @@ class Tuning(Pipeline):
 
 @dataclass
 class TrialLog:
-    """What was measured on one task. found: candidates with their measurements, in the order of the trials.
-    origins: how many came from where. trials: how many this run measured, the best of an earlier run once
-    more among them. known: how many are of an earlier run alone. kept: how many of the found are in the
-    store."""
+    """What was measured on one task. found: candidates with their measurements, in the order of the trials;
+    ended_s: `time.monotonic()` when each was known. origins: how many came from where. trials: how many this
+    run measured, the best of an earlier run once more among them. known: how many are of an earlier run
+    alone. kept: how many of the found are in the store."""
 
     query: Query
     tuning: Tuning
@@ -98,10 +106,11 @@ class TrialLog:
     trials: int = 0
     known: int = 0
     kept: int = 0
+    ended_s: list[float] = field(default_factory=list)
 
     def restore(self, tried: Sequence[Tried], count: int) -> None:
         """Trials of an earlier run: their count, and those of them that are shown again."""
-        self.found += tried
+        self._note(tried)
         self.origins["known"] += count
         self.known += count
         self.kept = len(self.found)
@@ -109,13 +118,17 @@ class TrialLog:
 
     def add(self, origin: str, tried: Sequence[Tried]) -> None:
         """Trials of this run."""
-        self.found += tried
+        self._note(tried)
         self.origins[origin] += len(tried)
         self.trials += len(tried)
         self.tuning.measured += len(tried)
         if len(self.found) - self.kept >= BATCH:
             self.keep(origin)
         self.tuning.advance(len(tried), f"{self.query.task.name}{self.words}")
+
+    def _note(self, tried: Sequence[Tried]) -> None:
+        self.found += tried
+        self.ended_s += [time.monotonic()] * len(tried)
 
     def keep(self, origin: str = "search") -> None:
         """Put into the store what is not there yet."""
@@ -166,7 +179,8 @@ class Searcher(Protocol):
 
 @dataclass
 class RecipeSearch:
-    """Retrieval's candidates beside the defaults, then random recipes and mutations of the best."""
+    """Retrieval's candidates beside the defaults, then random recipes and mutations of the best, of which the
+    network chooses."""
 
     log: TrialLog
 
@@ -196,7 +210,8 @@ class RecipeSearch:
         seed = int(hashlib.sha256(query.graph.digest.encode()).hexdigest()[:8], 16)
         left_s = min(tuning.deadline - time.monotonic(), 1e9)
         budget = SearchBudget(tuning.trials, left_s, self.RANDOM_SHARE)
-        found = search(bench.bench, starts, budget, Random(seed), self._note, known)
+        head = partial(scores_of, tuning.bundle, cast(OfNest, query.task), vectors=tuning.device.vectors)
+        found = search(bench.bench, starts, budget, Random(seed), self._note, known, head)
         return found.ended == "exhausted"
 
     def _note(self, trial: Trial) -> None:
@@ -216,8 +231,8 @@ class RecipeSearch:
 
 @dataclass
 class TraceSearch:
-    """MetaSchedule's own search, whose populations grow and whose cost model learns from what is measured:
-    retrieval's candidates, and what the store knows."""
+    """MetaSchedule's evolution, by our cost model, whose populations grow from what is measured: retrieval's
+    candidates, and what the store knows."""
 
     log: TrialLog
 
@@ -230,7 +245,12 @@ class TraceSearch:
 
     def run(self, bench: TvmBench) -> bool:
         """See `Searcher`."""
+        from gnnperf.nn.traces import TensorBundle
+        from gnnperf.retrieval.traces.cost_model import GNNCostModel
+
         query, tuning = self.log.query, self.log.tuning
+        assert isinstance(tuning.proposer, TraceProposer)
+        assert isinstance(tuning.proposer.model, TensorBundle)
         self.bench, self.target = bench, bench.target
         self._transferred = {c.key: c for c in query.candidates if isinstance(c, TraceCandidate)}
         space = DesignSpace(None, bench.task.module, self.target)
@@ -240,6 +260,7 @@ class TraceSearch:
             lambda modules, best_s: bench.server.measure(bench.number, [*map(vector_math, modules)], best_s),
             self._keep,
             seed_of(query.graph.digest),
+            GNNCostModel(tuning.proposer.model),
         )
         self._restore(tuner, space)
         wanted = max(self.ROUND, round(self.TRANSFERRED * tuning.trials))

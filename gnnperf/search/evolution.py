@@ -1,7 +1,7 @@
 """The search over the schedules of one function: given ones and random ones, then what MetaSchedule finds.
 
-MetaSchedule's evolutionary search with its XGBoost cost model, driven a round at a time, with measurements
-by `Bench`. It may be stopped after any round: a later one starts from what was measured.
+MetaSchedule's evolutionary search, driven a round at a time, with measurements by `Bench`. It may be stopped
+after any round: a later one starts from what was measured.
 """
 
 from __future__ import annotations
@@ -36,14 +36,17 @@ _FRUITLESS = 3  # rounds without a new schedule: the space is exhausted
 class Tuner:
     """Measures schedules of a function, some of which may be known already.
 
-    keep: told of what was measured, a round at a time. seed: of everything that is sampled.
+    keep: told of what was measured, a round at a time. seed: of everything that is sampled. model: a cost
+    model of MetaSchedule's, which learns from what is measured; None for its own, which knows nothing before.
 
     Attributes:
         exhausted: the search found nothing new. seconds: wall time by what it was spent on. counts: schedules
             by where they came from.
     """
 
-    def __init__(self, space: DesignSpace, target: Any, measure: Measure, keep: Keep, seed: int = 0) -> None:
+    def __init__(
+        self, space: DesignSpace, target: Any, measure: Measure, keep: Keep, seed: int = 0, model: Any = None
+    ) -> None:
         from tvm.s_tir import meta_schedule as ms
 
         self.space, self.measure, self.keep = space, measure, keep
@@ -54,7 +57,7 @@ class Tuner:
         self._seed = seed
         self._known: dict[int, Outcome] = {}
         self._best_s = float("inf")
-        self._model = ms.cost_model.XGBModel(num_warmup_samples=_WARMUP, num_tuning_cores=1)
+        self._model = model or ms.cost_model.XGBModel(num_warmup_samples=_WARMUP, num_tuning_cores=1)
         self._database = ms.database.MemoryDatabase()
         self._entry = self._database.commit_workload(space.module)
         self._context = ms.TuneContext(

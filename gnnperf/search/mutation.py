@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gnnperf.backends.cpp.trials import NestBench, Trial
 from gnnperf.devices import VectorUnit, describe_host
@@ -16,11 +20,14 @@ from gnnperf.schedules.recipes import DEFAULTS, Recipe, mutate, random_recipe
 
 BATCH = 8
 """Recipes compiled together: enough to fill two compilers, few enough to learn from soon."""
-
-
+DRAWN = 8
+"""Recipes drawn for each one that is measured, where a model says which are worth it."""
 IMPROVEMENT = 0.02
 """What is less than this faster than the best is no progress."""
 
+Score = Callable[[Sequence[Recipe]], NDArray[np.float32]]
+"""s recipes -> f32[s], how fast a model takes them for, in nats, up to a constant of the call; -inf where one
+does not fit."""
 Ending = Literal["converged", "exhausted", "trials", "seconds"]
 
 
@@ -53,11 +60,13 @@ def search(
     rng: Random,
     on_trial: Callable[[Trial], None] = lambda _: None,
     known: Sequence[Trial] = (),
+    score: Score | None = None,
 ) -> SearchResult:
     """Try `starts`, (recipe, origin) each, then random recipes, then mutations of the best.
 
     known: trials of an earlier search, perhaps one that was interrupted. They count as if they had been
-    run just now.
+    run just now. score: chooses what is measured among `DRAWN` times as many, mutations by what their parents
+    took and by how much faster than those they are taken for; None: all that is drawn is measured.
     """
     started_s = time.monotonic()
     nest, vectors = bench.case.nest, describe_host().vectors
@@ -86,15 +95,18 @@ def search(
             if out_of_time() or (origin == "mutation" and converged()):
                 return
 
-    def fresh(propose: Callable[[], Recipe], count: int) -> list[Recipe]:
-        found: list[Recipe] = []
-        for _ in range(20 * count):
-            recipe = propose()
+    def fresh(draw: Callable[[], tuple[Recipe, Trial | None]], count: int) -> list[Recipe]:
+        """New recipes, at most so many, of those that are drawn with what they are mutations of."""
+        parents: dict[Recipe, Trial | None] = {}
+        drawn = count if score is None else DRAWN * count
+        for _ in range(20 * drawn):
+            recipe, parent = draw()
             if recipe not in seen:
-                seen.add(recipe)
-                found.append(recipe)
-            if len(found) == count:
+                parents.setdefault(recipe, parent)
+            if len(parents) == drawn:
                 break
+        found = list(parents) if score is None else _most_promising(parents, score)[:count]
+        seen.update(found)
         return found
 
     def result(ended: Ending) -> SearchResult:
@@ -123,18 +135,36 @@ def search(
         good = sorted((t for t in trials if t.measurement.status == "ok"), key=lambda t: t.runtime_s)
         wanted = min(BATCH, (explore_until if exploring else budget.trials) - len(trials))
         if exploring or not good:
-            recipes, origin = fresh(partial(random_recipe, nest, rng, vectors), wanted), "random"
+            recipes, origin = fresh(lambda: (random_recipe(nest, rng, vectors), None), wanted), "random"
         else:
-            parents = [t.recipe for t in good[:4]]
-            recipes, origin = fresh(partial(_mutant, parents, nest, rng, vectors), wanted), "mutation"
+            recipes, origin = fresh(partial(_mutant, good[:4], nest, rng, vectors), wanted), "mutation"
         if not recipes:
             return result("exhausted")
         run(recipes, origin)
     return result("converged" if converged() else "trials")
 
 
-def _mutant(parents: Sequence[Recipe], nest: LoopNest, rng: Random, vectors: VectorUnit) -> Recipe:
-    return mutate(rng.choice(parents), nest, rng, vectors)
+def _mutant(
+    parents: Sequence[Trial], nest: LoopNest, rng: Random, vectors: VectorUnit
+) -> tuple[Recipe, Trial]:
+    parent = rng.choice(parents)
+    return mutate(parent.recipe, nest, rng, vectors), parent
+
+
+def _most_promising(drawn: Mapping[Recipe, Trial | None], score: Score) -> list[Recipe]:
+    """Recipes with the trials that they are mutations of: that which is expected fastest first."""
+    measured = {parent.recipe: parent for parent in drawn.values() if parent is not None}
+    recipes = [*drawn, *measured]
+    scores = dict(zip(recipes, score(recipes).tolist(), strict=True)) if drawn else {}
+
+    def expected(recipe: Recipe) -> float:
+        parent = drawn[recipe]
+        if parent is None or scores[recipe] == -math.inf:
+            return float(scores[recipe])
+        before = scores[parent.recipe]  # -inf where the model cannot read what ran
+        return (scores[recipe] - before if before > -math.inf else 0.0) - math.log(parent.runtime_s)
+
+    return sorted(drawn, key=expected, reverse=True)
 
 
 def default_starts() -> list[tuple[Recipe, str]]:

@@ -1,14 +1,15 @@
-"""MetaSchedule with our cost model, beside MetaSchedule with its own and twice the trials."""
+"""Searches of held-out workloads: `gnnperf tune`, and MetaSchedule with our cost model and with its own."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from operator import itemgetter
 from pathlib import Path
 from statistics import geometric_mean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,16 +20,27 @@ from benchmarks.options import (
     tensor_checkpoint_option,
     workload_options,
 )
-from benchmarks.tvm_in_turn import DEFAULT, about_workload, timed_in_turn, tvm_setup
+from benchmarks.tvm_in_turn import (
+    DEFAULT,
+    about_workload,
+    program_of,
+    timed_in_turn,
+    tuned,
+    tvm_setup,
+)
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.interleaved import Pace
 
-OURS, XGB = "ours", "xgb"
+if TYPE_CHECKING:
+    from gnnperf.frontends.tvm.program import TvmProgram
+    from gnnperf.session import Session
+
+OURS, XGB, TUNE = "ours", "xgb", "tune"
 TRIALS = 64
-"""Trials with our model; XGBModel has twice as many."""
+"""Trials of MetaSchedule with our model; with XGBModel, and of `gnnperf tune`, twice as many."""
 
 
 @click.command("cost-model", cls=Verb, page=True)
@@ -36,7 +48,7 @@ TRIALS = 64
 @tensor_checkpoint_option("--checkpoint", "Cost model.")
 @click.option(
     "--trials", default=64, show_default=True, type=click.IntRange(16, 100_000),
-    help="With our model; XGBModel has twice as many.",
+    help="Of MetaSchedule with our model; with XGBModel, and of `gnnperf tune`, twice as many.",
 )  # fmt: skip
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the searches.")
 @output_option
@@ -44,18 +56,23 @@ def cost_model(
     config: Path, checkpoint: Path, trials: int, count: int, only: str | None, skip: tuple[str, ...],
     seed: int, output: Path | None,
 ) -> Report:  # fmt: skip
-    """MetaSchedule with our cost model, beside MetaSchedule with its own and twice the trials.
+    """`gnnperf tune`, and MetaSchedule with our cost model, beside MetaSchedule with its own.
 
-    Both search held-out workloads with the same settings and the same way of measuring, and what they find
-    is timed in turn. ratio_64_vs_xgb_128: latency with XGBModel / latency with ours, higher is better.
-    time_per_trial_ratio: seconds per trial with ours / with XGBModel, searching, building and measuring.
-    Geometric means; what fails counts as the unscheduled function.
+    All search held-out workloads with the same way of measuring, MetaSchedule with the same settings, but
+    with our model half the trials. What is found is timed in turn. ratio_64_vs_xgb_128: latency with XGBModel
+    / latency with our model, higher is better; tune_vs_xgb: with XGBModel / of tune. tune_vs_xgb_after_N: as
+    measured in the searches, after N trials each; tune_vs_xgb_in_time: after the time that the first to end
+    took. time_per_trial_ratio: seconds per trial with our model / with XGBModel, searching, building and
+    measuring. Geometric means; what fails counts as the unscheduled function.
     """
     chosen = held_out_workloads(config, only, skip)[:count]
     target = ready_to_measure()
     # Forked before torch is loaded.
     with BenchServer([workload.build() for workload in chosen], target) as server:
-        return CostModelStudy(chosen, server, target, checkpoint, trials, seed).run(output)
+        from gnnperf.session import Session
+
+        session = Session(checkpoint, store=False)
+        return CostModelStudy(chosen, server, target, checkpoint, session, trials, seed).run(output)
 
 
 @dataclass(frozen=True)
@@ -69,6 +86,7 @@ class CostModelStudy(Study):
     server: BenchServer
     target: Any
     checkpoint: Path
+    session: Session
     trials: int = TRIALS
     seed: int = 0
     pace: Pace = field(default_factory=lambda: Pace(rounds=10, budget_s=6.0))
@@ -83,13 +101,13 @@ class CostModelStudy(Study):
         return about_workload(self.workloads, name)
 
     def row(self, number: int, say: Say) -> Row:
-        """Both searches on workload `number`, one after the other, whose turn is first taking turns; what
-        they found is then timed in turn."""
+        """The searches on workload `number`, one after the other, whose turn is first taking turns; what they
+        found is then timed in turn."""
         workload = self.workloads[number]
         row: dict[str, Any] = {"workload": workload.name, "kind": workload.kind, "failures": []}
         self.server.baseline(number)
         found: dict[str, list[SearchTrial]] = {}
-        for name in (OURS, XGB) if number % 2 == 0 else (XGB, OURS):
+        for name in (OURS, XGB, TUNE) if number % 2 == 0 else (TUNE, XGB, OURS):
             found[name], row[f"{name}_seconds_per_trial"] = self._search(name, number, say)
         say("timing in turn")
         chosen = {name: best.module for name, trials in found.items() if (best := best_of(trials))}
@@ -100,7 +118,13 @@ class CostModelStudy(Study):
             right = measured is not None and measured.runtime_s
             row[f"{name}_s"] = right or timed[DEFAULT].runtime_s
             row[f"{name}_trials"] = len(trials)
-            row[f"{name}_best_after_s"] = {n: best_s(trials[:n]) for n in _powers(len(trials))}
+            row[f"{name}_best_after_s"] = {str(n): best_s(trials[:n]) for n in _powers(len(trials))}
+            row[f"{name}_search_s"] = trials[-1].after_s if trials else 0.0
+        # Both have had the time that the first to end took.
+        end_s = min(row[f"{name}_search_s"] for name in (TUNE, XGB))
+        for name in (TUNE, XGB):
+            row[f"{name}_best_in_time_s"] = best_s([t for t in found[name] if t.after_s <= end_s])
+        row["default_s"] = timed[DEFAULT].runtime_s
         return row
 
     def _search(self, name: str, number: int, say: Say) -> tuple[list[SearchTrial], float]:
@@ -108,6 +132,11 @@ class CostModelStudy(Study):
         from gnnperf.integrations.tvm import GNNCostModel
 
         workload = self.workloads[number]
+        if name == TUNE:
+            say("tune")
+            started = time.perf_counter()
+            trials = tuned(self.session, self.program, number, self.server, 2 * self.trials)
+            return trials, (time.perf_counter() - started) / max(1, len(trials))
         module = workload.build()
         ours = name == OURS
         model = GNNCostModel(self.checkpoint) if ours else xgboost_model()
@@ -124,19 +153,34 @@ class CostModelStudy(Study):
         )
         return trials, (time.perf_counter() - started) / max(1, len(trials))
 
+    @cached_property
+    def program(self) -> TvmProgram:
+        return program_of(self.workloads, self.target)
+
     @staticmethod
     def figures(table: Rows) -> Mapping[str, float]:
-        """Geometric means: ratio_64_vs_xgb_128 of latency XGBModel / ours after all trials of either (higher
-        is better), time_per_trial_ratio of seconds per trial ours / XGBModel (lower is better)."""
+        """See `cost_model`: geometric means."""
         good = [row for row in table if not row["failures"]]
-        figures: dict[str, float] = {}
-        if good:
-            figures["ratio_64_vs_xgb_128"] = geometric_mean([row["xgb_s"] / row["ours_s"] for row in good])
-            figures["time_per_trial_ratio"] = geometric_mean(
-                [row["ours_seconds_per_trial"] / row["xgb_seconds_per_trial"] for row in good]
-            )
-        figures["workloads"] = len(good)
-        return figures
+        if not good:
+            return {"workloads": 0}
+
+        def mean(above: Callable[[Row], float | None], below: Callable[[Row], float | None]) -> float:
+            return geometric_mean([(above(r) or r["default_s"]) / (below(r) or r["default_s"]) for r in good])
+
+        def found(name: str, after: str) -> Callable[[Row], float | None]:
+            return lambda row: row[f"{name}_best_after_s"].get(after)
+
+        trials = sorted({n for row in good for n in row["xgb_best_after_s"]}, key=int)
+        return {
+            "ratio_64_vs_xgb_128": mean(itemgetter("xgb_s"), itemgetter("ours_s")),
+            "time_per_trial_ratio": mean(
+                itemgetter("ours_seconds_per_trial"), itemgetter("xgb_seconds_per_trial")
+            ),
+            **{f"tune_vs_xgb_after_{n}": mean(found(XGB, n), found(TUNE, n)) for n in trials},
+            "tune_vs_xgb_in_time": mean(itemgetter("xgb_best_in_time_s"), itemgetter("tune_best_in_time_s")),
+            "tune_vs_xgb": mean(itemgetter("xgb_s"), itemgetter("tune_s")),
+            "workloads": len(good),
+        }
 
     @staticmethod
     def shown(row: Row) -> Row:
@@ -144,8 +188,10 @@ class CostModelStudy(Study):
             "workload": row["workload"],
             "ours us": row.get("ours_s") and 1e6 * row["ours_s"],
             "xgb us": row.get("xgb_s") and 1e6 * row["xgb_s"],
+            "tune us": row.get("tune_s") and 1e6 * row["tune_s"],
             "ours s per trial": row.get("ours_seconds_per_trial"),
             "xgb s per trial": row.get("xgb_seconds_per_trial"),
+            "tune s per trial": row.get("tune_seconds_per_trial"),
             "note": "; ".join(row["failures"]),
         }
 

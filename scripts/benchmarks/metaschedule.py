@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gnnperf.frontends.tvm.spaces import DesignSpace
 from gnnperf.frontends.tvm.workloads import TvmWorkload
+from gnnperf.measure import Measurement
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.outcome import Outcome
 
@@ -21,10 +23,11 @@ Measure = Callable[[Sequence[Any], float], list[Outcome]]
 
 @dataclass(frozen=True)
 class SearchTrial:
-    """One schedule that the search measured."""
+    """One schedule that a search measured. after_s: wall time since the search began."""
 
     module: Any
-    outcome: Outcome
+    outcome: Outcome | Measurement
+    after_s: float = 0.0
 
 
 def metaschedule(
@@ -59,13 +62,13 @@ def metaschedule(
     )
     context.pre_tuning(trials, ROUND, space.designs, database, model)
     found: list[SearchTrial] = []
-    best_s = float("inf")
+    best_s, started_s = float("inf"), time.monotonic()
     while proposed := context.generate_measure_candidates():
         notify(f"MetaSchedule: {len(found)} of {trials} trials")
         outcomes = measure([candidate.sch.mod for candidate in proposed], best_s)
         results = []
         for candidate, outcome in zip(proposed, outcomes, strict=True):
-            found.append(SearchTrial(candidate.sch.mod, outcome))
+            found.append(SearchTrial(candidate.sch.mod, outcome, time.monotonic() - started_s))
             best_s = min(best_s, outcome.runtime_s or best_s)
             run_s = [outcome.runtime_s or 1e10]  # MetaSchedule's mark of a failure
             database.commit_tuning_record(

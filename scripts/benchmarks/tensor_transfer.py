@@ -23,6 +23,7 @@ from benchmarks.tvm_in_turn import (
     Tried,
     about_workload,
     first_candidates,
+    program_of,
     raced,
     ratio,
     timed_in_turn,
@@ -34,7 +35,6 @@ from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.eval.trace_options import cache_option, corpus_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.errors import GnnperfError
-from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.program import TvmProgram
 from gnnperf.frontends.tvm.vector_math import needs_vector_math
 from gnnperf.frontends.tvm.workloads import TvmWorkload
@@ -174,9 +174,7 @@ class TensorTransferStudy(Study):
 
     @cached_property
     def program(self) -> TvmProgram:
-        """All workloads, as the tasks of one program: those that the server knows."""
-        tasks = [TvmTask(workload.name, workload.build()) for workload in self.workloads]
-        return TvmProgram("workloads", tasks, self.target)
+        return program_of(self.workloads, self.target)
 
     def _transferred(self, number: int, **about: Any) -> tuple[Query, Tried]:
         """The first candidates of a workload, measured, from all but the workload itself. about: other fields
@@ -263,9 +261,14 @@ class TensorTransferStudy(Study):
             if ratios:
                 figures[name] = statistics.geometric_mean(ratios)
         # MetaSchedule's schedules call libm for exponentials, ours do not: how is it where there are none?
-        plain = [row["ms_s"] / row["ours_8_s"] for row in good if not row.get("vector_math")]
-        if plain:
-            figures["ratio_to_ms128_at_8_without_exponentials"] = statistics.geometric_mean(plain)
+        plain = [row for row in good if not row.get("vector_math")]
+        for k in (1, 8) if plain else ():
+            ratios = [row["ms_s"] / row[f"ours_{k}_s"] for row in plain]
+            figures[f"ratio_no_exp_at_{k}"] = statistics.geometric_mean(ratios)
+        ratios = [row["torch_s"] / row["ours_8_s"] for row in good if _calls_a_library(row)]
+        if ratios:
+            figures["vs_torch_products_convs"] = statistics.geometric_mean(ratios)
+            figures["min_vs_torch_products_convs"] = min(ratios)
         if good:
             # Where the whole search did not get there, it takes more than all its trials.
             needed = [row["trials_to_match_8"] or row["trials"] + 1 for row in good]
@@ -289,3 +292,10 @@ class TensorTransferStudy(Study):
             "trials to match": row.get("trials_to_match_8"),
             "note": "; ".join(filter(None, [row.get("note", ""), *row["failures"]])),
         }
+
+
+def _calls_a_library(row: Row) -> bool:
+    """Whether PyTorch answers with a product or a convolution of its library."""
+    kinds = ("matmul", "batch_matmul", "dense", "attention_scores", "attention_values")
+    kind = row.get("kind", "")
+    return bool(row.get("torch_s")) and (kind in kinds or "conv" in kind) and "int8" not in kind

@@ -4,11 +4,13 @@ Nothing here imports torch before it measures: the processes are forked before."
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.machine import setup
+from benchmarks.metaschedule import SearchTrial
 from gnnperf.backends.tvm.competitors import TORCH, torch_operator
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.frontends.tvm.target import host_mcpu
@@ -85,6 +87,15 @@ def ratio(row: Mapping[str, Any], above: str, below: str) -> float | None:
     return row[above] / row[below] if row.get(above) and row.get(below) else None
 
 
+def program_of(workloads: Sequence[TvmWorkload], target: Any) -> TvmProgram:
+    """All workloads, as the tasks of one program, in their order."""
+    from gnnperf.frontends.tvm import TvmTask
+    from gnnperf.frontends.tvm.program import TvmProgram
+
+    tasks = [TvmTask(workload.name, workload.build()) for workload in workloads]
+    return TvmProgram("workloads", tasks, target)
+
+
 def about_workload(workloads: Sequence[TvmWorkload], name: str) -> dict[str, Any]:
     """The fields of a row that say which workload it is of."""
     return next({"workload": w.name, "kind": w.kind} for w in workloads if w.name == name)
@@ -111,3 +122,25 @@ def first_candidates(
     (query,) = pipeline.ask([number])
     with executor.opened(task, number) as bench:
         return query, pipeline.try_first(query, bench)
+
+
+def tuned(
+    session: Session, program: TvmProgram, number: int, server: BenchServer, trials: int
+) -> list[SearchTrial]:
+    """What `gnnperf tune` tries of a task, the proposals counted with its time; arguments as of
+    `first_candidates`."""
+    from gnnperf.backends.tvm.executor import TvmExecutor
+    from gnnperf.retrieval.tuning import Tuning
+
+    task, started_s = program.tasks[number], time.monotonic()
+    executor = TvmExecutor(program, server=server)
+    asking = {"exclude": {task.graph.digest}}
+    pipeline = session.pipeline(program, executor, Tuning, proposer=asking, trials=trials)
+    assert isinstance(pipeline, Tuning)
+    (query,) = pipeline.ask([number])
+    with executor.opened(task, number) as bench:
+        log = pipeline.search(query, bench)
+    return [
+        SearchTrial(candidate.program, outcome, ended_s - started_s)
+        for (candidate, outcome), ended_s in zip(log.found, log.ended_s, strict=True)
+    ]

@@ -156,14 +156,17 @@ def test_figures_are_geometric_means_and_medians() -> None:
         "trials": 128,
     }
     rows = [
-        {**row, "ms_s": 1.0, "torch_s": 3.0, "trials_to_match_8": 20},
+        {**row, "kind": "dense", "ms_s": 1.0, "torch_s": 3.0, "trials_to_match_8": 20},
         {**row, "ms_s": 4.0, "torch_s": None, "trials_to_match_8": None, "vector_math": True},
         {"failures": ["it broke"], "ms_s": 1e9},
     ]
     figures = TensorTransferStudy.figures(rows)
     assert figures == {
         "ratio_to_ms128_at_8": pytest.approx(2.0),
-        "ratio_to_ms128_at_8_without_exponentials": pytest.approx(1.0),
+        "ratio_no_exp_at_8": pytest.approx(1.0),
+        "ratio_no_exp_at_1": pytest.approx(0.5),
+        "vs_torch_products_convs": pytest.approx(3.0),
+        "min_vs_torch_products_convs": pytest.approx(3.0),
         "ratio_to_ms128_at_1": pytest.approx(1.0),
         "ratio_to_ms128_model_only": pytest.approx(1.0),
         "vs_torch_at_8": pytest.approx(3.0),

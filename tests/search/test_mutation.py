@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import astuple, replace
 from random import Random
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from backends.cpp.fakes import Workshop, bench
 from nests.examples import EXAMPLES
+from numpy.typing import NDArray
 
 from gnnperf.backends.cpp.trials import Trial
-from gnnperf.schedules.recipes import DEFAULTS, Recipe
-from gnnperf.search.mutation import SearchBudget, SearchResult, default_starts, search
+from gnnperf.measure import Measurement
+from gnnperf.schedules.recipes import DEFAULTS, Recipe, random_recipe
+from gnnperf.search.mutation import BATCH, DRAWN, SearchBudget, SearchResult, default_starts, search
 
 LONG = 3600.0
 
@@ -170,3 +175,60 @@ def test_more_known_than_wanted() -> None:
     found = search(bench(workshop), default_starts(), budget, Random(0), known=known)
     assert (found.trials, found.ended) == (known, "trials")
     assert not workshop.timed
+
+
+def pseudo_random_score(recipe: Recipe) -> float:
+    return hashlib.sha256(recipe.id.encode()).digest()[0] / 256
+
+
+def test_a_model_says_which_random_recipes_are_measured() -> None:
+    shown: list[float] = []
+
+    def score(recipes: Sequence[Recipe]) -> NDArray[np.float32]:
+        shown.extend(map(pseudo_random_score, recipes))
+        return np.array(shown[-len(recipes) :], np.float32)
+
+    nest, budget = bench(Workshop(), EXAMPLES["gemm"]()), SearchBudget(16, LONG, random_share=1.0)
+    found = search(nest, [], budget, Random(0), score=score).trials
+    measured = [pseudo_random_score(trial.recipe) for trial in found]
+    for batch in (0, 1):
+        of = shown[batch * DRAWN * BATCH :][: DRAWN * BATCH]
+        assert measured[batch * BATCH :][:BATCH] == sorted(of, reverse=True)[:BATCH]
+
+
+def test_mutations_are_expected_to_be_as_much_faster_than_their_parents_as_the_model_says() -> None:
+    """Of two parents one is a thousand times faster. Where the model sees no difference its mutations are
+    measured; where it says that a field is worth more than that, what has the field, of either."""
+    slow, fast = Recipe(order="row"), random_recipe(EXAMPLES["gemm"](), Random(5))
+    assert 2 not in (slow.unroll, fast.unroll)
+    known = [Trial(r, Measurement.from_samples([s]), "known") for r, s in ((slow, 1.0), (fast, 1e-3))]
+
+    def measured(worth: float) -> list[Recipe]:
+        def score(recipes: Sequence[Recipe]) -> NDArray[np.float32]:
+            return np.array([worth * (recipe.unroll == 2) for recipe in recipes], np.float32)
+
+        budget = SearchBudget(2 + BATCH, LONG, random_share=0.0)
+        nest = bench(Workshop(), EXAMPLES["gemm"]())
+        found = search(nest, [], budget, Random(0), known=known, score=score).trials
+        return [trial.recipe for trial in found if trial.origin == "mutation"]
+
+    def apart(one: Recipe, two: Recipe) -> int:
+        return sum(a != b for a, b in zip(astuple(one), astuple(two), strict=True))
+
+    alike = measured(0.0)
+    assert len(alike) == BATCH and all(apart(recipe, fast) < apart(recipe, slow) for recipe in alike)
+    assert [recipe.unroll for recipe in measured(20.0)[:2]] == [2, 2]
+
+
+def test_what_a_model_cannot_read_comes_last() -> None:
+    """And what it cannot read of what ran is no reason to take its mutations for anything."""
+
+    def score(recipes: Sequence[Recipe]) -> NDArray[np.float32]:
+        return np.array([0.0 if r.unroll > 1 else -np.inf for r in recipes], np.float32)
+
+    known = [Trial(Recipe(order="row"), Measurement.from_samples([1.0]), "known")]
+    assert known[0].recipe.unroll <= 1
+    nest, budget = bench(Workshop(), EXAMPLES["gemm"]()), SearchBudget(1 + BATCH, LONG, random_share=0.0)
+    found = search(nest, [], budget, Random(0), known=known, score=score).trials[1:]
+    unrolled = [trial.recipe.unroll > 1 for trial in found]
+    assert unrolled == sorted(unrolled, reverse=True) and any(unrolled)

@@ -14,8 +14,8 @@ from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm import scheduled_graph
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.graph import EncodedGraph, encode
-from gnnperf.integrations.tvm import cost_model
-from gnnperf.integrations.tvm.cost_model import SHARE, encoded_graphs
+from gnnperf.retrieval.traces import cost_model
+from gnnperf.retrieval.traces.cost_model import SHARE, encoded_graphs
 
 PROCESSES = 2
 

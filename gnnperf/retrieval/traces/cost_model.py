@@ -47,15 +47,19 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
     each workload, whose prior mean is the model: schedules like those that were faster than expected rise.
 
     Args:
-        folder: a checkpoint of `tensor-programs`; None for the released one. InputError where it is none.
+        checkpoint: a folder of `tensor-programs`, or what was loaded from one; None for the released one.
+            InputError where it is none.
 
     Example:
         ms.tune_tir(mod, target, work_dir, max_trials_global=64, cost_model=GNNCostModel())
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, checkpoint: Path | TensorBundle | None = None) -> None:
         super().__init__()
-        bundle = load_checkpoint(folder or shipped_tensor_bundle(), TensorBundle)
+        if isinstance(checkpoint, TensorBundle):
+            bundle = checkpoint
+        else:
+            bundle = load_checkpoint(checkpoint or shipped_tensor_bundle(), TensorBundle)
         self.bundle = replace(bundle, vectors=describe_host().vectors)
         self._described: dict[int, tuple[float, NDArray[np.float32]] | None] = {}
         self._known: dict[str, _Measured] = {}
