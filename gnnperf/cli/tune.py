@@ -31,9 +31,10 @@ def tune(
 
     KERNEL is as for `gnnperf retrieve`. The search starts from what retrieval finds: schedules of the nearest
     kernels are measured first, and what is searched next grows from them, by MetaSchedule's evolutionary
-    search for a TVM kernel, by mutations for a DaCe kernel. Every schedule is verified; the best are judged
-    as `retrieve` judges them. What is measured goes to your store, a round at a time: interrupt the search
-    and run it again, or with more trials, and it goes on; `gnnperf retrieve` finds it, too.
+    search for a TVM kernel, by mutations for a DaCe kernel; the network says what to measure. Every schedule
+    is verified; the best are judged as `retrieve` judges them. What is measured goes to your store, a round
+    at a time: interrupt the search and run it again, or with more trials, and it goes on; `gnnperf retrieve`
+    finds it, too.
     """
     session = open_session(checkpoint, store_location, no_store)
     run = partial(session.tune, kernel, trials=trials, advance=_bar, **asked)
