@@ -5,12 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gnnperf.devices import vectors_of
 from gnnperf.errors import InputError
+from gnnperf.evaluation.row_log import RowLog
 
 if TYPE_CHECKING:
     from gnnperf.evaluation.splits import Fold
@@ -69,6 +70,11 @@ class ReplayTask:
     number: int
     seed: int
 
+    @property
+    def name(self) -> str:
+        """Different for different tasks of a replay."""
+        return f"{self.policy}, fold {self.number}, seed {self.seed}"
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -92,6 +98,14 @@ class Answer:
     tried: tuple[Relative | None, ...]
     ordered: bool
     spearman: float | None = None
+
+    @staticmethod
+    def from_dict(fields: Mapping[str, Any]) -> Answer:
+        """What `dataclasses.asdict` made."""
+        from gnnperf.training.regret import Relative
+
+        tried = tuple(None if one is None else Relative(**one) for one in fields["tried"])
+        return Answer(**{**fields, "tried": tried})
 
 
 def replay(corpus: Corpus, judge: Corpus, task: ReplayTask) -> list[Answer]:
@@ -133,11 +147,20 @@ def rank_correlation(distances: Float[NDArray, " r"], regret: Float[NDArray, " r
 
 
 def replay_all(
-    folders: Folders, tasks: Sequence[ReplayTask], workers: int, advance: Callable[[int, str], None]
+    folders: Folders,
+    tasks: Sequence[ReplayTask],
+    workers: int,
+    advance: Callable[[int, str], None],
+    log: RowLog | None = None,
 ) -> list[Answer]:
-    """The answers of all tasks, in the order of the tasks; arguments as of `in_processes`."""
-    answers = dict(in_processes(replay, folders, tasks, workers, advance))
-    return [answer for at in sorted(answers) for answer in answers[at]]
+    """The answers of all tasks, in their order; arguments as of `in_processes`. log: keeps those of a task
+    once it is done; tasks that it knows are not done again."""
+    log = log or RowLog(None, {})
+    left = [task for task in tasks if task.name not in log.rows]
+    advance(len(tasks) - len(left), "")
+    for at, found in in_processes(replay, folders, left, workers, advance) if left else ():
+        log.add(left[at].name, {"answers": [asdict(answer) for answer in found]})
+    return [Answer.from_dict(fields) for task in tasks for fields in log.rows[task.name]["answers"]]
 
 
 def in_processes(

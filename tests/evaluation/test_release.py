@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from helpers import gpu_world
 
 from gnnperf.cli.main import run
 from gnnperf.devices import load_device
+from gnnperf.evaluation import replay
 from gnnperf.evaluation.release import loop_nests
 from gnnperf.evaluation.replay import Answer, Folders, ReplayTask
 from gnnperf.frontends.gpu_kernels import find_description
@@ -51,6 +52,50 @@ def test_loop_nests(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     info = Store.open(folder / "store").info()
     assert info.nests == bundle.provenance.corpus["nests"] == 16
     assert Store.open(folder / "store").stale(bundle.encoder_id) == []
+    assert [path.name for path in tmp_path.iterdir() if "unfinished" in path.name] == []
+
+
+def test_interrupted_it_goes_on_with_the_next_fold(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three policies in five folds each; the answers are made up."""
+    corpus, folder, done = two_tastes(tmp_path / "corpus"), tmp_path / "checkpoint", list[str]()
+
+    def in_turn(
+        _: object, folders: Folders, tasks: Sequence[ReplayTask], *__: object
+    ) -> Iterator[tuple[int, list[Answer]]]:
+        known = folders.load()
+        rows = {"ours": {"ours": GOOD, "nearest nest": FAIR}, "perceptron": {"without network": FAIR}}
+        for at, task in enumerate(tasks):
+            if len(done) == 4:
+                done.append("")
+                raise KeyboardInterrupt
+            done.append(task.name)
+            yield (
+                at,
+                [
+                    answer
+                    for row, reached in rows.get(task.policy, {"portfolio": FAIR}).items()
+                    for answer in answers(known, row, [reached] * len(known.nests), spearman=0.25)
+                    if answer.nest in task.fold.queries
+                ],
+            )
+
+    monkeypatch.setattr(replay, "in_processes", in_turn)
+    small = partial(fit_all, epochs=1, encoder=EncoderConfig(width=8, layers=1, embedding_width=8))
+    monkeypatch.setattr(loop_nests, "fit_all", small)
+    words = ["train", "release", "loop-nests", "--corpus", str(corpus), "-o", str(folder)]
+    assert run(words) == 130
+    unfinished = tmp_path / "checkpoint.unfinished"
+    assert f"what the folds gave is in {unfinished}; run the same command to go on" in capfd.readouterr().err
+    assert not folder.exists()
+    assert run([*words, "--seed", "1"]) == 2
+    assert "expected an empty folder or rows measured with seed 1, got 0" in capfd.readouterr().err
+    assert run([*words, "--json"]) == 0, capfd.readouterr().err
+    figures = json.loads(capfd.readouterr().out)["figures"]
+    assert figures["nests_ratio_at_1"] == pytest.approx(2.0, rel=1e-3)
+    names = [name for name in done if name]
+    assert len(names) == len(set(names)) == 15 and not unfinished.exists()
 
 
 @pytest.fixture

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import gnnperf
 from gnnperf.corpus.reader import read_corpus
 from gnnperf.errors import InputError
 from gnnperf.evaluation.ablation.table import embedding_figures, network_figures
 from gnnperf.evaluation.confidence import learn_confidence
 from gnnperf.evaluation.release import Progress, Trained
 from gnnperf.evaluation.replay import Folders, replay_all
+from gnnperf.evaluation.row_log import RowLog
 from gnnperf.evaluation.transfer import FOLDS, KS, OURS, ReplaySettings, tabulate
 from gnnperf.retrieval.from_corpus import fill_store
 from gnnperf.store import Store
@@ -23,19 +26,23 @@ nothing of the nest."""
 
 
 def train_loop_nests(
-    corpora: Sequence[Path], seed: int, workers: int, anyway: bool, progress: Progress
+    corpora: Sequence[Path], seed: int, workers: int, anyway: bool, unfinished: Path, progress: Progress
 ) -> Trained:
     """Hold every family out in turn, for the figures and the confidence; then train on all families.
 
     corpora: folders of measured nests, of three families or more. workers: processes. anyway: also where the
-    network does not help. Raises InputError.
+    network does not help. unfinished: folder for what every fold gives: interrupted, the same call goes on.
+    Raises InputError.
     """
     folders = Folders(corpora)
     measured = folders.load()
     settings = ReplaySettings(folds=min(FOLDS, len(measured.families)), policies=COMPARED, seed=seed)
     tasks = settings.tasks(measured)
+    unfinished.mkdir(parents=True, exist_ok=True)
+    made_with = {"corpus": measured.digest, "folds": settings.folds, "seed": seed, "code": _code()}
+    log = RowLog(unfinished, made_with)
     with progress("holding families out", len(tasks)) as advance:
-        answers = replay_all(folders, tasks, workers, advance)
+        answers = replay_all(folders, tasks, workers, advance, log)
     figures, rows = tabulate(measured, answers)
     worth = network_figures(measured, answers)
     if worth["nests_ratio_at_1_low"] <= 1.0 and not anyway:
@@ -61,3 +68,9 @@ def train_loop_nests(
         [row for row in rows if row["subset"] == "all" and row["k"] in KS],
         fill,
     )
+
+
+def _code() -> str:
+    """Of all that takes part: what other code has answered is not mixed with what this one answers."""
+    files = sorted(Path(gnnperf.__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
