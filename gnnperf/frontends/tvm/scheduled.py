@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -152,7 +153,7 @@ class ScheduledTranslator(TirTranslator):
 
     # ------------------------------------------------------------------ blocks
 
-    def block(self, block: Any, reduced: bool) -> list[Node]:
+    def block(self, block: Any, reduced: Sequence[tuple[Expr, Expr]]) -> list[Node]:
         if MARK in block.annotations:  # weights in another layout, brought into it before anything runs
             self.given |= {self.expression.names[w.source.__chandle__()] for w in block.writes}
             return []

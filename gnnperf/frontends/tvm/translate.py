@@ -122,13 +122,14 @@ class TirTranslator:
     def visit_SBlockRealize(self, realize: Any) -> list[Node]:
         block = realize.block
         self.blocks.append(str(block.name_hint))
-        reduced = False
+        reduced: list[tuple[Expr, Expr]] = []
         for iterator, value in zip(block.iter_vars, realize.iter_values, strict=True):
             bound = self.expression(value)
             self.expression.values[iterator.var.__chandle__()] = bound
             kind = int(iterator.iter_type)
-            reduced = reduced or kind == REDUCED
-            if kind in (ORDERED, OPAQUE):
+            if kind == REDUCED:
+                reduced.append((bound, self.expression(iterator.dom.min)))
+            elif kind in (ORDERED, OPAQUE):
                 self.ordered |= symbols(bound)
         for buffer in block.alloc_buffers:
             self.declare(buffer)
@@ -140,26 +141,27 @@ class TirTranslator:
         self.blocks.pop()
         return nodes
 
-    def block(self, block: Any, reduced: bool) -> list[Node]:
-        """The body of a block, with the initial values of its reduction."""
+    def block(self, block: Any, reduced: Sequence[tuple[Expr, Expr]]) -> list[Node]:
+        """The body of a block, with the initial values of its reduction. reduced: what it reduces over, and
+        where that begins."""
         if block.match_buffers:
             raise self.unsupported("a tensor instruction")
         body = self.visit(block.body)
-        if reduced:
-            self.require_reductions(body)
-        if block.init is not None:
-            return self.initialised(body, self.visit(block.init))
-        return body
+        if reduced and self.needs_order(body):
+            # Such as a reduction of several values at once, for which the IR has no word: statements.
+            self.ordered |= {name for bound, _ in reduced for name in symbols(bound)}
+            first = [Op("eq", both) for both in reduced if both[0] != both[1]]
+            return [*(self.guarded(first, block.init) if block.init is not None else ()), *body]
+        return body if block.init is None else self.initialised(body, self.visit(block.init))
 
-    def require_reductions(self, body: list[Node]) -> None:
-        """Refuse what combines with what was there in ways that the IR has no word for."""
+    def needs_order(self, body: Sequence[Node]) -> bool:
+        """Whether statements read what they store but as sums, products, minima and maxima do."""
         statements = [n for n in walk(tuple(body)) if isinstance(n, Statement)]
-        stored = {s.target.buffer for s in statements}
-        for statement in statements:
-            if any(ld.buffer in stored for ld in reads(statement)):
-                if len(stored) > 1:
-                    raise self.unsupported("a reduction of several values at once (as argmax is one)")
-                raise self.unsupported("a reduction that is no sum, product, minimum or maximum")
+        read = [{ld.buffer for ld in reads(statement)} for statement in statements]
+        stored = [statement.target.buffer for statement in statements]
+        if any(read[n] & set(stored[:n]) for n in range(len(read))):  # TVM computes all, then stores
+            raise self.unsupported("a reduction of several values that need one another")
+        return any(found & set(stored) for found in read)
 
     def initialised(self, body: list[Node], initial: list[Node]) -> list[Node]:
         """Reductions that own their initial values."""

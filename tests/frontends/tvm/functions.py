@@ -75,6 +75,17 @@ def argmax() -> list[Any]:
     return [a, topi.argmax(a, axis=1)]
 
 
+def complex_products() -> list[Any]:
+    """Products of the complex numbers of every row: real and imaginary parts need one another."""
+    a, b = placeholder("a", 8, 8), placeholder("b", 8, 8)
+    r = te.reduce_axis((0, 8), "r")
+    both = te.comm_reducer(
+        lambda x, y: (x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]),
+        lambda *dtypes: (tirx.const(1, dtypes[0]), tirx.const(0, dtypes[1])),
+    )
+    return [a, b, te.compute((8,), lambda i: both((a[i, r], b[i, r]), axis=r), name="products")[1]]
+
+
 def moments() -> list[Any]:
     """Sum and sum of squares of every row, found together."""
     a = placeholder("a", 32, 64)

@@ -47,6 +47,7 @@ CASES: dict[str, tuple[Any, Callable[..., Any]]] = {
     "packed": (functions.packed(4, 32, 8), packed_product),
     "gather": (functions.gather(), gathered),
     "finite": (functions.finite_or_zero(), np.nan_to_num),
+    "argmax": (tvm.te.create_prim_func(functions.argmax()), lambda a: a.argmax(1)),
 }
 
 

@@ -95,6 +95,15 @@ def test_sums_found_together_are_sums() -> None:
     assert graph.values["total_flops"] == 32 * 64 * 3
 
 
+def test_a_reduction_of_several_values_is_done_in_order() -> None:
+    """Rows beside one another; each from left to right, from initial values on."""
+    found = task(functions.argmax())
+    assert found.objection is None
+    rows, columns, *_ = [n for n in found.graph.nodes if n.kind == "loop"]
+    assert not rows["ordered"] and columns["ordered"]
+    assert sum(bool(n["guarded"]) for n in found.graph.nodes if n.kind == "compute") == 2
+
+
 def test_a_gather_is_an_indirect_access() -> None:
     graph = task(functions.gather()).graph
     assert sum(bool(n["indirect"]) for n in graph.nodes if n.kind == "access") == 1
@@ -104,9 +113,9 @@ def test_a_gather_is_an_indirect_access() -> None:
 
 
 def test_what_the_nests_cannot_express_is_said() -> None:
-    found = task(functions.argmax())
+    found = task(functions.complex_products())
     assert found.unsupported is not None
-    assert "several values at once" in found.unsupported
+    assert "several values that need one another" in found.unsupported
     with pytest.raises(UnsupportedConstruct, match="block"):
         _ = found.graph
     assert "shape is not constant" in str(task(functions.symbolic()).unsupported)
