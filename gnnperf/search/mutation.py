@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from random import Random
 from typing import Literal
 
@@ -105,7 +106,9 @@ def search(
                 parents.setdefault(recipe, parent)
             if len(parents) == drawn:
                 break
-        found = list(parents) if score is None else _most_promising(parents, score)[:count]
+        found = list(parents)
+        if score is not None:
+            found = list(islice(bench.distinct(_most_promising(parents, score)), count)) or found[:count]
         seen.update(found)
         return found
 

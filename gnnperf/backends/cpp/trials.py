@@ -83,6 +83,15 @@ class NestBench:
         measurements = self.measure([self.prepare(recipe) for recipe in recipes])
         return (Trial(r, m, origin) for r, m in zip(recipes, measurements, strict=True))
 
+    def distinct(self, recipes: Iterable[Recipe]) -> Iterator[Recipe]:
+        """Those that lower to code which was not measured, each code once."""
+        known = set(self._measured)
+        for recipe in recipes:
+            source = self.prepare(recipe)
+            if isinstance(source, Source) and (key := digest_of(source)) not in known:
+                known.add(key)
+                yield recipe
+
     def prepare(self, recipe: Recipe) -> Source | Measurement:
         """The candidate's source, or the measurement that says why there is none."""
         try:
