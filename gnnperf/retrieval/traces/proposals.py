@@ -74,8 +74,8 @@ class _Lot:
     refused: str = ""
     seen: set[int] = field(default_factory=set)
 
-    def add(self, schedule: Any, module: Any, target: Any, policy: str, turn: int) -> None:
-        """Describe a schedule of a module, if the same was not seen."""
+    def add(self, schedule: Any, document: TraceDocument, policy: str, turn: int) -> None:
+        """Describe a schedule, if the same was not seen."""
         key = program_key(schedule.mod)
         if key in self.seen:
             return
@@ -85,7 +85,7 @@ class _Lot:
         except UnsupportedConstruct as reason:  # the IR lacks what the schedule does
             self.refuse(reason)
             return
-        self.made.append(_Made(trace_document(schedule, module, target), key, policy, turn, graph))
+        self.made.append(_Made(document, key, policy, turn, graph))
 
     def refuse(self, reason: Exception) -> None:
         """Something is missing; the first reason is kept."""
@@ -152,7 +152,7 @@ def variants(task: TvmTask, origin: TraceCandidate, target: Any) -> list[TraceCa
     def made(document: TraceDocument, turn: int) -> _Lot:
         lot = _Lot()
         try:
-            lot.add(replay(document, context), task.module, target, VARIANT, turn)
+            lot.add(replay(document, context), document, VARIANT, turn)
         except Exception as reason:  # the same
             lot.refuse(reason)
         return lot
@@ -208,7 +208,7 @@ def _transferred(
             continue
         for variant, proposal in enumerate(proposals):
             turn = near + rank + neighbours * variant
-            lot.add(proposal.schedule, module, target, proposal.policy, turn)
+            lot.add(proposal.schedule, proposal.document, proposal.policy, turn)
     return lot
 
 
@@ -226,7 +226,7 @@ def _drawn(space: DesignSpace, target: Any, seed: int) -> _Lot:
     lot = _Lot()
     try:
         for sample in space.sample(LOT, seed, ATTEMPTS):
-            lot.add(sample.sch, space.module, target, DRAWN, 0)
+            lot.add(sample.sch, trace_document(sample.sch, space.module, target), DRAWN, 0)
     except Exception as reason:  # whatever TVM raises
         lot.refuse(reason)
     return lot

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from gnnperf.errors import NotApplicable
@@ -151,8 +152,7 @@ def regenerated(document: TraceDocument, context: Any, roles: BlockRoles) -> lis
             f"blocks {sorted(document.blocks.values())} with loops {document.loops} differ from "
             f"{sorted(roles.blocks.values())} with {roles.loops}, and the trace has no tiles to take over"
         )
-    designs = [trace_document(d, context.mod) for d in context.generate_design_space()]
-    sketches = [sketch_of(d) for d in designs]
+    designs, sketches = _designs(context)
     alike = [i for i, s in enumerate(sketches) if s.structure == wanted.structure]
     if not alike:
         raise NotApplicable(f"the target has no sketch of the structure {wanted.structure}")
@@ -160,6 +160,13 @@ def regenerated(document: TraceDocument, context: Any, roles: BlockRoles) -> lis
     instructed = [i for i in alike if sketches[i].instruction is not None]
     chosen = dict.fromkeys([*instructed[:1], alike[0]] if wanted.instruction is None else alike[:1])
     return [_with_decisions(designs[i], document) for i in chosen]
+
+
+@lru_cache(4)
+def _designs(context: Any) -> tuple[list[TraceDocument], list[Sketch]]:
+    """Of the module of a `TuneContext`: many traces are compared with them."""
+    designs = [trace_document(d, context.mod) for d in context.generate_design_space()]
+    return designs, [sketch_of(d) for d in designs]
 
 
 def _difference(one: Sketch, two: Sketch) -> tuple[bool, bool, bool, int]:

@@ -26,7 +26,7 @@ from gnnperf.schedules.traces.document import (
     replay,
 )
 from gnnperf.schedules.traces.factors import Factors, distance, nearest, with_remainder
-from gnnperf.schedules.traces.roles import roles_of
+from gnnperf.schedules.traces.roles import BlockRoles, roles_of
 from gnnperf.schedules.traces.skeletons import (
     collapsed,
     inlined,
@@ -45,11 +45,13 @@ FAR = 0.5
 
 @dataclass(frozen=True)
 class TraceProposal:
-    """schedule: a `tvm.s_tir.Schedule` of the target's module, post-processed. policy: how its tiles were
-    decided: "nearest", "near" (one loop's tiles are the next best) or "remainder" (the last tile is partial).
+    """schedule: a `tvm.s_tir.Schedule` of the target's module, post-processed; document: its trace. policy:
+    how its tiles were decided: "nearest", "near" (one loop's tiles are the next best) or "remainder" (the
+    last tile is partial).
     """
 
     schedule: Any
+    document: TraceDocument
     policy: str
 
 
@@ -64,20 +66,20 @@ def transfer(document: TraceDocument, context: Any, proposals: int = 4) -> list[
     if same_structure(document, roles):
         try:
             skeletons = [*tensorized(document, context, roles), renamed(document, roles)]
-            return _proposals(skeletons, context, proposals)
+            return _proposals(skeletons, context, roles, proposals)
         except NotApplicable as error:
             refused = error
     else:
         try:
-            return _proposals([inlined(document, roles)], context, proposals)
+            return _proposals([inlined(document, roles)], context, roles, proposals)
         except NotApplicable:
             pass  # they differ in more
     try:
-        return _proposals(regenerated(document, context, roles), context, proposals)
+        return _proposals(regenerated(document, context, roles), context, roles, proposals)
     except NotApplicable as error:
         refused = refused or error
     try:
-        return _proposals([collapsed(document, context, roles)], context, proposals)
+        return _proposals([collapsed(document, context, roles)], context, roles, proposals)
     except NotApplicable:
         raise refused from None
 
@@ -89,10 +91,15 @@ def other_tiles(document: TraceDocument, context: Any, count: int) -> list[Trace
     return [decided for _, decided in others]
 
 
-def _proposals(skeletons: Sequence[TraceDocument], context: Any, count: int) -> list[TraceProposal]:
+def _proposals(
+    skeletons: Sequence[TraceDocument], context: Any, roles: BlockRoles, count: int
+) -> list[TraceProposal]:
     found: list[TraceProposal] = []
     seen: set[int] = set()
     reason = NotApplicable("the trace has no variant that fits")
+    of_target: dict[str, Any] = {
+        "blocks": dict(roles.blocks), "loops": roles.loops, "cores": cores_of(context.target)
+    }  # fmt: skip
     try:
         for policy, decided in _in_turn(skeletons, context):
             try:
@@ -103,7 +110,7 @@ def _proposals(skeletons: Sequence[TraceDocument], context: Any, count: int) -> 
             key = program_key(schedule.mod)
             if key not in seen:
                 seen.add(key)
-                found.append(TraceProposal(schedule, policy))
+                found.append(TraceProposal(schedule, replace(decided, **of_target), policy))
             if len(found) == count:
                 break
     except NotApplicable as error:

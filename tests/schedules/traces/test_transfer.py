@@ -14,11 +14,13 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.schedules.traces import (
     TraceDocument,
     document_of_json,
+    program_key,
     replay,
     roles_of,
     trace_document,
     transfer,
 )
+from gnnperf.schedules.traces.document import anchor_tiles
 
 tvm = import_tvm()
 from frontends.tvm import functions  # noqa: E402
@@ -192,6 +194,18 @@ def test_the_same_shape_gets_the_same_schedule_first(documents: list[TraceDocume
         first = transfer(one, product, 1)[0]
         assert first.policy == "nearest"
         assert tvm_ffi.structural_equal(first.schedule.mod, replay(one, product).mod)
+
+
+def test_a_proposal_has_the_document_of_its_schedule(documents: list[TraceDocument], product: Any) -> None:
+    """As TVM would write it."""
+    for other in (product, context(functions.matmul(40, 24, 56)), context(batched(3, 24, 16, 40))):
+        for proposal in [found for one in documents for found in transfer(one, other, 4)]:
+            written = trace_document(proposal.schedule, other.mod, other.target)
+            assert program_key(replay(proposal.document, other).mod) == program_key(proposal.schedule.mod)
+            assert anchor_tiles(proposal.document) == anchor_tiles(written)
+            assert (proposal.document.blocks, proposal.document.cores) == (written.blocks, written.cores)
+            if other is product or proposal.policy != "remainder":
+                assert proposal.document.to_json() == written.to_json()
 
 
 @pytest.mark.parametrize("shape", [(37, 41, 29), (50, 50, 50)])
