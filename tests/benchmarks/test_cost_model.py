@@ -76,15 +76,21 @@ def test_the_command_measures_a_row_once(
 def test_figures_are_geometric_means() -> None:
     row = {
         "failures": [], "ours_s": 1.0, "tune_s": 0.5, "ours_seconds_per_trial": 3.0, "default_s": 8.0,
-        "xgb_seconds_per_trial": 1.0, "xgb_best_after_s": {"1": None, "2": 4.0},
+        "xgb_seconds_per_trial": 1.0, "xgb_best_after_s": {"1": None, "2": 4.0}, "vector_math": False,
         "tune_best_after_s": {"1": 2.0, "2": 2.0}, "xgb_best_in_time_s": 4.0, "tune_best_in_time_s": 2.0,
+        "xgb_search_s": 60.0, "tune_search_s": 30.0,
     }  # fmt: skip
-    rows = [{**row, "xgb_s": 2.0}, {**row, "xgb_s": 8.0, "ours_seconds_per_trial": 12.0}]
+    rows = [
+        {**row, "xgb_s": 2.0},
+        {**row, "xgb_s": 8.0, "ours_seconds_per_trial": 12.0, "vector_math": True},
+    ]
     figures = CostModelStudy.figures([*rows, {"failures": ["no compiler"]}])
     assert figures == pytest.approx(
         {
-            "ratio_64_vs_xgb_128": 4.0, "time_per_trial_ratio": 6.0, "tune_vs_xgb_after_1": 4.0,
-            "tune_vs_xgb_after_2": 2.0, "tune_vs_xgb_in_time": 2.0, "tune_vs_xgb": 8.0, "workloads": 2,
+            "ratio_64_vs_xgb_128": 4.0, "time_per_trial_ratio": 6.0, "tune_search_time_ratio": 0.5,
+            "tune_vs_xgb": 8.0, "tune_vs_xgb_in_time": 2.0, "tune_vs_xgb_after_1": 4.0,
+            "tune_vs_xgb_after_2": 2.0, "tune_vs_xgb_no_exp": 4.0, "tune_vs_xgb_in_time_no_exp": 2.0,
+            "tune_vs_xgb_after_1_no_exp": 4.0, "tune_vs_xgb_after_2_no_exp": 2.0, "workloads": 2,
         }
     )  # fmt: skip
     assert CostModelStudy.figures([]) == {"workloads": 0}
