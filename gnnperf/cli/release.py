@@ -45,7 +45,10 @@ def release() -> None:
 @anyway_option
 @seed_option
 @workers_option
-def loop_nests(corpora: tuple[Path, ...], output: Path, anyway: bool, seed: int, workers: int) -> Report:
+@quick_option
+def loop_nests(
+    corpora: tuple[Path, ...], output: Path, anyway: bool, seed: int, workers: int, quick: bool
+) -> Report:
     """Encoder, head, schedule store and confidence, for loop nests of three families or more.
 
     Every family is held out in turn, in folds: that gives the figures, and how sure retrieval may be of what
@@ -57,7 +60,8 @@ def loop_nests(corpora: tuple[Path, ...], output: Path, anyway: bool, seed: int,
 
     unfinished = output.with_name(f"{output.name}.unfinished")
     with going_on(lambda: f"what the folds gave is in {unfinished}"):
-        report = _release(partial(train_loop_nests, corpora, seed, workers, anyway, unfinished), output)
+        train = partial(train_loop_nests, corpora, seed, workers, anyway, quick, unfinished)
+        report = _release(train, output)
     shutil.rmtree(unfinished)
     return report
 

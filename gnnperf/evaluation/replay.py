@@ -63,17 +63,19 @@ class Folders:
 
 @dataclass(frozen=True)
 class ReplayTask:
-    """One policy on one fold: `number` of the fold, and the seed of what is learned."""
+    """One policy on one fold: `number` of the fold, and the seed of what is learned. quick: networks learn
+    briefly."""
 
     policy: str
     fold: Fold
     number: int
     seed: int
+    quick: bool = False
 
     @property
     def name(self) -> str:
         """Different for different tasks of a replay."""
-        return f"{self.policy}, fold {self.number}, seed {self.seed}"
+        return f"{self.policy} {self.number} {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def replay(corpus: Corpus, judge: Corpus, task: ReplayTask) -> list[Answer]:
     from gnnperf.evaluation.reference import Reference
 
     reference = Reference.of(corpus, task.fold, vectors_of(judge.device))
-    rankers = make_policy(task.policy, corpus).fit(reference, task.seed)
+    rankers = make_policy(task.policy, corpus, task.quick).fit(reference, task.seed)
     answers, trials = [], judge.measurements
     known = list(task.fold.reference)
     for position in task.fold.queries:
@@ -156,11 +158,29 @@ def replay_all(
     """The answers of all tasks, in their order; arguments as of `in_processes`. log: keeps those of a task
     once it is done; tasks that it knows are not done again."""
     log = log or RowLog(None, {})
+    found = resumed(replay, "answers", folders, tasks, workers, advance, log)
+    return [Answer.from_dict(fields) for fields in found]
+
+
+def resumed(
+    work: Callable[[Corpus, Corpus, ReplayTask], Sequence[Any]],
+    column: str,
+    folders: Folders,
+    tasks: Sequence[ReplayTask],
+    workers: int,
+    advance: Callable[[int, str], None],
+    log: RowLog,
+) -> Iterator[dict[str, Any]]:
+    """What the work gives for all tasks, in their order, as JSON values.
+
+    work: gives dataclasses. column: of the log's rows, that holds them. log: keeps what a task gave; tasks
+    that it knows are not done again. The other arguments are as of `in_processes`.
+    """
     left = [task for task in tasks if task.name not in log.rows]
     advance(len(tasks) - len(left), "")
-    for at, found in in_processes(replay, folders, left, workers, advance) if left else ():
-        log.add(left[at].name, {"answers": [asdict(answer) for answer in found]})
-    return [Answer.from_dict(fields) for task in tasks for fields in log.rows[task.name]["answers"]]
+    for at, found in in_processes(work, folders, left, workers, advance) if left else ():
+        log.add(left[at].name, {column: [asdict(one) for one in found]})
+    return (fields for task in tasks for fields in log.rows[task.name][column])
 
 
 def in_processes(

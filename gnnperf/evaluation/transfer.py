@@ -60,7 +60,7 @@ COMPARED_WITH = {
 @dataclass(frozen=True)
 class ReplaySettings:
     """How to replay. split, folds: see `make_folds`. policies: names out of POLICIES. seed: of the folds,
-    and the first of `seeds` seeds of what is learned. workers: processes."""
+    and the first of `seeds` seeds of what is learned. workers: processes. quick: networks learn briefly."""
 
     split: SplitName = "family"
     folds: int = FOLDS
@@ -68,6 +68,7 @@ class ReplaySettings:
     seed: int = 0
     seeds: int = 1
     workers: int = 2
+    quick: bool = False
 
     def tasks(self, corpus: Corpus) -> list[ReplayTask]:
         """What has to be done, the longest tasks first: the workers then end together. InputError where
@@ -76,7 +77,7 @@ class ReplaySettings:
         tasks = []
         for policy in sorted(self.policies, key=list(POLICIES).index, reverse=True):
             for seed in self._seeds if policy in LEARNING else self._seeds[:1]:
-                tasks += [ReplayTask(policy, fold, number, seed) for number, fold in enumerate(folds)]
+                tasks += [ReplayTask(policy, fold, n, seed, self.quick) for n, fold in enumerate(folds)]
         return tasks
 
     @property
@@ -93,6 +94,7 @@ class ReplaySettings:
             "measurements": corpus.measurement_count,
             "device": corpus.device,
             "split": self.split,
+            "quick": self.quick,
             "held_out": [sorted({self._group(corpus.nests[i]) for i in fold.queries}) for fold in folds],
             "seeds": list(self._seeds),
             "versions": {"gnnperf": gnnperf.__version__, "torch": torch.__version__},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import lightning
@@ -15,6 +16,8 @@ from gnnperf.training.run import quiet_libraries
 EPOCHS = 32
 """Of the released model: chosen on two folds of held-out families, drawn with another seed than those that
 judge it."""
+QUICK: Mapping[str, Any] = {"epochs": 3}
+"""Arguments of `fit_all` for a first look."""
 
 
 def fit_all(

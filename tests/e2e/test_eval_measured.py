@@ -51,7 +51,7 @@ def test_what_contenders_choose_is_measured_once(tmp_path: Path, capfd: pytest.C
     assert shell.gnnperf("collect", "corpus.yaml", "-o", "corpus").exit_code == 0
     command = (
         "eval", "ablation", "--corpus", "corpus", "--config", "corpus.yaml", "--measure", "out",
-        "--per-family", 1, "--folds", 3, "--json",
+        "--per-family", 1, "--folds", 3, "--quick", "--json",
     )  # fmt: skip
     document = shell.gnnperf(*command).document
     figures, settings = document["figures"], document["settings"]

@@ -37,9 +37,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_whole_table(shell: Shell, corpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    command = ("eval", "transfer", "--corpus", corpus, "--folds", 3, "--json")
+    command = ("eval", "transfer", "--corpus", corpus, "--folds", 3, "--quick", "--json")
     document = shell.gnnperf(*command).document
-    assert document["benchmark"] == "transfer"
+    assert document["benchmark"] == "transfer" and document["settings"]["quick"]
     assert set(REQUIRED) <= document["figures"].keys()
     assert (document["figures"]["nests"], document["figures"]["families"]) == (16, 8)
     everything = [row for row in document["rows"] if row["subset"] == "all"]
@@ -53,7 +53,7 @@ def test_the_whole_table(shell: Shell, corpus: Path, capfd: pytest.CaptureFixtur
 
 @pytest.mark.slow
 def test_what_parts_are_worth(shell: Shell, corpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    command = ("eval", "ablation", "--corpus", corpus, "--folds", 3, "--workers", 1, "--json")
+    command = ("eval", "ablation", "--corpus", corpus, "--folds", 3, "--workers", 1, "--quick", "--json")
     document = shell.here(capfd, *command).document
     figures = document["figures"]
     assert document["benchmark"] == "ablation" and len(document["rows"]) == 12 * 4
@@ -76,8 +76,8 @@ def test_for_people(shell: Shell, corpus: Path, capfd: pytest.CaptureFixture[str
 
 @pytest.mark.slow
 def test_searches(shell: Shell, corpus: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    command = ("eval", "search", "--corpus", corpus, "--no-trials", "--folds", 3, "--workers", 1, "--json")
-    done = shell.here(capfd, *command)
+    command = ("eval", "search", "--corpus", corpus, "--no-trials", "--folds", 3, "--workers", 1, "--quick")
+    done = shell.here(capfd, *command, "--json")
     figures = done.document["figures"]
     assert figures["median_trials_to_match_3"] == figures["max_trials_to_match_3"] == 2.0
     assert {row["search"] for row in done.document["rows"]} == {"random"}

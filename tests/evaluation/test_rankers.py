@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from gnnperf.graph.costs import COST_FIELDS
 from gnnperf.nn import EncoderConfig, ScheduledProgram, ScheduleHead, collate_programs
 from gnnperf.schedules.recipes import fact_fields
 from gnnperf.training import Corpus, CorpusNest, fit_all, load_corpus
+from gnnperf.training.refit import EPOCHS
 
 NAN = float("nan")
 POOL = ["stream", "tile", "wrong"]
@@ -182,6 +184,23 @@ def test_a_part_is_left_out_in_training(
     proposal = rankers[row](queries[0], POOL)
     assert set(proposal.schedules) <= set(POOL)
     assert proposal.distances is not None and len(proposal.distances) == len(reference.nests)
+
+
+@pytest.mark.parametrize(("name", "module"), [("ours", learned), ("perceptron", perceptron)])
+def test_for_a_first_look_networks_learn_briefly(
+    name: str, module: ModuleType, fold_of_shared: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def watched(corpus: Corpus, seed: int, epochs: int = EPOCHS, **given: Any) -> Any:
+        asked.append(epochs)
+        return fit_all(corpus, seed, epochs=1, **given)
+
+    monkeypatch.setattr(module, "fit_all", watched)
+    reference, _ = fold_of_shared
+    for quick in (False, True):
+        make_policy(name, reference.corpus, quick).fit(reference, 3)
+    assert asked[0] == EPOCHS > 3 * asked[1] > 0
 
 
 def at_distances(reference: Reference, near: Callable[[CorpusNest], bool]) -> learned.Distances:

@@ -41,7 +41,18 @@ def release(capfd: pytest.CaptureFixture[str], model: str, *options: object) -> 
 def test_loop_nests(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     corpus, folder = two_tastes(tmp_path / "corpus"), tmp_path / "checkpoint"
     document = release(
-        capfd, "loop-nests", "--corpus", corpus, "-o", folder, "--seed", 3, "--workers", 1, "--anyway"
+        capfd,
+        "loop-nests",
+        "--corpus",
+        corpus,
+        "-o",
+        folder,
+        "--seed",
+        3,
+        "--workers",
+        1,
+        "--anyway",
+        "--quick",
     )
     bundle = load_checkpoint(folder, Bundle)
     assert document["figures"] == bundle.provenance.figures

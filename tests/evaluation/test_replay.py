@@ -78,7 +78,7 @@ def test_answers_say_how_well_distances_tell(tmp_path: Path, monkeypatch: pytest
 
             return {"near": near, "blind": lambda query, pool: PolicyProposal(pool, ordered=False)}
 
-    monkeypatch.setattr(rankers, "make_policy", lambda name, corpus: Tasteful())
+    monkeypatch.setattr(rankers, "make_policy", lambda *_: Tasteful())
     fold = make_folds(corpus.nests, "family", 4, 0)[1]
     found = replay(corpus, corpus, ReplayTask("tasteful", fold, 1, 7))
     assert [(a.row, a.nest) for a in found] == [(row, q) for q in fold.queries for row in ("near", "blind")]
@@ -110,7 +110,7 @@ def test_queries_are_scheduled_for_the_machine_that_answers(
             )
             return {"watching": lambda query, pool: PolicyProposal(pool)}
 
-    monkeypatch.setattr(rankers, "make_policy", lambda name, corpus: Watching())
+    monkeypatch.setattr(rankers, "make_policy", lambda *_: Watching())
     for device in ("cpu/x86_64/avx2", corpus.device):
         replay(corpus, replace(corpus, device=device), ReplayTask("watching", fold, 0, 0))
     (narrow, wide), (same, as_learned) = seen

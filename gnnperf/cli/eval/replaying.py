@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gnnperf.cli.options import corpora_option
+from gnnperf.cli.options import corpora_option, quick_option
 from gnnperf.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,9 +18,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def replay_options(command: F) -> F:
-    """`--corpus` as `corpora: tuple[Path, ...]`; `--split`, `--folds`, `--seed`, `--seeds`, `--workers` as
-    they are, for `replay_settings`."""
+    """`--corpus` as `corpora: tuple[Path, ...]`; `--split`, `--folds`, `--seed`, `--seeds`, `--workers`,
+    `--quick` as they are, for `replay_settings`."""
     for option in (
+        quick_option,
         click.option("--workers", default=2, show_default=True, help="Processes, of one thread each."),
         click.option("--seeds", default=1, show_default=True, help="Learn this often; figures are means."),
         click.option("--seed", default=0, show_default=True, help="Of the folds and of what is learned."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
-from gnnperf.evaluation.replay import Folders, ReplayTask, in_processes
+from gnnperf.evaluation.replay import Folders, ReplayTask, resumed
 from gnnperf.evaluation.row_log import FILE, RowLog, read_rows
 
 if TYPE_CHECKING:
@@ -60,13 +60,10 @@ def propose_all(
         count: schedules per nest.
         settings: what the folder's proposals must have been made with, as JSON values.
     """
-    log = RowLog(folder, settings)
-    missing = [task for task in tasks if _name(task) not in log.rows]
-    advance(len(tasks) - len(missing), "")
     work = partial(propose, nests=nests, count=count)
-    for at, found in in_processes(work, folders, missing, workers, advance):
-        log.add(_name(missing[at]), {"proposed": [asdict(one) for one in found]})
-    return [Proposed(**one) for task in tasks for one in log.rows[_name(task)]["proposed"]]
+    log = RowLog(folder, settings)
+    found = resumed(work, "proposed", folders, tasks, workers, advance, log)
+    return [Proposed(**fields) for fields in found]
 
 
 def recorded_proposals(folder: Path) -> tuple[dict[str, Any], list[Proposed]]:
@@ -78,10 +75,6 @@ def recorded_proposals(folder: Path) -> tuple[dict[str, Any], list[Proposed]]:
     return settings, [Proposed(**one) for row in rows.values() for one in row["proposed"]]
 
 
-def _name(task: ReplayTask) -> str:
-    return f"{task.policy} {task.number} {task.seed}"
-
-
 def propose(corpus: Corpus, _: Corpus, task: ReplayTask, nests: frozenset[int], count: int) -> list[Proposed]:
     """Fit a policy on the reference nests of a fold; it chooses among all schedules that these know, for this
     machine."""
@@ -90,7 +83,7 @@ def propose(corpus: Corpus, _: Corpus, task: ReplayTask, nests: frozenset[int], 
     from gnnperf.evaluation.replay import rank_correlation
 
     reference = Reference.of(corpus, task.fold, describe_host().vectors)
-    rankers = make_policy(task.policy, corpus).fit(reference, task.seed)
+    rankers = make_policy(task.policy, corpus, task.quick).fit(reference, task.seed)
     known = list(task.fold.reference)
     result = []
     for position in sorted(nests.intersection(task.fold.queries)):

@@ -65,7 +65,7 @@ def measure_ablation(
     made_with = {
         "corpus_digest": corpus.digest, "policies": list(settings.policies), "folds": settings.folds,
         "per_family": measuring.per_family, "candidates": max(MEASURED_KS), "seed": settings.seed,
-        "machine": describe_host().fingerprint,
+        "machine": describe_host().fingerprint, **({"quick": True} if settings.quick else {}),
     }  # fmt: skip
     with progress("proposing", len(tasks)) as advance:
         proposals = propose_all(

@@ -29,13 +29,15 @@ POLICIES: Mapping[str, str] = {
 """In the order of the table: name -> module and class below this package."""
 PARTS = ("untrained", "no-passing", "no-contrast")
 """Ours with a part left out."""
-LEARNING = frozenset({"trees", "perceptron", *PARTS, "ours"})
+NETWORKS = frozenset({"perceptron", *PARTS, "ours"})
+LEARNING = NETWORKS | {"trees"}
 """Those whose answers depend on a seed."""
 
 
-def make_policy(name: str, corpus: Corpus) -> Policy:
-    """A policy by name; only the oracle is given the corpus."""
+def make_policy(name: str, corpus: Corpus, quick: bool = False) -> Policy:
+    """A policy by name; only the oracle is given the corpus. quick: networks train briefly."""
     module, _, cls = POLICIES[name].partition(".")
     kind = getattr(import_module(f"{__name__}.{module}"), cls)
-    policy: Policy = kind(corpus) if name == "oracle" else kind()
+    given = (corpus,) if name == "oracle" else (quick,) if name in NETWORKS else ()
+    policy: Policy = kind(*given)
     return policy

@@ -18,6 +18,7 @@ from gnnperf.retrieval.ranking import rank
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Neighbour, Nest, Record
 from gnnperf.training import CorpusNest, fit_all
+from gnnperf.training.refit import QUICK
 
 NEIGHBOURS = 48
 
@@ -33,8 +34,11 @@ class Learned:
     row: ClassVar = "ours"
     settings: ClassVar[Mapping[str, Any]] = {}
 
+    def __init__(self, quick: bool = False) -> None:
+        self.given = {**self.settings, **(QUICK if quick else {})}
+
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
-        module, _ = fit_all(reference.corpus, seed, **self.settings)
+        module, _ = fit_all(reference.corpus, seed, **self.given)
         bundle = Bundle(module.encoder, module.head)
         points = bundle.embed([nest.graph for nest in reference.nests])
 

@@ -20,6 +20,7 @@ from gnnperf.evaluation.reference import Reference
 from gnnperf.nn import ScheduledProgram, ScheduleHead, collate_programs
 from gnnperf.retrieval.ranking import BANDWIDTH, LOOKED_AT
 from gnnperf.training import CorpusNest, RetrievalModule, fit_all
+from gnnperf.training.refit import QUICK
 
 
 class NumbersModule(RetrievalModule):
@@ -36,8 +37,11 @@ class Perceptron:
     """One training, two rows. "perceptron": its scores alone. "without network": in the place of the head,
     with the neighbours that flat features find in the place of the embedding's."""
 
+    def __init__(self, quick: bool = False) -> None:
+        self.given = QUICK if quick else {}
+
     def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
-        module, _ = fit_all(reference.corpus, seed, module=NumbersModule)
+        module, _ = fit_all(reference.corpus, seed, module=NumbersModule, **self.given)
         head = module.head
         locate = Standardised(reference.nests)
         points = locate(reference.nests)

@@ -19,6 +19,7 @@ from gnnperf.evaluation.transfer import FOLDS, KS, OURS, ReplaySettings, tabulat
 from gnnperf.retrieval.from_corpus import fill_store
 from gnnperf.store import Store
 from gnnperf.training import bundle_of, fit_all
+from gnnperf.training.refit import QUICK
 
 COMPARED = ("ours", "perceptron", "constant")
 """Policies that are replayed: what is released, the same without the network, and the orders that know
@@ -26,20 +27,27 @@ nothing of the nest."""
 
 
 def train_loop_nests(
-    corpora: Sequence[Path], seed: int, workers: int, anyway: bool, unfinished: Path, progress: Progress
+    corpora: Sequence[Path],
+    seed: int,
+    workers: int,
+    anyway: bool,
+    quick: bool,
+    unfinished: Path,
+    progress: Progress,
 ) -> Trained:
     """Hold every family out in turn, for the figures and the confidence; then train on all families.
 
     corpora: folders of measured nests, of three families or more. workers: processes. anyway: also where the
-    network does not help. unfinished: folder for what every fold gives: interrupted, the same call goes on.
-    Raises InputError.
+    network does not help. quick: train briefly. unfinished: folder for what every fold gives: interrupted,
+    the same call goes on. Raises InputError.
     """
     folders = Folders(corpora)
     measured = folders.load()
-    settings = ReplaySettings(folds=min(FOLDS, len(measured.families)), policies=COMPARED, seed=seed)
+    folds = min(FOLDS, len(measured.families))
+    settings = ReplaySettings(folds=folds, policies=COMPARED, seed=seed, quick=quick)
     tasks = settings.tasks(measured)
     unfinished.mkdir(parents=True, exist_ok=True)
-    made_with = {"corpus": measured.digest, "folds": settings.folds, "seed": seed, "code": _code()}
+    made_with = {"corpus": measured.digest, "seed": seed, "quick": quick, "code": _code()}
     log = RowLog(unfinished, made_with)
     with progress("holding families out", len(tasks)) as advance:
         answers = replay_all(folders, tasks, workers, advance, log)
@@ -54,7 +62,7 @@ def train_loop_nests(
         )
     figures = {**figures, **worth, **embedding_figures(measured, answers)}
     with progress("training on all families", 1) as advance:
-        bundle = bundle_of(*fit_all(measured, seed), figures, seed)
+        bundle = bundle_of(*fit_all(measured, seed, **(QUICK if quick else {})), figures, seed)
         advance(1, "")
     confidence = learn_confidence(measured, [answer for answer in answers if answer.row == OURS])
 
