@@ -94,10 +94,10 @@ class Tuning(Pipeline):
 
 @dataclass
 class TrialLog:
-    """What was measured on one task. found: candidates with their measurements, in the order of the trials;
-    ended_s: `time.monotonic()` when each was known. origins: how many came from where. trials: how many this
-    run measured, the best of an earlier run once more among them. known: how many are of an earlier run
-    alone. kept: how many of the found are in the store."""
+    """What was measured on one task. found: candidates with their measurements, in the order of the trials.
+    origins: how many came from where. trials: how many this run measured, the best of an earlier run once
+    more among them. known: how many are of an earlier run alone. kept: how many of the found are in the
+    store."""
 
     query: Query
     tuning: Tuning
@@ -106,11 +106,10 @@ class TrialLog:
     trials: int = 0
     known: int = 0
     kept: int = 0
-    ended_s: list[float] = field(default_factory=list)
 
     def restore(self, tried: Sequence[Tried], count: int) -> None:
         """Trials of an earlier run: their count, and those of them that are shown again."""
-        self._note(tried)
+        self.found += tried
         self.origins["known"] += count
         self.known += count
         self.kept = len(self.found)
@@ -118,17 +117,13 @@ class TrialLog:
 
     def add(self, origin: str, tried: Sequence[Tried]) -> None:
         """Trials of this run."""
-        self._note(tried)
+        self.found += tried
         self.origins[origin] += len(tried)
         self.trials += len(tried)
         self.tuning.measured += len(tried)
         if len(self.found) - self.kept >= BATCH:
             self.keep(origin)
         self.tuning.advance(len(tried), f"{self.query.task.name}{self.words}")
-
-    def _note(self, tried: Sequence[Tried]) -> None:
-        self.found += tried
-        self.ended_s += [time.monotonic()] * len(tried)
 
     def keep(self, origin: str = "search") -> None:
         """Put into the store what is not there yet."""

@@ -137,26 +137,18 @@ class CostModelStudy(Study):
         """The trials, and wall time over their number: searching, building and measuring."""
         from gnnperf.integrations.tvm import GNNCostModel
 
-        workload = self.workloads[number]
-        if name == TUNE:
-            say("tune")
-            started = time.perf_counter()
-            trials = tuned(self.session, self.program, number, self.server, 2 * self.trials)
-            return trials, (time.perf_counter() - started) / max(1, len(trials))
-        module = workload.build()
-        ours = name == OURS
-        model = GNNCostModel(self.checkpoint) if ours else xgboost_model()
+        workload, count = self.workloads[number], self.trials if name == OURS else 2 * self.trials
+        module, model = workload.build(), None  # tune has its own
+        if name != TUNE:
+            model = GNNCostModel(self.checkpoint) if name == OURS else xgboost_model()
+        say(name)
         started = time.perf_counter()
-        trials = metaschedule(
-            workload,
-            module,
-            self.target,
-            self.trials if ours else 2 * self.trials,
-            partial(self.server.measure, number),
-            self.seed,
-            lambda text: say(f"{name}: {text}"),
-            model,
-        )
+        if name == TUNE:
+            trials = tuned(self.session, self.program, number, self.server, count)
+        else:
+            measure = partial(self.server.measure, number)
+            notify = lambda text: say(f"{name}: {text}")  # noqa: E731
+            trials = metaschedule(workload, module, self.target, count, measure, self.seed, notify, model)
         return trials, (time.perf_counter() - started) / max(1, len(trials))
 
     @cached_property
@@ -184,7 +176,9 @@ class CostModelStudy(Study):
         figures["tune_search_time_ratio"] = mean(good, of("tune_search_s"), of("xgb_search_s"))
         # MetaSchedule's schedules call libm for exponentials, those of tune do not.
         plain = [row for row in good if not row["vector_math"]]
-        for rows, which in ((good, ""), (plain, "_no_exp")) if plain else ((good, ""),):
+        for rows, which in ((good, ""), (plain, "_no_exp")):
+            if not rows:
+                continue
             figures[f"tune_vs_xgb{which}"] = mean(rows, of("xgb_s"), of("tune_s"))
             in_time = of("xgb_best_in_time_s"), of("tune_best_in_time_s")
             figures[f"tune_vs_xgb_in_time{which}"] = mean(rows, *in_time)

@@ -5,9 +5,9 @@ Nothing here imports torch before it measures: the processes are forked before."
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from benchmarks.machine import setup
 from benchmarks.metaschedule import SearchTrial
@@ -23,8 +23,11 @@ from gnnperf.schedules.traces import program_key
 
 if TYPE_CHECKING:
     from gnnperf.frontends.tvm.program import TvmProgram
+    from gnnperf.retrieval import Pipeline
     from gnnperf.retrieval.query import Query
     from gnnperf.session import Session
+
+P = TypeVar("P", bound="Pipeline")
 
 DEFAULT = "tvm-default"
 BYTES = ("matmul_int8", "conv2d_int8")
@@ -112,15 +115,10 @@ def first_candidates(
     """Task `number` of a program, as `retrieve` asks about it, and its first k candidates, measured; the very
     task is not among the neighbours. server: knows the tasks by the same numbers. about: other fields of the
     proposer."""
-    from gnnperf.backends.tvm.executor import TvmExecutor
-    from gnnperf.retrieval import Options
+    from gnnperf.retrieval import Options, Pipeline
 
-    task = program.tasks[number]
-    executor = TvmExecutor(program, server=server)
-    asking = {"exclude": {task.graph.digest}, **about}
-    pipeline = session.pipeline(program, executor, options=Options(k=k), proposer=asking)
-    (query,) = pipeline.ask([number])
-    with executor.opened(task, number) as bench:
+    with _asked(session, program, number, server, Pipeline, about, options=Options(k=k)) as found:
+        pipeline, query, bench = found
         return query, pipeline.try_first(query, bench)
 
 
@@ -129,18 +127,34 @@ def tuned(
 ) -> list[SearchTrial]:
     """What `gnnperf tune` tries of a task, the proposals counted with its time; arguments as of
     `first_candidates`."""
-    from gnnperf.backends.tvm.executor import TvmExecutor
     from gnnperf.retrieval.tuning import Tuning
 
-    task, started_s = program.tasks[number], time.monotonic()
-    executor = TvmExecutor(program, server=server)
-    asking = {"exclude": {task.graph.digest}}
-    pipeline = session.pipeline(program, executor, Tuning, proposer=asking, trials=trials)
-    assert isinstance(pipeline, Tuning)
+    started_s, after_s = time.monotonic(), list[float]()
+
+    def advance(count: int, _: str) -> None:
+        after_s.extend([time.monotonic() - started_s] * count)
+
+    with _asked(session, program, number, server, Tuning, {}, trials=trials, advance=advance) as found:
+        pipeline, query, bench = found
+        tried = pipeline.search(query, bench).found
+    return [
+        SearchTrial(candidate.program, outcome, ended_s)
+        for (candidate, outcome), ended_s in zip(tried, after_s, strict=True)
+    ]
+
+
+@contextmanager
+def _asked(
+    session: Session, program: TvmProgram, number: int, server: BenchServer, kind: type[P],
+    proposer: Mapping[str, Any], **fields: Any,
+) -> Iterator[tuple[P, Query, Any]]:  # fmt: skip
+    """A pipeline of a kind, what it found for a task, and the task's bench. fields: of the pipeline."""
+    from gnnperf.backends.tvm.executor import TvmExecutor
+
+    task, executor = program.tasks[number], TvmExecutor(program, server=server)
+    asking = {"exclude": {task.graph.digest}, **proposer}
+    pipeline = session.pipeline(program, executor, kind, proposer=asking, **fields)
+    assert isinstance(pipeline, kind)
     (query,) = pipeline.ask([number])
     with executor.opened(task, number) as bench:
-        log = pipeline.search(query, bench)
-    return [
-        SearchTrial(candidate.program, outcome, ended_s - started_s)
-        for (candidate, outcome), ended_s in zip(log.found, log.ended_s, strict=True)
-    ]
+        yield pipeline, query, bench

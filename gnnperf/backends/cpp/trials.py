@@ -70,6 +70,7 @@ class NestBench:
         self._best_speedup = 0.0
         self._baseline_s = case.baseline_s
         self._measured: dict[str, Measurement] = {}
+        self._prepared: dict[Recipe, Source | Measurement] = {}
 
     def remember(self, trials: Iterable[Trial]) -> None:
         """Take over what was measured before: recipes that lower to the same code need not be measured."""
@@ -94,10 +95,12 @@ class NestBench:
 
     def prepare(self, recipe: Recipe) -> Source | Measurement:
         """The candidate's source, or the measurement that says why there is none."""
-        try:
-            return source_of(recipe, self.case.nest)
-        except NotApplicable as error:
-            return Measurement("not_applicable", detail=str(error))
+        if recipe not in self._prepared:
+            try:
+                self._prepared[recipe] = source_of(recipe, self.case.nest)
+            except NotApplicable as error:
+                self._prepared[recipe] = Measurement("not_applicable", detail=str(error))
+        return self._prepared[recipe]
 
     def measure(self, prepared: Sequence[Source | Measurement]) -> Iterator[Measurement]:
         """Compile at once what `prepare` returned, then measure one after another, as asked for."""

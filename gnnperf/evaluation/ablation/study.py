@@ -62,6 +62,7 @@ def measure_ablation(
     folder, tasks = measuring.folder, settings.tasks(corpus)
     folder.mkdir(parents=True, exist_ok=True)
     nests = chosen_nests(corpus, measuring.per_family, settings.seed)
+    # Folders that do not say that they were made in a hurry were not.
     made_with = {
         "corpus_digest": corpus.digest, "policies": list(settings.policies), "folds": settings.folds,
         "per_family": measuring.per_family, "candidates": max(MEASURED_KS), "seed": settings.seed,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import gnnperf
 from gnnperf.corpus.reader import read_corpus
 from gnnperf.errors import InputError
 from gnnperf.evaluation.ablation.table import embedding_figures, network_figures
@@ -19,6 +17,7 @@ from gnnperf.evaluation.transfer import FOLDS, KS, OURS, ReplaySettings, tabulat
 from gnnperf.retrieval.from_corpus import fill_store
 from gnnperf.store import Store
 from gnnperf.training import bundle_of, fit_all
+from gnnperf.training.code import code_digest
 from gnnperf.training.refit import QUICK
 
 COMPARED = ("ours", "perceptron", "constant")
@@ -47,7 +46,7 @@ def train_loop_nests(
     settings = ReplaySettings(folds=folds, policies=COMPARED, seed=seed, quick=quick)
     tasks = settings.tasks(measured)
     unfinished.mkdir(parents=True, exist_ok=True)
-    made_with = {"corpus": measured.digest, "seed": seed, "quick": quick, "code": _code()}
+    made_with = {"corpus": measured.digest, "seed": seed, "quick": quick, "code": code_digest()}
     log = RowLog(unfinished, made_with)
     with progress("holding families out", len(tasks)) as advance:
         answers = replay_all(folders, tasks, workers, advance, log)
@@ -76,9 +75,3 @@ def train_loop_nests(
         [row for row in rows if row["subset"] == "all" and row["k"] in KS],
         fill,
     )
-
-
-def _code() -> str:
-    """Of all that takes part: what other code has answered is not mixed with what this one answers."""
-    files = sorted(Path(gnnperf.__file__).parent.rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]

@@ -5,7 +5,6 @@ Replaying costs milliseconds a schedule, so what comes out is kept in a cache fo
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 from collections.abc import Callable, Sequence
@@ -16,15 +15,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-import gnnperf
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.graph import EDGE_FEATURES, NODE_FEATURES, EncodedGraph
 from gnnperf.schedules.traces.allowed import check_trace
+from gnnperf.training.code import code_digest
 from gnnperf.training.traces.corpus import MeasuredWorkload, TensorCorpus
 
 STORE_FEATURES = 164
 """Width of a row of MetaSchedule's PerStoreFeature: one row per statement that stores."""
 
+DESCRIBING = ("graph", "nests", "frontends/tvm")
+"""Folders with the code that features depend on."""
 Progress = Callable[[int, str], None]
 """Called with workloads done since the last call, and the name of the one that comes."""
 
@@ -60,7 +61,7 @@ def corpus_features(
 
 
 def _cached(workload: MeasuredWorkload, cache: Path) -> list[ScheduleFeatures]:
-    key = hashlib.sha256(f"{workload.name} {_code_digest()}".encode()).hexdigest()[:16]
+    key = hashlib.sha256(f"{workload.name} {code_digest(*DESCRIBING)}".encode()).hexdigest()[:16]
     path = cache / f"{workload.kind}-{key}.npz"
     known = _read(path)[: len(workload.schedules)]
     traces = [schedule.trace for schedule in workload.schedules]
@@ -126,17 +127,6 @@ def _graph(module: Any) -> EncodedGraph | None:
 _SIZES = ("node_kind", "edge_kind")
 _NAMES = tuple(f.name for f in fields(EncodedGraph))
 _WIDTHS = {"node_features": NODE_FEATURES, "edge_features": EDGE_FEATURES}
-
-
-@functools.cache
-def _code_digest() -> str:
-    """Hash of all code that graphs depend on: features of other code are computed anew."""
-    root = Path(gnnperf.__file__).parent
-    digest = hashlib.sha256()
-    for folder in ("graph", "nests", "frontends/tvm"):
-        for path in sorted((root / folder).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _mark(trace: Any) -> int:
