@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from gnnperf.frontends.dace.codegen import compiled
 from gnnperf.frontends.dace.dtypes import dtype_name
 from gnnperf.frontends.dace.inputs import aligned, make_dominant
+from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.units import Unit
 from gnnperf.measure import Compiler, Library, Limits, Runner, is_moderate
 from gnnperf.nests.ir import Loop, walk
@@ -72,7 +73,8 @@ def _groups(units: list[Unit]) -> list[list[Unit]]:
 def _capture(
     kernel: DaceKernel, waiting: list[Unit], number: int, compiler: Compiler, runner: Runner, limits: Limits
 ) -> None:
-    probe = _Probe(kernel, waiting)
+    with quiet_dace():
+        probe = _Probe(kernel, waiting)
     library = compiled(probe.sdfg, f"{kernel.name}_capture_{number}", compiler)
     captured = probe.run(library, runner, np.zeros(len(waiting)), limits)
     counts = captured[_COUNT]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gnnperf.schedules.recipes import CppFunction
 
 
+@quiet_dace()
 def splice(kernel: DaceKernel, functions: Mapping[int, CppFunction]) -> Any:
     """The kernel's SDFG with the units named by index replaced by the given functions.
 
@@ -44,11 +45,10 @@ def splice(kernel: DaceKernel, functions: Mapping[int, CppFunction]) -> Any:
         _drop_unused(owner)
     sdfg.openmp_sections = False
     sdfg.reset_cfg_list()
-    with quiet_dace():
-        try:
-            sdfg.validate()
-        except Exception as error:  # DaCe's validation raises anything
-            raise GnnperfError(f"the tuned SDFG is not valid: {first_line(error)}") from error
+    try:
+        sdfg.validate()
+    except Exception as error:  # DaCe's validation raises anything
+        raise GnnperfError(f"the tuned SDFG is not valid: {first_line(error)}") from error
     return sdfg
 
 
