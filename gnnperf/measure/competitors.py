@@ -106,42 +106,30 @@ def measure_side_by_side(
     runs: dict[str, list[Measurement]] = {name: [] for name in contenders}
     with tempfile.TemporaryDirectory(prefix="gnnperf-cases-") as folder:
         start = Starter(problem, effort, threads or available_threads(), folder)
-        for name, contender in contenders.items():
-            notify(f"verifying {name}")
-            if failure := _rehearse(start, contender):
-                results[name] = failure
         for _ in range(effort.processes):
-            notify("timing " + ", ".join(n for n in contenders if n not in results))
             running = {n: c for n, c in contenders.items() if n not in results}
-            for name, run in _play(start, running).items():
+            for name, run in _play(start, running, notify).items():
                 runs[name].append(run)
                 if run.status != "ok":
                     results[name] = run
     return {name: results.get(name) or pool(runs[name]) for name in contenders}
 
 
-def _rehearse(start: Starter, contender: Library | PythonFunction) -> Measurement | None:
-    """Verify without timing, so that nobody compiles while another is timed; None where all is well."""
-    if isinstance(contender, PythonFunction) and importlib.util.find_spec(contender.package) is None:
-        return Measurement("not_applicable", detail=f"{contender.package} is not installed")
-    try:
-        with start(contender):
-            return None
-    except Failed as failure:
-        return failure.measurement
-
-
-def _play(start: Starter, contenders: Mapping[str, Library | PythonFunction]) -> dict[str, Measurement]:
-    """What one set of processes gives, or how they failed."""
+def _play(
+    start: Starter, contenders: Mapping[str, Library | PythonFunction], notify: Callable[[str], None]
+) -> dict[str, Measurement]:
+    """What one set of processes gives, or how they failed. Nobody compiles while another is timed."""
     failed: dict[str, Measurement] = {}
     turns: dict[str, Turn] = {}
     effort = start.effort
     with contextlib.ExitStack() as stack:
         for name, contender in contenders.items():
+            notify(f"starting {name}")
             try:
                 turns[name] = stack.enter_context(start(contender)).turn
             except Failed as failure:
                 failed[name] = failure.measurement
+        notify(f"timing {', '.join(turns)}")
         pace = Pace(effort.rounds, effort.budget_s, effort.target, least=effort.rounds)
         return {**failed, **in_turns(turns, pace)}
 
@@ -156,6 +144,9 @@ class Starter:
     folder: str
 
     def __call__(self, contender: Library | PythonFunction) -> Player:
+        """Loaded and verified. Raises Failed."""
+        if isinstance(contender, PythonFunction) and importlib.util.find_spec(contender.package) is None:
+            raise Failed("not_applicable", f"{contender.package} is not installed")
         environment = {
             **thread_environment(self.threads),
             "NUMBA_NUM_THREADS": str(self.threads),

@@ -42,14 +42,16 @@ from gnnperf.nests.ir import (
     reads,
     subexpressions,
 )  # fmt: skip
+from gnnperf.nests.scratch_sums import settled_sums
 from gnnperf.nests.subscripts import canonical_subscripts
 
 
 def normalise(nest: LoopNest) -> LoopNest:
-    """The normal form: canonical subscripts, maximal fission, forward substitution of scratch arrays,
-    independent loops outside of sequential ones, reductions that own their initial value,
-    stride-minimising loop order, no scratch array for one element, no dead code."""
+    """The normal form: canonical subscripts, sums of products where they are stored, maximal fission, forward
+    substitution of scratch arrays, independent loops outside of sequential ones, reductions that own their
+    initial value, stride-minimising loop order, no scratch array for one element, no dead code."""
     body = tuple(canonical_subscripts(delinearise(canonical_subscripts(n))) for n in nest.body)
+    body = settled_sums(body, nest.buffers)
     body = tuple(part for node in body for part in fission(node, nest.buffers))
     body = forward_substitute(body, nest.buffers)
     body = tuple(independent_outside(n, nest.buffers) for n in body)

@@ -911,7 +911,7 @@ CASES: dict[str, dict[str, Any]] = {
     "inverse_combinations": dict(N=4, M=5),
     "flipped": dict(N=6),
     "windowed_products": dict(K=4, N=3),
-    "symmetric_fill": dict(M=4, N=5),
+    "symmetric_fill": dict(M=9, N=5),
 }
 INPUTS = {
     "spmm": "make_csr", "spmv": "make_unsigned_csr", "spmv_map": "make_csr", "data_loop": "make_counts",

@@ -12,6 +12,7 @@ from frontends.kit import assert_same, build, interpret_program, load, reference
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.dace import DaceKernel
 from gnnperf.measure import Compiler, Runner
+from gnnperf.nests.analysis import band
 from gnnperf.nests.ir import Loop, Statement, walk
 
 IN_LOOPS = ("top_branch", "early_exit")
@@ -90,6 +91,16 @@ def test_csr_products_have_one_normal_form(kernels: dict[str, DaceKernel | Gnnpe
         assert statement.reduce == "add"
         assert statement.init is not None
         assert unit.nest.outputs == [statement.target.buffer]
+
+
+def test_products_that_are_written_in_rows_have_their_loops_to_themselves(
+    kernels: dict[str, DaceKernel | GnnperfError],
+) -> None:
+    kernel = kernels["symmetric_fill"]
+    assert isinstance(kernel, DaceKernel)
+    sums = [s for u in kernel.units for s in u.nest.statements() if s.reduce == "add"]
+    assert [s.target.buffer for s in sums] == ["out"]
+    assert any(band(n).is_perfect and band(n).statements == sums for u in kernel.units for n in u.nest.body)
 
 
 def test_branches_on_counters_become_bounds(kernels: dict[str, DaceKernel | GnnperfError]) -> None:

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from gnnperf.nests.affine import affine, constant, simplify
 from gnnperf.nests.analysis import Band, band, bound_dependences, extent, mentions, rebuild
-from gnnperf.nests.ir import Buffer, Const, Expr, Loop, Node, Op, Symbol, substitute
+from gnnperf.nests.ir import Buffer, Const, Expr, Loop, Node, Op, Symbol, substitute, substitute_node
 from gnnperf.nests.ranges import longest
+from gnnperf.nests.subscripts import canonical_subscripts
 from gnnperf.schedules.recipes.blas import Call, match
 from gnnperf.schedules.recipes.factorisation import match_factorisation
 from gnnperf.schedules.recipes.threads import access_counts
@@ -44,7 +45,7 @@ def matches(node: Node, buffers: Mapping[str, Buffer]) -> Iterator[Call | Loop]:
 def staircase(node: Loop, buffers: Mapping[str, Buffer]) -> Loop | None:
     """The band as a loop over steps, without its initial values; None where it is not triangular, or its
     rectangles are no routine."""
-    nest = band(node)
+    nest = _from_the_diagonal(band(node))
     pair = _pair(nest)
     if pair is None:
         return None
@@ -73,6 +74,24 @@ def staircase(node: Loop, buffers: Mapping[str, Buffer]) -> Loop | None:
         return None
     rest = _with(nest, {outer.iterator: rows, inner.iterator: triangle})
     return Loop(step.name, outer.start, outer.stop, (whole, rest), STEP, tile_level=2)
+
+
+def _from_the_diagonal(nest: Band) -> Band:
+    """Loops that count columns from the diagonal on (j in 0..n - i, at i + j) count them from the first."""
+    for loop in nest.loops:
+        others = {lp.iterator for lp in nest.loops} & bound_dependences(loop)
+        if len(others) != 1 or affine(loop.stop).coefficient(*others) != -1:
+            continue
+        row = Symbol(*others)
+        values = {loop.iterator: Op("sub", (Symbol(loop.iterator), row))}
+        counted = replace(
+            loop,
+            start=simplify(Op("add", (loop.start, row))),
+            stop=simplify(Op("add", (loop.stop, row))),
+        )
+        body = tuple(canonical_subscripts(substitute_node(n, values)) for n in nest.body)
+        nest = Band(tuple(counted if lp is loop else lp for lp in nest.loops), body)
+    return nest
 
 
 def _pair(nest: Band) -> tuple[Loop, Loop] | None:

@@ -40,6 +40,14 @@ def rank_k(around: Around, n: int, gap: int, init: Operand | None = None, k: int
     return nest("syrk", [array("A", n, k), array("C", n, n)], around(loop("k", k, body), n, "j", gap))
 
 
+def from_the_diagonal(n: int) -> LoopNest:
+    """The upper triangle of C = A^T A, whose columns are counted from the diagonal on."""
+    column = add("i", "j")
+    body = accumulate(load("C", "i", column), mul(load("A", "k", column), load("A", "k", "i")))
+    inner = loop("k", 5, loop("j", op("sub", n, "i"), body))
+    return nest("diagonal", [array("A", 5, n), array("C", n, n)], loop("i", n, inner))
+
+
 def triangular_product(around: Around, n: int, gap: int, init: Operand | None = None, m: int = 6) -> LoopNest:
     """C = L B for a triangular L: the reduction is the triangular loop."""
     body = accumulate(load("C", "i", "j"), mul(load("L", "i", "k"), load("B", "k", "j")), init=init)
@@ -69,7 +77,7 @@ KERNELS = {
     for around, gaps in ((lower, (1, 0, -3)), (upper, (0, 1, 4)))
     for n in (17, 32, 45)
     for number, (gap, init) in enumerate(zip(gaps, (None, 0.0, 1.5), strict=True))
-} | {"rank_2k": rank_2k(), "rank_one": rank_one()}  # fmt: skip
+} | {"rank_2k": rank_2k(), "rank_one": rank_one(), "diagonal": from_the_diagonal(45)}  # fmt: skip
 
 
 def test_triangles_compute_what_the_loops_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
