@@ -51,12 +51,12 @@ def normalise(nest: LoopNest) -> LoopNest:
     substitution of scratch arrays, independent loops outside of sequential ones, reductions that own their
     initial value, stride-minimising loop order, no scratch array for one element, no dead code."""
     body = tuple(canonical_subscripts(delinearise(canonical_subscripts(n))) for n in nest.body)
-    body = settled_sums(body, nest.buffers)
-    body = tuple(part for node in body for part in fission(node, nest.buffers))
-    body = forward_substitute(body, nest.buffers)
-    body = tuple(independent_outside(n, nest.buffers) for n in body)
-    body = merge_initialisations(body, nest.buffers)
-    body, buffers = contract(tuple(minimise_strides(n, nest.buffers) for n in body), nest.buffers)
+    body, buffers = settled_sums(body, nest.buffers)
+    body = tuple(part for node in body for part in fission(node, buffers))
+    body = forward_substitute(body, buffers)
+    body = tuple(independent_outside(n, buffers) for n in body)
+    body = merge_initialisations(body, buffers)
+    body, buffers = contract(tuple(minimise_strides(n, buffers) for n in body), buffers)
     used = {a.load.buffer for n in body for a in accesses(n)}
     return LoopNest(nest.name, {k: b for k, b in buffers.items() if k in used}, body, nest.parameters)
 

@@ -1,9 +1,13 @@
-"""Sums of products that a loop keeps in a scratch array, kept where they are stored.
+"""Sums of products that a loop keeps in a scratch array, given a place for every iteration.
 
-for i:                                      for i:
-    for j: t[j] = 0                             for j: C[i, j] = 0
-    for k, j: t[j] += A[i, k] * B[k, j]         for k, j: C[i, j] += A[i, k] * B[k, j]
-    for j: C[i, j] = f(t[j])                    for j: C[i, j] = f(C[i, j])
+Where they are stored, if they are:
+
+    for i:                                      for i:
+        for j: t[j] = 0                             for j: C[i, j] = 0
+        for k, j: t[j] += A[i, k] * B[k, j]         for k, j: C[i, j] += A[i, k] * B[k, j]
+        for j: C[i, j] = f(t[j])                    for j: C[i, j] = f(C[i, j])
+
+Else, where they are long, in a row of a larger scratch array: `t[i, j]`.
 
 A product of matrices that is written row by row (`C[i, :] = A[i, :] @ B`) has all its loops to itself then,
 where the scratch array held them in the loop over rows.
@@ -12,12 +16,12 @@ where the scratch array held them in the loop over rows.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gnnperf.nests.affine import affine
-from gnnperf.nests.analysis import Band, accesses, band, extent, mentions, touched, varies
+from gnnperf.graph.vocabulary import element_bytes
+from gnnperf.nests.affine import affine, constant
+from gnnperf.nests.analysis import Band, band, extent, mentions, touched, varies
 from gnnperf.nests.ir import (
     Buffer,
     Expr,
@@ -27,70 +31,122 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
+    expressions_of,
     loads,
     map_node,
     reads,
     subexpressions,
     substitute,
+    walk,
 )  # fmt: skip
 
-LEAST_TERMS = 8
-"""A shorter sum costs less than another sweep over the array that it is stored in."""
+STORED_TERMS, KEPT_TERMS = 8, 32
+"""A sum of fewer terms costs less than another sweep over the array that it is stored in, or than to write it
+to memory and read it again."""
+KEPT_BYTES = 1 << 28
+"""Of a scratch array with a row for every iteration, at most."""
 
 
-def settled_sums(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
-    """The nodes of a nest with such sums kept where they are stored."""
-    counts = Counter(a.load.buffer for node in body for a in accesses(node))
-    scratch = {name: count for name, count in counts.items() if buffers[name].transient}
-    return tuple(_inside(node, scratch, buffers) for node in body)
+def settled_sums(
+    body: tuple[Node, ...], buffers: Mapping[str, Buffer]
+) -> tuple[tuple[Node, ...], dict[str, Buffer]]:
+    """The nodes of a nest with such sums in places of their own, and the buffers that they then use."""
+    found = dict(buffers)
+    return _each(body, {name for name in buffers if not buffers[name].transient}, found), found
 
 
-def _inside(node: Node, scratch: Mapping[str, int], buffers: Mapping[str, Buffer]) -> Node:
-    """scratch: transient arrays, and how often the nest accesses each."""
+def _each(body: Sequence[Node], shared: set[str], buffers: dict[str, Buffer]) -> tuple[Node, ...]:
+    """shared: arrays that something outside the nodes touches, too."""
+    touches = [touched(node) for node in body]
+    return tuple(
+        _inside(node, shared.union(*touches[:at], *touches[at + 1 :]), buffers)
+        for at, node in enumerate(body)
+    )
+
+
+def _inside(node: Node, shared: set[str], buffers: dict[str, Buffer]) -> Node:
     if not isinstance(node, Loop):
         return node
-    nodes = [_inside(child, scratch, buffers) for child in node.body]
-    for name in sorted(touched(node) & scratch.keys()):
-        users = [at for at, child in enumerate(nodes) if name in touched(child)]
-        here = sum(a.load.buffer == name for at in users for a in accesses(nodes[at]))
-        if here == scratch[name] and len(users) > 2:
-            nodes = _settled(nodes, users, name, buffers)
-    return replace(node, body=tuple(nodes))
+    own = {load.buffer for expr in expressions_of(node) for load in loads(expr)}
+    node = replace(node, body=_each(node.body, shared | own, buffers))
+    names = sorted(touched(node) - shared - own)
+    while names:  # what is stored in another scratch array may make that one hold a sum
+        name = names.pop()
+        users = [at for at, child in enumerate(node.body) if name in touched(child)]
+        if users and (body := _stored(node.body, users, name, buffers)):
+            names = sorted({*names, _home(node.body[users[-1]])} - shared - own - {name})
+            node = replace(node, body=body)
+        else:
+            node = _kept(node, name, buffers)
+    return node
 
 
-def _settled(nodes: list[Node], users: Sequence[int], name: str, buffers: Mapping[str, Buffer]) -> list[Node]:
-    """The nodes without the array that only `users` touch; as they were, where it holds no such sum."""
-    bands = [band(nodes[at]) for at in users]
+def _stored(
+    body: Sequence[Node], users: Sequence[int], name: str, buffers: Mapping[str, Buffer]
+) -> tuple[Node, ...]:
+    """The nodes without the array that only `users` touch; () where it holds no such sum that is stored."""
+    bands = [band(body[at]) for at in users]
     if any(len(b.body) != 1 or not b.is_perfect or any(lp.step != 1 for lp in b.loops) for b in bands):
-        return nodes
-    start, *adds, store = (b.statements[0] for b in bands)
-    home, kept = store.target, {load for load in loads(store.value) if load.buffer == name}
-    if any(s.reduce is not None or s.guard is not None or s.init is not None for s in (start, store)):
-        return nodes
-    if any(s.target.buffer != name or name in _read(s) for s in (start, *adds)) or len(kept) != 1:
-        return nodes
-    if home.buffer in _read(store) or buffers[home.buffer].dtype != buffers[name].dtype:
-        return nodes
-    if any(home.buffer in touched(nodes[at]) for at in range(users[0], users[-1])):
-        return nodes
-    (last,) = kept
-    places = [
-        _axes(b, load) for b, load in zip(bands, (*(s.target for s in (start, *adds)), last), strict=True)
-    ]
+        return ()
+    *made, store = [b.statements[0] for b in bands]
+    home, last = store.target, next((ld for ld in loads(store.value) if ld.buffer == name), None)
+    if last is None or home.buffer in _read(store) or buffers[home.buffer].dtype != buffers[name].dtype:
+        return ()
+    if any(home.buffer in touched(body[at]) for at in range(users[0], users[-1])):
+        return ()
+    places = [_axes(b, load) for b, load in zip(bands, (*(s.target for s in made), last), strict=True)]
     own = places[-1]
     ranges = {tuple((lp.start, lp.stop) for lp in axes) for axes in places}
-    if not own or len(ranges) != 1 or not _apart(home, own):
-        return nodes
-    if any(len(axes) != len(b.loops) for axes, b in ((places[0], bands[0]), (own, bands[-1]))):
-        return nodes
-    if not all(_adds_products(*found) for found in zip(bands[1:-1], places[1:-1], strict=True)):
-        return nodes
+    if not own or len(ranges) != 1 or not _apart(home, own) or any(s.target.buffer != name for s in made):
+        return ()
+    sums = [_adds_products(b, axes, STORED_TERMS) for b, axes in zip(bands, places, strict=True)]
+    for statement, nest, axes, is_sum in zip((*made, store), bands, places, sums, strict=True):
+        is_plain = statement.guard is None and statement.init is None and len(axes) == len(nest.loops)
+        place = Load(name, tuple(Symbol(lp.iterator) for lp in axes))
+        if not (is_sum or is_plain) or any(ld != place for ld in reads(statement) if ld.buffer == name):
+            return ()
+    if not any(sums) or made[0].reduce is not None or name in _read(made[0]) or store.reduce is not None:
+        return ()
+    nodes = list(body)
     for at, axes in zip(users, places, strict=True):
         counted = {lp.iterator: Symbol(other.iterator) for lp, other in zip(own, axes, strict=True)}
-        nodes[at] = _stored(nodes[at], name, substitute(home, counted))
+        nodes[at] = _with(nodes[at], name, substitute(home, counted))
     if store.value == last:
         del nodes[users[-1]]
-    return nodes
+    return tuple(nodes)
+
+
+def _kept(loop: Loop, name: str, buffers: dict[str, Buffer]) -> Loop:
+    """The loop with a row of the array for each of its iterations, where it adds up long products there."""
+    rows, start, buffer = extent(loop), constant(loop.start), buffers[name]
+    shape = [size for size in buffer.shape if isinstance(size, int)]
+    if not loop.independent or rows is None or start is None or not 0 < len(shape) == len(buffer.shape):
+        return loop
+    if rows * math.prod(shape) * element_bytes(buffer.dtype) > KEPT_BYTES:
+        return loop
+    statements = [n for n in walk(loop.body) if isinstance(n, Statement)]
+    uses = [ld for s in statements for ld in (s.target, *reads(s)) if ld.buffer == name]
+    if any(varies(load, loop.iterator) for load in uses):
+        return loop  # every iteration has its own
+    found = [b for b in map(band, loop.body) if b.loops and len(b.body) == 1 and b.is_perfect]
+    sums = [b for b in found if b.statements[0].target.buffer == name]
+    if not any(_adds_products(b, _axes(b, b.statements[0].target), KEPT_TERMS) for b in sums):
+        return loop
+    strides = tuple(math.prod(shape[d:]) for d in range(len(shape) + 1))
+    buffers[name] = replace(
+        buffer, shape=(rows, *shape), strides=strides, scope="global", transient=True, offset=0
+    )
+    row = Op("sub", (Symbol(loop.iterator), loop.start)) if start else Symbol(loop.iterator)
+
+    def in_row(expr: Expr) -> Expr:
+        return Load(name, (row, *expr.indices)) if isinstance(expr, Load) and expr.buffer == name else expr
+
+    return replace(loop, body=tuple(map_node(node, in_row) for node in loop.body))
+
+
+def _home(store: Node) -> str:
+    (statement,) = band(store).statements
+    return statement.target.buffer
 
 
 def _read(statement: Statement) -> set[str]:
@@ -115,13 +171,13 @@ def _apart(home: Load, axes: Sequence[Loop]) -> bool:
     )
 
 
-def _adds_products(nest: Band, axes: Sequence[Loop]) -> bool:
-    """Does the only statement add up products, long enough, of two elements that move with the terms?"""
+def _adds_products(nest: Band, axes: Sequence[Loop], least: int) -> bool:
+    """Does the only statement add up products, at least so many, of two elements that move with the terms?"""
     (statement,) = nest.statements
     terms = [lp for lp in nest.loops if lp not in axes]
-    if statement.reduce != "add" or statement.guard is not None or statement.init is not None or not terms:
+    if statement.reduce != "add" or statement.guard is not None or statement.init is not None or not axes:
         return False
-    if math.prod(extent(lp) or LEAST_TERMS for lp in terms) < LEAST_TERMS:
+    if not terms or math.prod(extent(lp) or least for lp in terms) < least:
         return False
 
     def moves(value: Expr) -> bool:
@@ -133,6 +189,6 @@ def _adds_products(nest: Band, axes: Sequence[Loop]) -> bool:
     )
 
 
-def _stored(node: Node, name: str, home: Expr) -> Node:
+def _with(node: Node, name: str, home: Expr) -> Node:
     """The node with `home` instead of its only element of the array."""
     return map_node(node, lambda e: home if isinstance(e, Load) and e.buffer == name else e)
