@@ -43,8 +43,9 @@ from gnnperf.nests.ir import (
 STORED_TERMS, KEPT_TERMS = 8, 32
 """A sum of fewer terms costs less than another sweep over the array that it is stored in, or than to write it
 to memory and read it again."""
-KEPT_BYTES = 1 << 28
-"""Of a scratch array with a row for every iteration, at most."""
+CACHED_BYTES, KEPT_BYTES = 1 << 16, 1 << 28
+"""Of what all iterations multiply by: in the innermost cache, it is at hand for each of them anyway. Of a
+scratch array with a row for every iteration, at most."""
 
 
 def settled_sums(
@@ -122,7 +123,7 @@ def _kept(loop: Loop, name: str, buffers: dict[str, Buffer]) -> Loop:
     shape = [size for size in buffer.shape if isinstance(size, int)]
     if not loop.independent or rows is None or start is None or not 0 < len(shape) == len(buffer.shape):
         return loop
-    if rows * math.prod(shape) * element_bytes(buffer.dtype) > KEPT_BYTES:
+    if rows * _bytes(buffer) > KEPT_BYTES:
         return loop
     statements = [n for n in walk(loop.body) if isinstance(n, Statement)]
     uses = [ld for s in statements for ld in (s.target, *reads(s)) if ld.buffer == name]
@@ -130,7 +131,11 @@ def _kept(loop: Loop, name: str, buffers: dict[str, Buffer]) -> Loop:
         return loop  # every iteration has its own
     found = [b for b in map(band, loop.body) if b.loops and len(b.body) == 1 and b.is_perfect]
     sums = [b for b in found if b.statements[0].target.buffer == name]
-    if not any(_adds_products(b, _axes(b, b.statements[0].target), KEPT_TERMS) for b in sums):
+    sums = [b for b in sums if _adds_products(b, _axes(b, b.statements[0].target), KEPT_TERMS)]
+    operands = {
+        ld.buffer for b in sums for ld in loads(b.statements[0].value) if not varies(ld, loop.iterator)
+    }
+    if not any(_bytes(buffers[operand]) > CACHED_BYTES for operand in operands):
         return loop
     strides = tuple(math.prod(shape[d:]) for d in range(len(shape) + 1))
     buffers[name] = replace(
@@ -142,6 +147,11 @@ def _kept(loop: Loop, name: str, buffers: dict[str, Buffer]) -> Loop:
         return Load(name, (row, *expr.indices)) if isinstance(expr, Load) and expr.buffer == name else expr
 
     return replace(loop, body=tuple(map_node(node, in_row) for node in loop.body))
+
+
+def _bytes(buffer: Buffer) -> int:
+    """What is known of its size."""
+    return math.prod(size for size in buffer.shape if isinstance(size, int)) * element_bytes(buffer.dtype)
 
 
 def _home(store: Node) -> str:
