@@ -7,7 +7,7 @@ Where they are stored, if they are:
         for k, j: t[j] += A[i, k] * B[k, j]         for k, j: C[i, j] += A[i, k] * B[k, j]
         for j: C[i, j] = f(t[j])                    for j: C[i, j] = f(C[i, j])
 
-Else, where they are long, in a row of a larger scratch array: `t[i, j]`.
+Else, where they are long, in a row of a larger scratch array, `t[i, j]`, as are rows that such sums multiply.
 
 A product of matrices that is written row by row (`C[i, :] = A[i, :] @ B`) has all its loops to itself then,
 where the scratch array held them in the loop over rows.
@@ -118,7 +118,7 @@ def _stored(
 
 
 def _kept(loop: Loop, name: str, buffers: dict[str, Buffer]) -> Loop:
-    """The loop with a row of the array for each of its iterations, where it adds up long products there."""
+    """The loop with a row of the array for every iteration, where long sums of products make or use it."""
     rows, start, buffer = extent(loop), constant(loop.start), buffers[name]
     shape = [size for size in buffer.shape if isinstance(size, int)]
     if not loop.independent or rows is None or start is None or not 0 < len(shape) == len(buffer.shape):
@@ -129,13 +129,7 @@ def _kept(loop: Loop, name: str, buffers: dict[str, Buffer]) -> Loop:
     uses = [ld for s in statements for ld in (s.target, *reads(s)) if ld.buffer == name]
     if any(varies(load, loop.iterator) for load in uses):
         return loop  # every iteration has its own
-    found = [b for b in map(band, loop.body) if b.loops and len(b.body) == 1 and b.is_perfect]
-    sums = [b for b in found if b.statements[0].target.buffer == name]
-    sums = [b for b in sums if _adds_products(b, _axes(b, b.statements[0].target), KEPT_TERMS)]
-    operands = {
-        ld.buffer for b in sums for ld in loads(b.statements[0].value) if not varies(ld, loop.iterator)
-    }
-    if not any(_bytes(buffers[operand]) > CACHED_BYTES for operand in operands):
+    if not any(_multiplies(b, name, loop, buffers) for b in map(band, loop.body)):
         return loop
     strides = tuple(math.prod(shape[d:]) for d in range(len(shape) + 1))
     buffers[name] = replace(
@@ -147,6 +141,19 @@ def _kept(loop: Loop, name: str, buffers: dict[str, Buffer]) -> Loop:
         return Load(name, (row, *expr.indices)) if isinstance(expr, Load) and expr.buffer == name else expr
 
     return replace(loop, body=tuple(map_node(node, in_row) for node in loop.body))
+
+
+def _multiplies(nest: Band, name: str, loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
+    """Does the nest make the array, or use it, in long sums of products with what all iterations of the loop
+    share and no innermost cache holds?"""
+    if not nest.loops or len(nest.body) != 1 or not nest.is_perfect:
+        return False
+    (statement,) = nest.statements
+    axes = [lp for lp in nest.loops if varies(statement.target, lp.iterator)]
+    if name not in touched(statement) or not _adds_products(nest, axes, KEPT_TERMS):
+        return False
+    shared = {ld.buffer for ld in loads(statement.value) if not varies(ld, loop.iterator)} - {name}
+    return any(_bytes(buffers[operand]) > CACHED_BYTES for operand in shared)
 
 
 def _bytes(buffer: Buffer) -> int:

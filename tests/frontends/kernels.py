@@ -827,6 +827,25 @@ def symmetric_fill(A: f8[M, N], out: f8[N, N]):
         out[i, i:N] = out[i:N, i]
 
 
+@dace.program
+def mirrored_gram(A: f8[M, N], out: f8[N, N]):
+    """Columns from the diagonal on; what an iteration mirrors no other one touches."""
+    for i in range(N):
+        for j in range(i, N):
+            out[i, j] = 0.0
+            for k in range(M):
+                out[i, j] += A[k, i] * A[k, j]
+            out[j, i] = out[i, j]
+
+
+@dace.program
+def symmetrised(out: f8[N, N]):
+    """Every element meets its mirror image twice."""
+    for i in range(N):
+        for j in range(N):
+            out[j, i] = 0.5 * out[i, j] + 0.25
+
+
 CASES: dict[str, dict[str, Any]] = {
     "gemm": dict(N=5, M=6, K=7, alpha=1.5, beta=0.5),
     "gemm_map": dict(N=5, M=6, K=7),
@@ -912,6 +931,8 @@ CASES: dict[str, dict[str, Any]] = {
     "flipped": dict(N=6),
     "windowed_products": dict(K=4, N=3),
     "symmetric_fill": dict(M=9, N=5),
+    "mirrored_gram": dict(M=4, N=6),
+    "symmetrised": dict(N=6),
 }
 INPUTS = {
     "spmm": "make_csr", "spmv": "make_unsigned_csr", "spmv_map": "make_csr", "data_loop": "make_counts",

@@ -19,9 +19,9 @@ IN_LOOPS = ("top_branch", "early_exit")
 """Kernels with control flow around their units: see test_units.py."""
 PARALLEL = (
     "spmv", "spmv_map", "maxpool", "conv2d_bias", "three_ways", "data_loop", "rows", "threshold", "gemm",
-    "windowed_products", "symmetric_fill",
+    "windowed_products", "symmetric_fill", "mirrored_gram",
 )  # fmt: skip
-RECURRENT = ("trsv", "cholesky", "cumulative", "carried", "seidel_2d", "scatter", "jacobi_1d")
+RECURRENT = ("trsv", "cholesky", "cumulative", "carried", "seidel_2d", "scatter", "jacobi_1d", "symmetrised")
 STRAIGHT = [
     name if name in PARALLEL + RECURRENT else pytest.param(name, marks=pytest.mark.slow)
     for name in CASES

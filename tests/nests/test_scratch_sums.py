@@ -131,6 +131,31 @@ def test_what_goes_into_another_sum_has_a_row_for_every_iteration(monkeypatch: p
     assert settled_sums(short.body, short.buffers)[0] == short.body
 
 
+def test_what_is_multiplied_has_a_row_for_every_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """exp(A) @ E by rows, each over its sum."""
+    buffers = [
+        array("A", N, KEPT_TERMS), array("E", KEPT_TERMS, M), array("C", N, M),
+        array("t", KEPT_TERMS, transient=True, scope="local"), array("r", transient=True, scope="local"),
+    ]  # fmt: skip
+    last = mul(load("E", "k", "j"), load("t", "k"))
+    one = nest(
+        "weights", buffers,
+        rows(
+            columns(assign(load("t", "k"), op("exp", load("A", "i", "k"))), KEPT_TERMS, "k"),
+            columns(assign(load("C", "i", "j"), 0.0)),
+            loop("k", KEPT_TERMS, columns(accumulate(load("C", "i", "j"), last)), independent=True),
+            assign(load("r"), 0.0),
+            columns(accumulate(load("r"), load("t", "k")), KEPT_TERMS, "k"),
+            columns(assign(load("C", "i", "j"), op("div", load("C", "i", "j"), load("r")))),
+        ),
+    )  # fmt: skip
+    assert len(normalise(one).body) == 1, "E is in a cache"
+    monkeypatch.setattr("gnnperf.nests.scratch_sums.CACHED_BYTES", 0)
+    made = normalise(one)
+    assert [band(node).is_perfect for node in made.body] == [True, True, False]
+    same(one, made)
+
+
 SUM = loop("k", K, columns(accumulate(load("t", "j"), load("B", "k", "j"))))
 OTHER = columns(assign(load("C", "i", "j"), op("add", load("t", "j"), load("C", "i", "j"))))
 PART = columns(assign(load("C", "i", "j"), load("t", "j")), M - 1)

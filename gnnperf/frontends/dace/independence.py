@@ -10,10 +10,11 @@ from math import inf
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.views import Ranges, interval
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
-from gnnperf.nests.affine import affine
+from gnnperf.nests.affine import Affine, affine, constant, simplify
 from gnnperf.nests.analysis import Access, accesses, mentions
 from gnnperf.nests.coverage import flow
-from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Statement, Symbol, walk
+from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Op, Statement, Symbol, walk
+from gnnperf.nests.ranges import Loops
 
 Block = tuple[Node, ...]
 
@@ -46,7 +47,10 @@ def _independent(loop: Loop, root: Block, buffers: Mapping[str, Buffer], ranges:
         total = _counts(root)
         here = _counts((loop,))
         own = {n for n in own if n not in exposed and here.get(n) == total.get(n)}
-    inner = {n.iterator for n in walk(loop.body) if isinstance(n, Loop)}
+    inner: dict[str, list[Loop]] = {}
+    for node in walk(loop.body):
+        if isinstance(node, Loop):
+            inner.setdefault(node.iterator, []).append(node)
     for name in {a.load.buffer for a in inside if a.is_write} - own:
         touching = [a for a in inside if a.load.buffer == name]
         if _only_combined(loop, name, touching):
@@ -72,20 +76,64 @@ def _only_combined(loop: Loop, name: str, touching: list[Access]) -> bool:
     return len(kinds) == 1 and None not in kinds and all(a.is_write for a in touching)
 
 
-def _apart(one: Load, two: Load, loop: Loop, inner: set[str], ranges: Ranges) -> bool:
+def _apart(one: Load, two: Load, loop: Loop, inner: Loops, ranges: Ranges) -> bool:
     """Do the accesses of different iterations always differ? Every dimension says how far apart two
     iterations may be that meet in it; they meet nowhere if no distance suits all dimensions."""
     low, high = -inf, inf
+    first: Expr | None = None
+    second: Expr | None = None
     for a, b in zip(one.indices, two.indices, strict=True):
         least, most = _distances(a, b, loop, inner, ranges)
         low, high = max(low, least), min(high, most)
+        first = first or _iteration(a, b, loop, inner)
+        second = second or _iteration(b, a, loop, inner)
+    if first is not None and second is not None:
+        between = constant(Op("sub", (second, first)))
+        if between is not None:
+            low, high = max(low, between), min(high, between)
     return low > high or (-loop.step < low and high < loop.step)
 
 
-def _distances(one: Expr, two: Expr, loop: Loop, inner: set[str], ranges: Ranges) -> tuple[float, float]:
+def _iteration(one: Expr, two: Expr, loop: Loop, inner: Loops) -> Expr | None:
+    """The only iteration where subscript `one` may equal subscript `two`, which is the same in all."""
+    if affine(one).coefficient(loop.iterator) != 1 or mentions(two, loop.iterator):
+        return None
+    rest = Op("sub", (one, Symbol(loop.iterator)))
+    if any(mentions(expr, name) for expr in (simplify(rest), two) for name in (loop.iterator, *inner)):
+        return None
+    return Op("sub", (two, rest))
+
+
+def _beyond(one: Affine, two: Affine, loop: Loop, inner: Loops) -> tuple[float, float] | None:
+    """As `_distances`, where one subscript is the loop's own iterator, and the other that of a loop inside
+    whose bounds move with it: what is right of the diagonal is above it where rows and columns change places.
+    """
+    low, high = -inf, inf
+    for own, other, sign in ((one, two, 1), (two, one, -1)):
+        moving = {atom for atom in other.terms if isinstance(atom, Symbol) and atom.name in inner}
+        if set(own.terms) != {Symbol(loop.iterator)} or len(moving) != 1 or set(other.terms) != moving:
+            continue
+        (column,) = moving
+        columns = inner[column.name]
+        if own.coefficient(loop.iterator) != 1 or other.terms[column] != 1 or len(columns) != 1:
+            continue
+        shift = own.constant - other.constant
+        start, stop = affine(columns[0].start), affine(columns[0].stop)
+        if set(start.terms) == set(own.terms) and start.coefficient(loop.iterator) == 1:
+            end = sign * (shift - start.constant)
+            low, high = (low, min(high, end)) if sign > 0 else (max(low, end), high)
+        if set(stop.terms) == set(own.terms) and stop.coefficient(loop.iterator) == 1:
+            end = sign * (shift - stop.constant + 1)
+            low, high = (max(low, end), high) if sign > 0 else (low, min(high, end))
+    return (low, high) if (low, high) != (-inf, inf) else None
+
+
+def _distances(one: Expr, two: Expr, loop: Loop, inner: Loops, ranges: Ranges) -> tuple[float, float]:
     """Bounds of j - i, where subscript `one` in iteration i may equal subscript `two` in iteration j."""
     unknown = -inf, inf
     first, second = affine(one), affine(two)
+    if (beyond := _beyond(first, second, loop, inner)) is not None:
+        return beyond
     factor = first.coefficient(loop.iterator)
     if factor == 0 or factor != second.coefficient(loop.iterator):
         return unknown
