@@ -18,10 +18,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from gnnperf.graph.vocabulary import element_bytes
 from gnnperf.nests.affine import affine, constant
 from gnnperf.nests.analysis import Band, band, extent, mentions, touched, varies
+from gnnperf.nests.fission import fission
 from gnnperf.nests.ir import (
     Buffer,
     Expr,
@@ -43,9 +45,10 @@ from gnnperf.nests.ir import (
 STORED_TERMS, KEPT_TERMS = 8, 32
 """A sum of fewer terms costs less than another sweep over the array that it is stored in, or than to write it
 to memory and read it again."""
-CACHED_BYTES, KEPT_BYTES = 1 << 16, 1 << 28
-"""Of what all iterations multiply by: in the innermost cache, it is at hand for each of them anyway. Of a
-scratch array with a row for every iteration, at most."""
+CACHED_BYTES = 1 << 16
+"""What all iterations multiply by is at hand for each of them anyway where it is in the innermost cache."""
+KEPT_BYTES, PRIVATE_BYTES = 1 << 26, 1 << 18
+"""Of a scratch array with a row for every iteration, at most: in memory, and on the stack of every thread."""
 
 
 def settled_sums(
@@ -53,32 +56,37 @@ def settled_sums(
 ) -> tuple[tuple[Node, ...], dict[str, Buffer]]:
     """The nodes of a nest with such sums in places of their own, and the buffers that they then use."""
     found = dict(buffers)
-    return _each(body, {name for name in buffers if not buffers[name].transient}, found), found
+    return _each(body, {name for name in buffers if not buffers[name].transient}, False, found), found
 
 
-def _each(body: Sequence[Node], shared: set[str], buffers: dict[str, Buffer]) -> tuple[Node, ...]:
-    """shared: arrays that something outside the nodes touches, too."""
+def _each(
+    body: Sequence[Node], shared: set[str], private: bool, buffers: dict[str, Buffer]
+) -> tuple[Node, ...]:
+    """shared: arrays that something outside the nodes touches, too. private: is around them a loop whose
+    iterations may run at once, each with scratch arrays of its own?"""
     touches = [touched(node) for node in body]
     return tuple(
-        _inside(node, shared.union(*touches[:at], *touches[at + 1 :]), buffers)
+        _inside(node, shared.union(*touches[:at], *touches[at + 1 :]), private, buffers)
         for at, node in enumerate(body)
     )
 
 
-def _inside(node: Node, shared: set[str], buffers: dict[str, Buffer]) -> Node:
+def _inside(node: Node, shared: set[str], private: bool, buffers: dict[str, Buffer]) -> Node:
     if not isinstance(node, Loop):
         return node
     own = {load.buffer for expr in expressions_of(node) for load in loads(expr)}
-    node = replace(node, body=_each(node.body, shared | own, buffers))
+    node = replace(node, body=_each(node.body, shared | own, private or node.independent, buffers))
     names = sorted(touched(node) - shared - own)
     while names:  # what is stored in another scratch array may make that one hold a sum
         name = names.pop()
-        users = [at for at, child in enumerate(node.body) if name in touched(child)]
-        if users and (body := _stored(node.body, users, name, buffers)):
-            names = sorted({*names, _home(node.body[users[-1]])} - shared - own - {name})
-            node = replace(node, body=body)
+        in_memory = {**buffers, name: replace(buffers[name], scope="global")}
+        body = tuple(part for child in node.body for part in fission(child, in_memory))
+        users = [at for at, child in enumerate(body) if name in touched(child)]
+        if users and (settled := _stored(body, users, name, buffers)):
+            names = sorted({*names, _home(body[users[-1]])} - shared - own - {name})
+            node = replace(node, body=settled)
         else:
-            node = _kept(node, name, buffers)
+            node = _kept(node, body, name, private, buffers) or node
     return node
 
 
@@ -98,7 +106,12 @@ def _stored(
     places = [_axes(b, load) for b, load in zip(bands, (*(s.target for s in made), last), strict=True)]
     own = places[-1]
     ranges = {tuple((lp.start, lp.stop) for lp in axes) for axes in places}
-    if not own or len(ranges) != 1 or not _apart(home, own) or any(s.target.buffer != name for s in made):
+    if len(ranges) != 1 or not _apart(home, own) or any(s.target.buffer != name for s in made):
+        return ()
+    if any(
+        len(axes) != len(load.indices)
+        for axes, load in zip(places, (*(s.target for s in made), last), strict=True)
+    ):
         return ()
     sums = [_adds_products(b, axes, STORED_TERMS) for b, axes in zip(bands, places, strict=True)]
     for statement, nest, axes, is_sum in zip((*made, store), bands, places, sums, strict=True):
@@ -117,30 +130,34 @@ def _stored(
     return tuple(nodes)
 
 
-def _kept(loop: Loop, name: str, buffers: dict[str, Buffer]) -> Loop:
-    """The loop with a row of the array for every iteration, where long sums of products make or use it."""
+def _kept(
+    loop: Loop, body: tuple[Node, ...], name: str, private: bool, buffers: dict[str, Buffer]
+) -> Loop | None:
+    """The loop, over these nodes, with a row of the array for every iteration; None where no long sums of
+    products make or use it."""
     rows, start, buffer = extent(loop), constant(loop.start), buffers[name]
     shape = [size for size in buffer.shape if isinstance(size, int)]
     if not loop.independent or rows is None or start is None or not 0 < len(shape) == len(buffer.shape):
-        return loop
-    if rows * _bytes(buffer) > KEPT_BYTES:
-        return loop
-    statements = [n for n in walk(loop.body) if isinstance(n, Statement)]
+        return None
+    if rows * _bytes(buffer) > (PRIVATE_BYTES if private else KEPT_BYTES):
+        return None
+    statements = [n for n in walk(body) if isinstance(n, Statement)]
     uses = [ld for s in statements for ld in (s.target, *reads(s)) if ld.buffer == name]
     if any(varies(load, loop.iterator) for load in uses):
-        return loop  # every iteration has its own
-    if not any(_multiplies(b, name, loop, buffers) for b in map(band, loop.body)):
-        return loop
+        return None  # every iteration has its own
+    if not any(_multiplies(b, name, loop, buffers) for b in map(band, body)):
+        return None
     strides = tuple(math.prod(shape[d:]) for d in range(len(shape) + 1))
+    scope: Literal["local", "global"] = "local" if private else "global"
     buffers[name] = replace(
-        buffer, shape=(rows, *shape), strides=strides, scope="global", transient=True, offset=0
+        buffer, shape=(rows, *shape), strides=strides, scope=scope, transient=True, offset=0
     )
     row = Op("sub", (Symbol(loop.iterator), loop.start)) if start else Symbol(loop.iterator)
 
     def in_row(expr: Expr) -> Expr:
         return Load(name, (row, *expr.indices)) if isinstance(expr, Load) and expr.buffer == name else expr
 
-    return replace(loop, body=tuple(map_node(node, in_row) for node in loop.body))
+    return replace(loop, body=tuple(map_node(node, in_row) for node in body))
 
 
 def _multiplies(nest: Band, name: str, loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
@@ -150,7 +167,7 @@ def _multiplies(nest: Band, name: str, loop: Loop, buffers: Mapping[str, Buffer]
         return False
     (statement,) = nest.statements
     axes = [lp for lp in nest.loops if varies(statement.target, lp.iterator)]
-    if name not in touched(statement) or not _adds_products(nest, axes, KEPT_TERMS):
+    if name not in touched(statement) or not axes or not _adds_products(nest, axes, KEPT_TERMS):
         return False
     shared = {ld.buffer for ld in loads(statement.value) if not varies(ld, loop.iterator)} - {name}
     return any(_bytes(buffers[operand]) > CACHED_BYTES for operand in shared)
@@ -192,7 +209,7 @@ def _adds_products(nest: Band, axes: Sequence[Loop], least: int) -> bool:
     """Does the only statement add up products, at least so many, of two elements that move with the terms?"""
     (statement,) = nest.statements
     terms = [lp for lp in nest.loops if lp not in axes]
-    if statement.reduce != "add" or statement.guard is not None or statement.init is not None or not axes:
+    if statement.reduce != "add" or statement.guard is not None or statement.init is not None:
         return False
     if not terms or math.prod(extent(lp) or least for lp in terms) < least:
         return False
