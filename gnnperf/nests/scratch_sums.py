@@ -101,6 +101,8 @@ def _stored(
     home, last = store.target, next((ld for ld in loads(store.value) if ld.buffer == name), None)
     if last is None or home.buffer in _read(store) or buffers[home.buffer].dtype != buffers[name].dtype:
         return ()
+    if loads(home) != (home,):
+        return ()  # its place is looked up: what is at hand would be searched for with every term
     if any(home.buffer in touched(body[at]) for at in range(users[0], users[-1])):
         return ()
     places = [_axes(b, load) for b, load in zip(bands, (*(s.target for s in made), last), strict=True)]

@@ -16,7 +16,7 @@ from gnnperf.nests.scratch_sums import KEPT_TERMS, STORED_TERMS, settled_sums
 N, M, K = 5, 7, STORED_TERMS + 1
 BUFFERS = [
     array("A", N, K), array("B", K, M), array("C", N, M), array("D", M, N), array("s", M), array("z", N, M),
-    array("S", M, M), array("t", M, transient=True, scope="local"),
+    array("S", M, M), array("t", M, transient=True, scope="local"), array("p", N, dtype="int64"),
 ]  # fmt: skip
 
 
@@ -169,6 +169,9 @@ STAY = {
         ZERO, product(), STORED, columns(assign(load("z", "i", "j"), load("t", "j")))
     ),
     "all is stored in one place": rows(ZERO, product(), columns(assign(load("C", "i", 0), load("t", "j")))),
+    "its place is looked up": rows(
+        ZERO, product(), columns(assign(load("C", load("p", "i"), "j"), load("t", "j")))
+    ),
     "it goes on from the last row": rows(product(), STORED),
     "somebody looks between": rows(
         ZERO, product(), columns(assign(load("z", "i", "j"), load("C", "i", "j"))), STORED
