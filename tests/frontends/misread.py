@@ -323,3 +323,58 @@ def scattered(x: f8[N, M], y: f8[N], z: f8[N]):
     np.add.at(y, places, weights)
     np.subtract.at(y, places, 0.5)
     z[:] = np.einsum("ij,ij->i", x, x) + np.round(10.0 * weights) + np.matmul(x, x.T)[0]
+
+
+@dace.program
+def whole_numbers(x: f8[N, M], k: dace.int32[N, M], y: f8[N], narrow: dace.int32[N]):
+    above = x > 0.5
+    narrow[:] = np.sum(k, axis=1) + np.cumsum(k[:, 0])
+    bytes_ = (x * 255.0).astype(np.uint8)
+    y[:] = np.mean(k, axis=1) + np.var(k) + np.average(above) + np.sum(bytes_) + np.cumsum(above[:, 0])
+    y += np.clip(k[:, 1], 0.5, 1.5) + np.prod(k[0])
+
+
+@dace.program
+def whole_at_first(x: f8[N, M], y: f8[N]):
+    best, before, now = -1, 0, 1
+    for i in range(N):
+        total = 0
+        for j in range(M):
+            total += x[i, j]
+        best = max(best, x[i, 0])
+        before, now = now, 0.5 * before + 0.25 * now
+        weight = 1 if x[i, 1] > 0.5 else 0.25
+        y[i] = total / M + best + before + weight
+
+
+@dace.program
+def rounded_down(k: dace.int64[N, M], x: f8[N, M], y: f8[N], places: dace.int64[N]):
+    for i in range(N):
+        places[i] = (k[i, 0] - 3) % 5 + (k[i, 1] - 4) // 3
+        for j in range(M):
+            y[i] += x[i, j] * x[(i - j) % N, j]
+        y[i] %= 0.3
+        y[i] += np.abs(x[i, 0] - 5.0) % 0.7
+
+
+@dace.program
+def nearest(x: f8[N, M], y: f8[N, M], low: f8[N, 1]):
+    halves = np.round(20.0 * x) * 0.5
+    y[:] = np.round(halves) + np.round(x, 2) + np.clip(x, low, 0.9)
+
+
+@dace.program
+def lengths(x: f8[N, M], w: f8[N], y: f8[N], places: dace.int64[N]):
+    y[:] = np.linalg.norm(x, axis=1) + np.linalg.norm(x, "fro") + np.linalg.norm(w, 2)
+    y += (x / np.linalg.norm(x, axis=1, keepdims=True))[:, 0]
+    places[:] = np.argmax(x, axis=-1) + np.argmin(x[:, 0]) + np.argmax(x)
+    for a, b in zip(x[1], x[0, :-1], strict=False):
+        y[0] += a * b
+    np.add.at(y, places % N, 2.0 * w)
+
+
+@dace.program
+def narrowed(x: f8[N, M], y: dace.float32[N, M], z: f8[N, M]):
+    y[:] = x
+    z[:, 1:] = y[:, :-1]
+    z[::2] = y[::2]

@@ -49,6 +49,12 @@ SIZES: dict[str, dict[str, int]] = {
     "remainders": dict(N=6, M=3),
     "copies": dict(N=6, M=4),
     "scattered": dict(N=6, M=4),
+    "whole_numbers": dict(N=6, M=4),
+    "whole_at_first": dict(N=6, M=4),
+    "rounded_down": dict(N=7, M=4),
+    "nearest": dict(N=6, M=4),
+    "lengths": dict(N=6, M=4),
+    "narrowed": dict(N=6, M=4),
 }
 
 

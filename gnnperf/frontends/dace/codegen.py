@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import dace
+import sympy
 from dace.symbolic import DaceSympyPrinter
 
 from gnnperf.errors import BuildError, NotApplicable, first_line
 from gnnperf.frontends.dace.blocks import sum_in_blocks
 from gnnperf.frontends.dace.openblas import openblas_installed, with_openblas
 from gnnperf.frontends.dace.quiet import quiet_dace
-from gnnperf.frontends.dace.repaired import repaired
+from gnnperf.frontends.dace.repaired import Repairs, repaired
 from gnnperf.frontends.dace.state_graph import end_in_states
 from gnnperf.measure import Argument, Compiler, Library, Source
 
@@ -38,6 +39,17 @@ def auto_optimised(sdfg: Any) -> Any:
             raise BuildError(f"auto_optimize failed: {first_line(error)}") from error
     return program
 
+
+_DACE = "#include <dace/dace.h>\n"
+_MIXED_DIVISION = "".join(
+    f"""template <class A, class B> inline auto {name}(A a, B b) {{
+  using C = typename std::common_type<A, B>::type;
+  return {name}<C>(static_cast<C>(a), static_cast<C>(b));
+}}
+"""
+    for name in ("py_floor", "py_mod")
+)
+"""DaCe has them of two numbers of one type alone."""
 
 _INIT = re.compile(r"__dace_init_(\w+)\((.*?)\)")
 
@@ -64,7 +76,7 @@ def dace_source(sdfg: Any, name: str) -> Source:
             nested.openmp_sections = False
             end_in_states(nested)
         try:
-            with repaired({(DaceSympyPrinter, "_print_Pow"): _whole_powers}):
+            with repaired(_PRINTED):
                 objects = codegen.generate_code(program, validate=False)
         except Exception as error:  # DaCe raises anything here
             raise BuildError(f"DaCe cannot generate code: {first_line(error)}") from error
@@ -79,6 +91,7 @@ def dace_source(sdfg: Any, name: str) -> Source:
         text = with_openblas(linkable[0].clean_code)
     except NotApplicable as error:
         raise BuildError(str(error)) from None
+    text = text.replace(_DACE, _DACE + _MIXED_DIVISION, 1)
     return Source(text, name, arguments, "dace", _init_arguments(text, name))
 
 
@@ -92,6 +105,26 @@ def _whole_powers(print_power: Any) -> Any:
         return f"static_cast<long long>({text})" if whole and "pow(" in text else text
 
     return print_whole_power
+
+
+def _rounded_down(original: Any) -> Any:
+    """Remainders and quotients of what may be negative, as `(i - k) % N`, are Python's; C rounds to zero."""
+
+    def print_rounded_down(printer: Any, expr: Any) -> str:
+        functions = {"Mod": "py_mod", "int_floor": "py_floor"}
+        function, terms = functions.get(str(expr.func)), sympy.Add.make_args(sympy.expand(expr.args[0]))
+        if function is None or not any(term.could_extract_minus_sign() for term in terms):
+            return str(original(printer, expr))
+        return f"{function}({printer._print(expr.args[0])}, {printer._print(expr.args[1])})"
+
+    return print_rounded_down
+
+
+_PRINTED: Repairs = {
+    (DaceSympyPrinter, "_print_Pow"): _whole_powers,
+    (DaceSympyPrinter, "_print_Mod"): _rounded_down,
+    (DaceSympyPrinter, "_print_Function"): _rounded_down,
+}
 
 
 def compiled(sdfg: Any, name: str, compiler: Compiler) -> Library:

@@ -77,8 +77,11 @@ def _dot(visitor: Any, sdfg: Any, state: Any, a: str, b: str, out: Any = None) -
     return replacements.dot(visitor, sdfg, state, a, b, out)
 
 
-def _round(visitor: Any, sdfg: Any, state: Any, a: str) -> str:
-    return _mapped(visitor, sdfg, state, a, "round({})")
+def _round(visitor: Any, sdfg: Any, state: Any, a: str, decimals: int = 0) -> str:
+    """Halves go to the even neighbour; C's `round` has them go away from zero."""
+    x, unit = ("{0}", "") if decimals == 0 else (f"({{0}} * {10.0**decimals!r})", f" / {10.0**decimals!r}")
+    nearest = f"(2 * round(0.5 * {x}) if {x} - floor({x}) == 0.5 else round({x})){unit}"
+    return _mapped(visitor, sdfg, state, a, "{}" if _kind(sdfg, a) in "biu" else nearest)
 
 
 def _reshape(visitor: Any, sdfg: Any, state: Any, a: str, *newshape: Any, order: Any = "C") -> Any:
@@ -98,17 +101,25 @@ def _copy(visitor: Any, sdfg: Any, state: Any, a: str) -> Any:
     return replacements._numpy_copy(visitor, sdfg, state, a)
 
 
-def _total(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
-    """Of truths, how many there are."""
-    if sdfg.arrays[a].dtype != dace.bool_:
-        return _sum(visitor, sdfg, state, a, axis=axis)
-    return _count(visitor, sdfg, state, a, axis)
+def _widening(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Sums and products of integers are as wide as NumPy has them; of truths they count."""
+
+    def call(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+        wide = {"b": dace.int64, "i": dace.int64, "u": dace.uint64}.get(_kind(sdfg, a))
+        if wide in (None, sdfg.arrays[a].dtype):
+            return function(visitor, sdfg, state, a, axis=axis)
+        calls = NestedCall(visitor, sdfg, state)
+        return calls, calls(function)(calls(_mapped)(a, "{}", wide), axis=axis)
+
+    return call
 
 
-def _share(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
-    """The mean; of truths, how many of all there are."""
+def _average(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, weights: Any = None) -> Any:
+    """The mean, of integers and truths a real number."""
+    if weights is not None:
+        raise NotImplementedError("np.average: without weights alone")
     calls = NestedCall(visitor, sdfg, state)
-    numbers = calls(_mapped)(a, "{}", dace.float64) if sdfg.arrays[a].dtype == dace.bool_ else a
+    numbers = calls(_mapped)(a, "{}", dace.float64) if _kind(sdfg, a) in "biu" else a
     return calls, calls(_mean)(numbers, axis=axis)
 
 
@@ -158,17 +169,20 @@ def _with_axes(visitor: Any, sdfg: Any, state: Any, found: str, shape: Sequence[
 
 
 def _clip(visitor: Any, sdfg: Any, state: Any, a: str, a_min: Any = None, a_max: Any = None) -> str:
-    shape = sdfg.arrays[a].shape
+    shape, dtype = sdfg.arrays[a].shape, sdfg.arrays[a].dtype
     at = subscripts(len(shape))
     inputs, code = {"__x": (a, at)}, "__x"
     for name, limit, choose in (("__low", a_min, "max"), ("__high", a_max, "min")):
-        if isinstance(limit, str) and limit in sdfg.arrays:
+        is_array = isinstance(limit, str) and limit in sdfg.arrays
+        if is_array:
             own = sdfg.arrays[limit].shape
-            inputs[name] = (limit, ["0"] * len(own) if own == (1,) else at[len(shape) - len(own) :])
-            code = f"{choose}({code}, {name})"
-        elif limit is not None:
-            code = f"{choose}({code}, {limit})"
-    return pointwise(sdfg, state, shape, sdfg.arrays[a].dtype, code, inputs)
+            place = at[len(shape) - len(own) :] or ["0"]
+            inputs[name] = (limit, ["0" if n == 1 else i for i, n in zip(place, own, strict=True)])
+        if limit is not None:
+            code = f"{choose}({code}, {name if is_array else limit})"
+        if _kind(sdfg, a) in "biu" and (_kind(sdfg, limit) == "f" if is_array else isinstance(limit, float)):
+            dtype = dace.float64
+    return pointwise(sdfg, state, shape, dtype, code, inputs)
 
 
 def _cumsum(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> str:
@@ -196,14 +210,9 @@ def _cumsum(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> st
             external_edges=True,
         )
     sums.add_loop(first, following, None, "__k", "1", f"__k < {shape[along]}", "__k + 1")
-    _run(sdfg, state, sums, a, name)
+    whole = ", ".join(f"0:{s}" for s in shape)
+    _run(sdfg, state, sums, {}, f"{a}[{whole}]", f"{name}[{whole}]")
     return name
-
-
-def _average(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, weights: Any = None) -> Any:
-    if weights is not None:
-        raise NotImplementedError("np.average: without weights alone")
-    return _mean(visitor, sdfg, state, a, axis=axis)
 
 
 def _repeat(visitor: Any, sdfg: Any, state: Any, a: str, repeats: int, axis: Any = None) -> str:
@@ -227,25 +236,23 @@ def _tile(visitor: Any, sdfg: Any, state: Any, a: str, reps: Any) -> str:
 
 
 def _argmin(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
-    return _first_extreme(visitor, sdfg, state, a, axis, "<", replacements._argmin)
+    return _first_extreme(visitor, sdfg, state, a, axis, "<")
 
 
 def _argmax(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
-    return _first_extreme(visitor, sdfg, state, a, axis, ">", replacements._argmax)
+    return _first_extreme(visitor, sdfg, state, a, axis, ">")
 
 
-def _first_extreme(
-    visitor: Any, sdfg: Any, state: Any, a: str, axis: Any, better: str, along: Callable[..., Any]
-) -> Any:
-    """Of one axis in one pass; DaCe knows the others."""
+def _first_extreme(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any, better: str) -> Any:
+    """In one pass over all elements, or along one axis."""
     descriptor = sdfg.arrays[a]
-    if len(descriptor.shape) > 1:
-        if axis is None:
-            raise NotImplementedError("np.argmin and argmax of an array of several axes: say along which")
-        return along(visitor, sdfg, state, a, axis)
-    name, _ = sdfg.add_temp_transient([1], dace.int64)
+    if axis is None and len(descriptor.shape) > 1:
+        calls = NestedCall(visitor, sdfg, state)
+        return calls, calls(_first_extreme)(calls(_reshape)(a, -1), None, better)
+    along = int(axis or 0) % len(descriptor.shape)
+    length = descriptor.shape[along]
     search = dace.SDFG("first_extreme")
-    search.add_array("_a", descriptor.shape, descriptor.dtype, strides=descriptor.strides)
+    search.add_array("_a", [length], descriptor.dtype, strides=[descriptor.strides[along]])
     search.add_array("_found", [1], dace.int64)
     search.add_scalar("_best", descriptor.dtype, transient=True)
     first, following = search.add_state("first", is_start_block=True), search.add_state("following")
@@ -256,17 +263,23 @@ def _first_extreme(
         for n, new in (("best", "__x"), ("found", "__k"))
     }
     _one_step(following, {"__x": "_a[__k]", "__old_best": "_best[0]", "__old_found": "_found[0]"}, code)
-    search.add_loop(first, following, None, "__k", "1", f"__k < {descriptor.shape[0]}", "__k + 1")
-    _run(sdfg, state, search, a, name)
+    search.add_loop(first, following, None, "__k", "1", f"__k < {length}", "__k + 1")
+    at = subscripts(len(descriptor.shape))
+    others = {i: s for d, (i, s) in enumerate(zip(at, descriptor.shape, strict=True)) if d != along}
+    name, _ = sdfg.add_temp_transient([*others.values()] or [1], dace.int64)
+    line = [f"0:{length}" if d == along else i for d, i in enumerate(at)]
+    memlets = f"{a}[{', '.join(line)}]", f"{name}[{', '.join(others) or '0'}]"
+    _run(sdfg, state, search, {i: f"0:{s}" for i, s in others.items()}, *memlets)
     return name
 
 
-def _run(sdfg: Any, state: Any, steps: Any, a: str, name: str) -> None:
-    """Run an SDFG on an array, its `_a`, and have its `_found` in another."""
+def _run(sdfg: Any, state: Any, steps: Any, points: Mapping[str, str], source: str, target: str) -> None:
+    """At each point, run an SDFG on a part of an array, its `_a`, and have its `_found` in another."""
     node = state.add_nested_sdfg(steps, sdfg, {"_a"}, {"_found"}, {str(s): s for s in steps.free_symbols})
-    source, target = (dace.Memlet.from_array(array, sdfg.arrays[array]) for array in (a, name))
-    state.add_edge(state.add_read(a), None, node, "_a", source)
-    state.add_edge(node, "_found", state.add_write(name), None, target)
+    entry, leave = ([n] for n in state.add_map("points", points)) if points else ([], [])
+    read, written = dace.Memlet(source), dace.Memlet(target)
+    state.add_memlet_path(state.add_read(read.data), *entry, node, dst_conn="_a", memlet=read)
+    state.add_memlet_path(node, *leave, state.add_write(written.data), src_conn="_found", memlet=written)
 
 
 def _one_step(state: Any, inputs: Mapping[str, str], results: Mapping[str, str]) -> None:
@@ -289,12 +302,15 @@ def _std(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, ddof: in
     return _spread(visitor, sdfg, state, a, axis, ddof, "sqrt({})")
 
 
-def _norm(visitor: Any, sdfg: Any, state: Any, x: str, ord: Any = None, axis: Any = None) -> Any:
+def _norm(
+    visitor: Any, sdfg: Any, state: Any, x: str, ord: Any = None, axis: Any = None, keepdims: bool = False
+) -> Any:
     """Euclidean, of all elements or along axes."""
+    ord = getattr(ord, "value", ord)  # DaCe hands texts over in a box
     if ord not in (None, 2, "fro") or (ord == 2 and axis is None and len(sdfg.arrays[x].shape) > 1):
         raise NotImplementedError("np.linalg.norm: the Euclidean norm alone")
     calls = NestedCall(visitor, sdfg, state)
-    total = calls(_sum)(calls(_squares)(x, None, []), axis=axis)
+    total = calls(_keeping(_sum))(calls(_squares)(x, None, []), axis=axis, keepdims=keepdims)
     return calls, calls(_mapped)(total, "sqrt({})")
 
 
@@ -303,7 +319,7 @@ def _spread(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any, ddof: int, f
     shape = sdfg.arrays[a].shape
     axes = _axes(axis, len(shape))
     calls = NestedCall(visitor, sdfg, state)
-    mean = calls(_mean)(a, axis=axis)
+    mean = calls(_average)(a, axis=axis)
     found = calls(_mean)(calls(_squares)(a, mean, axes), axis=axis)
     count = math.prod(shape[d] for d in axes)
     return calls, calls(_mapped)(
@@ -314,7 +330,7 @@ def _spread(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any, ddof: int, f
 def _squares(visitor: Any, sdfg: Any, state: Any, a: str, mean: str | None, axes: Sequence[int]) -> str:
     """Squares of what an array has, or of its distance from a mean along axes."""
     descriptor = sdfg.arrays[a]
-    if descriptor.dtype.as_numpy_dtype().kind == "c":
+    if _kind(sdfg, a) == "c":
         raise NotImplementedError("np.var, np.std, np.linalg.norm: real numbers alone")
     at = subscripts(len(descriptor.shape))
     inputs = {"__x": (a, at)}
@@ -358,6 +374,11 @@ def subscripts(count: int) -> list[str]:
     return [f"__i{d}" for d in range(count)]
 
 
+def _kind(sdfg: Any, a: str) -> str:
+    """NumPy's letter for what an array holds: "b", "i", "u", "f" or "c"."""
+    return str(np.dtype(sdfg.arrays[a].dtype.type).kind)
+
+
 def _axes(axis: Any, count: int) -> list[int]:
     """Of a reduction."""
     return [*range(count)] if axis is None else [d % count for d in _each(axis)]
@@ -376,14 +397,15 @@ def _each(value: Any) -> list[Any]:
 
 
 _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
-    "sum": _total, "mean": _share, "max": replacements._max, "min": replacements._min, "prod": _prod,
+    "sum": _widening(_sum), "mean": _average, "max": replacements._max, "min": replacements._min,
+    "prod": _widening(_prod),
     "any": _any, "all": _all, "var": _var, "std": _std,
 }  # fmt: skip
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _keeping(_norm),
+    "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _norm,
     "clip": _clip, "dot": _dot, "matmul": replacements._matmult, "round": _round,
     "copy": _copy, "count_nonzero": _keeping(_count), "reshape": _reshape,
-    "cumsum": _cumsum, "average": _average, "repeat": _repeat, "tile": _tile, "argmin": _argmin,
+    "cumsum": _widening(_cumsum), "average": _average, "repeat": _repeat, "tile": _tile, "argmin": _argmin,
     "argmax": _argmax, **{name: _keeping(function) for name, function in _REDUCTIONS.items()},
     "amax": _keeping(replacements._max), "amin": _keeping(replacements._min),
 }  # fmt: skip

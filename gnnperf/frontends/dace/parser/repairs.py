@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from dace.frontend.python.nested_call import NestedCall
 from dace.frontend.python.newast import ProgramVisitor
 from dace.frontend.python.preprocessing import GlobalResolver
 from dace.sdfg import nodes
+from dace.subsets import Range
 
 from gnnperf.frontends.dace.parser import sizes, slices, syntax
 from gnnperf.frontends.dace.repaired import Repairs, repaired
@@ -42,6 +44,7 @@ def repaired_parser() -> Iterator[None]:
         (astutils, "unparse"): _with_floors,
         (EinsumParser, "is_bmm"): _products_alone,
         (astutils, "function_to_ast"): sizes.written_out,
+        (ProgramVisitor, "parse_program"): syntax.typing,
         (ProgramVisitor, "visit_Assign"): syntax.assigning,
         (GlobalResolver, "visit_Assert"): syntax.passing_over,
         (ProgramVisitor, "visit_AugAssign"): syntax.placing,
@@ -117,6 +120,7 @@ def mend(sdfg: Any) -> None:
     """In place: what a parsed program means that Python does not."""
     _rename_cpp_words(sdfg)
     _types_of_arguments(sdfg)
+    _convert_copies(sdfg)
 
 
 def _rename_cpp_words(sdfg: Any) -> None:
@@ -137,3 +141,48 @@ def _types_of_arguments(sdfg: Any) -> None:
                     inner = node.sdfg.arrays.get(edge.dst_conn)
                     if isinstance(inner, data.Scalar) and edge.data.data in part.arrays:
                         inner.dtype = part.arrays[edge.data.data].dtype
+
+
+def _convert_copies(sdfg: Any) -> None:
+    """Copies between arrays of different types convert element by element; DaCe's do not compile."""
+    for part in sdfg.all_sdfgs_recursive():
+        for state in part.states():
+            for edge in state.edges():
+                ends = edge.src, edge.dst
+                if (
+                    not all(isinstance(end, nodes.AccessNode) for end in ends)
+                    or edge.src_conn
+                    or edge.dst_conn
+                ):
+                    continue
+                held = [part.arrays[end.data] for end in ends]
+                if held[0].dtype == held[1].dtype:
+                    continue
+                given = edge.data.get_src_subset(edge, state), edge.data.get_dst_subset(edge, state)
+                parts = [one or Range.from_array(array) for one, array in zip(given, held, strict=True)]
+                points = [[n for n in each.size() if n != 1] for each in parts]
+                if points[0] != points[1]:
+                    continue
+                read, written = (
+                    f"{end.data}[{_element(each)}]" for end, each in zip(ends, parts, strict=True)
+                )
+                state.add_mapped_tasklet(
+                    "convert",
+                    {f"__i{d}": f"0:{n}" for d, n in enumerate(points[0] or [1])},
+                    {"__x": dace.Memlet(read)},
+                    "__out = __x",
+                    {"__out": dace.Memlet(written)},
+                    external_edges=True,
+                    input_nodes={edge.src.data: edge.src},
+                    output_nodes={edge.dst.data: edge.dst},
+                )
+                state.remove_edge(edge)
+
+
+def _element(subset: Any) -> str:
+    """Of a part of an array, where `__i0`, ... count the axes of more than one element."""
+    axes = itertools.count()
+    return ", ".join(
+        str(first) if n == 1 else f"{first} + {step} * __i{next(axes)}"
+        for (first, _, step), n in zip(subset.ranges, subset.size(), strict=True)
+    )

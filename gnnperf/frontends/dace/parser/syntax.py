@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Container
 from functools import wraps
 from typing import Any
 
 import dace
+import sympy
 from dace import data
 
 from gnnperf.frontends.dace.parser.slices import Method
@@ -25,6 +28,10 @@ def assigning(original: Method) -> Method:
                     copied = ast.copy_location(ast.UnaryOp(ast.UAdd(), value), value)
                     node = ast.copy_location(ast.Assign(node.targets, copied), node)
             case ast.Assign(targets=targets, value=ast.IfExp(test=test, body=one, orelse=other)):
+                if _is_real(visitor, other) and not _is_real(
+                    visitor, one
+                ):  # DaCe takes the type of the first
+                    one = ast.copy_location(ast.BinOp(ast.Constant(1.0), ast.Mult(), one), one)
                 either, or_else = (ast.copy_location(ast.Assign(targets, v), node) for v in (one, other))
                 return visitor.visit(ast.copy_location(ast.If(test, [either], [or_else]), node))
         return original(visitor, node)
@@ -44,26 +51,24 @@ def converting(original: Method) -> Method:
                     _convert(node, {"int": "int64", "float": "float64", "bool": "bool"}[kind])
             case ast.Call(func=ast.Constant(value=dace.typeclass() as dtype)):
                 _convert(node, dtype.to_string())
-            case ast.Call(
-                func=ast.Attribute(value=function, attr="at"), args=[array, ast.Name() as places, *terms]
-            ):
-                if (sign := {"numpy.add": "+", "numpy.subtract": "-"}.get(ast.unparse(function))) and len(
-                    terms
-                ) == 1:
-                    return visitor.visit(_at_places(visitor, node, sign, array, places, terms[0]))
+            case ast.Call(func=ast.Attribute(value=function, attr="at"), args=[array, places, term]):
+                if sign := {"numpy.add": "+", "numpy.subtract": "-"}.get(ast.unparse(function)):
+                    simple = ast.Name | ast.Constant
+                    at, each = (p if isinstance(p, simple) else _held(visitor, p) for p in (places, term))
+                    return visitor.visit(_at_places(visitor, node, sign, array, at, each))
         return original(visitor, node, *rest, **more)
 
     return call
 
 
 def _at_places(
-    visitor: Any, node: ast.Call, sign: str, array: ast.expr, places: ast.Name, term: ast.expr
+    visitor: Any, node: ast.Call, sign: str, array: ast.expr, places: ast.expr, term: ast.expr
 ) -> ast.stmt:
     """`np.add.at(array, places, terms)` as the loop that it is."""
     at, held = f"place_{node.lineno}", visitor.defined.get(ast.unparse(term))
     each = f"[{at}]" if getattr(held, "shape", (1,)) != (1,) else ""
-    target = f"{ast.unparse(array)}[{places.id}[{at}]]"
-    text = f"for {at} in range(len({places.id})):\n    {target} {sign}= {ast.unparse(term)}{each}"
+    target = f"{ast.unparse(array)}[{ast.unparse(places)}[{at}]]"
+    text = f"for {at} in range(len({ast.unparse(places)})):\n    {target} {sign}= {ast.unparse(term)}{each}"
     return _parsed(text, node)
 
 
@@ -74,17 +79,16 @@ def _convert(node: ast.Call, dtype: str) -> None:
 
 
 def dividing(original: Method) -> Method:
-    """`i / N` of counters and symbols is no integer. Real numbers have `//` and `%`, too."""
+    """`i / N` of counters and symbols is no integer. Real numbers have `//` and `%`, too, which round down,
+    as C's do not."""
 
     @wraps(original)
     def divide(visitor: Any, node: ast.BinOp) -> Any:
-        if isinstance(node.op, ast.FloorDiv | ast.Mod) and _is_real(visitor, node):
-            one, other = ast.unparse(node.left), ast.unparse(node.right)
-            floor = f"numpy.floor(({one}) / ({other}))"
-            text = floor if isinstance(node.op, ast.FloorDiv) else f"({one}) - {floor} * ({other})"
-            made = _parsed(text, node)
+        if isinstance(node.op, ast.FloorDiv | ast.Mod) and not _is_integer(visitor, node):
+            function = "floor_divide" if isinstance(node.op, ast.FloorDiv) else "mod"
+            made = _parsed(f"numpy.{function}({ast.unparse(node.left)}, {ast.unparse(node.right)})", node)
             assert isinstance(made, ast.Expr)
-            return visitor.visit(made.value)
+            return visitor._gettype(made.value)[0][0]
         if isinstance(node.op, ast.Div) and _is_integer(visitor, node.left):
             if _is_integer(visitor, node.right):
                 real = ast.copy_location(ast.BinOp(ast.Constant(1.0), ast.Mult(), node.left), node)
@@ -95,20 +99,71 @@ def dividing(original: Method) -> Method:
     return divide
 
 
-def _is_real(visitor: Any, node: ast.expr) -> bool:
-    """Is it computed from a real number, or several?"""
+_WHOLE = re.compile(r"(.*\.)?(u?int\d*|len|bool|arg\w+|count_nonzero)")
+"""Functions whose results are integers, whatever they are of; and arguments that say so."""
+_REAL = re.compile(r"(.*\.)?(float\d*|sqrt|exp|log\w*|sin|cos|tanh?|mean|average|std|var|zeros|ones|empty)")
+
+
+def _is_real(visitor: Any, node: ast.expr, reals: Container[str] = ()) -> bool:
+    """Is it computed from a real number, or several? `reals` are variables that hold some."""
     match node:
         case ast.Constant(value=float()):
             return True
-        case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)):
+        case ast.Name(id=name):
             name = visitor.variables.get(name, name)
             held = visitor.sdfg.arrays.get(name, visitor.scope_arrays.get(name))
-            return held is not None and held.dtype in (dace.float32, dace.float64)
-        case ast.UnaryOp(operand=operand):
-            return _is_real(visitor, operand)
-        case ast.BinOp(left=left, right=right):
-            return _is_real(visitor, left) or _is_real(visitor, right)
+            return name in reals or getattr(held, "dtype", None) in (dace.float32, dace.float64)
+        case ast.BinOp(left=left, op=op, right=right):
+            return isinstance(op, ast.Div) or any(_is_real(visitor, side, reals) for side in (left, right))
+        case ast.IfExp(body=one, orelse=other):
+            return any(_is_real(visitor, side, reals) for side in (one, other))
+        case ast.UnaryOp(operand=of) | ast.Subscript(value=of) | ast.Attribute(value=of):
+            return not isinstance(getattr(node, "op", None), ast.Not) and _is_real(visitor, of, reals)
+        case ast.Call(func=function, args=arguments):
+            said = (function, *arguments[1:], *(k.value for k in node.keywords))
+            if any(_WHOLE.fullmatch(ast.unparse(part)) for part in said):
+                return False
+            real = _REAL.fullmatch(ast.unparse(function)) is not None
+            return real or any(_is_real(visitor, part, reals) for part in (function, *arguments))
     return False
+
+
+def typing(original: Method) -> Method:
+    """A variable that begins as an integer and becomes a real number, `total = 0` before `total += x[i]`, is
+    real from the start: DaCe gives it the type of what it holds first."""
+
+    @wraps(original)
+    def parse(visitor: Any, program: ast.FunctionDef, *rest: Any, **more: Any) -> Any:
+        given = [pair for node in ast.walk(program) for pair in _assigned(node)]
+        values: dict[str, list[ast.expr]] = {}
+        for name, value in given:
+            values.setdefault(name, []).append(value)
+        reals: set[str] = set()
+        while found := {
+            n for n in values.keys() - reals if any(_is_real(visitor, v, reals) for v in values[n])
+        }:
+            reals |= found
+        for name, value in given:
+            start = value.operand if isinstance(value, ast.UnaryOp) else value
+            if name in reals and isinstance(start, ast.Constant) and type(start.value) is int:
+                start.value = float(start.value)
+        return original(visitor, program, *rest, **more)
+
+    return parse
+
+
+def _assigned(node: ast.AST) -> list[tuple[str, ast.expr]]:
+    """Variables and what a statement assigns to them."""
+    match node:
+        case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+            return [(name, ast.BinOp(ast.Name(name, ast.Load()), op, value))]
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            pairs = [*zip(targets, values, strict=False)]
+        case ast.Assign(targets=targets, value=value):
+            pairs = [(target, value) for target in targets]
+        case _:
+            return []
+    return [(target.id, value) for target, value in pairs if isinstance(target, ast.Name)]
 
 
 def _is_integer(visitor: Any, node: ast.expr) -> bool:
@@ -164,20 +219,32 @@ def counting(original: Method) -> Method:
             ):
                 counter, taken = counted, [(value, array)]
             case ast.For(target=ast.Tuple(elts=values), iter=ast.Call(func=ast.Name(id="zip"), args=arrays)):
-                taken = [*zip(values, arrays, strict=True)]
+                parts = [a if isinstance(a, ast.Name) else _held(visitor, a) for a in arrays]
+                taken = [*zip(values, parts, strict=True)]
             case ast.For(iter=ast.Name(id=name)) if getattr(visitor.defined.get(name), "shape", (1,)) != (1,):
                 taken = [(node.target, node.iter)]
             case _:
                 return original(visitor, node)
         place = ast.unparse(counter)
         takes = [f"{ast.unparse(value)} = {ast.unparse(array)}[{place}]" for value, array in taken]
-        lines = [f"for {place} in range(len({ast.unparse(taken[0][1])})):", *takes]
+        shortest = _shortest(visitor, [ast.unparse(array) for _, array in taken])
+        lines = [f"for {place} in range(len({shortest})):", *takes]
         made = _parsed("\n    ".join(lines), node)
         assert isinstance(made, ast.For)
         made.body += node.body
         return original(visitor, made)
 
     return loop
+
+
+def _shortest(visitor: Any, arrays: list[str]) -> str:
+    if len(arrays) == 1:
+        return arrays[0]
+    lengths = [visitor.defined[name].shape[0] for name in arrays]
+    if (least := sympy.Min(*lengths)) not in lengths:
+        sizes = " and ".join(map(str, lengths))
+        raise NotImplementedError(f"zip of arrays of {sizes} elements: which of them ends first?")
+    return arrays[lengths.index(least)]
 
 
 def repeating(original: Method) -> Method:
@@ -210,13 +277,15 @@ def passing_over(original: Method) -> Method:
 
 
 def placing(original: Method) -> Method:
-    """A function in the subscript of a target is called ahead: `counts[min(k, 9)] += 1`. Every second element
-    is written as it is without `+=`."""
+    """A function in the subscript of a target is called ahead: `counts[min(k, 9)] += 1`. Every second
+    element, and `x %= y` of real numbers, is written as it is without `+=`."""
 
     @wraps(original)
     def assign(visitor: Any, node: ast.AugAssign) -> Any:
         target = node.target
-        if any(isinstance(n, ast.Slice) and n.step is not None for n in ast.walk(target)):
+        stepped = any(isinstance(n, ast.Slice) and n.step is not None for n in ast.walk(target))
+        whole = isinstance(node.op, ast.FloorDiv | ast.Mod)
+        if stepped or (whole and any(_is_real(visitor, side) for side in (target, node.value))):
             plain = _parsed(f"{ast.unparse(target)} = {ast.unparse(target)}", node)
             assert isinstance(plain, ast.Assign)
             plain.value = ast.copy_location(ast.BinOp(plain.value, node.op, node.value), node)
