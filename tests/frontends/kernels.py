@@ -828,6 +828,14 @@ def symmetric_fill(A: f8[M, N], out: f8[N, N]):
 
 
 @dace.program
+def numbered_rows(A: f8[N, N], b: f8[N]):
+    to = 0
+    source = to + 1
+    for i in range(1, N):
+        A[to, i] = A[source, i - 1] + b[i]
+
+
+@dace.program
 def mirrored_gram(A: f8[M, N], out: f8[N, N]):
     """Columns from the diagonal on; what an iteration mirrors no other one touches."""
     for i in range(N):
@@ -931,6 +939,7 @@ CASES: dict[str, dict[str, Any]] = {
     "flipped": dict(N=6),
     "windowed_products": dict(K=4, N=3),
     "symmetric_fill": dict(M=9, N=5),
+    "numbered_rows": dict(N=6),
     "mirrored_gram": dict(M=4, N=6),
     "symmetrised": dict(N=6),
 }

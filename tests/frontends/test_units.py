@@ -118,6 +118,16 @@ numpy.savez("result.npz", C=data["C"])
 """
 
 
+def test_scalars_that_dace_writes_as_literals_keep_their_type(tools: tuple[Compiler, Runner]) -> None:
+    """DaCe makes an `int` of the 0 that an `int64` was set to; a pointer to it would read what lies behind."""
+    kernel = load("numbered_rows")
+    capture_inputs(kernel, *tools)
+    last = kernel.units[-1].index
+    tuned, _ = kernel.tuned({last: emitted(kernel)[last]})
+    text = tuned.source("numbered_rows_tuned").text
+    assert "auto to = 0;" in text and "int64_t gp_to = to;" in text
+
+
 def test_results_that_nothing_reads_any_more_are_given_to_the_function(
     tools: tuple[Compiler, Runner],
 ) -> None:

@@ -74,6 +74,7 @@ def _call(unit: Unit, function: CppFunction, owner: Any, state: Any) -> None:
     inputs: dict[str, Any] = {}
     results: dict[str, Any] = {}
     before: list[str] = []
+    after: list[str] = []
     arguments: list[str] = []
     for name in function.buffers:
         descriptor = owner.arrays[name]
@@ -85,11 +86,16 @@ def _call(unit: Unit, function: CppFunction, owner: Any, state: Any) -> None:
             inputs[f"_in_{name}"] = kind
         if name in outputs:
             results[f"_out_{name}"] = kind
-            if name in reads and not pointer:
-                before.append(f"_out_{name} = _in_{name};")
-        arguments.append(f"({ctype}*)({connector})" if pointer else f"({ctype}*)(&{connector})")
+        if pointer:
+            arguments.append(f"({ctype}*)({connector})")
+            continue
+        # Connectors of scalars are of other types where DaCe has written literals for them.
+        before.append(f"{ctype} gp_{name}{f' = _in_{name}' if name in reads else ''};")
+        arguments.append(f"&gp_{name}")
+        if name in outputs:
+            after.append(f"_out_{name} = gp_{name};")
     arguments += [f"(int64_t)({name})" for name in function.parameters]
-    code = "\n".join([*before, f"{function.symbol}({', '.join(arguments)});"])
+    code = "\n".join([*before, f"{function.symbol}({', '.join(arguments)});", *after])
     # With side effects: DaCe takes away connectors of results that nobody reads, which the call needs too.
     tasklet = state.add_tasklet(
         function.symbol, inputs, results, code, language=dace.Language.CPP, side_effects=True
