@@ -111,6 +111,22 @@ def test_one_array_for_two_arguments_is_tuned_for_itself(tmp_path: Path) -> None
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@dace.program
+def stepped(a: dace.float64[300]):
+    for _ in range(M):
+        a[:] = a + 1.0
+
+
+@pytest.mark.parametrize("number", [np.int64, float, np.float32])
+def test_a_symbol_that_no_shape_has_is_tuned_for_its_value(number: type, tmp_path: Path) -> None:
+    program = gnnperf.tuned(k=1, remember=False, cache=tmp_path)(stepped)
+    for steps in (10, 20):
+        one = np.zeros(300)
+        program(one, M=number(steps))
+        np.testing.assert_allclose(one, steps)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_competitors_and_callers_know_both_names_of_one_array(tmp_path: Path) -> None:
     path = tmp_path / "own.py"
     path.write_text("def blend(a, b):\n    assert a is b\n    b *= 3.0\n")

@@ -49,7 +49,8 @@ class TunedProgram:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             given = self._given(args, kwargs)
-            kinds = {name: _kind(value) for name, value in sorted(given.items())}
+            names = self.program.argnames
+            kinds = {name: _kind(value, name in names) for name, value in sorted(given.items())}
             # What is compiled for arrays apart is wrong for those that share memory.
             key = json.dumps([kinds, *overlaps(dict(sorted(given.items())))])
         except Exception as error:
@@ -99,11 +100,14 @@ class TunedProgram:
         return _loaded(folder, closure)
 
 
-def _kind(value: Any) -> Any:
-    """What of an argument the compiled program depends on; integers may be sizes."""
+def _kind(value: Any, argument: bool) -> Any:
+    """What of a value the compiled program depends on. Integers may be sizes, and what is no argument is a
+    symbol: these are compiled in."""
     if isinstance(value, np.ndarray):
         return [str(value.dtype), value.shape, value.strides]
-    return value if isinstance(value, int) else type(value).__name__
+    if isinstance(value, int | np.integer) or not argument:
+        return value.item() if isinstance(value, np.generic) else value
+    return type(value).__name__
 
 
 def _loaded(folder: Path, closure: Mapping[str, Any]) -> Call:
