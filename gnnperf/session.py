@@ -247,6 +247,7 @@ class Session:
     ) -> list[TaskEmbedding]:  # fmt: skip
         """The vector and the digest of every task of kernels. advance: is called after each. Raises as
         `retrieve`, and GnnperfError where a kernel has no task."""
+        self._check_checkpoint(traces=False)
         given = _given(sizes, inputs, seed, named)
         names: list[tuple[str, str]] = []
         graphs: list[ProgramGraph] = []
@@ -373,6 +374,16 @@ class Session:
             return self.checkpoint
         return shipped(f"checkpoints/{model.MODEL}")
 
+    def _check_checkpoint(self, traces: bool) -> None:
+        """Raises InputError where the session's own is of a model without a say in the work. traces: whether
+        these are ranked."""
+        from gnnperf.nn import Bundle
+        from gnnperf.nn.checkpoint import read_kind
+        from gnnperf.nn.traces import TensorBundle
+
+        if self.checkpoint is not None:
+            read_kind(self.checkpoint, Bundle, *([TensorBundle] if traces else []))
+
     @cached_property
     def _own(self) -> Store | None:
         if self.store is False:
@@ -483,6 +494,7 @@ class Session:
                 "propose` and `gnnperf predict`"
             )
         try:
+            self._check_checkpoint(program.schedule_kind == "trace")
             yield program, executor, beside
         finally:
             executor.close()

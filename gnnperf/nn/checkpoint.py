@@ -180,14 +180,7 @@ def load_checkpoint(folder: Path | str, *models: type[M]) -> M:
             to do.
     """
     folder = Path(folder)
-    metadata = read_metadata(folder)
-    kinds = {kind.MODEL: kind for kind in models}
-    kind = kinds.get(metadata["model"])
-    if kind is None:
-        raise InputError(
-            f"{folder}: expected a checkpoint of {' or '.join(kinds)}, got one of {metadata['model']}; "
-            "name another folder"
-        )
+    kind, metadata = read_kind(folder, *models)
     for name, value in json.loads(json.dumps(kind.reads())).items():
         if (got := metadata["reads"].get(name)) != value:
             if got is None and name in CONVERTED:
@@ -208,6 +201,18 @@ def load_checkpoint(folder: Path | str, *models: type[M]) -> M:
     except (AttributeError, InputError, KeyError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"damaged checkpoint {folder}: {reason}; restore it or train it anew") from error
+
+
+def read_kind(folder: Path, *models: type[M]) -> tuple[type[M], dict[str, Any]]:
+    """Which of these kinds a checkpoint is of, and its metadata. Raises InputError where it is of none."""
+    metadata = read_metadata(folder)
+    kinds = {kind.MODEL: kind for kind in models}
+    if metadata["model"] not in kinds:
+        raise InputError(
+            f"{folder}: expected a checkpoint of {' or '.join(kinds)}, got one of {metadata['model']}; "
+            "name another folder"
+        )
+    return kinds[metadata["model"]], metadata
 
 
 def read_files(

@@ -8,6 +8,7 @@ import pytest
 from e2e.conftest import KERNELS, Shell
 
 from gnnperf.cli.main import run
+from gnnperf.shipped import shipped
 
 FILES = {
     "syntax.py": "import dace\n\ndef f(:\n",
@@ -124,6 +125,8 @@ MISTAKES = {
     f"{GOOD} --seed -1": "-1 is not in the range x>=0",
     f"{GOOD} --checkpoint nowhere": "'nowhere' does not exist",
     f"{GOOD} --checkpoint .": "expected a checkpoint folder with metadata.json and weights.pt",
+    f"{GOOD} --checkpoint {shipped('checkpoints/gpu-runtime')}": "of loop-nests, got one of gpu-runtime",
+    f"{GOOD} --checkpoint {shipped('checkpoints/tensor-programs')}": "got one of tensor-programs",
     f"{GOOD} --store notes.txt": "expected a folder for a schedule store, got the file notes.txt",
     f"{GOOD} --store notes.txt/store": "expected a folder for a schedule store, got the file notes.txt",
     f"{GOOD} --store here --no-store": "exclude one another",
