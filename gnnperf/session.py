@@ -16,7 +16,7 @@ from gnnperf.backends.base import Executor
 from gnnperf.backends.folder import SCRIPT, check_output, folder_of, load_script
 from gnnperf.devices import DeviceSpec, describe_host
 from gnnperf.documents import to_json
-from gnnperf.errors import GnnperfError, InputError, Interrupted, StoreError
+from gnnperf.errors import GnnperfError, InputError, Interrupted, MeasureError, StoreError
 from gnnperf.frontends.base import Given, Program, load_program
 from gnnperf.graph import ProgramGraph
 from gnnperf.retrieval import RetrievalReport
@@ -81,9 +81,11 @@ class Retrieval(RetrievalReport):
     def save(self, folder: str | Path) -> Path:
         """Write the tuned kernel, or the baseline where that was kept, as `gnnperf retrieve --output` does: a
         compiled library, a script that loads it, schedules or SDFG, and the report. Raises InputError where
-        the folder cannot be written, GnnperfError where nothing was measured."""
+        the folder cannot be written, GnnperfError where nothing was measured or the whole could not be."""
+        if self.failed:
+            raise MeasureError(self.note)
         if self.writer is None or self.baseline is None:
-            raise GnnperfError("nothing was measured, so there is nothing to save; leave out model_only")
+            raise GnnperfError(f"there is nothing to save: {self.note}")
         path = Path(folder)
         check_output(path)
         self.writer(path, self.to_json())

@@ -89,7 +89,7 @@ def test_a_dace_program_with_sizes_and_with_arrays(session: Session, tmp_path: P
     assert again.nests[0].digest == found.nests[0].digest and again.speedup is None
     assert again.nests[0].neighbours[0]["distance"] == pytest.approx(0, abs=1e-5)
     assert records(session) == 1, "nothing was measured"
-    with pytest.raises(GnnperfError, match="nothing was measured, so there is nothing to save"):
+    with pytest.raises(GnnperfError, match="there is nothing to save: nothing was measured"):
         again.save(tmp_path / "nothing")
 
 

@@ -13,7 +13,7 @@ from report.made_up import retrieval
 
 import gnnperf
 from gnnperf.backends.folder import same_float_mode
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, MeasureError
 from gnnperf.integrations.dace import TransferTune, TunedProgram
 from gnnperf.session import Retrieval, Session
 
@@ -66,6 +66,18 @@ def test_the_pass_leaves_a_program_alone_where_nothing_wins(monkeypatch: pytest.
     before = sdfg.hash_sdfg()
     assert TransferTune(symbols={"N": 8, "M": 8}).apply_pass(sdfg, {}) is None
     assert sdfg.hash_sdfg() == before
+
+
+def test_the_pass_says_that_the_whole_could_not_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = retrieval(kept_baseline=True, failed=True, note="the whole took too long; nothing is kept")
+    found = Retrieval(**vars(made))
+    monkeypatch.setattr(Session, "retrieve", lambda *_, **__: found)
+    for work in (
+        lambda: TransferTune(symbols={"N": 8}).apply_pass(blend.to_sdfg(), {}),
+        lambda: found.save("nowhere"),
+    ):
+        with pytest.raises(MeasureError, match="the whole took too long; nothing is kept"):
+            work()
 
 
 def test_the_pass_asks_for_sizes() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from dace.sdfg import SDFG
 from dace.transformation import pass_pipeline
 
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, MeasureError
 from gnnperf.frontends.dace.loader import SDFG as SAVED
 from gnnperf.session import Retrieval, Session
 
@@ -62,7 +62,7 @@ class TransferTune(pass_pipeline.Pass):  # type: ignore[misc]
     def apply_pass(self, sdfg: SDFG, pipeline_results: Mapping[str, Any]) -> Retrieval | None:
         """Tune `sdfg` in place. Returns what was found, or None where the program was left as it was.
 
-        Raises GnnperfError: no value for a symbol, or the program cannot be tuned.
+        Raises GnnperfError: no value for a symbol, or the program cannot be tuned or measured.
         """
         known = {*self.symbols, *self.inputs, *sdfg.constants, *sdfg.arrays}
         for name in self.inputs.keys() & sdfg.arrays.keys():
@@ -71,6 +71,8 @@ class TransferTune(pass_pipeline.Pass):  # type: ignore[misc]
             what = f"no value for the symbol {missing[0]}"
             raise InputError(f"TransferTune: {what}; give symbols={{...}} or inputs")
         found = self.session.retrieve(sdfg, k=self.k, sizes=self.symbols, inputs=self.inputs)
+        if found.failed:
+            raise MeasureError(found.note)
         if found.kept_baseline:
             return None
         with tempfile.TemporaryDirectory(prefix="gnnperf-tuned-") as scratch:
