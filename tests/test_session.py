@@ -122,6 +122,21 @@ def test_a_function_of_tvm(session: Session, product: Any, tmp_path: Path) -> No
     np.testing.assert_allclose(c, a @ b, rtol=1e-4)
 
 
+def test_nothing_is_verified_where_nothing_was_tried(session: Session, product: Any) -> None:
+    found = session.retrieve(product, k=1, budget_s=1e-9)
+    assert found.speedup == 1.0 and not found.verified and found.verification is None
+
+
+def test_functions_that_cannot_be_tuned_cost_the_others_nothing(session: Session, tmp_path: Path) -> None:
+    from frontends.tvm.functions import of_any_length
+
+    found = session.retrieve(of_any_length(), k=1)
+    assert [nest.name for nest in found.nests] == ["kernel_product"]
+    assert [part["part"] for part in found.skipped] == ["kernel_shifted", "kernel_symbolic"]
+    check_found(found, tmp_path / "tuned")
+    found.call(*(np.ones(shape, np.float32) for shape in ((96, 64), (64, 128), (96, 128))))
+
+
 @pytest.mark.slow
 def test_a_torch_module(session: Session, tmp_path: Path) -> None:
     torch.manual_seed(0)

@@ -290,6 +290,7 @@ class Pipeline:
             said.insert(0, f"{MISTRANSLATED}: {whole.evidence.python}")
         if any(query.tried for query in queries):
             said.append(not_isolated())
+        known = whole.evidence if whole and whole.evidence.inputs else None
         return RetrievalReport(
             kernel=self.program.name,
             device=self.device.fingerprint,
@@ -299,8 +300,8 @@ class Pipeline:
             tuned=whole.tuned if whole else None,
             speedup=whole.speedup if whole else None,
             speedup_interval=whole.speedup_interval if whole else None,
-            verified=whole is not None and not (whole.evidence.unverifiable or whole.evidence.misleads),
-            verification=whole.evidence if whole else None,
+            verified=known is not None and not (known.unverifiable or known.misleads),
+            verification=known,
             kept_baseline=whole is None or whole.kept_baseline,
             note="; ".join(filter(None, said)),
             candidates_measured=sum(query.measured for query in queries),
@@ -372,7 +373,9 @@ def _added_up(queries: Sequence[Query]) -> Whole | None:
     won = {q.number: q.winner[0].schedule for q in queries if q.winner}
     interval = speedup_interval(baseline.interval_s, tuned.interval_s) if won else None
     note = "times are those of each task alone, times its calls, added up" if len(queries) > 1 else ""
+    # The second set of inputs is that of the finals, which none but candidates that ran right get to.
+    judged = any(q.winner or (q.tried and q.reason == NOT_FASTER) for q in queries)
     return Whole(
         baseline, tuned, baseline.runtime_s / tuned.runtime_s, interval, not won, won, note=note,
-        evidence=Evidence(("random numbers", "others")),
+        evidence=Evidence(("random numbers", "others") if judged else ()),
     )  # fmt: skip

@@ -12,6 +12,7 @@ Of an exported program there is also what runs it as a whole, see `program_outpu
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import tempfile
@@ -196,8 +197,10 @@ _PACKED = "Weights are packed at the first call, and again where a call has othe
 def _script(name: str, tasks: Sequence[TvmTask], packed: Mapping[str, Packing]) -> str:
     lines = ""
     for task in tasks:
-        arguments = [(str(b.dtype), tuple(int(n) for n in b.shape)) for b in task.function.params]
-        lines += f"    {task.name!r}: {arguments!r},\n"
+        # `call` knows nothing of scalars and of shapes that vary: such a function is in the library alone.
+        with contextlib.suppress(AttributeError, TypeError):
+            arguments = [(str(b.dtype), tuple(int(n) for n in b.shape)) for b in task.function.params]
+            lines += f"    {task.name!r}: {arguments!r},\n"
     packing = {
         task: ([(_packs(task, step), [*given], results) for step, given, results in one.steps], [*one.takes])
         for task, one in packed.items()

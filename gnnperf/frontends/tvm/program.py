@@ -89,7 +89,10 @@ def _with_weights(tasks: Sequence[TvmTask], name: str, weights: str | None) -> S
     """Tasks whose weights are as the user says. Raises InputError where there is nothing to say."""
     if weights not in (None, *WEIGHTS):
         raise InputError(f"--weights: expected {' or '.join(WEIGHTS)}, got {weights!r}")
-    free = [task for task in tasks if has_free_weights(task.function) and not task.constant_weights]
+    free = [
+        task for task in tasks
+        if has_free_weights(task.function) and not task.constant_weights and task.unsupported is None
+    ]  # fmt: skip
     if weights is not None and not free:
         raise InputError(
             f"--weights: expected a function that leaves the layout of weights free (layout_free_buffers), "

@@ -67,10 +67,10 @@ class TvmTask:
     @property
     def objection(self) -> str | None:
         """Why the task is left as it is; None where it can be tuned: translated and verified."""
-        if unknown := sorted({str(parameter.dtype) for parameter in self.function.params} - _VERIFIED):
-            return f"it has arrays of {', '.join(unknown)}, whose values cannot be verified"
         if self.unsupported is not None:
             return self.unsupported
+        if unknown := sorted({str(parameter.dtype) for parameter in self.function.params} - _VERIFIED):
+            return f"it has arrays of {', '.join(unknown)}, whose values cannot be verified"
         program = translate(self.function)
         names = {name for node in program.body for name in written(node)}
         results = [name for name in program.parameters if name in names]

@@ -119,6 +119,23 @@ def symbolic() -> tirx.PrimFunc:
     return te.create_prim_func([a, te.compute((n,), lambda i: a[i] + 1.0)])
 
 
+def shifted() -> tirx.PrimFunc:
+    """By a scalar argument."""
+    a, n = placeholder("a", 32), te.var("n", "int32")
+    return te.create_prim_func([a, n, te.compute((32,), lambda i: a[i] + n.astype("float32"))])
+
+
+def of_any_length() -> IRModule:
+    """A function that can be tuned, and two that cannot."""
+    return IRModule({"product": matmul(), "symbolic": symbolic(), "shifted": shifted()})
+
+
+def symbolic_dense() -> list[Any]:
+    """Of a number of rows that is not known, with weights whose layout is free."""
+    a, w = te.placeholder((te.var("n"), 48), name="a"), placeholder("w", 40, 48)
+    return [a, w, topi.nn.dense(a, w)]
+
+
 def both() -> IRModule:
     """Two functions in one module."""
     return IRModule({"product": matmul(), "rows": te.create_prim_func(softmax())})

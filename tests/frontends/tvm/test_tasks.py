@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from nests.test_to_graph import dump
 
 from gnnperf.errors import InputError, UnsupportedConstruct
+from gnnperf.frontends.base import Given
 from gnnperf.frontends.dace import kernel_of
 from gnnperf.frontends.tvm import TvmTask, is_tvm_kernel, load_tasks, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.program import tvm_program
 from gnnperf.nests import nest_graph
 
 tvm = import_tvm()
@@ -120,6 +123,19 @@ def test_what_the_nests_cannot_express_is_said() -> None:
         _ = found.graph
     assert "shape is not constant" in str(task(functions.symbolic()).unsupported)
     assert task(functions.gelu()).unsupported is None
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (functions.symbolic, r"the array a, whose shape is not constant \(n\)"),
+        (functions.symbolic_dense, r"the array a, whose shape is not constant \(n\)"),
+        (functions.shifted, "the scalar argument n"),
+    ],
+)
+def test_a_function_without_a_nest_is_left_as_it_is(function: Callable[[], Any], said: str) -> None:
+    (found,) = tvm_program(function(), Given()).tasks
+    assert re.fullmatch(said, found.objection or "")
 
 
 # --------------------------------------------------------------------------- kernels that users name
