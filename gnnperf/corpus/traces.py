@@ -60,7 +60,7 @@ class TraceCollector:
             tasks = [w for w in self.config.workloads if self._missing(w, total)]
             self.advance(len(self.config.workloads) - len(tasks), f"to {total} schedules")
             for workload, code in each(tasks, self._work(total), self._receive, self.processes):
-                if code not in (0, 1):  # 1: it said so itself
+                if code:
                     self.warn(f"{workload.name}: its process ended with {code}")
                 self.advance(1, f"to {total} schedules: {workload.name}")
 
@@ -87,10 +87,10 @@ class TraceCollector:
     def _tune(self, workload: TvmWorkload, total: int, send: Send) -> None:
         """In a process of its own: bring one workload to `total` schedules."""
         started = time.monotonic()
-        module, target = workload.build(), host_target()
-        known = self._known(workload)
+        target, known = host_target(), self._known(workload)
         new = workload.name not in self.log.tasks
         try:
+            module = workload.build()
             bench = TraceBench(module, target, self.limits, self.build, self.config.seed, time_baseline=new)
             if new:
                 send(("tasks", [self._description(workload, module, bench)]))
@@ -98,7 +98,7 @@ class TraceCollector:
             tuner.run(total, self.config.random_share, self.config.batch)
         except (InputError, MeasureError) as error:
             send(("warning", [{"text": f"{workload.name}: {error}"}]))
-            os._exit(1)
+            return
         seconds = {key: round(value, 2) for key, value in tuner.seconds.items()}
         seconds["all"] = round(time.monotonic() - started, 2)
         key = f"pass {total} {workload.name}"

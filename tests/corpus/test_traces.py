@@ -80,6 +80,13 @@ def test_goes_on_after_a_kill_and_seals(config: Path, tmp_path: Path) -> None:
     log.close()
 
 
+def test_a_workload_that_cannot_be_built_is_left_out(config: Path, tmp_path: Path) -> None:
+    config.write_text(CONFIG[: CONFIG.index("  - ")] + "  - {kind: elementwise, m: 8, n: 8, chain: foo}\n")
+    done = subprocess.run(command(config, tmp_path / "corpus"), capture_output=True, text=True, check=True)
+    assert "chain_foo: expected parameters that make a function, got KeyError: 'foo'" in done.stderr
+    assert "Traceback" not in done.stderr and lines(tmp_path / "corpus") == []
+
+
 def load(path: Path) -> WorkloadConfig:
     found = load_config(path)
     assert isinstance(found, WorkloadConfig)

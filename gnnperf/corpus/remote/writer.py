@@ -97,12 +97,12 @@ class PackWriter:
 
     def _pack(self, workload: TvmWorkload, send: Send) -> None:
         """In a process of its own."""
-        module = workload.build()
         try:
+            module = workload.build()
             about = self._workload_line(workload, module)
             send(("records", self._schedules(workload, module)))
             send(("tasks", [about]))
-        except BuildError as error:
+        except (BuildError, InputError) as error:
             send(("report", [{"text": f"{workload.name}: {error}"}]))
 
     def _workload_line(self, workload: TvmWorkload, module: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.tvm.workloads import convolutions, int8, pointwise, products, rows
 
 KINDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
@@ -68,10 +68,17 @@ class TvmWorkload:
         return "-".join([self.kind, *(f"{key}_{_word(value)}" for key, value in self.params.items())])
 
     def build(self) -> Any:
-        """An IRModule with the one function `main`, not scheduled."""
+        """An IRModule with the one function `main`, not scheduled. Raises InputError where the parameters
+        make none."""
         import tvm
 
-        return tvm.IRModule({"main": prim_func(self.kind, self.params)})
+        try:
+            return tvm.IRModule({"main": prim_func(self.kind, self.params)})
+        except Exception as error:  # TVM raises anything
+            raise InputError(
+                f"expected parameters that make a function, got {type(error).__name__}: {first_line(error)}; "
+                "change them in the configuration"
+            ) from error
 
 
 def read_workloads(path: Path) -> tuple[dict[str, Any], tuple[TvmWorkload, ...]]:
