@@ -145,6 +145,10 @@ def test_a_workload_never_tuned_gets_a_schedule(module: Any) -> None:
     c = tvm.runtime.tensor(np.zeros((96, 80), np.float32))
     tvm.tirx.build(schedule.mod, target)["main"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), c)
     np.testing.assert_allclose(c.numpy(), a @ b, rtol=1e-4)
+    # Records of processors say nothing of a GPU, nor of another processor.
+    assert database.query_schedule(module, tvm.target.Target("cuda"), "main") is None
+    more = database.query_schedule(module, host_target(64), "main")
+    assert more is not None and more is not database.query_schedule(module, target, "main")
     # What is committed goes first.
     workload = database.commit_workload(module)
     plain = tvm.s_tir.Schedule(module)

@@ -38,7 +38,7 @@ class TransferDatabase(ms.database.PyDatabase):  # type: ignore[misc]
         super().__init__()
         self.memory = ms.database.MemoryDatabase()
         self.session = Session(folder, store or False)
-        self._answers: dict[int, Any] = {}
+        self._answers: dict[tuple[int, str], Any] = {}
 
     def has_workload(self, mod: Any) -> bool:
         return bool(self.memory.has_workload(mod))
@@ -80,7 +80,9 @@ class TransferDatabase(ms.database.PyDatabase):  # type: ignore[misc]
         return None if schedule is None else schedule.mod
 
     def _transferred(self, mod: Any, target: Any, name: str) -> Any:
-        key = program_key(mod)
+        if target.kind.name != "llvm":  # nothing that was tuned for it is in the store
+            return None
+        key = program_key(mod), str(target)
         if key not in self._answers:
             self._answers[key] = self._ask(mod, target, name)
         return self._answers[key]
