@@ -70,8 +70,9 @@ def tvm_program(kernel: Any, given: Given) -> TvmProgram:
     given.refuse("a TVM kernel", "inputs")
     if isinstance(kernel, str | Path):
         path = Path(kernel)
-        if path.suffix == ".pt2":
+        if path.suffix in (".json", ".pt2"):
             _takes_no_sizes(given, path.name)
+        if path.suffix == ".pt2":
             return _exported(path, path.stem)
         import_tvm(without_torch=True)
         target = host_target()

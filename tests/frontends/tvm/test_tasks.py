@@ -160,6 +160,8 @@ def test_every_function_of_a_module_is_a_task() -> None:
 def test_a_saved_module_is_the_module(tmp_path: Path) -> None:
     path = tmp_path / "both.json"
     path.write_text(tvm.ir.save_json(functions.both()), encoding="utf-8")
+    with pytest.raises(InputError, match=r"--set: 'both\.json' takes no arguments, got N"):
+        tvm_program(str(path), Given({"N": 512}))
     loaded = load_tasks(str(path))
     assert [t.graph.digest for t in loaded] == [t.graph.digest for t in load_tasks(f"{FILE}:both")]
 
