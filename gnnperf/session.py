@@ -188,6 +188,11 @@ class Session:
             GnnperfError: the kernel cannot be compiled, run or measured.
         """
         started = time.monotonic()
+        if k < 1:
+            raise InputError(f"k: expected at least 1, got {k}")
+        for option, value in (("--beside", competitors or None), ("--budget", budget_s)):
+            if value is not None and model_only:
+                raise InputError(f"{option} is about what was measured to be fastest; leave out --model-only")
         given = _given(sizes, inputs, seed, named, weights)
         options = Options(k, budget_s, model_only)
         with self._opened(kernel, given, baseline, competitors, not model_only) as (

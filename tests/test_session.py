@@ -200,6 +200,7 @@ def test_mistakes_with_a_dace_program(session: Session, given: dict[str, Any], s
     [
         ({"baseline": "auto"}, "--baseline: a TVM kernel takes none"),
         ({"inputs": {"a": np.ones(3)}}, "--inputs: a TVM kernel takes none"),
+        ({"seed": 0}, "--seed: a TVM kernel takes none"),
         ({"seed": 1}, "--seed: a TVM kernel takes none"),
         ({"N": 3}, "takes no arguments, got N"),
         ({"competitors": ["cublas"]}, "--beside: of a TVM function, expected torch, got 'cublas'"),
@@ -227,9 +228,26 @@ def test_what_is_no_kernel(session: Session, kernel: Any, given: dict[str, Any],
     refused(session, kernel, given, said)
 
 
+def test_an_exported_program_has_its_own_inputs(session: Session) -> None:
+    exported = torch.export.export(torch.nn.ReLU(), (torch.ones(3),))
+    refused(session, exported, {"inputs": torch.ones(3)}, "--inputs: an exported program takes none")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"k": 0}, "k: expected at least 1, got 0"),
+        ({"model_only": True, "budget_s": 1.0}, "--budget is about what was measured to be fastest"),
+        ({"model_only": True, "competitors": ["numpy"]}, "--beside is about what was measured to be fastest"),
+    ],
+)
+def test_what_goes_with_no_measurement(session: Session, given: dict[str, Any], said: str) -> None:
+    refused(session, row_sums, {"N": 8, "M": 8, **given}, said)
+
+
 def refused(session: Session, kernel: Any, given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as error:
-        session.retrieve(kernel, k=1, **given)
+        session.retrieve(kernel, **{"k": 1, **given})
     message = str(error.value)
     assert said in message and "\n" not in message
 

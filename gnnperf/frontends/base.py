@@ -84,7 +84,8 @@ class Given:
     def refuse(self, kernel: str, *names: str) -> None:
         """InputError where one of these was given and means nothing for such a kernel."""
         for name in names:
-            if getattr(self, name):
+            value = getattr(self, name)
+            if len(value) if isinstance(value, Mapping) else value is not None:
                 raise InputError(f"--{name}: {kernel} takes none: expected no such option; leave it out")
 
 

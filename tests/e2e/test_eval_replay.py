@@ -105,7 +105,10 @@ def test_mistakes_are_one_line(
 
 
 def test_no_trials_is_one_line(corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["eval", "search", "--corpus", str(corpus), "--trials", str(tmp_path / "none")]) == 2
+    command = ["eval", "search", "--corpus", str(corpus), "--trials", str(tmp_path / "none")]
+    assert run([*command, "--no-trials"]) == 2
+    assert "--trials: --no-trials takes none" in capfd.readouterr().err
+    assert run(command) == 2
     said = capfd.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert "--no-trials" in said.err

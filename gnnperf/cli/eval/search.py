@@ -9,7 +9,7 @@ import click
 
 from gnnperf.cli.eval.replaying import replay_options, replay_settings
 from gnnperf.cli.eval.table import benchmark_report
-from gnnperf.cli.options import ANY_FOLDER, released_trials
+from gnnperf.cli.options import ANY_FOLDER, refuse, released_trials
 from gnnperf.cli.output import Report, Verb, progress
 
 
@@ -31,7 +31,9 @@ def search(corpora: tuple[Path, ...], trials: Path, no_trials: bool, **options: 
     from gnnperf.evaluation.replay import Folders
     from gnnperf.evaluation.search import evaluate_search
 
-    if not no_trials and not trials.is_dir():
+    if no_trials:
+        refuse(click.get_current_context(), "--no-trials", "trials")
+    elif not trials.is_dir():
         raise InputError(
             f"expected a folder of searches, got {trials}; measure them with `gnnperf collect "
             "configs/corpus/random_search.yaml`, or give --no-trials"
