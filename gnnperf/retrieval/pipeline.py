@@ -220,6 +220,7 @@ class Pipeline:
     def _follow(self, query: Query, measured: Query) -> None:
         """What a task with the same graph was given, for this one, too. The whole program is verified with
         it."""
+        query.reason = ""
         query.baseline, query.baseline_name = measured.baseline, measured.baseline_name
         query.baseline_note = measured.baseline_note
         query.neighbours, query.competitors = measured.neighbours, measured.competitors

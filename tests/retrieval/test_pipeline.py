@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -445,17 +445,23 @@ class Shares:
 
 
 def measured_beside(
-    whole_s: float, tasks_s: Sequence[float], speedups: Sequence[float], skipped: Sequence[str] = ()
-) -> tuple[Shares, list[Query]]:
-    """A program's tasks, measured as a part of a whole that takes so many seconds."""
+    whole_s: float, tasks_s: Sequence[float], speedups: Sequence[float], skipped: Sequence[str] = (),
+    alike: Mapping[int, int] | None = None,
+) -> tuple[Shares, list[Query]]:  # fmt: skip
+    """A program's tasks, measured as a part of a whole that takes so many seconds. alike: to which of those
+    before, by number."""
     executor: Any = Shares(tasks_s, speedups)
     proposer: Any = SimpleNamespace(rounds=(1.0,), first=lambda found, count: found, adopted=None)
+    if alike:
+        proposer.adopted = lambda query, candidate: candidate
     some: Any = None
     tasks: list[Any] = [
         SimpleNamespace(name=f"task {n}", calls=1, objection=None) for n in range(len(tasks_s))
     ]
     program: Any = SimpleNamespace(tasks=tasks, skipped=skipped)
     queries = [Query(task, some, n, candidates=["any"], asked=True) for n, task in enumerate(tasks)]
+    for number, first in (alike or {}).items():
+        queries[number].alike = queries[first]
     retrieval = Pipeline(program, some, proposer, executor, some, Options(k=1))
     retrieval.measure(queries, Timing(whole_s, (whole_s, whole_s)))
     return executor, queries
@@ -479,6 +485,12 @@ def test_what_was_passed_over_is_tried_once_it_is_a_share_of_what_is_left(
         n for n in range(len(tasks_s)) if n not in tried
     ]
     assert all("not worth a trial" in query.reason for query in queries if query.passed_over)
+
+
+def test_a_task_alike_to_one_that_is_tried_after_all_has_its_schedule_and_no_reason() -> None:
+    _, (*_, tried, alike) = measured_beside(1.008, (1.0, 0.004, 0.004), (40.0, 2.0, 2.0), alike={2: 1})
+    assert tried.winner and alike.winner == tried.winner
+    assert not tried.reason and not alike.reason
 
 
 @pytest.mark.parametrize(("skipped", "tried"), [((), [0, 1]), (("a call",), [0])])
