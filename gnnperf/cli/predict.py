@@ -16,6 +16,8 @@ from gnnperf.errors import InputError
 from gnnperf.shipped import shipped
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from gnnperf.devices import DeviceSpec
     from gnnperf.frontends.operators import Operator
     from gnnperf.nn.runtime import RuntimeHead
@@ -191,22 +193,14 @@ def _time(milliseconds: float) -> str:
 def _bulk(
     head: RuntimeHead, path: Path, described: Path | None, output: Path, calibrate: Path | None
 ) -> Report:
-    import pyarrow.parquet as pq
-
-    from gnnperf.devices import read_devices
     from gnnperf.nn.runtime.operator_table import read_operators
     from gnnperf.retrieval.prediction import predict_table, table_remarks
 
-    devices: dict[str, DeviceSpec] = read_devices(described) if described else {}
     operators = read_operators(path)
-    predicted = predict_table(head, operators, devices, calibrate)
-    try:
-        pq.write_table(predicted, output)
-    except OSError as error:
-        raise InputError(f"cannot write {output}: {error.strerror}") from None
-    count, done = len(predicted), len(predicted) - predicted["predicted_ms"].null_count
-    said = table_remarks(head, operators)
+    predicted = predict_table(head, operators, _devices(described), calibrate)
+    count, done = len(predicted), _written(predicted, output)
     left = f"; {count - done} rows are of no known family or lack a size" if done < count else ""
+    said = table_remarks(head, operators)
     document = {"table": path, "output": output, "rows": count, "predicted": done, "remarks": said}
     return Report(document, "\n".join([f"{done} of {count} rows predicted into {output}{left}", *said]))
 
@@ -219,27 +213,37 @@ def _models(
     output: Path,
     calibrate: Path | None,
 ) -> Report:
-    import pyarrow.parquet as pq
-
-    from gnnperf.devices import load_device, read_devices
+    from gnnperf.devices import load_device
     from gnnperf.nn.runtime.model_table import models_of, read_graphs
     from gnnperf.retrieval.prediction import predict_models
 
-    devices: dict[str, DeviceSpec] = read_devices(described) if described else {}
-    devices |= {gpu: load_device(gpu) for gpu in gpus}
+    devices = _devices(described) | {gpu: load_device(gpu) for gpu in gpus}
     models, graphs = models_of(path, gpus)
     if not graphs.is_file():
         raise InputError(f"expected the graphs of {path} in {graphs}; put them there")
     predicted = predict_models(head, models, read_graphs(graphs), devices, calibrate)
-    try:
-        pq.write_table(predicted, output)
-    except OSError as error:
-        raise InputError(f"cannot write {output}: {error.strerror}") from None
-    count, done = len(predicted), len(predicted) - predicted["predicted_ms"].null_count
+    count, done = len(predicted), _written(predicted, output)
     rows = predicted.select(["desc", "objection"]).to_pylist()
     said = sorted({f"{row['desc']} {row['objection']}" for row in rows if row["objection"]})
     document = {"models": path, "output": output, "rows": count, "predicted": done, "remarks": said}
     return Report(document, "\n".join([f"{done} of {count} models predicted into {output}", *said]))
+
+
+def _devices(described: Path | None) -> dict[str, DeviceSpec]:
+    from gnnperf.devices import read_devices
+
+    return read_devices(described) if described else {}
+
+
+def _written(predicted: pa.Table, output: Path) -> int:
+    """Write a table; how many of its rows are predicted."""
+    import pyarrow.parquet as pq
+
+    try:
+        pq.write_table(predicted, output)
+    except OSError as error:
+        raise InputError(f"cannot write {output}: {error.strerror}") from None
+    return len(predicted) - int(predicted["predicted_ms"].null_count)
 
 
 def _configuration_report(found: ConfigurationForecast) -> Report:

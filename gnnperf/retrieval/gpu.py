@@ -91,7 +91,7 @@ def _operators(
     model: CapturedModel, gpus: Sequence[str], calibrate: Path | None, checkpoint: Path | None,
     dtype: str | None,
 ) -> OperatorForecast:  # fmt: skip
-    from gnnperf.retrieval.prediction import calibrate_from, predict_kernel
+    from gnnperf.retrieval.prediction import calibrated_heads, predict_kernel
 
     head = _head(folder := checkpoint or shipped(RUNTIME), _written(folder))
     devices = {name: load_device(name) for name in gpus}
@@ -100,11 +100,7 @@ def _operators(
         check_precision(dtype, "dtype")
         operators = [replace(o, dtype=dtype) if o.dtype == "fp32" else o for o in operators]
     workloads = [operator.workload() for operator in operators]
-    heads = dict.fromkeys(devices, head)
-    if calibrate:
-        heads = {gpu: calibrate_from(head, calibrate, d, devices) for gpu, d in devices.items()}
-        if all(own is head for own in heads.values()):
-            raise InputError(f"{calibrate}: expected runs on {' or '.join(devices)}, got none; leave it out")
+    heads = calibrated_heads(head, calibrate, devices, devices)
     found = {gpu: predict_kernel(heads[gpu], workloads, device) for gpu, device in devices.items()}
     if all(prediction.objection for prediction in found.values()):
         raise GnnperfError(f"no prediction: {next(iter(found.values())).objection}")
@@ -162,19 +158,21 @@ def _configuration(
     from gnnperf.frontends.gpu_kernels import check_gpu, parse_configuration
     from gnnperf.nn import load_checkpoint
     from gnnperf.nn.demand import DemandBundle
-    from gnnperf.retrieval.tunable import predict_configurations, predict_from_runs, read_runs
+    from gnnperf.retrieval.prediction import no_runs
+    from gnnperf.retrieval.tunable import predict_from_runs, read_runs
 
     description, given = parse_configuration(kernel)
     devices = {name: load_device(name) for name in gpus}
     bundle = load_checkpoint(checkpoint or shipped(TUNABLE), DemandBundle)
-    found = {}
-    for name, device in devices.items():
+    for device in devices.values():
         check_gpu(device)
-        if calibrate is None:
-            found[name] = predict_configurations(description, [given], device, bundle)
-        else:
-            runs = read_runs(calibrate, device, devices)
-            found[name] = predict_from_runs(description, [given], device, bundle, runs)
+    runs = {name: read_runs(calibrate, device, devices) for name, device in devices.items()}
+    if calibrate is not None and not any(mine.configurations for mine in runs.values()):
+        raise no_runs(calibrate, devices)
+    found = {
+        name: predict_from_runs(description, [given], device, bundle, runs[name])
+        for name, device in devices.items()
+    }
     if not any(prediction.fits[0] for prediction in found.values()):
         raise GnnperfError(f"no prediction: {too_large(devices[gpus[0]])}")
     measured = bundle.demands(description)[0].parameters is not None

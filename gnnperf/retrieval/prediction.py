@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,23 +108,17 @@ def predict_table(
     """The table with predicted_ms, lo_ms and hi_ms (the 80% interval) added; null where an operator is of no
     known family or lacks a size.
 
-    calibrate: runs, as of `calibrate_from`; the rows of every GPU are predicted with its own. Raises
-    InputError for an unknown device, and where no run is of a GPU of the table.
+    calibrate: runs, as of `calibrate_from`. Raises InputError for an unknown device, and where no run is of a
+    GPU of the table.
     """
     count = len(operators.device)
     result = np.full((3, count), np.nan)
-    heads = {"": head}
-    if calibrate is not None:
-        known = operators.usable.copy()
-        known[list(operators.sequences)] = True
-        heads = {str(name): head for name in np.unique(operators.device[known])}
-        for name in heads:
-            device = known_device(name, devices)
-            heads[name] = calibrate_from(head, calibrate, device, devices)
-        if all(own is head for own in heads.values()):
-            raise InputError(f"{calibrate}: expected runs on {' or '.join(heads)}, got none; leave it out")
+    known = operators.usable.copy()
+    known[list(operators.sequences)] = True
+    named = {str(name): known_device(str(name), devices) for name in np.unique(operators.device[known])}
+    heads = calibrated_heads(head, calibrate, named, devices)
     for name, own in heads.items():
-        rows = np.flatnonzero(operators.usable & (True if calibrate is None else operators.device == name))
+        rows = np.flatnonzero(operators.usable & (operators.device == name))
         for start in range(0, len(rows), CHUNK):
             part = rows[start : start + CHUNK]
             chosen = np.zeros(count, dtype=bool)
@@ -136,8 +130,7 @@ def predict_table(
 
     @functools.cache
     def in_sequence(workloads: tuple[Workload, ...], name: str) -> tuple[float, float, float]:
-        own = heads[name if calibrate is not None else ""]
-        found = predict_kernel(own, workloads, known_device(name, devices))
+        found = predict_kernel(heads[name], workloads, named[name])
         if found.runtime_s is None or found.intervals_s is None:
             return 3 * (math.nan,)
         return found.runtime_s, *found.intervals_s[LEVELS[1]]
@@ -168,11 +161,7 @@ def predict_models(
     """
     result: list[tuple[float | None, float | None, float | None, str | None]] = []
     named = {str(name): known_device(str(name), devices) for name in set(models["device"].to_pylist())}
-    heads = dict.fromkeys(named, head)
-    if calibrate is not None:
-        heads = {name: calibrate_from(head, calibrate, device, devices) for name, device in named.items()}
-        if all(own is head for own in heads.values()):
-            raise InputError(f"{calibrate}: expected runs on {' or '.join(heads)}, got none; leave it out")
+    heads = calibrated_heads(head, calibrate, named, devices)
     for row in models.select(["desc", "device", "num_layer"]).to_pylist():
         graph, own = graphs.get(row["desc"]), heads[str(row["device"])]
         objection = "has no graph" if graph is None else graph.objection
@@ -197,6 +186,27 @@ def predict_models(
     return models
 
 
+def calibrated_heads(
+    head: RuntimeHead,
+    path: Path | None,
+    devices: Mapping[str, DeviceSpec],
+    known: Mapping[str, DeviceSpec],
+) -> dict[str, RuntimeHead]:
+    """The head of every GPU, adapted by its own runs in a file, if there is one. known: GPUs by names that
+    the file may use beside the catalog's. Raises InputError where no run is of any."""
+    if path is None:
+        return dict.fromkeys(devices, head)
+    heads = {name: calibrate_from(head, path, device, known) for name, device in devices.items()}
+    if all(own is head for own in heads.values()):
+        raise no_runs(path, devices)
+    return heads
+
+
+def no_runs(path: Path, devices: Iterable[str]) -> InputError:
+    """Of a file that says nothing of any of these GPUs."""
+    return InputError(f"{path}: expected runs on {' or '.join(devices)}, got none; leave it out")
+
+
 def calibrate_from(
     head: RuntimeHead, path: Path, device: DeviceSpec, devices: Mapping[str, DeviceSpec]
 ) -> RuntimeHead:
@@ -206,10 +216,11 @@ def calibrate_from(
     """
     try:
         table = pa.csv.read_csv(path)
-    except (OSError, pa.ArrowException) as error:
+        names = table.column_names
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise InputError(f"cannot read {path} as CSV: {str(error).splitlines()[0]}") from None
     for name in ("B", "M", "N", "K", "H", "op"):
-        if name not in table.column_names:
+        if name not in names:
             table = table.append_column(name, pa.nulls(len(table)))
     operators = operator_table(table, str(path))
     mine = np.array([find_device(str(name), devices) == device for name in operators.device], dtype=bool)

@@ -68,9 +68,11 @@ class Runs:
     log2_ms: Float64[np.ndarray, " r"]
 
 
-def read_runs(path: Path, device: DeviceSpec, devices: Mapping[str, DeviceSpec]) -> Runs:
+def read_runs(path: Path | None, device: DeviceSpec, devices: Mapping[str, DeviceSpec]) -> Runs:
     """Runs of a kernel on one GPU out of a CSV with the columns device, runtime_ms, and parameters or sizes
-    of the kernel. Raises InputError when the file is not that."""
+    of the kernel; none without a file. Raises InputError when the file is not that."""
+    if path is None:
+        return Runs([], np.array([]))
     try:
         table = pyarrow.csv.read_csv(path)
         rows, names = table.to_pylist(), table.column_names

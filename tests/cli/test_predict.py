@@ -196,6 +196,7 @@ def test_tables_of_models(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> 
     ("column", "problem"),
     [
         ("desc", "expected a column 'desc'"),
+        ("num_layer=four", "num_layer: expected numbers of at least 0, got 'four'"),
         ("num_layer", "expected a column 'num_layer'"),
         ("BwOps", "expected a column 'BwOps'"),
         ("FwOps=[['Linear', (1, 2)]]", "row 0: expected operators as [['Linear', (512, 1024, 768)]]"),
@@ -218,6 +219,16 @@ def test_tables_of_models_that_are_none(
     assert "take their GPUs from --gpu" in refusal(capfd, *command)
     assert "--models needs --output" in refusal(capfd, *command[:2], "--gpu", "t4")
     assert "--fused is for a KERNEL" in refusal(capfd, *command, "--gpu", "t4", "--fused")
+
+
+@pytest.mark.parametrize(("layers", "said"), [([-4], "got -4"), ([], "got a table without rows")])
+def test_tables_of_models_without_layers(
+    layers: list[int], said: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    models = tmp_path / "models.parquet"
+    names = ["m"] * len(layers)
+    pq.write_table(pa.table({"desc": names, "device": ["t4"] * len(layers), "num_layer": layers}), models)
+    assert said in refusal(capfd, "--models", str(models), "-o", str(tmp_path / "out.parquet"))
 
 
 def test_a_table_is_calibrated_by_runs_on_its_gpu(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -262,8 +273,10 @@ def test_runs_that_say_nothing(
     text: str, problem: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     path = tmp_path / "runs.csv"
-    path.write_text(f"op_family,device,M,N,K,latency_ms\n{text}\n")
+    path.write_text("op_family,device,M,N,K,latency_ms,Größe\n", "latin-1")
     kernel = ["linear:M=4096,N=4096,K=1024", "--gpu", "a10", "--calibrate", str(path)]
+    assert "as CSV: 'utf-8' codec can't decode" in refusal(capfd, *kernel)
+    path.write_text(f"op_family,device,M,N,K,latency_ms\n{text}\n")
     assert problem in refusal(capfd, *kernel)
 
 
@@ -405,6 +418,7 @@ def test_runs_of_a_tunable_kernel_calibrate(capfd: pytest.CaptureFixture[str], t
         ("device,runtime_ms,threads\nl4,1,256\n", "unknown parameter 'threads'"),
         ("device,runtime_ms,block_size_x\nl4,1,wide\n", "that are integers of at least 0"),
         ("device,runtime_ms\nl4\n", "as CSV: "),
+        ("device,runtime_ms,block_size_x\nh200,1,256\n", "expected runs on L4, got none; leave it out"),
     ],
 )
 def test_runs_of_a_tunable_kernel_that_say_nothing(

@@ -109,6 +109,11 @@ def models_of(path: Path, gpus: Sequence[str]) -> tuple[pa.Table, Path]:
                 f"{path}: expected a column {name!r} (desc: a model's name; num_layer: how often its "
                 "repeated layer runs; device: a GPU); add it"
             )
+    if not len(table):
+        raise InputError(f"{path}: expected models, got a table without rows; name another")
+    for n in table["num_layer"].to_pylist():
+        if n is not None and not (isinstance(n, int | float) and n >= 0):
+            raise InputError(f"{path}: num_layer: expected numbers of at least 0, got {n!r}")
     if not are_graphs:
         return table, path.parent / GRAPHS
     layers = {row["desc"]: row["num_layer"] for row in table.select(["desc", "num_layer"]).to_pylist()}
