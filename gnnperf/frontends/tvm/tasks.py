@@ -1,8 +1,8 @@
-"""Tasks of a TVM kernel: functions that are tuned one by one, and the loop nests that each consists of."""
+"""Tasks of a TVM kernel: functions that are tuned one by one, each as one loop nest."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.translate import TirProgram, translate
 from gnnperf.frontends.tvm.weights import has_constant_weights
 from gnnperf.graph import ProgramGraph
-from gnnperf.nests import LoopNest, Node, nest_graph, normalise, partition
+from gnnperf.nests import LoopNest, nest_graph, normalise
 from gnnperf.nests.analysis import accesses, written
 
 _VERIFIED = {"bool", "bfloat16", "float16", "float32", "float64"} | {
@@ -42,12 +42,6 @@ class TvmTask:
     def constant_weights(self) -> bool:
         """Whether it has weights that are packed once, apart from what is timed."""
         return has_constant_weights(self.function)
-
-    @cached_property
-    def nests(self) -> tuple[LoopNest, ...]:
-        """The units of the task in normal form, as other frontends cut kernels into them: what is looked
-        up among what any frontend tuned. Raises UnsupportedConstruct where the IR lacks what a block does."""
-        return nests_of(translate(self.function), self.name)
 
     @cached_property
     def nest(self) -> LoopNest:
@@ -100,33 +94,8 @@ def single(function: Any) -> Any:
     return tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
 
 
-def nests_of(program: TirProgram, name: str) -> tuple[LoopNest, ...]:
-    """A function cut into units, each in normal form."""
-    items = [(node,) for node in program.body]
-    live = set(program.parameters)
-    units = partition(items, program.buffers, live)
-    return tuple(
-        _normalised(
-            program, [items[i] for i in unit], _touched_outside(items, unit) | live, f"{name}_{index}"
-        )
-        for index, unit in enumerate(units)
-    )
-
-
 def whole_nest(program: TirProgram, name: str) -> LoopNest:
     """A function as one unit in normal form."""
-    return _normalised(program, [program.body], set(program.parameters), name)
-
-
-def _touched_outside(items: Sequence[tuple[Node, ...]], unit: Sequence[int]) -> set[str]:
-    others = (n for i, nodes in enumerate(items) if i not in unit for n in nodes)
-    return {a.load.buffer for n in others for a in accesses(n)}
-
-
-def _normalised(
-    program: TirProgram, items: Sequence[tuple[Node, ...]], outside: set[str], name: str
-) -> LoopNest:
-    nodes = tuple(n for item in items for n in item)
-    names = {a.load.buffer for n in nodes for a in accesses(n)}
-    buffers = {k: replace(program.buffers[k], transient=k not in outside) for k in sorted(names)}
-    return normalise(LoopNest(name, buffers, nodes))
+    names = {access.load.buffer for node in program.body for access in accesses(node)}
+    buffers = {k: replace(program.buffers[k], transient=k not in program.parameters) for k in sorted(names)}
+    return normalise(LoopNest(name, buffers, program.body))

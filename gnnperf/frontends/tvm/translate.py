@@ -44,7 +44,7 @@ def translate(function: Any) -> TirProgram:
 
 
 class TirTranslator:
-    """Goes through the statements of one function. `annotate` decides what a scheduled loop is marked as."""
+    """Goes through the statements of one function."""
 
     def __init__(self) -> None:
         self.expression = Expressions()
@@ -92,11 +92,7 @@ class TirTranslator:
         self.expression.values[variable.__chandle__()] = Symbol(name)
         stop = extent if start == Const(0) else Op("add", (start, extent))
         body = tuple(self.visit(loop.body))
-        return [self.finished(loop, Loop(name, start, stop, body, independent=name not in self.ordered))]
-
-    def finished(self, source: Any, loop: Loop) -> Loop:
-        """What a loop becomes; here, where nothing is scheduled, just that."""
-        return loop
+        return [Loop(name, start, stop, body, independent=name not in self.ordered)]
 
     def visit_SeqStmt(self, sequence: Any) -> list[Node]:
         return [node for s in sequence.seq for node in self.visit(s)]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from frontends.interpret import Interpreter
+from helpers.tvm_units import units_of
 
 from gnnperf.frontends.tvm import scheduled_nest, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
@@ -90,7 +91,7 @@ def agree(one: Any, two: Any, tolerance: float = 1e-4) -> bool:
 def test_units_compute_what_the_function_computes(name: str) -> None:
     thing, reference = CASES[name]
     (task,) = tasks_of(thing, name)
-    assert agree(computed(task.nests, task.function), expected(task.function, reference))
+    assert agree(computed(units_of(task), task.function), expected(task.function, reference))
     assert agree(computed([task.nest], task.function), expected(task.function, reference))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.tvm_units import units_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nests.test_to_graph import dump
@@ -32,7 +33,7 @@ def task(thing: Any, name: str = "f") -> TvmTask:
 
 
 def digests(thing: Any) -> list[str]:
-    return [nest_graph(n).digest for n in task(thing).nests]
+    return [nest_graph(n).digest for n in units_of(task(thing))]
 
 
 # --------------------------------------------------------------------------- the same nests as DaCe's
