@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from gnnperf.frontends.nest_program import TunableProgram
     from gnnperf.measure.competitors import Competitor
     from gnnperf.nn import Bundle
+    from gnnperf.nn.demand import DemandBundle
+    from gnnperf.nn.runtime import RuntimeHead
     from gnnperf.nn.traces import TensorBundle
     from gnnperf.retrieval.check import TableCheck
     from gnnperf.retrieval.gpu import ConfigurationForecast, OperatorForecast
@@ -314,9 +316,7 @@ class Session:
         """
         from gnnperf.retrieval.gpu import propose_configurations
 
-        return propose_configurations(
-            kernel, gpu, k, {**(sizes or {}), **named}, data, ignore, self.checkpoint
-        )
+        return propose_configurations(kernel, gpu, k, {**(sizes or {}), **named}, data, ignore, self.demand)
 
     def check_description(
         self, kernel: str, table: str | Path, *, k: int = 5, ignore: Sequence[str] = ()
@@ -335,7 +335,7 @@ class Session:
         """
         from gnnperf.retrieval.gpu import check_description
 
-        return check_description(kernel, table, k, ignore, self.checkpoint)
+        return check_description(kernel, table, k, ignore, self.demand)
 
     def predict(
         self, kernel: Any, gpus: str | Sequence[str], *, inputs: Any = None, fused: bool = False,
@@ -362,7 +362,7 @@ class Session:
         from gnnperf.retrieval.gpu import predict
 
         path = None if calibrate is None else Path(calibrate)
-        return predict(kernel, gpus, fused, path, self.checkpoint, dtype, inputs)
+        return predict(kernel, gpus, fused, path, self, dtype, inputs)
 
     # ------------------------------------------------------------------ what it is made of
 
@@ -372,6 +372,22 @@ class Session:
         from gnnperf.nn import Bundle, load_checkpoint
 
         return load_checkpoint(self._folder_of(Bundle), Bundle)
+
+    @cached_property
+    def runtime_head(self) -> RuntimeHead:
+        """What predicts operators on GPUs."""
+        from gnnperf.nn import load_checkpoint
+        from gnnperf.nn.runtime import RuntimeHead
+
+        return load_checkpoint(self.checkpoint or shipped("checkpoints/gpu-runtime"), RuntimeHead)
+
+    @cached_property
+    def demand(self) -> DemandBundle:
+        """What ranks and predicts configurations of tunable GPU kernels."""
+        from gnnperf.nn import load_checkpoint
+        from gnnperf.nn.demand import DemandBundle
+
+        return load_checkpoint(self.checkpoint or shipped("checkpoints/tunable-kernels"), DemandBundle)
 
     def _folder_of(self, model: type[Any]) -> Path:
         """The folder of a checkpoint of such a model: the session's own, where it is one, or the released."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.page import WANTED, page_option, write_page
+from gnnperf.cli.page import page_option, write_page
 from gnnperf.documents import to_json
 from gnnperf.errors import GnnperfError, Interrupted, MeasureError
 
@@ -65,7 +65,6 @@ class Verb(click.Command):
 
     def invoke(self, ctx: click.Context) -> None:
         as_json, page_path = ctx.params.pop("as_json"), ctx.params.pop("page_path", None)
-        ctx.meta[WANTED] = page_path
         try:
             with stdout_to_stderr():
                 report = super().invoke(ctx)

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import click
 
-WANTED = "gnnperf.page"
-"""Under this name a context knows the file that `--report` named."""
-
 
 def page_option() -> click.Option:
     """`--report FILE.html`. A file that cannot be written is refused before any work is done for it."""
@@ -19,11 +16,6 @@ def page_option() -> click.Option:
         callback=lambda ctx, param, path: path if path is None else check_page(path, "--report"),
         help="Also write what is found as a page for people: one HTML file that needs nothing else.",
     )  # fmt: skip
-
-
-def page_is_wanted() -> bool:
-    """Whether the command that runs was given `--report`."""
-    return click.get_current_context().meta.get(WANTED) is not None
 
 
 def check_page(path: Path, option: str) -> Path:

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.options import FILE, checkpoint_option
+from gnnperf.cli.options import FILE, checkpoint_option, refuse
 from gnnperf.cli.output import Report, Verb, human_time
-from gnnperf.cli.page import page_is_wanted
 from gnnperf.errors import InputError
-from gnnperf.shipped import shipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,11 +82,10 @@ def predict(
     AccOps, InputShapes, in_repeated_layer) with a column num_layer, for every --gpu. With operators that run
     backwards it is a step of training. Models that run on several GPUs get an objection, and no prediction.
     """  # fmt: skip
-    from gnnperf.nn import load_checkpoint
-    from gnnperf.nn.runtime import RuntimeHead
-    from gnnperf.retrieval.gpu import RUNTIME, ConfigurationForecast
+    from gnnperf.retrieval.gpu import ConfigurationForecast
     from gnnperf.session import load
 
+    context, session = click.get_current_context(), load(checkpoint)
     if sum(given is not None for given in (kernel, table, models)) != 1:
         raise InputError(
             "expected a KERNEL, or a --table of them, or a table of --models; see gnnperf predict --help"
@@ -96,33 +93,15 @@ def predict(
     if models is not None:
         if output is None:
             raise InputError("--models needs --output")
-        if page_is_wanted():
-            raise InputError("--report is a page about a KERNEL; of --models, read the --output")
-        if fused or dtype is not None:
-            given = "--fused" if fused else "--dtype"
-            raise InputError(f"{given} is for a KERNEL; graphs of --models are what was launched, in fp32")
-        head = load_checkpoint(checkpoint or shipped(RUNTIME), RuntimeHead)
-        return _models(head, models, gpus, described, output, calibrate)
+        refuse(context, "a table of --models", "page_path", "fused", "dtype")
+        return _models(session.runtime_head, models, gpus, described, output, calibrate)
     if table is not None:
-        if output is None or gpus:
-            raise InputError(
-                "--table needs --output, and takes its GPUs from its column device, not from --gpu"
-            )
-        if page_is_wanted():
-            raise InputError("--report is a page about a KERNEL; of a --table, read the --output")
-        if fused:
-            raise InputError("--fused is for models; leave it out, or give a KERNEL")
-        if dtype is not None:
-            raise InputError("--dtype is for a KERNEL; give the --table a column dtype")
-        return _bulk(
-            load_checkpoint(checkpoint or shipped(RUNTIME), RuntimeHead), table, described, output, calibrate
-        )
-    if not gpus:
-        raise InputError("expected at least one --gpu; `gnnperf devices list` shows those that are known")
-    if described or output:
-        given = "--devices" if described else "--output"
-        raise InputError(f"{given} goes with --table; leave it out, or give a --table")
-    found = load(checkpoint).predict(kernel, gpus, fused=fused, calibrate=calibrate, dtype=dtype)
+        if output is None:
+            raise InputError("--table needs --output")
+        refuse(context, "a --table", "page_path", "fused", "dtype", "gpus")
+        return _bulk(session.runtime_head, table, described, output, calibrate)
+    refuse(context, "a KERNEL", "described", "output")
+    found = session.predict(kernel, gpus, fused=fused, calibrate=calibrate, dtype=dtype)
     if isinstance(found, ConfigurationForecast):
         return _configuration_report(found)
     for note in _not_known(found):

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.options import ANY_PATH, FILE, checkpoint_option, data_option, sizes_option
+from gnnperf.cli.options import ANY_PATH, FILE, checkpoint_option, data_option, refuse, sizes_option
 from gnnperf.cli.output import Report, Verb
-from gnnperf.cli.page import page_is_wanted
 from gnnperf.documents import to_json
 from gnnperf.errors import InputError
 
@@ -92,13 +91,7 @@ def _check(
 
     if table is None:
         raise InputError("--check: expected KERNEL and a TABLE that was measured, got KERNEL alone")
-    given = click.get_current_context().get_parameter_source
-    for name in ("gpu", "sizes", "data", "output"):
-        if given(name) is click.core.ParameterSource.COMMANDLINE:  # $GNNPERF_DATA may be set
-            option = {"sizes": "set"}.get(name, name)
-            raise InputError(f"--{option} is for proposals; --check takes all it needs from the table")
-    if page_is_wanted():
-        raise InputError("--report is for proposals; leave it out, or take --json")
+    refuse(click.get_current_context(), "--check", "gpu", "sizes", "data", "output", "page_path")
     rows = load(checkpoint).check_description(kernel, table, k=k, ignore=ignore)
     about = [{**vars(row), "better_than_random": row.better} for row in rows]
     return Report({"kernel": kernel, "table": table, "k": k, "tables": about}, _verdict(kernel, rows, k))

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gnnperf.devices import DeviceSpec, load_device
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.frontends.base import kernel_type
 from gnnperf.graph.vocabulary import check_precision
-from gnnperf.shipped import shipped
 
 if TYPE_CHECKING:
     from gnnperf.frontends.gpu_kernels import Description
     from gnnperf.frontends.operators import CapturedModel, Operator
     from gnnperf.graph.workload import Workload
+    from gnnperf.nn.demand import DemandBundle
     from gnnperf.nn.runtime import RuntimeHead
     from gnnperf.retrieval.check import TableCheck
     from gnnperf.retrieval.prediction import KernelPrediction
     from gnnperf.retrieval.tunable import ConfigurationProposal, Prediction
 
-TUNABLE, RUNTIME = "checkpoints/tunable-kernels", "checkpoints/gpu-runtime"
-"""The released bundles, among what is shipped: for tunable kernels, and for operators."""
+
+class GpuModels(Protocol):
+    """Trained models, loaded when they are first asked for: for operators, and for tunable kernels."""
+
+    @property
+    def runtime_head(self) -> RuntimeHead: ...
+    @property
+    def demand(self) -> DemandBundle: ...
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class ConfigurationForecast:
 
 
 def predict(
-    kernel: Any, gpus: str | Sequence[str], fused: bool, calibrate: Path | None, checkpoint: Path | None,
+    kernel: Any, gpus: str | Sequence[str], fused: bool, calibrate: Path | None, models: GpuModels,
     dtype: str | None, inputs: Any,
 ) -> OperatorForecast | ConfigurationForecast:  # fmt: skip
     """See `Session.predict`."""
@@ -83,17 +88,16 @@ def predict(
             raise InputError("--dtype is for operators; a tunable kernel's description says its buffers'")
         if inputs is not None:
             raise InputError("inputs are for torch modules; a tunable kernel's description says its sizes")
-        return _configuration(kernel, gpus, calibrate, checkpoint)
-    return _operators(_captured(kernel, fused, inputs), gpus, calibrate, checkpoint, dtype)
+        return _configuration(kernel, gpus, calibrate, models.demand)
+    return _operators(_captured(kernel, fused, inputs), gpus, calibrate, models.runtime_head, dtype)
 
 
 def _operators(
-    model: CapturedModel, gpus: Sequence[str], calibrate: Path | None, checkpoint: Path | None,
+    model: CapturedModel, gpus: Sequence[str], calibrate: Path | None, head: RuntimeHead,
     dtype: str | None,
 ) -> OperatorForecast:  # fmt: skip
     from gnnperf.retrieval.prediction import calibrated_heads, predict_kernel
 
-    head = _head(folder := checkpoint or shipped(RUNTIME), _written(folder))
     devices = {name: load_device(name) for name in gpus}
     operators = list(model.operators)
     if dtype is not None:
@@ -105,21 +109,6 @@ def _operators(
     if all(prediction.objection for prediction in found.values()):
         raise GnnperfError(f"no prediction: {next(iter(found.values())).objection}")
     return OperatorForecast(model.name, operators, workloads, model.unknown, model.left_out, found)
-
-
-@functools.lru_cache(maxsize=4)
-def _head(folder: Path, written: int) -> RuntimeHead:
-    """Read once: it takes longer than a prediction."""
-    from gnnperf.nn import load_checkpoint
-    from gnnperf.nn.runtime import RuntimeHead
-
-    return load_checkpoint(folder, RuntimeHead)
-
-
-def _written(folder: Path) -> int:
-    """When a bundle was written, in ns; 0 where there is none."""
-    path = folder / "metadata.json"
-    return path.stat().st_mtime_ns if path.is_file() else 0
 
 
 def _captured(kernel: Any, fused: bool, inputs: Any) -> CapturedModel:
@@ -153,17 +142,14 @@ def _captured(kernel: Any, fused: bool, inputs: Any) -> CapturedModel:
 
 
 def _configuration(
-    kernel: str, gpus: Sequence[str], calibrate: Path | None, checkpoint: Path | None
+    kernel: str, gpus: Sequence[str], calibrate: Path | None, bundle: DemandBundle
 ) -> ConfigurationForecast:
     from gnnperf.frontends.gpu_kernels import check_gpu, parse_configuration
-    from gnnperf.nn import load_checkpoint
-    from gnnperf.nn.demand import DemandBundle
     from gnnperf.retrieval.prediction import no_runs
     from gnnperf.retrieval.tunable import predict_from_runs, read_runs
 
     description, given = parse_configuration(kernel)
     devices = {name: load_device(name) for name in gpus}
-    bundle = load_checkpoint(checkpoint or shipped(TUNABLE), DemandBundle)
     for device in devices.values():
         check_gpu(device)
     runs = {name: read_runs(calibrate, device, devices) for name, device in devices.items()}
@@ -186,13 +172,11 @@ def propose_configurations(
     sizes: Mapping[str, float],
     data: str | Path | None,
     ignored: Collection[str],
-    checkpoint: Path | None,
+    bundle: DemandBundle,
 ) -> ConfigurationProposal:
     """See `Session.propose`."""
     from gnnperf.frontends.gpu_kernels import check_gpu, find_description
     from gnnperf.frontends.gpu_kernels.tables import data_or_none, load_tables
-    from gnnperf.nn import load_checkpoint
-    from gnnperf.nn.demand import DemandBundle
     from gnnperf.retrieval.tunable import propose
 
     description, device = find_description(kernel), load_device(gpu)
@@ -200,7 +184,6 @@ def propose_configurations(
     path = data_or_none(None if data is None else Path(data))
     if ignored and path is None:
         raise InputError("--ignore is for measurements of your own; give --data, or leave it out")
-    bundle = load_checkpoint(checkpoint or shipped(TUNABLE), DemandBundle)
     measured = (
         bundle.tables(description)
         if path is None
@@ -210,13 +193,11 @@ def propose_configurations(
 
 
 def check_description(
-    kernel: str, table: str | Path, k: int, ignored: Collection[str], checkpoint: Path | None
+    kernel: str, table: str | Path, k: int, ignored: Collection[str], bundle: DemandBundle
 ) -> list[TableCheck]:
     """See `Session.check_description`."""
     from gnnperf.frontends.gpu_kernels import check_gpu, find_description
     from gnnperf.frontends.gpu_kernels.tables import data_path, load_tables
-    from gnnperf.nn import load_checkpoint
-    from gnnperf.nn.demand import DemandBundle
     from gnnperf.retrieval.check import check_tables
 
     description, path = find_description(kernel), data_path(Path(table))
@@ -225,7 +206,7 @@ def check_description(
         raise InputError(f"{path}: expected measured rows of the kernel {description.name}, got none")
     for one in tables:
         check_gpu(one.device)
-    return check_tables(tables, load_checkpoint(checkpoint or shipped(TUNABLE), DemandBundle), k)
+    return check_tables(tables, bundle, k)
 
 
 def too_large(device: DeviceSpec) -> str:

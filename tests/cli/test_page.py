@@ -128,7 +128,7 @@ def test_a_table_has_no_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     page = tmp_path / "page.html"
     arguments = ["--table", str(table), "-o", str(tmp_path / "out.parquet"), "--report", str(page)]
     assert run(["predict", *arguments]) == 2
-    assert "of a --table, read the --output" in capfd.readouterr().err
+    assert "--report: a --table takes none" in capfd.readouterr().err
 
 
 def test_a_machine_that_cannot_be_probed_has_no_rooflines(

@@ -218,7 +218,7 @@ def test_tables_of_models_that_are_none(
     assert problem in refusal(capfd, *command, "--gpu", "t4")
     assert "take their GPUs from --gpu" in refusal(capfd, *command)
     assert "--models needs --output" in refusal(capfd, *command[:2], "--gpu", "t4")
-    assert "--fused is for a KERNEL" in refusal(capfd, *command, "--gpu", "t4", "--fused")
+    assert "--fused: a table of --models takes none" in refusal(capfd, *command, "--gpu", "t4", "--fused")
 
 
 @pytest.mark.parametrize(("layers", "said"), [([-4], "got -4"), ([], "got a table without rows")])
@@ -351,8 +351,8 @@ TABLE = ["--table", __file__, "-o", "out.parquet"]
         (["gemm:MWG=64", "--gpu", "t4", "--fused"], 2, "--fused is for models"),
         (["softmax:B=8,H=8", *TABLE], 2, "expected a KERNEL, or a --table"),
         (TABLE[:2], 2, "--table needs --output"),
-        ([*TABLE, "--gpu", "t4"], 2, "takes its GPUs from its column device"),
-        ([*TABLE, "--report", "page.html"], 2, "--report is a page about a KERNEL"),
+        ([*TABLE, "--gpu", "t4"], 2, "--gpu: a --table takes none"),
+        ([*TABLE, "--report", "page.html"], 2, "--report: a --table takes none"),
     ],
 )
 def test_mistakes(capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str) -> None:

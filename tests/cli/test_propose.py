@@ -150,7 +150,7 @@ def test_what_kernel_tuner_wrote_is_data(
         (["--check", "pnpoly"], "expected KERNEL and a TABLE that was measured, got KERNEL alone"),
         (
             ["--check", "pnpoly", "{folder}/tunable_kernels.parquet", "--gpu", "l4"],
-            "--gpu is for proposals; --check takes all it needs from the table",
+            "--gpu: --check takes none: expected no such option; leave it out",
         ),
         (
             ["--check", "gemm", "{folder}/tunable_kernels.parquet"],
