@@ -160,6 +160,8 @@ def save_checkpoint(
                 folder.rename(replaced)
             partial.rename(folder)
         finally:
+            if replaced.exists() and not folder.exists():  # interrupted between the two
+                replaced.rename(folder)
             shutil.rmtree(partial, ignore_errors=True)
             shutil.rmtree(replaced, ignore_errors=True)
     except OSError as error:

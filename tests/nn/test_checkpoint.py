@@ -80,6 +80,25 @@ def test_what_fails_half_way_leaves_what_was_there(folder: Path, bundle: Bundle)
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, InputError])
+def test_a_checkpoint_is_put_back_where_the_new_one_cannot_take_its_place(
+    error: type[BaseException], folder: Path, bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def interrupted(path: Path, target: Path) -> Path:
+        if path.name.endswith(".new"):
+            raise error if error is KeyboardInterrupt else OSError(28, os.strerror(28))
+        return rename(path, target)
+
+    before = (folder / "metadata.json").stat().st_mtime_ns
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(error):
+        save_checkpoint(folder, bundle)
+    assert (folder / "metadata.json").stat().st_mtime_ns == before
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
 def test_other_files_are_not_replaced(bundle: Bundle, tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="expected a new folder, or a checkpoint to replace"):
