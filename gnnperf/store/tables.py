@@ -41,6 +41,8 @@ KEEP_VERSIONS = timedelta(hours=1)
 _ATTEMPTS = 12
 _MET_ANOTHER = ("conflict", "too many concurrent writers")
 """What LanceDB says of a commit that another came before, at once or after attempts of its own."""
+_CUT_SHORT = "failed to fill whole buffer"
+"""What it says of a file that lacks its end."""
 _DELETE_BATCH = 20_000
 _READ_BATCH = 8_192
 _MAKING_S = 5.0
@@ -174,7 +176,7 @@ class Table:
 
     def _read_back(self, added: int | None) -> int:
         """On a full disk, LanceDB commits a file that lacks its end, and then nobody can read the table. Such
-        a version is undone. Raises OSError."""
+        a version is undone, unless another process has added to it. Raises OSError."""
         version = int(self._table.version)
         if not is_local(self._location):
             return version
@@ -183,6 +185,9 @@ class Table:
             first = 0 if added is None else max(0, rows - added)
             self._table.search().limit(max(1, rows)).offset(first).select(["row_id"]).to_arrow()
         except (RuntimeError, OSError) as error:
+            self._table.checkout_latest()
+            if _CUT_SHORT not in str(error) or self._table.version != version:
+                raise
             self._table.checkout(version - 1)
             self._table.restore()
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error

@@ -147,3 +147,28 @@ def test_commit_conflicts_are_tried_again(says: str, monkeypatch: pytest.MonkeyP
         StoreError, match=r"^cannot write the schedule store s3://here: Retryable commit conflict"
     ):
         Table(Conflicted(times=1000), "s3://here").delete([1])
+
+
+@pytest.mark.parametrize(
+    ("says", "meanwhile", "left"),
+    [("failed to fill whole buffer", 0, 1), ("failed to fill whole buffer", 1, 3), ("Too many files", 0, 2)],
+)
+def test_only_a_torn_last_version_is_undone(
+    says: str, meanwhile: int, left: int, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """says: LanceDB, of what was just written. meanwhile: records that another process commits after it."""
+    store.add_records([make_record(0)])
+    other = Store.open(store.location)
+    kind = type(store._records._table)
+    search = kind.search
+
+    def torn(table: object, *arguments: object) -> object:
+        monkeypatch.setattr(kind, "search", search)
+        if meanwhile:
+            other.add_records([make_record(2)])
+        raise RuntimeError(f"lance error: LanceError(IO): {says}")
+
+    monkeypatch.setattr(kind, "search", torn)
+    with pytest.raises(StoreError, match="what it holds is safe"):
+        store.add_records([make_record(1)])
+    assert store.info().records == left
