@@ -19,7 +19,7 @@ from gnnperf.errors import InputError, first_line
 from gnnperf.graph import ProgramGraph
 from gnnperf.graph.canonical import digest
 from gnnperf.schedules.reading import schedule_problem
-from gnnperf.store.schema import FIGURES, Nest, Record, name_problem
+from gnnperf.store.schema import FIGURES, LONGEST_GRAPH, Nest, Record, name_problem
 
 NODES, EDGES, LARGEST_NUMBER, LABEL = 2_000, 10_000, 1e30, 500
 """Of a graph: its nodes and edges, its largest number, characters of a label. Many times what a nest has."""
@@ -104,6 +104,12 @@ def digest_problem(text: str, claimed: str) -> str:
 
 def _read_graph(text: str) -> ProgramGraph:
     """Raises InputError."""
+    try:
+        size_bytes = len(text.encode())
+    except UnicodeEncodeError:
+        raise InputError("expected the JSON of a program graph, got half of a character") from None
+    if size_bytes > LONGEST_GRAPH:
+        raise InputError(f"expected a graph of at most {LONGEST_GRAPH} bytes, got {size_bytes}")
     graph = ProgramGraph.from_json(text)
     if len(graph.nodes) > NODES or len(graph.edges) > EDGES:
         raise InputError(

@@ -31,8 +31,9 @@ from gnnperf.graph import Edge, Node, ProgramGraph
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Changed, Store, exchange
-from gnnperf.store.schema import NESTS, RECORDS, Record, content_id, nest_rows, rows_of_checked
+from gnnperf.store.schema import LONGEST_GRAPH, NESTS, RECORDS, Record, content_id, nest_rows, rows_of_checked
 
+HALF = "\ud800"
 LLVM_IR = 'define void @f() { call void asm sideeffect "int3", ""() ret void }'
 PRAGMA = json.dumps(
     {
@@ -166,6 +167,8 @@ def graph_of(**changes: Any) -> str:
         ({"graph_json": graph_of(features={"size_bytes": "2026-01-01"})}, "expected a number"),
         ({"graph_json": "1" * 5000}, "got no JSON"),
         ({"graph_json": '{"schema_version":NaN}'}, "NaN is no number in JSON"),
+        ({"graph_json": graph_of(unknown=HALF).replace(r"\ud800", HALF)}, "got half of a character"),
+        ({"graph_json": graph_of(unknown="x" * LONGEST_GRAPH)}, "a graph of at most 8388608 bytes, got 83"),
         ({"graph_json": 7}, "not all of it is text"),
         ({"embedding": embedded(np.ones(3))}, "expected an embedding of 8 numbers"),
         ({"embedding": embedded(np.full(8, np.nan))}, "expected an embedding of norm 1, got nan"),
