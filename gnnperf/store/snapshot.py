@@ -248,13 +248,8 @@ class Embeddings:
         return self.row_ids[~self.current].tolist()
 
     def unit_query(self, query: Float32[np.ndarray, " d"]) -> Float32[np.ndarray, " d"]:
-        """The query as a unit vector. Raises InputError: it is of another length, not finite, or zero."""
+        """The query, of the width of these, as a unit vector. Raises InputError: not finite, or zero."""
         vector = np.asarray(query, dtype=np.float32)
-        if vector.shape != self.matrix.shape[1:]:
-            raise InputError(
-                f"expected an embedding of shape {self.matrix.shape[1:]}, got {vector.shape}; "
-                "embed with the encoder whose id was given"
-            )
         if not np.isfinite(vector).all() or not vector.any():
             raise InputError("expected an embedding that is finite and not zero; check the encoder")
         wide = vector.astype(np.float64)

@@ -107,14 +107,16 @@ class Store:
 
         Raises InputError: the embedding is of another length, not finite, or zero.
         """
-        width = self._checked_width(encoder_id, np.shape(embedding))
-        snapshot = self._snapshot()
+        snapshot, shape = self._snapshot(), np.shape(embedding)
+        stored = snapshot.nests.embeddings(encoder_id, *shape[:1]) or snapshot.nests.embeddings(encoder_id)
+        width = self._checked_width(encoder_id, shape, stored.matrix.shape[1] if stored else None)
         embeddings = snapshot.nests.embeddings(encoder_id, width)
         for digest in snapshot.nests.unusable(encoder_id, width):
             self._left_out[digest] = "an embedding that this encoder cannot have made"
         if embeddings is None:
             return []
         query = embeddings.unit_query(embedding)
+        self._widths[encoder_id] = width
         searchable = snapshot.searchable(embeddings, encoder_id, fingerprint, self._indexes)
         passed_over, wanted = set(exclude), k
         while True:
@@ -230,7 +232,7 @@ class Store:
         """
         rows = nest_rows(nests, graphs_json, embeddings, encoder_id)
         if len(nests):
-            self._checked_width(encoder_id, np.shape(embeddings)[1:])
+            self._widths[encoder_id] = self._checked_width(encoder_id, np.shape(embeddings)[1:])
         self._nests.append(rows)
 
     def add_records(self, records: Iterable[Record]) -> list[Record]:
@@ -352,16 +354,16 @@ class Store:
         self._loaded = self._loaded.refreshed(self._nests, self._records)
         return self._loaded
 
-    def _checked_width(self, encoder_id: str, shape: tuple[int, ...]) -> int:
-        """The width of an encoder's embeddings, of which one has some shape: this process knows the encoder,
-        those who wrote into the store may not."""
-        width = self._widths.setdefault(encoder_id, shape[0]) if len(shape) == 1 else -1
-        if shape != (width,):
+    def _checked_width(self, encoder_id: str, shape: tuple[int, ...], stored: int | None = None) -> int:
+        """The width of an encoder's embeddings, of which one has some shape: this process may know the
+        encoder, those who wrote into the store need not. stored: the width there, where it does not."""
+        width = self._widths.get(encoder_id, stored)
+        if len(shape) != 1 or width not in (None, *shape):
             raise InputError(
-                f"expected embeddings of length {self._widths.get(encoder_id, 'd')} from encoder "
-                f"{encoder_id}, got shape {shape}; another encoder needs another id"
+                f"expected embeddings of length {width or 'd'} from encoder {encoder_id}, got shape {shape}; "
+                "another encoder needs another id"
             )
-        return width
+        return shape[0]
 
     def _believed(self, records: Sequence[Record]) -> tuple[Record, ...]:
         """Without those that fail the cheap checks, which are left out and counted."""

@@ -187,11 +187,18 @@ def test_what_cannot_be_embeddings_is_refused(store: Store) -> None:
         store.add_nest(nest, graph, make_embedding(9, width=4), ENCODER)
     with pytest.raises(InputError, match=length):
         store.nearest(make_embedding(9, width=4), 1, ENCODER, DEVICE)
+    opened = Store.open(store.location)
+    for query in (make_embedding(9, width=4), np.zeros((1, 8))):
+        with pytest.raises(InputError, match=r"expected embeddings of length 8 .*, got shape"):
+            opened.nearest(query, 1, ENCODER, DEVICE)
+    assert not opened.nearest(make_embedding(9, width=4), 1, "encoder-2", DEVICE)
+    opened.add_nest(nest, graph, make_embedding(9), "encoder-2")
+    assert opened.nearest(make_embedding(0), 1, ENCODER, DEVICE) and not opened.left_out
     with pytest.raises(InputError, match="for each of 1 nests, got 2 graphs"):
         store.add_nests([nest], [graph, graph], make_embedding(9)[None], ENCODER)
     with pytest.raises(InputError, match="an empty one"):
         store.add_nest(Nest("", "k", "f", "dace"), graph, make_embedding(9), ENCODER)
-    assert store.info().encoders == {ENCODER: 2}
+    assert store.info().encoders == {ENCODER: 2, "encoder-2": 1}
 
 
 def test_graphs_are_kept(store: Store) -> None:
