@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,18 @@ def text_of(path: Path) -> str:
     if len(data) > LONGEST:
         raise ValueError(f"a file of more than {LONGEST} bytes")
     return data.decode()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Where to write a file beside `path`, which takes its place in one step when it is complete. What fails
+    leaves what was there. Raises OSError."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def check_expansion(archive: zipfile.ZipFile, size_bytes: int) -> None:

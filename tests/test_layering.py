@@ -32,8 +32,8 @@ ALLOWED = {
     "retrieval": "errors devices graph nests schedules measure frontends nn store backends search corpus "
     "shipped",
     "export": "errors documents devices graph schedules nn store",
-    "evaluation": "errors figures devices graph schedules measure frontends nn store corpus training "
-    "retrieval",
+    "evaluation": "errors documents figures devices graph schedules measure frontends nn store corpus "
+    "training retrieval",
     "report": "errors devices graph schedules frontends nn store retrieval evaluation",
     "session": "errors documents shipped devices graph measure frontends backends nn store retrieval report",
     "integrations": "errors devices graph schedules measure frontends backends nn store retrieval shipped "

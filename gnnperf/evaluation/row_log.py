@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gnnperf.documents import replacing
 from gnnperf.errors import InputError
 
 FILE = "rows.jsonl"
@@ -38,7 +39,10 @@ class RowLog:
                 f"got {header.get(key)!r} in {path}; choose another folder"
             )
         kept = [header, *({"name": name, "row": row} for name, row in self.rows.items())]
-        path.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+        text = "".join(json.dumps(line) + "\n" for line in kept)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            with replacing(path) as partial:
+                partial.write_text(text, encoding="utf-8")
 
     def add(self, name: str, row: Mapping[str, Any]) -> None:
         """row: JSON values. Raises OSError where it cannot be written."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from gnnperf.documents import check_expansion
+from gnnperf.documents import check_expansion, replacing
 from gnnperf.errors import InputError
 
 
@@ -17,16 +16,11 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> int:
 
     Raises InputError if it cannot be written.
     """
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        try:
-            with partial.open("wb") as file:
-                for part in parts:
-                    file.write(part)
-                size = file.tell()
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with replacing(path) as partial, partial.open("wb") as file:
+            for part in parts:
+                file.write(part)
+            size = file.tell()
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}; choose another folder") from error
     return size

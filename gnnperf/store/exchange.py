@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ import pyarrow as pa
 import zstandard
 from numpy.typing import NDArray
 
-from gnnperf.documents import EXPANSION, SMALL, from_json
+from gnnperf.documents import EXPANSION, SMALL, from_json, replacing
 from gnnperf.errors import InputError, first_line
 from gnnperf.store.schema import (
     NESTS,
@@ -52,25 +51,24 @@ def write_export(path: Path, batches: Iterable[Batch]) -> tuple[int, int]:
 
     Raises InputError if it cannot be written.
     """
-    incomplete = path.with_name(f"{path.name}.{os.getpid()}.partial")
     compressor = zstandard.ZstdCompressor(level=10, write_checksum=True)
     nests = records = 0
     try:
-        try:
-            with incomplete.open("wb") as file, compressor.stream_writer(file) as out:
-                out.write(_line({"format": FORMAT, "schema_version": SCHEMA_VERSION}))
-                for nest_batch, record_batch in batches:
-                    for row in nest_batch.to_pylist():
-                        out.write(_line({"nest": _nest_object(row)}))
-                    for record in to_records(record_batch):
-                        fields = {name: getattr(record, name) for name in Record.__slots__}
-                        out.write(_line({"record": fields}))
-                    nests += nest_batch.num_rows
-                    records += record_batch.num_rows
-                out.write(_line({"end": {"nests": nests, "records": records}}))
-            incomplete.replace(path)
-        finally:
-            incomplete.unlink(missing_ok=True)
+        with (
+            replacing(path) as partial,
+            partial.open("wb") as file,
+            compressor.stream_writer(file) as out,
+        ):
+            out.write(_line({"format": FORMAT, "schema_version": SCHEMA_VERSION}))
+            for nest_batch, record_batch in batches:
+                for row in nest_batch.to_pylist():
+                    out.write(_line({"nest": _nest_object(row)}))
+                for record in to_records(record_batch):
+                    fields = {name: getattr(record, name) for name in Record.__slots__}
+                    out.write(_line({"record": fields}))
+                nests += nest_batch.num_rows
+                records += record_batch.num_rows
+            out.write(_line({"end": {"nests": nests, "records": records}}))
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}; name a file that can be written") from error
     return nests, records

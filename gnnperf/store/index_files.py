@@ -7,7 +7,6 @@ missing, or cannot be written, and two processes that make them at once do no ha
 from __future__ import annotations
 
 import hashlib
-import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from gnnperf.devices import gnnperf_cache_dir
-from gnnperf.documents import check_expansion
+from gnnperf.documents import check_expansion, replacing
 from gnnperf.errors import InputError
 from gnnperf.store.searchable import Lists
 from gnnperf.store.tables import is_local
@@ -72,16 +71,11 @@ def _digest(*words: str) -> str:
 
 def _write(path: Path, lists: Lists) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            np.savez(
-                file, centroids=lists.centroids, probes=np.int64(lists.probes), row_ids=lists.row_ids,
-                list_of=lists.list_of.astype(np.int32),
-            )  # fmt: skip
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as partial, partial.open("wb") as file:
+        np.savez(
+            file, centroids=lists.centroids, probes=np.int64(lists.probes), row_ids=lists.row_ids,
+            list_of=lists.list_of.astype(np.int32),
+        )  # fmt: skip
 
 
 def _read(path: Path) -> Lists | None:

@@ -33,6 +33,25 @@ def test_a_torn_line_is_measured_again_and_leaves_no_trace(tmp_path: Path) -> No
     assert list(RowLog(tmp_path, SETTINGS).rows) == ["a", "b"]
 
 
+def test_rows_are_written_beside_those_that_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start that is killed loses nothing, and one that leaves nothing out writes nothing."""
+    RowLog(tmp_path, SETTINGS).add("a", ROW)
+    path = tmp_path / "rows.jsonl"
+
+    def killed(self: Path, text: str, encoding: str) -> int:
+        self.write_bytes(text[:9].encode())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", killed)
+    assert list(RowLog(tmp_path, SETTINGS).rows) == ["a"]
+    path.write_bytes(before := path.read_bytes() + b'{"name": "b", "r')
+    with pytest.raises(KeyboardInterrupt):
+        RowLog(tmp_path, SETTINGS)
+    assert path.read_bytes() == before and [*tmp_path.iterdir()] == [path]
+
+
 def test_what_failed_is_measured_again(tmp_path: Path) -> None:
     log = RowLog(tmp_path, SETTINGS)
     log.add("a", {"ours_s": None, "failures": ["a: broken"]})
