@@ -201,6 +201,9 @@ def test_tables_of_models(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> 
         ("BwOps", "expected a column 'BwOps'"),
         ("FwOps=[['Linear', (1, 2)]]", "row 0: expected operators as [['Linear', (512, 1024, 768)]]"),
         ("FwOps=[", "row 0: expected operators as"),
+        ("FwOps=[[1, (512, 1024, 768)]]", "row 0: expected operators as"),
+        ("FwOps=[[None]]", "row 0: expected operators as"),
+        ("desc=", "row 0: expected the name of a model in desc, got None"),
     ],
 )
 def test_tables_of_models_that_are_none(
@@ -211,7 +214,7 @@ def test_tables_of_models_that_are_none(
         "desc": "m", "OpName": "Linear", "FwOps": "[]", "BwOps": "[]", "AccOps": "[]", "InputShapes": "[]",
         "in_repeated_layer": True, "num_layer": 1,
     }  # fmt: skip
-    node = {**node, name: value} if given else {key: v for key, v in node.items() if key != name}
+    node = {**node, name: value or None} if given else {key: v for key, v in node.items() if key != name}
     graphs = tmp_path / "graphs.parquet"
     pq.write_table(pa.Table.from_pylist([node]), graphs)
     command = ["--models", str(graphs), "-o", str(tmp_path / "out.parquet")]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import torch
 
 from gnnperf.devices import find_device
@@ -21,10 +20,12 @@ from gnnperf.nn.runtime import RuntimeHead, roofline_s
 from gnnperf.nn.runtime.columns import device_columns
 from gnnperf.nn.runtime.model import RuntimeCalibration
 from gnnperf.nn.runtime.model_table import COMPILED, ModelGraph, read_graphs
-from gnnperf.nn.runtime.operator_table import read_operators
+from gnnperf.nn.runtime.operator_table import read_operators, read_table
 from gnnperf.training.leave_one_out import left_out
 from gnnperf.training.runtime import DEFAULT, RuntimeFitSettings, fit_model
 
+WHOLE = ("device", "desc", "mode", "num_layer", "measured_e2e_ms")
+"""Columns of whole models."""
 _FILES = ("gpu_operators", "gpu_models_end_to_end", "gpu_models_opgraphs")
 
 
@@ -50,9 +51,8 @@ def evaluate_models(settings: ModelSettings, advance: Callable[[int, str], None]
     keep = measured.usable & ~left_out(measured, LEFT_OUT) & np.isin(measured.texts("split"), settings.fit_on)
     rows, names = measured.rows({}, keep), measured.device[keep]
     graphs = read_graphs(paths["gpu_models_opgraphs"])
-    wholes = [
-        row for row in pq.read_table(paths["gpu_models_end_to_end"]).to_pylist() if _is_known(row, graphs)
-    ]
+    wholes = read_table(paths["gpu_models_end_to_end"], WHOLE).to_pylist()
+    wholes = [row for row in wholes if _is_known(row, graphs)]
     table: list[dict[str, Any]] = []
     for name in sorted({row["device"] for row in wholes}):
         device = find_device(name, {})

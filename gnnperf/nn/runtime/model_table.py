@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gnnperf.documents import read_parquet
 from gnnperf.errors import InputError
 from gnnperf.nn.runtime.columns import Columns
-from gnnperf.nn.runtime.operator_table import operator_table
+from gnnperf.nn.runtime.operator_table import operator_table, read_table
 
 LAUNCHED = ("FwOps", "BwOps", "AccOps")
 """Columns of what a node launches: forwards, backwards, and where gradients are added up."""
@@ -57,10 +56,7 @@ class ModelGraph:
 def read_graphs(path: Path) -> dict[str, ModelGraph]:
     """By model (column desc), its graph. The other columns of a Parquet file are OpName, FwOps, BwOps, AccOps
     and InputShapes, texts of Python lists, and in_repeated_layer. Raises InputError."""
-    try:
-        table = read_parquet(path)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
+    table = read_table(path)
     if missing := [name for name in NODE if name not in table.column_names]:
         raise InputError(f"{path}: expected a column {missing[0]!r}; needed: {', '.join(NODE)}")
     graphs: dict[str, Nodes] = {}
@@ -68,6 +64,10 @@ def read_graphs(path: Path) -> dict[str, ModelGraph]:
     for number, node in enumerate(table.select(NODE).to_pylist()):
         if node["OpName"] == "getitem":  # views: nothing is launched
             continue
+        if not isinstance(node["desc"], str):
+            raise InputError(
+                f"{path}: row {number}: expected the name of a model in desc, got {node['desc']!r}"
+            )
         try:
             inputs = _literal(node["InputShapes"])
             listed = [op for column in LAUNCHED for op in _literal(node[column])]
@@ -75,7 +75,7 @@ def read_graphs(path: Path) -> dict[str, ModelGraph]:
                 objections.setdefault(node["desc"], objection)
             listed = _fused(listed) if node["OpName"] == "fused" else listed
             operators = [row for op in listed if (row := _operator(op, inputs)) is not None]
-        except (ValueError, SyntaxError, TypeError, IndexError) as error:
+        except (AttributeError, ValueError, SyntaxError, TypeError, IndexError) as error:
             raise InputError(
                 f"{path}: row {number}: expected operators as [['Linear', (512, 1024, 768)]]: {error}"
             ) from None
@@ -91,10 +91,7 @@ def models_of(path: Path, gpus: Sequence[str]) -> tuple[pa.Table, Path]:
     path: such a table, with gpu_models_opgraphs.parquet beside it; or the graphs themselves, with num_layer
     as one of their columns, for each of `gpus`. Raises InputError.
     """
-    try:
-        table = read_parquet(path)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
+    table = read_table(path)
     are_graphs = "FwOps" in table.column_names
     if are_graphs == (not gpus):
         what = (

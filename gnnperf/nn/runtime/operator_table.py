@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -110,11 +110,15 @@ class OperatorTable:
 def read_operators(path: Path) -> OperatorTable:
     """Read a Parquet file with the columns op_family, op, device, B, M, N, K and H, and perhaps dtype, which
     is fp32 elsewhere. Raises InputError."""
+    return operator_table(read_table(path), str(path))
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """A table of a Parquet file. Raises InputError where it is none, or lacks a column."""
     try:
-        table = read_parquet(path)
+        return read_parquet(path, columns)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
-    return operator_table(table, str(path))
 
 
 def operator_table(table: pa.Table, origin: str) -> OperatorTable:

@@ -79,6 +79,9 @@ def test_models_on_a_gpu_that_is_left_out(data: Path) -> None:
     assert result.figures["l4_inference_mape"] == result.figures["mean_unseen_mape"] < 30
     with pytest.raises(InputError, match="expected measurements in"):
         evaluate_models(ModelSettings(data / "nowhere"), lambda count, doing: None)
+    (data / "gpu_models_end_to_end.parquet").write_bytes(b"torn")
+    with pytest.raises(InputError, match=r"cannot read \S+end_to_end.parquet as Parquet"):
+        evaluate_models(settings, lambda count, doing: None)
 
 
 def test_the_command(
