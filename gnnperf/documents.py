@@ -61,7 +61,7 @@ def read_parquet(source: Any, columns: Sequence[str] | None = None) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(source) as file:
+    with pq.ParquetFile(source, page_checksum_verification=True) as file:
         names = file.schema_arrow.names
         if missing := [name for name in columns or () if name not in names]:
             raise pa.ArrowInvalid(f"no column {missing[0]!r}")

@@ -28,7 +28,8 @@ ALLOWED = {
     "backends": "errors devices nests schedules measure frontends nn",
     "search": "devices nests schedules measure frontends backends",
     "corpus": "errors devices graph nests schedules measure frontends backends search",
-    "training": "errors figures devices graph nests schedules measure frontends nn store corpus retrieval",
+    "training": "errors documents figures devices graph nests schedules measure frontends nn store corpus "
+    "retrieval",
     "retrieval": "errors devices graph nests schedules measure frontends nn store backends search corpus "
     "shipped",
     "export": "errors documents devices graph schedules nn store",

@@ -7,17 +7,22 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from helpers.tensor_world import HELD_OUT, MATMUL, SOFTMAX, write_corpus
 
 from gnnperf.cli.main import run
 from gnnperf.evaluation.trace_ranking import baselines
+from gnnperf.graph import EncodedGraph
 from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.nn.traces import TensorBundle
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
 from gnnperf.training.traces import features
 from gnnperf.training.traces.corpus import load_tensor_corpus
+
+FAILED = features.ScheduleFeatures(None, None)
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +44,31 @@ def test_features_are_kept_for_the_next_time(corpus: Path, tmp_path: Path) -> No
         assert before.stores is not None and after.stores is not None
         assert before.stores.shape[1] == features.STORE_FEATURES
         assert np.array_equal(before.stores, after.stores)
-        for name in features._NAMES:
+        for name in EncodedGraph.__slots__:
             assert np.array_equal(getattr(before.graph, name), getattr(after.graph, name)), name
-    next(iter(files)).write_bytes(b"torn")
-    again = features.corpus_features(measured, tmp_path)
-    assert [len(found) for found in again] == [len(found) for found in made]
+    torn = next(iter(files))
+    whole = torn.read_bytes()
+    other = pa.BufferOutputStream()
+    pq.write_table(pa.table({"mark": [1]}), other)
+    changed = bytes([*whole[:200], whole[200] ^ 1, *whole[201:]])
+    for damaged in (b"torn", whole[:-9], changed, bytes(other.getvalue())):
+        torn.write_bytes(damaged)
+        assert [len(found) for found in features.corpus_features(measured, tmp_path)] == [5, 5, 5]
+        assert torn.read_bytes() == whole
+
+
+def test_features_are_made_anew_by_another_tvm(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = load_tensor_corpus(corpus)
+    monkeypatch.setenv("GNNPERF_CACHE", str(tmp_path / "cache"))
+    assert features.default_cache() == tmp_path / "cache" / "tensor"
+    monkeypatch.setattr(features, "replayed", lambda _, traces: [FAILED] * len(traces))
+    monkeypatch.setattr(features, "version", lambda name: "0")
+    for found in (features.corpus_features(measured, tmp_path), features.corpus_features(measured, tmp_path)):
+        assert [*chain(*found)] == [FAILED] * len([*chain(*found)])
+    monkeypatch.undo()
+    assert all(made.graph is not None for made in chain(*features.corpus_features(measured, tmp_path)))
 
 
 def test_the_command_and_the_release(

@@ -15,5 +15,6 @@ corpus_option = click.option(
 
 cache_option = click.option(
     "--cache", type=ANY_FOLDER, metavar="DIR",
-    help="Where features of schedules are kept for the next time.  [default: ~/.cache/gnnperf/tensor]",
+    help="Where features of schedules are kept for the next time.  "
+    "[default: tensor in $GNNPERF_CACHE, else in ~/.cache/gnnperf]",
 )  # fmt: skip

@@ -6,15 +6,19 @@ Replaying costs milliseconds a schedule, so what comes out is kept in a cache fo
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from jaxtyping import Float32
 
+from gnnperf.devices import gnnperf_cache_dir
+from gnnperf.documents import read_parquet, replacing
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.graph import EDGE_FEATURES, NODE_FEATURES, EncodedGraph
 from gnnperf.schedules.traces.allowed import check_trace
@@ -42,9 +46,8 @@ class ScheduleFeatures:
 
 
 def default_cache() -> Path:
-    """Where features are kept by default: `gnnperf/tensor` in the user's cache folder."""
-    root = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(root) / "gnnperf" / "tensor"
+    """Where features are kept by default. Raises InputError where the user's cache cannot be written."""
+    return gnnperf_cache_dir() / "tensor"
 
 
 def corpus_features(
@@ -61,8 +64,9 @@ def corpus_features(
 
 
 def _cached(workload: MeasuredWorkload, cache: Path) -> list[ScheduleFeatures]:
-    key = hashlib.sha256(f"{workload.name} {code_digest(*DESCRIBING)}".encode()).hexdigest()[:16]
-    path = cache / f"{workload.kind}-{key}.npz"
+    made_by = f"{code_digest(*DESCRIBING)} {version('apache-tvm')}"
+    key = hashlib.sha256(f"{workload.name} {made_by}".encode()).hexdigest()[:16]
+    path = cache / f"{workload.kind}-{key}.parquet"
     known = _read(path)[: len(workload.schedules)]
     traces = [schedule.trace for schedule in workload.schedules]
     marks = [_mark(trace) for trace in traces]
@@ -124,9 +128,16 @@ def _graph(module: Any) -> EncodedGraph | None:
 
 # --------------------------------------------------------------------------- files
 
-_SIZES = ("node_kind", "edge_kind")
-_NAMES = tuple(f.name for f in fields(EncodedGraph))
-_WIDTHS = {"node_features": NODE_FEATURES, "edge_features": EDGE_FEATURES}
+_COLUMNS: dict[str, tuple[type, tuple[int, ...]]] = {
+    "node_kind": (np.int64, (-1,)),
+    "node_features": (np.float32, (-1, NODE_FEATURES)),
+    "edge_index": (np.int64, (2, -1)),
+    "edge_kind": (np.int64, (-1,)),
+    "edge_features": (np.float32, (-1, EDGE_FEATURES)),
+    "graph_features": (np.float32, (-1,)),
+    "stores": (np.float32, (-1, STORE_FEATURES)),
+}
+"""Of a file with a row for each schedule: the arrays of its graph and PerStoreFeature's rows, or nulls."""
 
 
 def _mark(trace: Any) -> int:
@@ -134,29 +145,15 @@ def _mark(trace: Any) -> int:
 
 
 def _write(path: Path, marks: Sequence[int], found: Sequence[ScheduleFeatures]) -> None:
-    graphs = [f.graph for f in found if f.graph is not None]
-    stores = [f.stores for f in found if f.stores is not None]
-    arrays: dict[str, np.ndarray] = {
-        "marks": np.array(marks, dtype=np.int64),
-        "nodes": np.array([-1 if f.graph is None else len(f.graph.node_kind) for f in found]),
-        "edges": np.array([-1 if f.graph is None else len(f.graph.edge_kind) for f in found]),
-        "rows": np.array([-1 if f.stores is None else len(f.stores) for f in found]),
-        "stores": np.concatenate([np.zeros((0, STORE_FEATURES), np.float32), *stores]),
-    }
-    if graphs:
-        for name in _NAMES:
-            along = 1 if name == "edge_index" else 0
-            parts = [
-                np.atleast_2d(getattr(g, name)) if name == "graph_features" else getattr(g, name)
-                for g in graphs
-            ]
-            arrays[name] = np.concatenate(parts, axis=along)
+    columns: dict[str, Any] = {"mark": marks}
+    for name, (dtype, _) in _COLUMNS.items():
+        arrays = [f.stores if name == "stores" else getattr(f.graph, name, None) for f in found]
+        listed = [None if array is None else array.astype(dtype).tobytes() for array in arrays]
+        columns[name] = pa.array(listed, pa.binary())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        with temporary.open("wb") as file:
-            np.savez_compressed(file, **arrays)
-        temporary.replace(path)
+        with replacing(path) as partial:
+            pq.write_table(pa.table(columns), partial, compression="zstd", write_page_checksum=True)
     except OSError as error:
         raise InputError(f"cannot write the cache {path}: {error.strerror}; give another folder") from None
 
@@ -164,27 +161,17 @@ def _write(path: Path, marks: Sequence[int], found: Sequence[ScheduleFeatures]) 
 def _read(path: Path) -> list[tuple[int, ScheduleFeatures]]:
     """(mark, features) of what a file holds; nothing where it is missing or damaged."""
     try:
-        with np.load(path) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError):
+        rows = read_parquet(path, ["mark", *_COLUMNS]).to_pylist()
+        return [(row.pop("mark"), _features(row)) for row in rows]
+    except (OSError, ValueError, pa.ArrowException):
         return []
-    found = []
-    node = edge = graph = row = 0
-    sizes = zip(arrays["marks"], arrays["nodes"], arrays["edges"], arrays["rows"], strict=True)
-    for mark, nodes, edges, rows in sizes:
-        encoded = stores = None
-        if nodes >= 0:
-            encoded = EncodedGraph(
-                arrays["node_kind"][node : node + nodes],
-                arrays["node_features"][node : node + nodes],
-                arrays["edge_index"][:, edge : edge + edges],
-                arrays["edge_kind"][edge : edge + edges],
-                arrays["edge_features"][edge : edge + edges],
-                arrays["graph_features"][graph],
-            )
-            node, edge, graph = node + nodes, edge + edges, graph + 1
-        if rows >= 0:
-            stores = arrays["stores"][row : row + rows]
-            row += rows
-        found.append((int(mark), ScheduleFeatures(encoded, stores)))
-    return found
+
+
+def _features(row: dict[str, bytes | None]) -> ScheduleFeatures:
+    arrays: dict[str, np.ndarray] = {
+        name: np.frombuffer(data, dtype).reshape(shape).copy()
+        for name, (dtype, shape) in _COLUMNS.items()
+        if (data := row[name]) is not None
+    }
+    stores = arrays.pop("stores", None)
+    return ScheduleFeatures(EncodedGraph(**arrays) if arrays else None, stores)
