@@ -94,10 +94,14 @@ def test_the_command_and_the_release(
     assert document["settings"]["began_as"] == encoder
     monkeypatch.undo()
     assert run([*command[: command.index("--output")], "--from-scratch"]) == 0
-    assert json.loads(capfd.readouterr().out)["settings"]["began_as"] is None
+    scratch = capfd.readouterr().out
+    assert json.loads(scratch)["settings"]["began_as"] is None
+    (tmp_path / "scratch.json").write_text(scratch)
     (tmp_path / "ranking.json").write_text(text)
     command = ["train", "release", "tensor-programs", *options, "--quick", "--json"]
     command += ["--evaluation", str(tmp_path / "ranking.json"), "-o", str(tmp_path / "bundle")]
+    other = [*command, "--anyway", "--evaluation", str(tmp_path / "scratch.json")]
+    assert run(other) == 2 and f"with began_as {encoder}, got None" in capfd.readouterr().err
     assert run([*command, "--anyway"]) == 0
     released = json.loads(capfd.readouterr().out)
     bundle = load_checkpoint(tmp_path / "bundle", TensorBundle)

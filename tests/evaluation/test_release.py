@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,19 @@ from helpers import gpu_world
 from gnnperf.cli.main import run
 from gnnperf.devices import load_device
 from gnnperf.evaluation import replay
+from gnnperf.evaluation.gpu_schedules.study import BOTH, GPU, KERNEL
 from gnnperf.evaluation.release import loop_nests
 from gnnperf.evaluation.replay import Answer, Folders, ReplayTask
 from gnnperf.frontends.gpu_kernels import find_description
+from gnnperf.frontends.gpu_kernels.tables import FILE, load_tables
 from gnnperf.frontends.operators import Elementwise
 from gnnperf.nn import Bundle, EncoderConfig, load_checkpoint
-from gnnperf.nn.demand import DemandBundle
+from gnnperf.nn.demand import LEVELS, DemandBundle
 from gnnperf.nn.runtime import RuntimeHead
 from gnnperf.retrieval.confidence import Confidence
 from gnnperf.store import Store
 from gnnperf.training import fit_all
+from gnnperf.training.demand import DemandFitSettings
 
 
 def release(capfd: pytest.CaptureFixture[str], model: str, *options: object) -> dict[str, Any]:
@@ -226,6 +230,39 @@ def test_tunable_kernels(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> N
     assert sum(len(table) for table in bundle.tables(pnpoly)) == 90
     for row in document["rows"]:
         assert row["factor_80%"] == pytest.approx(2 ** bundle.half_widths[row["kernel"]]["80"])
+
+
+@pytest.mark.parametrize(
+    ("of", "message"),
+    [
+        ({"steps": 60}, None),
+        ({"steps": 61}, "expected an evaluation with fit"),
+        (
+            {"steps": 60, "protocols": [GPU]},
+            "with protocols ['gpu', 'kernel', 'gpu and kernel'], got ['gpu']",
+        ),
+        ({"steps": 60, "configurations": 29}, "got one of other measurements"),
+    ],
+)
+def test_an_evaluation_of_something_else_is_refused(
+    of: dict[str, Any], message: str | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    gpu_world.write(tmp_path / FILE, gpu_world.rows(("pnpoly", "hotspot"), gpu_world.GPUS[:3], 30))
+    errors = {f"{name}error_{level}": 1.0 for name in ("", "adapted_") for level in LEVELS}
+    rows = [
+        {"held_out": KERNEL, "kernel": table.kernel, "space": table.space, "gpu": table.gpu,
+         "configurations": of.get("configurations", len(table)), **errors}
+        for table in load_tables(tmp_path / FILE)
+    ]  # fmt: skip
+    fit = asdict(DemandFitSettings(steps=of["steps"]))
+    settings = {"data": FILE, "fit": fit, "protocols": of.get("protocols", [GPU, KERNEL, BOTH])}
+    evaluation = tmp_path / "evaluation.json"
+    document = {"benchmark": "gpu-schedules", "figures": {}, "rows": rows, "settings": settings}
+    evaluation.write_text(json.dumps(document))
+    words = ("--data", tmp_path, "-o", tmp_path / "new", "--evaluation", evaluation, "--quick")
+    assert run(["train", "release", "tunable-kernels", *map(str, words)]) == (2 if message else 0)
+    error = capfd.readouterr().err
+    assert not message or (message in error and error.count("\n") == 1)
 
 
 def test_mistakes_are_one_line_before_the_training(

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gnnperf.documents import to_json
 from gnnperf.errors import InputError
 from gnnperf.nn.checkpoint import Model, check_replaceable, save_checkpoint
 
-__all__ = ["Progress", "Trained", "read_evaluation", "release"]
+__all__ = ["Progress", "Trained", "check_settings", "read_evaluation", "release"]
 
+LONGEST = 200
+"""Characters of a setting in a message."""
 Progress = Callable[[str, int], AbstractContextManager[Callable[..., None]]]
 """Shows progress: (what is done, steps) -> a context that gives `advance(steps, doing)`."""
 
@@ -46,14 +49,28 @@ def release(train: Callable[[Progress], Trained], folder: Path, progress: Progre
     return trained
 
 
-def read_evaluation(path: Path, *benchmarks: str) -> dict[str, Any]:
-    """What `gnnperf eval BENCHMARK --json` printed, of any of these. Raises InputError where the file is not
-    that."""
+def read_evaluation(path: Path, benchmark: str) -> dict[str, Any]:
+    """What `gnnperf eval BENCHMARK --json` printed. Raises InputError where the file is not that."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {path}: {error}") from None
-    if not isinstance(document, dict) or document.get("benchmark") not in benchmarks:
-        wanted = " or ".join(f"`gnnperf eval {name} --json`" for name in benchmarks)
-        raise InputError(f"expected what {wanted} printed, got {path}")
+    if not isinstance(document, dict) or document.get("benchmark") != benchmark:
+        raise InputError(f"expected what `gnnperf eval {benchmark} --json` printed, got {path}")
     return document
+
+
+def check_settings(path: Path, got: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Raises InputError where an evaluation was made with other settings than a model is trained with: its
+    figures and intervals would be those of another model."""
+    for name, value in json.loads(to_json(expected)).items():
+        if got.get(name) != value:
+            raise InputError(
+                f"{path}: expected an evaluation with {name} {_short(value)}, got {_short(got.get(name))}; "
+                "evaluate what is released, with the same options"
+            )
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gnnperf.corpus.reader import read_corpus
 from gnnperf.errors import InputError
-from gnnperf.evaluation.release import Progress, Trained, read_evaluation
+from gnnperf.evaluation.release import Progress, Trained, check_settings, read_evaluation
 from gnnperf.evaluation.trace_ranking.scores import first_pick_ratio, rank_pool, summary
 from gnnperf.nn import Bundle
 from gnnperf.nn.traces import TensorBundle
@@ -49,6 +49,9 @@ def train_tensor_programs(
     """
     known_of_kinds = read_evaluation(evaluation, "tensor-ranking") if evaluation else {}
     measured = load_tensor_corpus(corpus)
+    if evaluation:
+        made_with = {"corpus_digest": measured.digest, "fit": settings, "began_as": encoder.encoder_id}
+        check_settings(evaluation, known_of_kinds["settings"], made_with)
     with progress("reading schedules", len(measured.workloads)) as advance:
         pools = pools_of(measured, corpus_features(measured, cache, advance))
     known = [pool for pool in pools if pool.workload.split != HELD_OUT]

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from gnnperf.errors import InputError
 from gnnperf.evaluation.gpu_schedules import StudySettings, evaluate_gpu_schedules, summarise
 from gnnperf.evaluation.gpu_schedules.study import GPU, KERNEL, tasks
-from gnnperf.evaluation.release import Progress, Trained, read_evaluation
+from gnnperf.evaluation.release import Progress, Trained, check_settings, read_evaluation
 from gnnperf.frontends.gpu_kernels.tables import load_tables
 from gnnperf.nn import ModelProvenance
 from gnnperf.nn.demand import ANY, LEVELS, Demand, DemandBundle, measured_files
@@ -32,14 +33,19 @@ def train_tunable_kernels(
         settings: of each training.
 
     Raises:
-        InputError: no such file, or nothing to hold out.
+        InputError: no such file, nothing to hold out, or an evaluation of something else.
     """
     tables = load_tables(data)
+    study = StudySettings(len(seeds), settings)
     if evaluation:
         document = read_evaluation(evaluation, "gpu-schedules")
+        made_with = {"data": data.name, "fit": settings, "protocols": study.protocols}
+        check_settings(evaluation, document["settings"], made_with)
         judged, figures = document["rows"], document["figures"]
+        spaces = {(table.space, table.gpu, len(table)) for table in tables}
+        if {(row["space"], row["gpu"], row["configurations"]) for row in judged} != spaces:
+            raise InputError(f"{evaluation}: expected an evaluation on {data}, got one of other measurements")
     else:
-        study = StudySettings(len(seeds), settings)
         count = sum(1 for _ in tasks(tables, study.protocols))
         with progress("holding GPUs and kernels out", count) as advance:
             judged, errors = evaluate_gpu_schedules(tables, study, advance)
