@@ -17,6 +17,9 @@ from gnnperf.training import Corpus, CorpusNest
 from gnnperf.training.efficiency import FAILURE
 from gnnperf.training.scheduled import ScheduledNests
 
+BORROWED = frozenset({"foreign", "asked"})
+"""Origins of schedules that no search of the nest itself came upon."""
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -25,7 +28,7 @@ class Reference:
 
     The measurements of the queries are not in it, so that no policy can look at them by mistake. Nor are
     schedules that the searches of the queries alone came upon: that they were then tried on other nests, as
-    good foreign ones, would not have happened without the queries.
+    good foreign ones or because a model was asked for its first, would not have happened without the queries.
 
     queries: what recipes make of the queries, on the machine that they are for.
     """
@@ -39,7 +42,7 @@ class Reference:
         """vectors: of the machine that queries are for; by default that of the corpus."""
         nests = tuple(corpus.nests[i] for i in fold.reference)
         recorded = {nest.digest: corpus.measurements[nest.digest] for nest in nests}
-        found = {s for of_nest in recorded.values() for s, m in of_nest.items() if m.origin != "foreign"}
+        found = {s for of_nest in recorded.values() for s, m in of_nest.items() if m.origin not in BORROWED}
         measurements = {
             digest: {s: m for s, m in of_nest.items() if s in found} for digest, of_nest in recorded.items()
         }

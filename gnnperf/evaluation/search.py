@@ -57,7 +57,7 @@ class SearchComparison:
     """One search against the first k candidates of ours on one nest.
 
     Attributes:
-        kernel, family: of the nest.
+        digest, kernel, family: of the nest.
         k: transferred candidates.
         efficiency: of the best of them, against the best known.
         search: its name.
@@ -65,6 +65,7 @@ class SearchComparison:
         recorded: trials of the search, each of other code.
     """
 
+    digest: str
     kernel: str
     family: str
     k: int
@@ -133,6 +134,7 @@ def _compare(corpus: Corpus, outcomes: Outcomes, answer: Answer) -> Iterator[Sea
             reached = [KEPT, *(achieved for achieved in answer.tried[:k] if achieved is not None)]
             count = needed(tried, min(reached, key=lambda achieved: achieved.share))
             yield SearchComparison(
+                nest.digest,
                 nest.kernel,
                 nest.family,
                 k,
@@ -153,7 +155,7 @@ def figures_of(compared: Sequence[SearchComparison]) -> Iterator[tuple[str, floa
                 yield f"{prefix}median_trials_to_match_{k}", float(np.median([c.at_least for c in some]))
                 yield f"{prefix}max_trials_to_match_{k}", max(c.at_least for c in some)
                 yield f"{prefix}never_matched_share_{k}", float(np.mean([c.trials is None for c in some]))
-        recorded = [c.recorded for c in compared if c.search == search]
+        recorded = {c.digest: c.recorded for c in compared if c.search == search}
         if recorded:
-            yield f"{prefix}recorded_trials_median", float(np.median(recorded))
-            yield f"{prefix}nests", len(recorded) / len(KS)
+            yield f"{prefix}recorded_trials_median", float(np.median([*recorded.values()]))
+            yield f"{prefix}nests", len(recorded)

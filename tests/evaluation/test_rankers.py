@@ -71,12 +71,13 @@ def test_a_reference_holds_nothing_of_its_queries(corpus: Corpus) -> None:
         assert stopping == [corpus.nests[i] for i in fold.validation]
 
 
-def test_what_only_a_query_found_is_not_known_though_others_tried_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("origin", ["foreign", "asked"])
+def test_what_only_a_query_found_is_not_known_though_others_tried_it(origin: str, tmp_path: Path) -> None:
     """ "mine" was found by the search of the query and then measured on all others; "ours" was found by
     another nest, too."""
     graphs = {family: nest_like([size]) for family, size in (("a", 8), ("b", 16), ("c", 32))}
     lines = [
-        line(graph.digest, schedule, 0.5, origin="mutation" if family in found_by else "foreign")
+        line(graph.digest, schedule, 0.5, origin="mutation" if family in found_by else origin)
         for family, graph in graphs.items()
         for schedule, found_by in (("mine", "a"), ("ours", "ac"))
     ]

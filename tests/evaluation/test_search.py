@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,9 @@ def test_random_and_evolutionary_search(tmp_path: Path) -> None:
     assert figures["evolutionary_median_trials_to_match_1"] == 1
     assert figures["never_matched_share_3"] == 0
     assert (figures["recorded_trials_median"], figures["nests"]) == (3, 16)
+    again = [replace(answer, seed=1) for answer in answers(corpus)]
+    of_two_seeds = compare(corpus, corpus.measurements, answers(corpus) + again)
+    assert dict(figures_of(of_two_seeds)) == figures
 
 
 def test_a_search_that_never_matched_counts_with_what_was_recorded(tmp_path: Path) -> None:
