@@ -78,8 +78,8 @@ def tensor_ranking(
     tvm_without_network of the best without it. top1 and top5: best runtime over the best of the 1 or 5
     schedules ranked first, every workload weighted alike, and a schedule that fails counts as the unscheduled
     function. pairwise: share of pairs in the right order, ties left out. ratio: how much faster first picks
-    are than those of without_network, with the ends of the 95% interval over workloads.
-    Ctrl-C gives the table of what there is.
+    are than those of without_network, every kind weighted alike, with the ends of the 95% interval over
+    kinds. Ctrl-C gives the table of what there is.
     """
     import warnings
 

@@ -20,6 +20,9 @@ from gnnperf.training.traces.data import SchedulePool, pools_of
 from gnnperf.training.traces.features import corpus_features
 from gnnperf.training.traces.fit import JudgeFitSettings
 
+FEWEST_KINDS = 5
+"""Held-out operator kinds that an interval over kinds can be of."""
+
 
 def train_tensor_programs(
     corpus: Path,
@@ -83,7 +86,13 @@ def _worth(bundle: TensorBundle, asked: Sequence[SchedulePool], anyway: bool) ->
         rank_pool(pool, one.judgements[1:].mean(0).astype(float))
         for pool, one in zip(asked, found, strict=True)
     ]
-    ratio, low, high = first_pick_ratio(rankings, without)
+    kinds = [pool.workload.kind for pool in asked]
+    ratio, low, high = first_pick_ratio(rankings, without, kinds)
+    if len({*kinds}) < FEWEST_KINDS and not anyway:
+        raise InputError(
+            f"expected workloads held out of at least {FEWEST_KINDS} operator kinds, which say whether the "
+            f"network helps, got {len({*kinds})}; collect more, or give --anyway"
+        )
     if low <= 1.0 and not anyway:
         raise InputError(
             f"expected a network that helps on workloads held out, got first picks {ratio:.3f} times as fast "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -86,11 +87,16 @@ def summary(rankings: Sequence[Ranking]) -> dict[str, float]:
     }
 
 
-def first_pick_ratio(rankings: Sequence[Ranking], others: Sequence[Ranking]) -> tuple[float, float, float]:
+def first_pick_ratio(
+    rankings: Sequence[Ranking], others: Sequence[Ranking], kinds: Sequence[str]
+) -> tuple[float, float, float]:
     """How much faster the first picks of some rankings are than those of others of the same workloads: the
-    geometric mean, and the ends of its 95% interval over workloads."""
-    logs = [math.log(other.top1_s / own.top1_s) for own, other in zip(rankings, others, strict=True)]
-    ratio, low, high = np.exp(mean_interval(np.array(logs))).tolist()
+    geometric mean, and the ends of its 95% interval over kinds, of which all count alike: workloads of one
+    kind win or lose together."""
+    logs: defaultdict[str, list[float]] = defaultdict(list)
+    for own, other, kind in zip(rankings, others, kinds, strict=True):
+        logs[kind].append(math.log(other.top1_s / own.top1_s))
+    ratio, low, high = np.exp(mean_interval([np.mean(of_kind) for of_kind in logs.values()])).tolist()
     return ratio, low, high
 
 

@@ -112,21 +112,26 @@ def judged_of(rows: Sequence[Mapping[str, Any]]) -> Judged:
 
 def table(judged: Judged, pools: Sequence[SchedulePool], each_workload: bool = False) -> list[dict[str, Any]]:
     """A row for each model and all kinds or one of them; with each_workload one per workload too."""
+    kind_of = {pool.workload.name: pool.workload.kind for pool in pools}
     rows = [row for key in judged for row in _rows(key, judged[key], pools, each_workload)]
     for row in rows:
         if row["kind"] == ALL and row["model"] in (OURS, NETWORK):
-            row |= _worth_of_network(judged, row["held_out"], row["model"])
+            row |= _worth_of_network(judged, row["held_out"], row["model"], kind_of)
     return rows
 
 
-def _worth_of_network(judged: Judged, held_out: str, model: str) -> dict[str, float]:
+def _worth_of_network(
+    judged: Judged, held_out: str, model: str, kind_of: Mapping[str, str]
+) -> dict[str, float]:
     """How much faster first picks are than those of the judges without a network, with the ends of the 95%
-    interval over workloads; nothing where these were not asked."""
+    interval over kinds; nothing where these were not asked."""
     own, others = judged[held_out, model], judged.get((held_out, WITHOUT_NETWORKS[-1]), {})
     both = sorted(own.keys() & others.keys())
     if not both:
         return {}
-    ratio, low, high = first_pick_ratio([own[name] for name in both], [others[name] for name in both])
+    ratio, low, high = first_pick_ratio(
+        [own[name] for name in both], [others[name] for name in both], [kind_of[name] for name in both]
+    )
     return {"ratio": ratio, "ratio_low": low, "ratio_high": high}
 
 

@@ -95,16 +95,21 @@ def test_workloads_count_alike() -> None:
 
 
 def test_first_picks_are_compared_by_hand() -> None:
-    """Twice and eight times as fast; and always four times."""
+    """Twice and eight times as fast; and always four times. Workloads of one kind are no further cases."""
     own, other = ([Ranking(1.0, s, s, 0.5, 0.5) for s in picks] for picks in ((1.0, 1.0), (2.0, 8.0)))
-    assert first_pick_ratio(own, other) == pytest.approx((4.0, 2.0, 8.0))
-    assert first_pick_ratio(own[:1] * 9, [Ranking(1.0, 4.0, 1.0, 0.5, 0.5)] * 9) == pytest.approx((4.0,) * 3)
+    assert first_pick_ratio(own, other, "ab") == pytest.approx((4.0, 2.0, 8.0))
+    four = [Ranking(1.0, 4.0, 1.0, 0.5, 0.5)] * 9
+    assert first_pick_ratio(own[:1] * 9, four, "abcdefghi") == pytest.approx((4.0,) * 3)
+    assert first_pick_ratio(own[:1] * 10, [*four, other[1]], "a" * 5 + "b" * 4 + "c") == pytest.approx(
+        first_pick_ratio(own[:1] * 3, [four[0], four[0], other[1]], "abc")
+    )
 
 
 @pytest.mark.parametrize("helps", [True, False])
 def test_a_network_that_does_not_help_is_not_released(helps: bool) -> None:
     """Without it, the schedule that takes twice the time comes first; or the network says nothing new."""
-    pools = [pool_of([1.0, 2.0])] * 5
+    pool = pool_of([1.0, 2.0])
+    pools = [replace(pool, workload=replace(pool.workload, kind=kind)) for kind in "abcde"]
     without = np.array([0.0, 1.0] if helps else [1.0, 0.0], np.float32)
     network = np.array([3.0, 0.0], np.float32)
 
@@ -115,6 +120,10 @@ def test_a_network_that_does_not_help_is_not_released(helps: bool) -> None:
     if helps:
         worth = tensor_programs._worth(cast(TensorBundle, Bundle()), pools, anyway=False)
         assert worth["tvm_ratio_at_1_low"] == pytest.approx(2.0) and worth["top1"] == 1.0
+        with pytest.raises(
+            InputError, match=r"of at least 5 operator kinds, .* got 1; collect more, or give"
+        ):
+            tensor_programs._worth(cast(TensorBundle, Bundle()), [pools[0]] * 5, anyway=False)
     else:
         with pytest.raises(InputError, match=r"got first picks 1.000 times as fast .* or give --anyway"):
             tensor_programs._worth(cast(TensorBundle, Bundle()), pools, anyway=False)
@@ -165,7 +174,9 @@ def test_the_whole_study_has_its_figures() -> None:
     for judge in ("network", *without):
         assert 0 < figures[f"{judge}_top1"] <= 1 and 0 < figures[f"heldout_kind_{judge}_top1"] <= 1
     assert figures["tvm_network_top1"] == figures["network_top1"]
-    ratio = first_pick_ratio(*(judged["kind", model].values() for model in ("gnnperf", "without_network")))
+    kind_of = {pool.workload.name: pool.workload.kind for pool in pools}
+    own, others = (judged["kind", model] for model in ("gnnperf", "without_network"))
+    ratio = first_pick_ratio([*own.values()], [*others.values()], [kind_of[name] for name in own])
     found = (figures[f"heldout_kind_ratio{end}"] for end in ("", "_low", "_high"))
     assert [*found] == pytest.approx(ratio) and "statements_ratio" not in figures
     assert figures["tvm_kinds_full_top5"] == figures["heldout_kind_top5"]
