@@ -250,7 +250,7 @@ def test_an_evaluation_of_something_else_is_refused(
     gpu_world.write(tmp_path / FILE, gpu_world.rows(("pnpoly", "hotspot"), gpu_world.GPUS[:3], 30))
     errors = {f"{name}error_{level}": 1.0 for name in ("", "adapted_") for level in LEVELS}
     rows = [
-        {"held_out": KERNEL, "kernel": table.kernel, "space": table.space, "gpu": table.gpu,
+        {"held_out": BOTH, "kernel": table.kernel, "space": table.space, "gpu": table.gpu,
          "configurations": of.get("configurations", len(table)), **errors}
         for table in load_tables(tmp_path / FILE)
     ]  # fmt: skip

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from gnnperf.errors import InputError
 from gnnperf.evaluation.gpu_schedules import StudySettings, evaluate_gpu_schedules, summarise
-from gnnperf.evaluation.gpu_schedules.study import GPU, KERNEL, tasks
+from gnnperf.evaluation.gpu_schedules.study import half_widths, tasks
 from gnnperf.evaluation.release import Progress, Trained, check_settings, read_evaluation
 from gnnperf.frontends.gpu_kernels.tables import load_tables
 from gnnperf.nn import ModelProvenance
-from gnnperf.nn.demand import ANY, LEVELS, Demand, DemandBundle, measured_files
+from gnnperf.nn.demand import ANY, Demand, DemandBundle, measured_files
 from gnnperf.training.demand import DemandFitSettings, fit_demand
 
 
@@ -66,16 +61,3 @@ def train_tunable_kernels(
         for kernel, of in widths.items()
     ]
     return Trained(DemandBundle(networks, widths, adapted, provenance, measured_files(tables)), rows)
-
-
-def half_widths(rows: Sequence[Mapping[str, Any]], error: str) -> dict[str, dict[str, float]]:
-    """By kernel, mean over its tables of held-out GPUs of the quantiles of |log2(measured / predicted)|;
-    of ANY, over all tables of held-out kernels. error: begins the names of their columns."""
-    groups: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        if row["held_out"] in (GPU, KERNEL):
-            groups[ANY if row["held_out"] == KERNEL else row["kernel"]].append(row)
-    return {
-        name: {level: float(np.mean([row[f"{error}_{level}"] for row in group])) for level in LEVELS}
-        for name, group in groups.items()
-    }

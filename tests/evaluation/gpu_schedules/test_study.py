@@ -26,9 +26,11 @@ from gnnperf.evaluation.gpu_schedules.study import (
     NOMINAL,
     covered,
     errors_after_runs,
+    half_widths,
     tasks,
 )
 from gnnperf.frontends.gpu_kernels.tables import GpuTable, load_tables
+from gnnperf.nn.demand import ANY, LEVELS
 from gnnperf.retrieval.check import random_best
 from gnnperf.retrieval.configurations import ConfigurationRanking
 from gnnperf.training.demand import DemandFitSettings
@@ -89,7 +91,16 @@ def test_runs_take_a_constant_error_off(tables: Sequence[GpuTable]) -> None:
 
 def test_coverage_is_judged_with_other_gpus_only() -> None:
     errors = {("s", "a"): np.full(10, 1.0), ("s", "b"): np.full(10, 2.0)}
-    assert covered(errors, 0.8) == {("s", "a"): 1.0, ("s", "b"): 0.0}
+    rows = [
+        {"held_out": GPU, "kernel": "k", "space": space, "gpu": gpu}
+        | {f"error_{level}": error[0] for level in LEVELS}
+        for (space, gpu), error in errors.items()
+    ]
+    assert covered(rows, errors, "80") == {("s", "a"): 1.0, ("s", "b"): 0.0}
+    wide = [{**row, "held_out": of, "error_80": 9.0} for row in rows for of in (KERNEL, BOTH)]
+    assert covered(rows + wide, errors, "80") == covered(rows, errors, "80")
+    assert half_widths(rows + wide, "error")["k"]["80"] == 1.5, "as released, of all GPUs"
+    assert half_widths(wide, "error") == {ANY: {"50": 1.5, "80": 9.0, "95": 1.5}}
 
 
 def test_the_study_of_a_made_up_world(tables: Sequence[GpuTable], tmp_path: Path) -> None:
