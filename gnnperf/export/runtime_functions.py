@@ -13,9 +13,9 @@ from gnnperf.devices import list_devices
 from gnnperf.errors import InputError
 from gnnperf.export.functions import Function, TensorSpec
 from gnnperf.nn.runtime import Columns, RuntimeHead, RuntimeModel, device_columns
-from gnnperf.nn.runtime.columns import FAMILIES, KINDS, LIBRARIES, UNLIMITED_W, assumptions
+from gnnperf.nn.runtime.columns import FAMILIES, KINDS, LIBRARIES, assumptions
 from gnnperf.nn.runtime.head import FARTHEST
-from gnnperf.nn.runtime.model import LEVELS, PARTS, part_of
+from gnnperf.nn.runtime.model import LEVELS, PARTS, device_span, part_of
 
 WORKLOAD: tuple[tuple[str, str], ...] = (
     ("kind", "index into kinds"), ("family", "index into families; -1: none of them"), ("flops", "FLOP"),
@@ -74,17 +74,11 @@ class Runtime(nn.Module):
         return found.runtime_s, lower, upper, found.roofline_s, self._outside(x)
 
     def _outside(self, x: Columns) -> Tensor:
-        values = {
-            "peak": x["peak"], "bandwidth": x["bandwidth"], "balance": x["peak"] / x["bandwidth"],
-            "cache": x["l2"], "process": x["process"], "power": x["power"] / (x["peak"] * x["process"]),
-        }  # fmt: skip
-        columns = []
+        spans, columns = device_span(x), []
         for name in SPANS:
             low, high = self._head.calibration.devices.get(name, (-math.inf, math.inf))
-            size = torch.log2(values[name])
-            columns.append(torch.clamp(torch.maximum(low - size, size - high), min=0))
-        columns[-1] = torch.where(x["power"] >= UNLIMITED_W, 0.0, columns[-1])
-        return torch.stack(columns, 1)
+            columns.append(torch.clamp(torch.maximum(low - spans[name], spans[name] - high), min=0))
+        return torch.nan_to_num(torch.stack(columns, 1))  # of a power that is not known
 
 
 def runtime_functions(head: RuntimeHead) -> tuple[Function, ...]:

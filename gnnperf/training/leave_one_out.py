@@ -150,12 +150,8 @@ def _quantile(values: NDArray[np.float64], weight: NDArray[np.float64], level: f
 
 
 def _device_spans(rows: Rows) -> dict[str, tuple[float, float]]:
-    spans: list[Mapping[str, float]] = []
-    names = ("amd", "peak", "bandwidth", "l2", "process", "power")
-    for device in torch.unique(rows.device):
-        first = int(torch.nonzero(rows.device == device)[0, 0])
-        spans.append(device_span({name: float(rows.columns[name][first]) for name in names}))
-    return {name: (min(s[name] for s in spans), max(s[name] for s in spans)) for name in spans[0]}
+    known = {name: values[~values.isnan()] for name, values in device_span(rows.columns).items()}
+    return {name: (float(of.min()), float(of.max())) for name, of in known.items() if len(of)}
 
 
 def fit_head(

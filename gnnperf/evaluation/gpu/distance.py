@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from gnnperf.devices import DeviceSpec
-from gnnperf.nn.runtime.columns import device_columns
-from gnnperf.nn.runtime.model import device_span
+from gnnperf.nn.runtime.model import spans_of
 
 
 def device_distance(a: DeviceSpec, b: DeviceSpec) -> float:
     """Doublings between two GPUs in the number that they differ most in, of those that both give."""
-    spans = [device_span(device_columns(device)) for device in (a, b)]
-    return max(abs(spans[0][name] - spans[1][name]) for name in spans[0].keys() & spans[1].keys())
+    apart = [abs(float(span[0] - span[1])) for span in spans_of([a, b]).values()]
+    return max(doublings for doublings in apart if not math.isnan(doublings))
 
 
 def nearest_distance(device: DeviceSpec, others: Iterable[DeviceSpec]) -> float:

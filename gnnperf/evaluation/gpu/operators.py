@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gnnperf.devices import known_device
 from gnnperf.errors import InputError
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.gpu.calibration import COUNTS, errors_after_runs
+from gnnperf.evaluation.gpu.distance import nearest_distance
 from gnnperf.evaluation.gpu.flat import TreePredictor
 from gnnperf.evaluation.metrics import coverage, mape, mdape
 from gnnperf.nn.runtime import RuntimeHead, roofline_s
 from gnnperf.nn.runtime.columns import FAMILIES, Rows
-from gnnperf.nn.runtime.model import device_span
 from gnnperf.nn.runtime.operator_table import read_operators
 from gnnperf.training.leave_one_out import Held, calibrate, leave_one_out, left_out, test_or_train
 from gnnperf.training.runtime import DEFAULT, RuntimeFitSettings
@@ -102,7 +103,7 @@ def evaluate_operators(
         np.array(FAMILIES)[rows.columns["family"].long().numpy()[order]],
         rows.seconds.numpy()[order],
         np.concatenate(predicted),
-        _distances(rows, names),
+        _distances(np.unique(names).tolist()),
     )
     shown = {
         "fit_on": list(settings.fit_on),
@@ -155,17 +156,12 @@ def _errors(rows: Rows, one: Held) -> dict[str, float]:
     return {n: mape(predicted[mine], truth[mine]) for n, mine in chosen.items() if mine.sum() >= LEAST}
 
 
-def _distances(rows: Rows, names: NDArray[np.str_]) -> dict[str, float]:
+def _distances(names: Iterable[str]) -> dict[str, float]:
     """Of every GPU, the doublings between it and the one most like it."""
-    spans = {}
-    for name in np.unique(names):
-        first = int(np.flatnonzero(names == name)[0])
-        numbers = ("amd", "peak", "bandwidth", "l2", "process", "power")
-        span = device_span({n: float(rows.columns[n][first]) for n in numbers})
-        spans[str(name)] = np.array(list(span.values()))
+    devices = {name: known_device(name, {}) for name in names}
     return {
-        name: min(float(np.abs(span - other).max()) for o, other in spans.items() if o != name)
-        for name, span in spans.items()
+        name: nearest_distance(device, (other for o, other in devices.items() if o != name))
+        for name, device in devices.items()
     }
 
 

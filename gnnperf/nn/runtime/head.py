@@ -18,12 +18,11 @@ from gnnperf.nn.runtime.adaptation import Likeness, Traits, traits_of
 from gnnperf.nn.runtime.columns import (
     FAMILIES,
     Columns,
-    device_columns,
     family_of,
     is_measured,
     on_device,
 )
-from gnnperf.nn.runtime.model import LEVELS, VENDOR, RuntimeCalibration, RuntimeModel, device_span
+from gnnperf.nn.runtime.model import LEVELS, RuntimeCalibration, RuntimeModel, device_span, spans_of
 from gnnperf.nn.runtime.physics import roofline_s
 
 UNMEASURED = "unmeasured"
@@ -118,7 +117,9 @@ class RuntimeHead:
         """f64[n], at least 1: by how much wider an interval is than on a GPU like those that were seen."""
         known = self.calibration
         outside = torch.zeros_like(roofline)
-        for name, values in _spans(x).items():
+        spans = device_span(x)
+        del spans["power"]  # widens nothing
+        for name, values in spans.items():
             low, high = known.devices.get(name, (-math.inf, math.inf))
             outside = torch.maximum(outside, torch.clamp(torch.maximum(low - values, values - high), min=0))
         beyond = torch.zeros_like(roofline)
@@ -137,10 +138,9 @@ class RuntimeHead:
 
     def objection(self, workload: Workload, device: DeviceSpec) -> str | None:
         """Why nothing is said about this workload on this device, in words; None where something is."""
-        span = device_span(device_columns(device))
-        for name, value in span.items():
+        for name, value in spans_of([device]).items():
             low, high = self.calibration.devices.get(name, (-math.inf, math.inf))
-            apart = max(low - value, value - high)
+            apart = float(torch.maximum(low - value, value - high))
             if apart > FARTHEST:
                 return (
                     f"{device.name} lies {apart:.0f} doublings of {_SPOKEN[name]} away from every GPU that "
@@ -197,16 +197,3 @@ _SPOKEN = {
     "vendor": "vendor", "peak": "peak FLOP rate", "bandwidth": "bandwidth", "balance": "FLOPs per byte",
     "cache": "cache size", "process": "process", "power": "power per FLOP rate",
 }  # fmt: skip
-
-
-def _spans(x: Columns) -> dict[str, Tensor]:
-    """`device_span` of columns. A power of 1 GW stands for an unknown one and is never outside."""
-    spans = {
-        "vendor": 2 ** (x["amd"] * VENDOR),
-        "peak": x["peak"],
-        "bandwidth": x["bandwidth"],
-        "balance": x["peak"] / x["bandwidth"],
-        "cache": x["l2"],
-        "process": x["process"],
-    }
-    return {name: torch.log2(values) for name, values in spans.items()}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
+from gnnperf.devices import DeviceSpec
 from gnnperf.nn.runtime.adaptation import PROPERTIES, Likeness
-from gnnperf.nn.runtime.columns import FAMILIES, UNLIMITED_W, Columns
+from gnnperf.nn.runtime.columns import FAMILIES, UNLIMITED_W, Columns, device_columns
 from gnnperf.nn.runtime.contraction import ContractionTime
 from gnnperf.nn.runtime.physics import MapTime, Offsets, Physics, RowsTime, roofline_s
 
@@ -110,8 +111,9 @@ class RuntimeCalibration:
     sizes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def device_span(x: Mapping[str, float]) -> dict[str, float]:
-    """log2 of the numbers that tell how unlike two GPUs are; without the power where it is not known."""
+def device_span(x: Columns) -> dict[str, Tensor]:
+    """log2 of the numbers that tell how unlike GPUs are; NaN for a power that is not known."""
+    power = torch.where(x["power"] >= UNLIMITED_W, math.nan, x["power"])
     ratios = {
         "vendor": 2 ** (x["amd"] * VENDOR),
         "peak": x["peak"],
@@ -119,8 +121,14 @@ def device_span(x: Mapping[str, float]) -> dict[str, float]:
         "balance": x["peak"] / x["bandwidth"],
         "cache": x["l2"],
         "process": x["process"],
-        "power": x["power"] / (x["peak"] * x["process"]),
+        "power": power / (x["peak"] * x["process"]),
     }
-    if x["power"] >= UNLIMITED_W:
-        del ratios["power"]
-    return {name: math.log2(value) for name, value in ratios.items()}
+    return {name: torch.log2(values) for name, values in ratios.items()}
+
+
+def spans_of(devices: Iterable[DeviceSpec]) -> dict[str, Tensor]:
+    """`device_span` of GPUs. Raises InputError for one that is none, or lacks a number."""
+    listed = [device_columns(device) for device in devices]
+    return device_span({
+        name: torch.tensor([one[name] for one in listed], dtype=torch.float64) for name in listed[0]
+    })  # fmt: skip
