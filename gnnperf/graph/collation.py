@@ -44,18 +44,18 @@ def collate(graphs: Sequence[EncodedGraph]) -> GraphBatch:
     """Concatenate graphs, shifting node numbers; InputError for an empty list."""
     import torch
 
+    from gnnperf.graph.costs.arrays import GraphArrays
+
     if not graphs:
         raise InputError("expected at least one graph to collate, got none")
-    sizes = [len(g.node_kind) for g in graphs]
-    ptr = np.cumsum([0, *sizes], dtype=np.int64)
-    arrays = (
-        np.concatenate([g.node_kind for g in graphs]),
-        np.concatenate([g.node_features for g in graphs]),
-        np.concatenate([g.edge_index + start for g, start in zip(graphs, ptr, strict=False)], axis=1),
-        np.concatenate([g.edge_kind for g in graphs]),
-        np.concatenate([g.edge_features for g in graphs]),
-        np.stack([g.graph_features for g in graphs]),
-        ptr,
-        np.repeat(np.arange(len(graphs), dtype=np.int64), sizes),
-    )
-    return GraphBatch(*(torch.from_numpy(array) for array in arrays))
+    *arrays, graph = GraphArrays.of(graphs)
+    ptr = np.cumsum([0, *(len(g.node_kind) for g in graphs)], dtype=np.int64)
+    return GraphBatch(*map(torch.from_numpy, (*arrays, ptr, graph)))
+
+
+def tensors_of(graph: EncodedGraph) -> dict[str, Tensor]:
+    """What a network reads of one graph, by the names of `GraphBatch`; nothing is copied."""
+    import torch
+
+    tensors = {name: torch.from_numpy(getattr(graph, name)) for name in EncodedGraph.__slots__}
+    return {**tensors, "graph_features": tensors["graph_features"][None]}

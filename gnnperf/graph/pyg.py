@@ -25,6 +25,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 
 from gnnperf.errors import InputError
+from gnnperf.graph.collation import tensors_of
 from gnnperf.graph.encoding import encode
 from gnnperf.graph.fields import FIELDS, Field, Level, Value
 from gnnperf.graph.vocabulary import EDGE_KINDS, ENDPOINTS, NODE_KINDS, RELATIONS
@@ -98,20 +99,13 @@ OTHERS = "expected all of what ProgramGraph.to_pyg of this version made, and not
 
 def _tensors(graph: ProgramGraph) -> dict[str, Tensor]:
     """Everything of a graph that is a tensor, by name."""
-    encoded = encode(graph)
     edges = _columns_of("edge", [edge.features for edge in graph.edges])
-    arrays = {
-        "node_kind": encoded.node_kind,
-        "node_features": encoded.node_features,
-        "edge_index": encoded.edge_index,
-        "edge_kind": encoded.edge_kind,
-        "edge_features": encoded.edge_features,
-        "graph_features": encoded.graph_features[None],
+    fields = {
         "node_fields": _columns_of("node", [node.features for node in graph.nodes]),
         "edge_fields": np.concatenate([edges, edges]),
         "graph_fields": _columns_of("graph", [graph.values]),
     }
-    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+    return tensors_of(encode(graph)) | {name: torch.from_numpy(array) for name, array in fields.items()}
 
 
 @cache

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 from torch_geometric.data import Data
 
+from gnnperf.graph.collation import tensors_of
 from gnnperf.nn import ScheduledProgram
 from gnnperf.training.corpus import Corpus
 
@@ -39,19 +40,13 @@ def trials_of(corpus: Corpus) -> list[list[Data]]:
 
 def data_of(program: ScheduledProgram, nest: int, log_efficiency: float) -> Data:
     """One trial; see `trials_of`."""
-    graph = program.graph
     return Data(
-        node_kind=torch.from_numpy(graph.node_kind),
-        node_features=torch.from_numpy(graph.node_features),
-        edge_index=torch.from_numpy(graph.edge_index),
-        edge_kind=torch.from_numpy(graph.edge_kind),
-        edge_features=torch.from_numpy(graph.edge_features),
-        graph_features=torch.from_numpy(graph.graph_features[None]),
+        **tensors_of(program.graph),
         node_costs=torch.from_numpy(program.node_costs),
         facts=torch.from_numpy(program.facts[None]),
         nest=torch.tensor([nest]),
         log_efficiency=torch.tensor([log_efficiency]),
-        num_nodes=len(graph.node_kind),
+        num_nodes=len(program.graph.node_kind),
     )
 
 
