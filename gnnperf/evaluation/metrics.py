@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnnperf.measure import is_tie
-from gnnperf.measure.statistics import Interval
+from gnnperf.measure.statistics import Interval, chances_of_best
 from gnnperf.training.regret import Relative, regret_of
 
 __all__ = [
@@ -82,14 +82,13 @@ def expected_transfer_regret(
 ) -> float:
     """The mean of value(transfer_regret@k) over all orders of the candidates: what a random order is worth.
 
-    Exact: of n candidates sorted by regret, the i-th (from 0) is the best of k drawn without replacement
-    with probability C(n - 1 - i, k - 1) / C(n, k).
+    Exact: see `chances_of_best`.
     """
     n, k = len(tried), min(k, len(tried))
     regrets = sorted(transfer_regret([achieved], best, 1) for achieved in tried)
     if not k:
         return value(transfer_regret([], best, 0))
-    return sum(value(r) * math.comb(n - 1 - i, k - 1) for i, r in enumerate(regrets)) / math.comb(n, k)
+    return math.fsum(value(r) * chance for r, chance in zip(regrets, chances_of_best(n, k), strict=True))
 
 
 # --------------------------------------------------------------------------- search

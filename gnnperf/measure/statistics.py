@@ -84,3 +84,12 @@ def paired_interval(baseline: Sequence[Sequence[float]], candidate: Sequence[Seq
         [[b / c for b, c in zip(*turns, strict=True)] for turns in zip(baseline, candidate, strict=True)]
     )
     return lo, hi
+
+
+def chances_of_best(n: int, k: int) -> list[float]:
+    """That the i-th best (from 0) of n is the best of k drawn without replacement: C(n - 1 - i, k - 1) of
+    C(n, k) draws."""
+    chances = [k / n]
+    for i in range(n - 1):
+        chances.append(chances[-1] * max(0, n - k - i) / (n - 1 - i))
+    return chances

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from gnnperf.frontends.gpu_kernels.tables import GpuTable
+from gnnperf.measure.statistics import chances_of_best
 from gnnperf.nn.demand import ANY, DemandBundle
 from gnnperf.retrieval.configurations import rank_configurations
 
@@ -67,13 +68,5 @@ def _check(table: GpuTable, bundle: DemandBundle, k: int) -> TableCheck:
 
 def random_best(efficiency: Float64[np.ndarray, " n"], k: int) -> float:
     """Expected best efficiency of k different configurations drawn at random."""
-    ordered, n = np.sort(efficiency), len(efficiency)
-    if k >= n:
-        return float(ordered[-1])
-    # The i-th smallest (from 0) is the best of k with C(i, k - 1) of C(n, k) draws.
-    log_draws = [
-        math.lgamma(i + 1) - math.lgamma(k) - math.lgamma(i - k + 2) if i >= k - 1 else -math.inf
-        for i in range(n)
-    ]
-    chance = np.exp(np.array(log_draws) - (math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)))
-    return float(chance @ ordered)
+    n = len(efficiency)
+    return float(np.dot(chances_of_best(n, min(k, n)), np.sort(efficiency)[::-1]))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -9,7 +10,7 @@ from scipy.stats import binom
 
 from gnnperf.measure import Limits, Measurement, Timing, is_tie, median_interval, speedup_interval
 from gnnperf.measure.measurement import pool
-from gnnperf.measure.statistics import paired_interval
+from gnnperf.measure.statistics import chances_of_best, paired_interval
 
 runtimes = st.floats(1e-7, 1e3)
 intervals = st.tuples(runtimes, runtimes).map(lambda pair: (min(pair), max(pair)))
@@ -128,3 +129,12 @@ def test_faster_beyond_noise_means_the_whole_interval() -> None:
     assert (touching.speedup, touching.faster_beyond_noise) == (1.0 / 0.9, False)
     assert not Measurement.from_samples([0.9] * 6).faster_beyond_noise, "there was nothing to beat"
     assert not Measurement("timeout").faster_beyond_noise
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (5, 1), (5, 2), (5, 5), (40_000, 48)])
+def test_chances_of_the_best_of_some_drawn_at_random(n: int, k: int) -> None:
+    some = range(min(n, 200))
+    expected = [math.comb(n - 1 - i, k - 1) / math.comb(n, k) for i in some]
+    found = chances_of_best(n, k)
+    assert len(found) == n and [found[i] for i in some] == pytest.approx(expected, rel=1e-9)
+    assert math.fsum(found) == pytest.approx(1)

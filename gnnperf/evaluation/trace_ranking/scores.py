@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from gnnperf.evaluation.metrics import average_peak_score, mean_interval, pairwise_accuracy, top_k_score
+from gnnperf.measure.statistics import chances_of_best
 from gnnperf.training.traces.data import FAILED, SchedulePool
 
 PEAK = 8
@@ -55,12 +56,8 @@ def rank_randomly(pool: SchedulePool) -> Ranking:
 
 
 def expected_best(values: Float64[np.ndarray, " n"], k: int) -> float:
-    """The mean of the least of k values drawn without replacement: of n in ascending order, the i-th (from 0)
-    is the least of the draw with probability C(n - 1 - i, k - 1) / C(n, k)."""
-    ordered, n = np.sort(values), len(values)
-    k = min(k, n)
-    chance = [math.comb(n - 1 - i, k - 1) / math.comb(n, k) for i in range(n)]
-    return float(np.dot(chance, ordered))
+    """The mean of the least of k values drawn without replacement."""
+    return float(np.dot(chances_of_best(len(values), min(k, len(values))), np.sort(values)))
 
 
 def summary(rankings: Sequence[Ranking]) -> dict[str, float]:
