@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from gnnperf.errors import MeasureError
@@ -56,8 +56,8 @@ def memory_of(name: str, array: NDArray[Any]) -> Bytes:
     size = Layout.of(name, array).nbytes
     if size == 0:
         return np.empty(0, np.uint8)
-    memory = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(array.ctypes.data))
-    return memory  # valid while `array` lives
+    first = as_strided(array, (1,), (array.itemsize,)).view(np.uint8)
+    return as_strided(first, (size,), (1,))  # which keeps the array alive
 
 
 def content_id(memory: Bytes) -> str:
@@ -110,6 +110,8 @@ class GuardedCopy:
         """Fill with values that no correct program produces, to find what is never written."""
         if self.array.dtype.kind in "fc":
             self.array[...] = np.nan
+        elif self.array.dtype.kind == "b":  # neither true nor false, which no assignment of bools makes
+            self.array.view(np.uint8)[...] = _POISON_BYTE
         else:
             pattern = bytes([_POISON_BYTE]) * self.array.dtype.itemsize
             self.array[...] = np.frombuffer(pattern, self.array.dtype)[0]

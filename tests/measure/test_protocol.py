@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
+import numpy as np
 import pytest
 
+from gnnperf.measure.arrays import Bytes, as_arrays, content_id, describe
 from gnnperf.measure.protocol import receive, receive_object
 from gnnperf.measure.supervisor import Report, result_of
 
@@ -60,3 +62,11 @@ def test_a_signal_just_before_waiting_is_heard(
 def test_a_signal_just_before_a_child_is_listened_to_is_heard(signalled: None) -> None:
     with pytest.raises(Heard):
         result_of(sleep_for_long, 60.0)
+
+
+def test_what_is_sent_outlives_what_it_was_described_from() -> None:
+    blobs: dict[str, Bytes] = {}
+    describe(as_arrays({f"scalar{n}": float(n) for n in range(50)}), blobs)
+    others = [np.full((), float(n)) for n in range(100, 200)]
+    assert len(others) == 100
+    assert [content_id(memory) for memory in blobs.values()] == [*blobs]

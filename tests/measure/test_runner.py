@@ -104,17 +104,20 @@ def test_an_output_written_in_part_is_compared_in_whole(build: Build, runner: Ru
         assert (same.status, more.status) == ("ok", "wrong_result")
 
 
-def test_integer_and_boolean_outputs_are_poisoned_too(compiler: Compiler, runner: Runner) -> None:
-    text = 'extern "C" void {}(int* a, bool* b) {{ for (int i = 0; i < {}; ++i) a[i] = 0, b[i] = false; }}'
+@pytest.mark.parametrize("value", [0, 1])
+def test_integer_and_boolean_outputs_are_poisoned_too(compiler: Compiler, runner: Runner, value: int) -> None:
+    text = 'extern "C" void {}(int* a, bool* b) {{ for (int i = 0; i < {}; ++i) a[i] = b[i] = {}; }}'
     arguments = (Argument("a"), Argument("b"))
-    whole, part = (compiler.build(Source(text.format(s, n), s, arguments)) for s, n in (("w", 8), ("p", 7)))
+    whole, part = (
+        compiler.build(Source(text.format(s, n, value), s, arguments)) for s, n in (("w", 8), ("p", 7))
+    )
     data = {"a": np.zeros(8, np.int32), "b": np.zeros(8, bool)}
     reference = runner.reference(whole, data, ["a", "b"])
-    assert not reference["a"].any()
-    assert not reference["b"].any()
-    for outputs in (["a"], ["b"]):
-        expected = {name: reference[name] for name in outputs}
-        measured = runner.measure(None, part, data, outputs, reference=expected, limits=QUICK)
+    assert (reference["a"] == value).all()
+    assert (reference["b"] == bool(value)).all()
+    for name in ("a", "b"):
+        expected = {name: reference[name]}
+        measured = runner.measure(None, part, data, ["a", "b"], reference=expected, limits=QUICK)
         assert "worst at [7]" in measured.detail
 
 
