@@ -26,7 +26,7 @@ from gnnperf.errors import MeasureError
 from gnnperf.measure.confine import available_threads, prefer_this_process
 from gnnperf.measure.outcome import Outcome
 from gnnperf.measure.problem import OUTPUT, Problem
-from gnnperf.measure.supervisor import Child, Failed, Message, result_of
+from gnnperf.measure.supervisor import Child, Failed, Message, Report, result_of
 from gnnperf.measure.verification import Evidence
 
 _TOGETHER = 8
@@ -65,14 +65,16 @@ class TraceBench:
         *_, out = signature(module)
         inputs, reference = made_inputs(module, seed), _shared(*out)
 
-        def solve(_: object) -> Message:
+        def solve(report: Report) -> Message:
             """In a fork, which leaves no threads here."""
             kernel = build(module, target)
             problem = solved(module, kernel, seed)
             reference[...] = problem.reference[OUTPUT]
             samples_s: list[float] = []
             if time_baseline:
+                report(limit_s=None)  # for as long as others are being timed
                 with MachineLock():
+                    report(limit_s=self.limits.reference_s)
                     prefer_this_process()
                     samples_s = kernel.times_s(arguments(problem), self.limits.repeats, self.limits.sample_s)
             about = {"reduction_length": problem.reduction_length, "positive": is_positive(problem.inputs)}

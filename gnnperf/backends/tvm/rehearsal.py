@@ -30,11 +30,14 @@ Part = tuple[int, Mapping[str, str]]
 Players = Iterable[tuple[Outcome, Turn | None]]
 """What came of verifying each, and what times one that is right."""
 
+Prepare = Callable[[], Callable[[], Players]]
+"""Compiles the players; what it returns verifies them."""
+
 _COMPILING = 2
 """Threads that compile."""
 
 _PATIENCE_S = 120.0
-"""For one turn, and for compiling and verifying one schedule: they have been run before."""
+"""For one turn, for compiling one schedule and for verifying it: they have been run before."""
 
 
 class Rehearsal(Service):
@@ -44,10 +47,12 @@ class Rehearsal(Service):
         outcomes: of every player, "ok" where it computed what it should.
     """
 
-    def __init__(self, players: Callable[[], Players], count: int) -> None:
-        """players: called in the process. Raises MeasureError where that ends."""
-        super().__init__(_Stage(players))
+    def __init__(self, prepare: Prepare, count: int) -> None:
+        """prepare: called in the process. Raises MeasureError where that ends."""
+        super().__init__(_Stage(prepare))
         try:
+            self.ask("prepare", patience_s=count * _PATIENCE_S)
+            self.ask("wait")
             self.outcomes: list[Outcome] = self.ask("verify", patience_s=count * _PATIENCE_S)
         except BaseException:
             self.close()
@@ -61,16 +66,27 @@ class Rehearsal(Service):
 class _Stage:
     """What is in the process."""
 
-    def __init__(self, players: Callable[[], Players]) -> None:
-        self._players = players
+    def __init__(self, prepare: Prepare) -> None:
+        self._prepare = prepare
+        self._lock = MachineLock()
         self._turns: list[Turn | None] = []
 
-    def verify(self) -> list[Outcome]:
+    def prepare(self) -> None:
         signal.signal(signal.SIGSEGV, signal.SIG_DFL)  # TVM's own handler would print a backtrace
+        confine(self._lock.file())
+        self._players = self._prepare()
+
+    def wait(self) -> None:
+        """For the machine, for as long as others are being timed."""
+        self._lock.acquire()
+
+    def verify(self) -> list[Outcome]:
+        prefer_this_process()
         outcomes = []
         for outcome, turn in self._players():
             outcomes.append(outcome)
             self._turns.append(turn)
+        self._lock.release()
         return outcomes
 
     def turn(self, player: int) -> float:
@@ -85,20 +101,19 @@ def rehearse_schedules(
     """Player 0 is the unscheduled module, the others are schedules of it. texts: modules as
     `tvm.ir.save_json` writes them. Raises MeasureError."""
 
-    def players() -> Players:
+    def prepare() -> Callable[[], Players]:
         import tvm
 
-        lock = MachineLock()
-        confine(lock.file())
         kernels = _built(lambda text: build(tvm.ir.load_json(text), target), texts)
         limit_memory(limits.memory_bytes, available_threads())
-        with lock:
-            prefer_this_process()
-            unscheduled = build(module, target)
-            isolate()
-            problem = solved(module, unscheduled, seed)
-            given = arguments(problem)
-            yield from (player(kernel, problem, given) for kernel in [unscheduled, *kernels])
+        return lambda: players(kernels)
+
+    def players(kernels: Sequence[Kernel | Outcome]) -> Players:
+        unscheduled = build(module, target)
+        isolate()
+        problem = solved(module, unscheduled, seed)
+        given = arguments(problem)
+        return (player(kernel, problem, given) for kernel in [unscheduled, *kernels])
 
     def player(
         kernel: Kernel | Outcome, problem: Problem, given: Sequence[Any]
@@ -109,7 +124,7 @@ def rehearse_schedules(
         outcome = checked(lambda: computed(kernel, own), problem)
         return outcome, lambda: kernel.times_s(given, 1, limits.sample_s)[0]
 
-    return Rehearsal(players, 1 + len(texts))
+    return Rehearsal(prepare, 1 + len(texts))
 
 
 def rehearse_programs(
@@ -126,15 +141,14 @@ def rehearse_programs(
             load_called(module)
         return programs[number].compiled(scheduled)
 
-    def players() -> Players:
-        lock = MachineLock()
-        confine(lock.file())
+    def prepare() -> Callable[[], Players]:
         built = _built(build, parts)
         inputs = tensors(problem.inputs.values())
-        with lock:
-            prefer_this_process()
-            isolate()
-            yield from (player(made, inputs) for made in built)
+        return lambda: players(built, inputs)
+
+    def players(built: Sequence[Compiled | Outcome], inputs: Sequence[Any]) -> Players:
+        isolate()
+        return (player(made, inputs) for made in built)
 
     def player(built: Compiled | Outcome, inputs: Sequence[Any]) -> tuple[Outcome, Turn | None]:
         import tvm
@@ -152,7 +166,7 @@ def rehearse_programs(
         outcome = checked(lambda: named_results(machine[MAIN](*given)), problem)
         return outcome, lambda: float(evaluate(*given).results[0])
 
-    return Rehearsal(players, len(parts))
+    return Rehearsal(prepare, len(parts))
 
 
 def _built(build: Callable[[Any], Any], jobs: Sequence[Any]) -> list[Any]:

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gnnperf.backends.tvm import rehearsal
 from gnnperf.backends.tvm.batch import BenchLimits
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.errors import MeasureError
@@ -71,6 +73,39 @@ def test_what_takes_turns_is_isolated(server: BenchServer) -> None:
     with server.rehearsed(0, [PRODUCT.build()]):
         states = [Path(f"/proc/{pid}/status").read_text() for pid in descendants(server.child.pid)]
     assert any("\nSeccomp:\t2\n" in state for state in states)
+
+
+HOLDS_THE_MACHINE = """
+import time
+from gnnperf.devices import MachineLock
+
+with MachineLock():
+    print("held", flush=True)
+    time.sleep(4.5)
+"""
+
+
+def test_waiting_for_the_machine_takes_none_of_the_time_that_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GNNPERF_CACHE", str(tmp_path))
+    monkeypatch.setattr(rehearsal, "_PATIENCE_S", 3.0)
+    with BenchServer(
+        [PRODUCT.build()], host_target(), BenchLimits(reference_s=3.0, sample_s=0.001)
+    ) as server:
+        with held():
+            assert server.baseline(0).status == "ok"
+        with held(), server.rehearsed(0, []) as (outcomes, _):
+            assert [outcome.status for outcome in outcomes] == ["ok"]
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Another process has the machine for a while."""
+    command = [sys.executable, "-c", HOLDS_THE_MACHINE]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ}) as holder:
+        assert holder.stdout is not None and holder.stdout.readline()
+        yield
 
 
 PARALLEL = """
