@@ -137,10 +137,12 @@ def build_baseline(
         max(times_s.values()) < max(LONGEST_SECOND_RUN_S, OUTCLASSED * min(times_s.values()))
         and len(right) > 1
     ):
-        times_s = _times_s(right, code, runner, limits)
+        times_s |= _times_s(right, code, runner, limits)
     fastest = min(times_s, key=lambda name: times_s[name])
-    slower += [f"{name} takes {times_s[name] / times_s[fastest]:.1f} times as long" for name in times_s
-               if name != fastest]  # fmt: skip
+    for name, runtime_s in times_s.items():
+        if name != fastest:
+            much = f"takes {runtime_s / times_s[fastest]:.1f} times as long"
+            slower.append(f"{name} {much if runtime_s < math.inf else 'fails when it is run again'}")
     once = _once(once_s[fastest])
     return Baseline(
         right[fastest], plain, fastest, "; ".join(slower) or None, reference, plain_s, length, once
@@ -154,7 +156,8 @@ def _once(runtime_s: float) -> Timing | None:
 def _times_s(
     libraries: Mapping[str, Library], code: Measurable, runner: Runner, limits: Limits
 ) -> dict[str, float]:
-    """Median runtimes of some programs, the first anew in turn with each other. inf for one that fails."""
+    """Median runtimes of some programs, the first anew in turn with each other: inf for one that fails, none
+    of the first where all others do."""
     quick = replace(limits, budget_s=0.1, min_samples=1)
     first, *others = libraries
     found = {}
@@ -169,6 +172,7 @@ def _times_s(
             quick,
             updated=code.updated,
         )
-        found[first] = measured.baseline_s or 0.0
+        if measured.baseline_s is not None:
+            found[first] = measured.baseline_s
         found[name] = measured.runtime_s or math.inf
     return found

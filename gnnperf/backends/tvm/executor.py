@@ -133,9 +133,9 @@ class TvmBench:
             self.server.rehearsed(self.number, modules) as (outcomes, turns),
             joined(competitors, self.task) as (others, beside),
         ):
+            if outcomes[0].status != "ok":
+                raise MeasureError(f"the unscheduled function: {outcomes[0].status}, {outcomes[0].detail}")
             timed = in_turns({**{str(player): turn for player, turn in turns.items()}, **others}, self.pace)
-        if timed["0"].status != "ok":
-            raise MeasureError(f"the unscheduled function: {timed['0'].status}, {timed['0'].detail}")
         self.baseline = timed["0"].timing
         # The others may not win by a baseline that was measured when the machine was slower.
         found = [(candidate, measurement.over(self.baseline)) for candidate, measurement in found]

@@ -15,7 +15,7 @@ from gnnperf.backends.cpp.baselines import Baseline, build_baseline
 from gnnperf.errors import BuildError
 from gnnperf.frontends.dace import DaceKernel
 from gnnperf.frontends.dace.codegen import compiled
-from gnnperf.measure import Compiler, Runner, Source
+from gnnperf.measure import Compiler, Measurement, Runner, Source
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +90,28 @@ def test_auto_that_does_not_compile_or_run_is_no_baseline(
     assert baseline.name == "dace-simplify"
     assert baseline.reason is not None
     assert reason in baseline.reason
+
+
+class FailsLater(Runner):
+    """Where what ran once fails when it is timed."""
+
+    def measure(self, *_: Any, **__: Any) -> Measurement:
+        return Measurement("run_error", detail="killed by SIGSEGV")
+
+
+def test_a_baseline_that_fails_when_it_is_timed_is_not_taken(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    optimised = DaceKernel.optimised_sources
+
+    def two(kernel: DaceKernel) -> dict[str, Source]:
+        (source,) = optimised(kernel).values()
+        return {"first": source, "second": source}
+
+    monkeypatch.setattr(DaceKernel, "optimised_sources", two)
+    with FailsLater(threads=1) as runner:
+        baseline = build_baseline(load("relu"), "auto", compiler, runner)
+    assert (baseline.name, baseline.reason) == ("first", "second fails when it is run again")
 
 
 def test_code_of_dace_that_does_not_compile_is_said_to_be_dace_s(compiler: Compiler) -> None:
