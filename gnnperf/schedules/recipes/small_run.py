@@ -25,7 +25,7 @@ NEAR = 2
 
 _BINARY: Mapping[str, Callable[[float, float], float]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "min": min,
-    "max": max, "pow": operator.pow, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
+    "max": max, "pow": math.pow, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
     "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
 }  # fmt: skip
 _UNARY: Mapping[str, Callable[[float], float]] = {"neg": operator.neg, "sqrt": math.sqrt, "abs": abs}

@@ -100,6 +100,9 @@ def _parts(node: Node, around: Mapping[str, int] | None) -> _Parts | None:
     inner = [n for n in children if isinstance(n, Loop)]
     if len(inner) != 1 or any(lp.step != 1 for lp in (node, inner[0], columns) if lp is not None):
         return None
+    bounds = [e for lp in (node, inner[0]) for e in (lp.start, lp.stop)]
+    if columns is not None and any(mentions(e, columns.iterator) for e in bounds):
+        return None
     update = _update(inner[0])
     if update is None:
         return None

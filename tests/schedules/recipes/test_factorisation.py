@@ -199,7 +199,9 @@ def wrong() -> dict[str, LoopNest]:
 
     subtracted = minus(a("i", "j"), a("i", "k"), a("j", "k"))
     update = columns(subtracted)
+    power = assign(a("i", "j"), op("max", op("pow", a("i", "j"), 1.5), 0.0))
     return {
+        "powers that may be of negative numbers": factorised(loop("i", N, loop("j", N, power))),
         "no root": factorised(column, update),
         "the root last": factorised(column, update, pivot),
         "a root alone": factorised(pivot, column),

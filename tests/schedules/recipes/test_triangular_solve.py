@@ -155,6 +155,18 @@ def test_what_is_no_triangular_system() -> None:
         "another column": with_rows(
             loop("k", i, accumulate(x, op("neg", mul(load("A", i, "k"), load("X", "k", 0))))), divide
         ),
+        "as many rows as columns before": replace(
+            whole, body=(replace(columns, body=(replace(rows, stop=expr("j")),)),)
+        ),
+        "rows from the column's": replace(
+            whole,
+            body=(
+                replace(
+                    columns,
+                    body=(replace(rows, start=expr("j"), body=(replace(update, start=expr("j")), divide)),),
+                ),
+            ),
+        ),
         "integers": system(dtype="int64"),
     }
     for name, example in wrong.items():
