@@ -127,7 +127,7 @@ def call(**arguments):
 def example():
     """Arrays and scalars of the right kinds: the kernel runs, the values mean nothing."""
     rng = np.random.default_rng(0)
-    made = dict({scalars})
+    made = {scalars}
     for name, ctype, dtype, shape, strides in ARGUMENTS:
         if ctype != "*":
             continue
@@ -175,7 +175,7 @@ _CONVERTED = {"plain": "values", "dace": "[_handle(arguments), *values]"}
 
 
 def _script(code: Measurable, library: Library, same: Mapping[str, str]) -> str:
-    arguments, scalars = [], []
+    arguments, scalars = [], {}
     for argument in library.arguments:
         value = np.asarray(code.data[argument.name])
         if argument.ctype == "*":
@@ -183,20 +183,27 @@ def _script(code: Measurable, library: Library, same: Mapping[str, str]) -> str:
             arguments.append((argument.name, "*", str(value.dtype), value.shape, strides))
         else:
             arguments.append((argument.name, CTYPES[argument.ctype], str(value.dtype), (), ()))
-            scalars.append((argument.name, value.item()))
+            scalars[argument.name] = value.item()
     init = []
     for argument in library.init:
         init.append((argument.name, CTYPES[argument.ctype]))
-        if argument.name not in dict(scalars):
-            scalars.append((argument.name, np.asarray(code.data[argument.name]).item()))
+        scalars[argument.name] = np.asarray(code.data[argument.name]).item()
+    made = ", ".join(f"{name!r}: {_literal(value)}" for name, value in scalars.items())
     kinds = {CTYPES.get(a.ctype, "") for a in (*library.arguments, *library.init)}
     classes = [getattr(complex_scalars, kind) for kind in sorted(kinds) if hasattr(complex_scalars, kind)]
     return _TEMPLATE.format(
         complex="".join(f"\n\n{inspect.getsource(of_kind)}\n\n" for of_kind in classes),
         name=code.name, script=SCRIPT, symbol=library.symbol, library=LIBRARY, arguments=_lines(arguments),
-        init=repr(init), scalars=repr(scalars), functions=_FUNCTIONS[library.protocol],
+        init=repr(init), scalars=f"{{{made}}}", functions=_FUNCTIONS[library.protocol],
         converted=_CONVERTED[library.protocol], same=repr(dict(same)),
     )  # fmt: skip
+
+
+def _literal(value: Any) -> str:
+    """A number as Python reads it: infinities have no literals."""
+    if isinstance(value, complex):
+        return f"complex({_literal(value.real)}, {_literal(value.imag)})"
+    return repr(value) if np.isfinite(value) else f"float('{value}')"
 
 
 def _lines(items: list[Any]) -> str:

@@ -48,10 +48,11 @@ def _script(name: str, program: WholeProgram, preparing: Sequence[str]) -> str:
     main = program.module[MAIN]
     given = main.params[: len(main.params) if main.attrs is None else int(main.attrs["num_input"])]
     inputs = [(str(p.ty.dtype), tuple(int(n) for n in p.ty.shape.values)) for p in given]
+    dtypes = [str(weight.dtype) for weight in program.weights]
     needs = "apache-tvm, NumPy and PyTorch" if program.kept else "apache-tvm and NumPy"
     return _TEMPLATE.format(
         name=name, script=MODEL, library=PROGRAM, weights=WEIGHTS, main=MAIN, inputs=inputs,
-        preparing=[*preparing], needs=needs, torch=_TORCH if program.kept else "",
+        preparing=[*preparing], dtypes=dtypes, needs=needs, torch=_TORCH if program.kept else "",
     )  # fmt: skip
 
 
@@ -78,11 +79,13 @@ from tvm import relax
 {torch}
 INPUTS = {inputs}
 """(dtype, shape) of every input."""
+WEIGHTS = {dtypes}
+"""dtype of every weight: to the file, bfloat16 is just bytes."""
 
 folder = pathlib.Path(__file__).resolve().parent
 machine = relax.VirtualMachine(tvm.runtime.load_module(str(folder / "{library}")), tvm.cpu())
 with np.load(folder / "{weights}") as file:
-    weights = [tvm.runtime.tensor(file[name]) for name in file.files]
+    weights = [tvm.runtime.tensor(file[name].view(dtype)) for name, dtype in zip(file.files, WEIGHTS)]
 for function in {preparing}:  # once: from the form that they were exported in
     weights = list(machine[function](tuple(weights)))
 

@@ -54,6 +54,7 @@ np.testing.assert_allclose(z, turned, rtol=1e-6)
 expected = np.where(mask, (x - np.int8(3)) * np.float32(0.25), 0)
 np.testing.assert_allclose(y, expected, rtol=1e-5)
 np.testing.assert_allclose(total, expected.sum(axis=1), rtol=1e-4, atol=1e-4)
+assert run.example()["scale"] == np.inf
 assert json.load(open(sys.argv[1] + "/report.json")) == {"answer": 42}
 """
 
@@ -62,7 +63,7 @@ assert json.load(open(sys.argv[1] + "/report.json")) == {"answer": 42}
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> DaceKernel:
     path = tmp_path_factory.mktemp("kernel") / "kernel.py"
     path.write_text(KERNEL)
-    return load_kernel(f"{path}:odd", {"N": 12, "M": 40, "shift": -3, "scale": 0.25})
+    return load_kernel(f"{path}:odd", {"N": 12, "M": 40, "shift": -3, "scale": float("inf")})
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +15,12 @@ import pytest
 import torch
 
 from gnnperf.backends.tvm.batch import BenchLimits
+from gnnperf.backends.tvm.program_output import write_program
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.backends.tvm.whole_kernel import BASELINE, exported_problem, measured_whole, timed_whole
 from gnnperf.errors import MeasureError
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.relax_programs import exported_program, plain_program
+from gnnperf.frontends.tvm.relax_programs import exported_program, plain_program, torch_program
 from gnnperf.frontends.tvm.spaces import DesignSpace
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.whole_program import WholeProgram
@@ -168,3 +171,20 @@ def test_a_program_that_is_no_faster_with_its_winners_goes_without(
 def test_what_pytorch_cannot_run_is_said(tmp_path: Path) -> None:
     with pytest.raises(MeasureError, match=r"PyTorch cannot run nothing\.pt2"):
         exported_problem(tmp_path / "nothing.pt2", [])
+
+
+class Half(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.arange(6, dtype=torch.bfloat16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (self.weight * x).float()
+
+
+def test_weights_of_bfloat16_are_written_and_read(tmp_path: Path) -> None:
+    exported = torch.export.export(Half(), (torch.ones(6, dtype=torch.bfloat16),))
+    write_program(tmp_path, "half", torch_program(exported, "half", host_target()), {})
+    command = "import model, numpy; print(model.model(numpy.ones(6, 'bfloat16'))[0].tolist())"
+    done = subprocess.run([sys.executable, "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout == "[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]\n", done.stderr
