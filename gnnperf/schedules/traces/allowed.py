@@ -32,6 +32,8 @@ INSTRUCTIONS, OPERANDS, LARGEST = 2_000, 64, 2**31
 """Most instructions of a trace and operands of one, and the end of its numbers."""
 STEPS = 4_096
 """How far loops are unrolled at most."""
+FACTORS = 8
+"""Most factors of a loop that is tiled: all ways to share an extent out among them are gone through."""
 
 Check = Callable[[Any], bool]
 
@@ -112,7 +114,7 @@ KINDS: Mapping[str, _Kind] = {
     "Split": _Kind((_flag, _flag), lambda v: v is None or _variable(v) or _count(v), 2, OPERANDS),
     "Fuse": _Kind((_flag,), _variable, 1, OPERANDS),
     "Reorder": _LOOPS_OF,
-    "SamplePerfectTile": _Kind((_whole(1, OPERANDS), _count), _variable, 1, 1),
+    "SamplePerfectTile": _Kind((_whole(1, FACTORS), _count), _variable, 1, 1),
     "SampleCategorical": _Kind(
         (_list(_whole(0, STEPS), 1, OPERANDS), _list(_probability, 1, OPERANDS)), _variable, 0, 0
     ),

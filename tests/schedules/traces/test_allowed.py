@@ -120,6 +120,10 @@ def test_what_rules_and_recipes_make_is_allowed(workload: TvmWorkload) -> None:
         document(["Split", ["l2", 10**12], [True, False], ["l8", "l9"]]),
         document([["Fuse"], ["l2"], [True], ["l9"]]),
         document(*[["GetLoops", ["b0"], [], []]] * 5000),
+        document(
+            ["SamplePerfectTile", ["l2"], [9, 64], [f"t{n}" for n in range(9)]],
+            decisions=[[2, [4, 16]], [4, [2] * 9]],
+        ),
         document(decisions=[]),
         document(decisions=[[2, [4]]]),
         document(decisions=[[2, [0, 0]]]),
