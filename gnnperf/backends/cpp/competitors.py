@@ -41,7 +41,11 @@ def competitors_of(program: TunableProgram, names: Sequence[str]) -> dict[str, P
             (path, function), compiled = split_spec(name, "--beside"), ""
             if not path.is_file():
                 raise InputError(f"--beside: there is no file {str(path)!r}")
-            package = "numba" if _IMPORTS_NUMBA.search(path.read_text(encoding="utf-8")) else "numpy"
+            package = (
+                "numba"
+                if _IMPORTS_NUMBA.search(path.read_text(encoding="utf-8", errors="replace"))
+                else "numpy"
+            )
         else:
             raise InputError(f"--beside: expected {', '.join(OWN)} or file.py:function, got {name!r}")
         found[name] = PythonFunction(

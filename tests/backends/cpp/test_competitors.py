@@ -96,8 +96,9 @@ def test_a_function_in_numba_has_the_threads_to_itself(kernel: DaceKernel, tmp_p
         ("from numba import njit", "numba"),
         ("import numba as nb", "numba"),
         ("import numpy  # no numba", "numpy"),
+        ("# -*- coding: latin-1 -*-\n# Größe\nimport numba", "numba"),
     ):
-        (file := tmp_path / "own.py").write_text(f"{text}\n\ndef mine(): ...\n")
+        (file := tmp_path / "own.py").write_text(f"{text}\n\ndef mine(): ...\n", encoding="latin-1")
         (found,) = competitors_of(kernel, [f"{file}:mine"]).values()
         assert (found.package, found.compiled) == (package, "")
 
