@@ -51,7 +51,7 @@ def each(
                 assert isinstance(ready, Connection)
                 try:
                     message = ready.recv()
-                except EOFError:
+                except (EOFError, OSError):  # it ended, or was ended in the middle of a message
                     process, task = running.pop(ready)
                     process.join()
                     ready.close()

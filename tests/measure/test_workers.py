@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,19 @@ def test_a_task_that_fails_or_dies_costs_itself() -> None:
     ended = dict(each([0, 1, 2, 3], fragile, received.append))
     assert ended == {0: 0, 1: 3, 2: -signal.SIGKILL, 3: 0}
     assert sorted(received) == [0, 3]
+
+
+def test_one_that_dies_in_the_middle_of_a_message_costs_itself() -> None:
+    def cut_short(number: int, send: Send) -> None:
+        if number == 1:
+            writer: Connection = getattr(send, "__self__")  # noqa: B009
+            os.write(writer.fileno(), struct.pack("!i", 1000) + b"not all of it")
+            os.kill(os.getpid(), signal.SIGKILL)
+        send(number)
+
+    received: list[int] = []
+    assert dict(each([1, 2], cut_short, received.append)) == {1: -signal.SIGKILL, 2: 0}
+    assert received == [2]
 
 
 def test_who_stops_early_stops_the_tasks_and_they_tidy_up(tmp_path: Path) -> None:
