@@ -21,6 +21,7 @@ from gnnperf.corpus.nests import NestCollector
 from gnnperf.measure import Compiler, Runner
 from gnnperf.measure.confine import die_with_parent
 from gnnperf.measure.record_log import RelayedLog
+from gnnperf.measure.supervisor import run_module
 
 THREADS = "OMP_NUM_THREADS"
 
@@ -44,8 +45,8 @@ class EntryJob:
 
 def run_entry(job: EntryJob) -> Iterator[Any]:
     """Messages of a job, run in a process of its own; at the end ("ended", exit code)."""
-    command = [sys.executable, "-m", "gnnperf.corpus.entry_process"]
-    environment = {name: value for name, value in os.environ.items() if name != THREADS}
+    command, path = run_module("gnnperf.corpus.entry_process")
+    environment = {name: value for name, value in os.environ.items() if name != THREADS} | path
     if job.threads is not None:
         environment[THREADS] = job.threads
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:

@@ -104,18 +104,16 @@ class Child:
         """`python -m module`, with additions to the environment; the module calls `spawned`."""
         ours, theirs = socket.socketpair()
         errors = os.memfd_create("stderr")
-        package = str(Path(gnnperf.__file__).resolve().parent.parent)
-        path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
         with theirs:
+            command, path = run_module(module, str(theirs.fileno()), str(os.getpid()))
             process = subprocess.Popen(
-                # -P: a file in the user's folder must not stand in for a module of ours.
-                [sys.executable, "-P", "-m", module, str(theirs.fileno()), str(os.getpid())],
+                command,
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,  # Ctrl-C in the terminal reaches this process alone
-                env={**os.environ, **(environment or {}), "PYTHONPATH": path},
+                env={**os.environ, **(environment or {}), **path},
             )
         return cls(process.pid, process.wait, ours, errors)
 
@@ -273,6 +271,14 @@ def _serve(serving: object, channel: socket.socket) -> None:
 def _serve_afresh(serving: object, channel: socket.socket) -> None:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(_serve, serving, channel).result()
+
+
+def run_module(module: str, *arguments: str) -> tuple[list[str], dict[str, str]]:
+    """The command that runs a module of ours, and what it needs of the environment."""
+    package = str(Path(gnnperf.__file__).resolve().parent.parent)
+    path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+    # -P: a file in the user's folder must not stand in for a module of ours.
+    return [sys.executable, "-P", "-m", module, *arguments], {"PYTHONPATH": path}
 
 
 def spawned(*, with_parent: bool = True) -> socket.socket:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from gnnperf.measure.supervisor import run_module
 
 PATIENCE_S = 120.0
 LONGEST_SUM = 4096
@@ -22,10 +25,11 @@ LONGEST_SUM = 4096
 def wrong_part(path: Path) -> str | None:
     """The first operation of a program saved by `torch.export.save` that TVM computes wrongly, with the line
     that asks for it; None where none was found."""
+    command, environment = run_module(__name__, str(path))
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, str(path)],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+            command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return None

@@ -62,8 +62,13 @@ def test_a_wrong_translation_is_refused_with_its_part(
         whole_kernel.checked_translation(path, problem, server)
 
 
-def test_a_process_looks_for_it(program: torch.export.ExportedProgram, tmp_path: Path) -> None:
+def test_a_process_looks_for_it(
+    program: torch.export.ExportedProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("copy.py").write_text("open('run', 'w')")  # of the user's, not Python's
     path = tmp_path / "net.pt2"
     torch.export.save(program, path)
     assert first_wrong.wrong_part(path) is None  # there is none
     assert first_wrong.wrong_part(tmp_path / "none.pt2") is None
+    assert not Path("run").exists()
