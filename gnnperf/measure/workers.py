@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
 from gnnperf.measure.confine import die_with_parent
+from gnnperf.measure.protocol import LONGEST_SLEEP_S
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -41,13 +42,14 @@ def each(
             while waiting and len(running) < processes:
                 task = waiting.pop()
                 reader, writer = context.Pipe(duplex=False)
+                readers = (reader, *running)
                 process = context.Process(
-                    target=_run, args=(work, task, writer.send, os.getpid()), daemon=True
+                    target=_run, args=(work, task, writer.send, readers, os.getpid()), daemon=True
                 )
                 process.start()
                 writer.close()  # the child's end is the only one: its death ends the stream
                 running[reader] = process, task
-            for ready in wait(list(running)):
+            for ready in wait(list(running), LONGEST_SLEEP_S):
                 assert isinstance(ready, Connection)
                 try:
                     message = ready.recv()
@@ -59,8 +61,9 @@ def each(
                 else:
                     receive(message)
     finally:
-        for process, _ in running.values():
+        for reader, (process, _) in running.items():
             process.terminate()
+            reader.close()  # what ignores that ends with the next that it sends
         for process, _ in running.values():
             process.join()
 
@@ -87,11 +90,15 @@ def spread(jobs: Sequence[Callable[[], Result]], processes: int) -> dict[int, Re
     return found
 
 
-def _run(work: Callable[[Task, Send], None], task: Task, send: Send, parent: int) -> None:
+def _run(
+    work: Callable[[Task, Send], None], task: Task, send: Send, readers: Sequence[Connection], parent: int
+) -> None:
     # The parent decides what Ctrl-C means, and ends its tasks by SIGTERM: they then tidy up.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     die_with_parent(parent)
+    for reader in readers:  # where the parent stops to read, nobody does
+        reader.close()
     try:
         work(task, send)
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import struct
@@ -73,6 +74,10 @@ def test_one_that_dies_in_the_middle_of_a_message_costs_itself() -> None:
     assert received == [2]
 
 
+def interrupt(_: str) -> None:
+    raise KeyboardInterrupt
+
+
 def test_who_stops_early_stops_the_tasks_and_they_tidy_up(tmp_path: Path) -> None:
     def endless(name: str, send: Send) -> None:
         try:
@@ -81,9 +86,17 @@ def test_who_stops_early_stops_the_tasks_and_they_tidy_up(tmp_path: Path) -> Non
         finally:
             (tmp_path / name).touch()
 
-    def interrupt(_: str) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
         list(each("ab", endless, interrupt))
     assert len(list(tmp_path.iterdir())) >= 1, "what had begun has tidied up"
+
+
+def test_a_task_that_goes_on_when_it_is_stopped_ends_with_the_next_that_it_sends() -> None:
+    def stubborn(_: str, send: Send) -> None:
+        send("begun")
+        with contextlib.suppress(KeyboardInterrupt):  # as what catches everything does
+            time.sleep(3600)
+        send("x" * (1 << 20))
+
+    with pytest.raises(KeyboardInterrupt):
+        list(each("ab", stubborn, interrupt))
