@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,23 +25,33 @@ def place_initial_values(node: Node, own: frozenset[str] = frozenset()) -> tuple
     if isinstance(node, Statement):
         return (node,)
     nest = band(node)
+
+    def meets(inner: Statement) -> bool:
+        if inner.target.buffer in own:
+            return False
+        return not (_owns(nest, inner) if nest.is_perfect else separates(inner.target, node))
+
+    ahead, rest = taken_ahead(node, meets)
+    if not nest.is_perfect:
+        rest = replace(rest, body=tuple(p for child in rest.body for p in place_initial_values(child, own)))
+    return (*ahead, rest)
+
+
+def taken_ahead(node: Loop, wanted: Callable[[Statement], bool]) -> tuple[list[Node], Loop]:
+    """Nests that write the initial values of the reductions that are wanted, and the loop without them."""
     ahead: list[Node] = []
 
     def visit(inner: Node, around: tuple[Loop, ...]) -> Node:
         if isinstance(inner, Loop):
-            return replace(inner, body=tuple(visit(n, (*around, inner)) for n in inner.body))
-        if inner.init is None or inner.target.buffer in own:
-            return inner
-        if _owns(nest, inner) if nest.is_perfect else separates(inner.target, node):
+            return replace(inner, body=tuple(visit(child, (*around, inner)) for child in inner.body))
+        if inner.init is None or not wanted(inner):
             return inner
         ahead.append(initial_nest(inner, around))
         return replace(inner, init=None)
 
     rest = visit(node, ())
     assert isinstance(rest, Loop)
-    if not nest.is_perfect:
-        rest = replace(rest, body=tuple(p for child in rest.body for p in place_initial_values(child, own)))
-    return (*ahead, rest)
+    return ahead, rest
 
 
 def _owns(nest: Band, statement: Statement) -> bool:

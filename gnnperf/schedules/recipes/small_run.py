@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gnnperf.errors import NotApplicable
-from gnnperf.nests.analysis import initial_nest
-from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Op, Statement, Symbol
+from gnnperf.nests.ir import Const, Expr, Load, Node, Op, Statement, Symbol
 from gnnperf.nests.ranges import separates
+from gnnperf.schedules.recipes.initial_values import taken_ahead
 
 Element: TypeAlias = tuple[str, tuple[int, ...]]
 Memory: TypeAlias = dict[Element, float]
@@ -112,39 +112,5 @@ def _explicit(node: Node) -> tuple[Node, ...]:
     if isinstance(node, Statement):
         first = () if node.init is None else (Statement(node.target, node.init, guard=node.guard),)
         return (*first, replace(node, init=None))
-    ahead = [
-        initial_nest(statement, around)
-        for statement, around in _reductions(node, ())
-        if not separates(statement.target, node)
-    ]
-    met = {id(s) for s, _ in _reductions(node, ()) if not separates(s.target, node)}
-    return (*ahead, _inside(node, met))
-
-
-def _inside(node: Loop, met: set[int]) -> Loop:
-    body: list[Node] = []
-    for child in node.body:
-        if isinstance(child, Loop):
-            body += _explicit(_without(child, met))
-        else:
-            body += [replace(child, init=None)] if id(child) in met else _explicit(child)
-    return replace(node, body=tuple(body))
-
-
-def _without(loop: Loop, met: set[int]) -> Loop:
-    return replace(
-        loop,
-        body=tuple(
-            _without(n, met) if isinstance(n, Loop) else replace(n, init=None) if id(n) in met else n
-            for n in loop.body
-        ),
-    )
-
-
-def _reductions(node: Node, around: tuple[Loop, ...]) -> Iterator[tuple[Statement, tuple[Loop, ...]]]:
-    """Those with an initial value, and the loops around them."""
-    if isinstance(node, Loop):
-        for child in node.body:
-            yield from _reductions(child, (*around, node))
-    elif node.init is not None:
-        yield node, around
+    ahead, rest = taken_ahead(node, lambda statement: not separates(statement.target, node))
+    return (*ahead, replace(rest, body=tuple(part for child in rest.body for part in _explicit(child))))
