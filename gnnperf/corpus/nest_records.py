@@ -33,7 +33,7 @@ def task_line(
         "graph": json.loads(graph.to_json()),
         "nest": nest_to_dict(case.case.nest),
         "trip_counts": measured_trip_counts(case.case.nest, case.case.data),
-        "baseline": {"name": case.baseline_name, "runtime_s": case.baseline_s},
+        "baseline": {"name": case.built.name, "runtime_s": case.baseline.runtime_s},
         "profile": _profile(case, graph, device, runner),
         "device": device.to_record(),
         "threads": runner.threads,

@@ -177,7 +177,7 @@ def compare(kernel: ComparedKernel, session: Session, k: int, effort: Effort, sa
             executor = CppExecutor(loaded, None, compiler, runner)
             retrieval, _ = session.pipeline(loaded, executor, options=Options(k=k), notify=say).run()
             whole = WholeKernel.prepare(loaded, "auto", compiler, runner)
-            contenders: dict[str, Any] = {AUTO: whole.library, **kernel.competitors}
+            contenders: dict[str, Any] = {AUTO: whole.built.library, **kernel.competitors}
             if executor.tuned is not None:
                 tuned = compiler.build(executor.tuned.source(f"{loaded.name}_tuned"))
                 contenders = {OURS: tuned, **contenders}
@@ -189,7 +189,8 @@ def compare(kernel: ComparedKernel, session: Session, k: int, effort: Effort, sa
 
 def _problem(kernel: DaceKernel, whole: WholeKernel) -> Problem:
     inputs = {**kernel.data, **kernel.symbols}
-    return Problem(inputs, kernel.outputs, whole.reference, whole.reduction_length, kernel.updated)
+    built = whole.built
+    return Problem(inputs, kernel.outputs, built.reference, built.reduction_length, kernel.updated)
 
 
 # --------------------------------------------------------------------------- the table

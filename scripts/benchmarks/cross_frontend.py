@@ -231,8 +231,8 @@ class CrossFrontendStudy(Study):
         if fastest is not None and fastest[1].speedup:
             position = [recipe for recipe, _ in carried.schedules].index(fastest[0])
         return {
-            "dace_baseline": case.baseline_name,
-            "dace_baseline_s": case.baseline_s,
+            "dace_baseline": case.built.name,
+            "dace_baseline_s": case.baseline.runtime_s,
             "dace_carried_speedup": _speedup(tried),
             "dace_native_speedup": _speedup(native),
             "dace_speedups": {

@@ -127,8 +127,8 @@ def test_numpy_agrees_with_dace(name: str) -> None:
         problem = Problem(
             {**loaded.data, **loaded.symbols},
             loaded.outputs,
-            whole.reference,
-            whole.reduction_length,
+            whole.built.reference,
+            whole.built.reduction_length,
             loaded.updated,
         )
         versions = competitors_of(loaded, [kernel.competitors["numpy"]])

@@ -16,6 +16,7 @@ from gnnperf.measure import (
     Compiler,
     Library,
     Limits,
+    Measurement,
     Runner,
     Source,
     Timing,
@@ -43,6 +44,15 @@ class Baseline:
     plain_s: float
     reduction_length: int
     once: Timing | None = None
+
+    @property
+    def note(self) -> str:
+        """The reason, for people; empty where there is none."""
+        return self.reason or ""
+
+    @property
+    def once_s(self) -> float | None:
+        return None if self.once is None else self.once.runtime_s
 
 
 @dataclass(frozen=True)
@@ -149,6 +159,17 @@ def build_baseline(
     )
 
 
+def timed(
+    library: Library, code: Measurable, runner: Runner, limits: Limits, baseline: Library | None = None,
+    reference: Mapping[str, NDArray[Any]] | None = None, **options: Any,
+) -> Measurement:  # fmt: skip
+    """As `Runner.measure`, on the inputs of a program or of a nest."""
+    return runner.measure(
+        baseline, library, code.data, code.outputs, tuple(code.inouts), reference, limits,
+        updated=code.updated, **options,
+    )  # fmt: skip
+
+
 def _once(runtime_s: float) -> Timing | None:
     return Timing(runtime_s, (runtime_s, runtime_s)) if runtime_s > VERY_LONG_RUN_S else None
 
@@ -162,16 +183,7 @@ def _times_s(
     first, *others = libraries
     found = {}
     for name in others:
-        measured = runner.measure(
-            libraries[first],
-            libraries[name],
-            code.data,
-            code.outputs,
-            tuple(code.inouts),
-            None,
-            quick,
-            updated=code.updated,
-        )
+        measured = timed(libraries[name], code, runner, quick, libraries[first])
         if measured.baseline_s is not None:
             found[first] = measured.baseline_s
         found[name] = measured.runtime_s or math.inf

@@ -10,7 +10,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from gnnperf.backends.cpp.baselines import LONGEST_SECOND_RUN_S, Baseline, BaselineSources, build_baseline
+from gnnperf.backends.cpp.baselines import (
+    LONGEST_SECOND_RUN_S,
+    Baseline,
+    BaselineSources,
+    build_baseline,
+    timed,
+)
 from gnnperf.backends.cpp.trials import NestCase
 from gnnperf.errors import BuildError, MeasureError
 from gnnperf.frontends.nest_program import Measurable, NestTask, Tuned
@@ -39,29 +45,21 @@ SINGLE_RUN = Limits(timeout_s=120.0, budget_s=0.0, min_samples=3, cutoff=float("
 
 @dataclass(frozen=True)
 class UnitCase:
-    """A nest with its compiled baseline and the results that are right."""
+    """A nest with its compiled baseline, what that takes, and the results that are right."""
 
     case: NestCase
-    baseline_name: str
-    baseline_note: str
+    built: Baseline
     baseline: Timing
-    limits: Limits
 
     @property
-    def baseline_s(self) -> float:
-        """Median runtime of the baseline, in seconds."""
-        return self.baseline.runtime_s
+    def limits(self) -> Limits:
+        """Of its candidates."""
+        return Limits(timeout_s=max(2.0, SLOWEST * self.baseline.runtime_s))
 
     @staticmethod
     def of_whole(task: NestTask, whole: WholeKernel) -> UnitCase:
         """Of a nest that is the whole program, whose baseline was run."""
-        case = NestCase(
-            task.nest, {**task.data, **whole.code.data}, task.outputs, tuple(whole.code.inouts),
-            tuple(whole.code.updated), whole.reduction_length, whole.reference, whole.library,
-            whole.baseline_once_s, task.quantised,
-        )  # fmt: skip
-        limits = Limits(timeout_s=max(2.0, SLOWEST * whole.baseline_s))
-        return UnitCase(case, whole.baseline_name, whole.baseline_note, whole.baseline, limits)
+        return UnitCase._of(task, whole.code, whole.built, whole.baseline)
 
     @staticmethod
     def prepare(task: NestTask, wanted: str, compiler: Compiler, runner: Runner) -> UnitCase:
@@ -69,56 +67,36 @@ class UnitCase:
 
         Raises MeasureError or BuildError where the nest cannot run alone.
         """
-        baseline = build_baseline(task, wanted, compiler, runner)
-        timing = _timed(baseline, task, runner, SINGLE_RUN)
+        built = build_baseline(task, wanted, compiler, runner)
+        return UnitCase._of(task, task, built, _timing(built, task, runner, SINGLE_RUN))
+
+    @staticmethod
+    def _of(task: NestTask, code: Measurable, built: Baseline, baseline: Timing) -> UnitCase:
+        """code: what was built."""
         case = NestCase(
-            task.nest, task.data, task.outputs, tuple(task.inouts), tuple(task.updated),
-            baseline.reduction_length, baseline.reference, baseline.library,
-            baseline.once.runtime_s if baseline.once else None, task.quantised,
+            task.nest, {**task.data, **code.data}, task.outputs, tuple(code.inouts), tuple(code.updated),
+            built.reduction_length, built.reference, built.library, built.once_s, task.quantised,
         )  # fmt: skip
-        limits = Limits(timeout_s=max(2.0, SLOWEST * timing.runtime_s))
-        return UnitCase(case, baseline.name, baseline.reason or "", timing, limits)
+        return UnitCase(case, built, baseline)
 
 
-def _timed(baseline: Baseline, code: Measurable, runner: Runner, limits: Limits) -> Timing:
+def _timing(built: Baseline, code: Measurable, runner: Runner, limits: Limits) -> Timing:
     """What the baseline takes. Raises MeasureError where it does not run."""
-    if baseline.once is not None:
-        return baseline.once
-    timed = runner.measure(
-        None,
-        baseline.library,
-        code.data,
-        code.outputs,
-        tuple(code.inouts),
-        None,
-        limits,
-        updated=code.updated,
-    )
-    if timed.status != "ok":
-        raise MeasureError(f"the baseline does not run alone: {timed.status}, {timed.detail}")
-    return timed.timing
+    if built.once is not None:
+        return built.once
+    found = timed(built.library, code, runner, limits)
+    if found.status != "ok":
+        raise MeasureError(f"the baseline does not run alone: {found.status}, {found.detail}")
+    return found.timing
 
 
 @dataclass(frozen=True)
 class WholeKernel:
-    """A whole program with its baseline, and the results of the plain program that all must match."""
+    """A whole program with its compiled baseline, what that takes, and the results that all must match."""
 
     code: Measurable
-    library: Library
-    plain: Library
-    reference: Mapping[str, NDArray[Any]]
-    plain_s: float
-    reduction_length: int
-    baseline_name: str
-    baseline_note: str
+    built: Baseline
     baseline: Timing
-    baseline_once_s: float | None = None
-    """What the baseline's only run took, where that is too long to run it again."""
-
-    @property
-    def baseline_s(self) -> float:
-        """Median runtime of the baseline, in seconds."""
-        return self.baseline.runtime_s
 
     @staticmethod
     def prepare(
@@ -129,40 +107,27 @@ class WholeKernel:
         the plain code does not run."""
         limits = Limits(timeout_s=300.0)
         try:
-            baseline = build_baseline(code, wanted, compiler, runner, limits, sources)
+            built = build_baseline(code, wanted, compiler, runner, limits, sources)
         except BuildError as error:
             raise BuildError(f"the unscheduled kernel does not compile: {error}") from None
         except MeasureError as error:
             raise MeasureError(
                 f"the kernel fails before anything is tuned ({error}); check its subscripts, inputs and sizes"
             ) from None
-        timing = _timed(baseline, code, runner, replace(limits, budget_s=0.3))
-        return WholeKernel(
-            code, baseline.library, baseline.plain, baseline.reference, baseline.plain_s,
-            baseline.reduction_length, baseline.name, baseline.reason or "", timing,
-            baseline.once.runtime_s if baseline.once else None,
-        )  # fmt: skip
+        return WholeKernel(code, built, _timing(built, code, runner, replace(limits, budget_s=0.3)))
 
     def measure(self, tuned: Tuned, compiler: Compiler, runner: Runner, budget_s: float = 1.0) -> Measurement:
         """Verify a tuned program against the reference and time it beside the baseline, in several
         processes. Raises BuildError where it does not compile."""
-        library = compiler.build(self.tuned_source(tuned))
+        library, built = compiler.build(self.tuned_source(tuned)), self.built
         limits = Limits(
-            timeout_s=max(5.0, SLOWEST * self.baseline_s), budget_s=budget_s, processes=3, cutoff=float("inf")
-        )
-        return runner.measure(
-            self.library if self.baseline_once_s is None else None,
-            library,
-            self.code.data,
-            self.code.outputs,
-            tuple(self.code.inouts),
-            self.reference,
-            limits,
-            reduction_length=self.reduction_length,
-            baseline_s=self.baseline_once_s,
-            updated=self.code.updated,
-            quantised=self.code.quantised,
-        )
+            timeout_s=max(5.0, SLOWEST * self.baseline.runtime_s), budget_s=budget_s, processes=3,
+            cutoff=float("inf"),
+        )  # fmt: skip
+        return timed(
+            library, self.code, runner, limits, None if built.once else built.library, built.reference,
+            reduction_length=built.reduction_length, baseline_s=built.once_s, quantised=self.code.quantised,
+        )  # fmt: skip
 
     def tuned_source(self, tuned: Tuned) -> Source:
         """Its code, under one name: it is compiled once. Raises BuildError."""
@@ -171,8 +136,8 @@ class WholeKernel:
     @cached_property
     def evidence(self) -> Evidence:
         """What agreeing with the reference is worth."""
-        rounded = sorted({*self.code.quantised} & {*self.reference})
-        return replace(Evidence.of(self.reference, self.code.data), quantised=rounded)
+        rounded = sorted({*self.code.quantised} & {*self.built.reference})
+        return replace(Evidence.of(self.built.reference, self.code.data), quantised=rounded)
 
     def verify_elsewhere(
         self, tuned: Tuned, others: Iterable[tuple[str, Arguments]], compiler: Compiler, runner: Runner
@@ -185,20 +150,20 @@ class WholeKernel:
         """
         code, inouts, limits = self.code, tuple(self.code.inouts), Limits(timeout_s=max(5.0, LONGEST_CHECK_S))
         evidence, started = self.evidence, time.monotonic()
-        if self.plain_s > LONGEST_SECOND_RUN_S:
+        if self.built.plain_s > LONGEST_SECOND_RUN_S:
             return evidence, ""
-        library = compiler.build(self.tuned_source(tuned))
+        library, plain = compiler.build(self.tuned_source(tuned)), self.built.plain
 
         def run(which: Library, inputs: Arguments) -> dict[str, NDArray[Any]]:
             return runner.reference(which, inputs, code.outputs, inouts, limits)
 
         for words, inputs in others:
             try:
-                expected, moved = run(self.plain, inputs), run(self.plain, perturbed(inputs))
+                expected, moved = run(plain, inputs), run(plain, perturbed(inputs))
             except MeasureError:
                 continue
             if all(is_moderate(array) for array in expected.values()):
-                length = equivalent_length(expected, moved, self.reduction_length)
+                length = equivalent_length(expected, moved, self.built.reduction_length)
                 try:
                     fault = verify(expected, run(library, inputs), length, code.quantised)
                 except MeasureError as error:

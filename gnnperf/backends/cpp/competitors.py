@@ -63,8 +63,8 @@ def beside(
     problem = Problem(
         code.data,
         list(code.outputs),
-        whole.reference,
-        whole.reduction_length,
+        whole.built.reference,
+        whole.built.reduction_length,
         list(code.updated),
         code.quantised,
     )

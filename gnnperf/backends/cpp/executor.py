@@ -88,7 +88,7 @@ class CppExecutor:
         whole = WholeKernel.prepare(
             self.program.whole, self.wanted, self.compiler, self.runner, self._sources
         )
-        self._whole, self.baseline_name, self.baseline_note = whole, whole.baseline_name, whole.baseline_note
+        self._whole, self.baseline_name, self.baseline_note = whole, whole.built.name, whole.built.note
         return whole.baseline
 
     @contextmanager
@@ -104,7 +104,7 @@ class CppExecutor:
         if not self._competitors:
             return found
         assert self._whole is not None
-        kept = self._whole.library
+        kept = self._whole.built.library
         if self._tuned is not None:
             kept = self.compiler.build(self._whole.tuned_source(self._tuned))
         started = time.monotonic()
@@ -116,7 +116,7 @@ class CppExecutor:
         computed = self._python.found() if self._python else None
         if computed is None or self._whole is None:
             return found
-        said = difference(self._whole.reference, computed, self._whole.reduction_length)
+        said = difference(self._whole.built.reference, computed, self._whole.built.reduction_length)
         return replace(found, evidence=replace(found.evidence, python=said))
 
     def _assembled(self, trials: Sequence[Trials]) -> Whole:
@@ -170,7 +170,7 @@ class CppBench:
     def __init__(self, case: UnitCase, executor: CppExecutor) -> None:
         self.case = case
         self.baseline = case.baseline
-        self.baseline_name, self.baseline_note = case.baseline_name, case.baseline_note
+        self.baseline_name, self.baseline_note = case.built.name, case.built.note
         self.bench = NestBench(case.case, executor.compiler, executor.runner, case.limits)
 
     def measure(self, candidates: Sequence[Candidate], count: int) -> Iterator[Tried]:
