@@ -43,7 +43,7 @@ def scheduled_programs(
 ) -> list[ScheduledProgram | None]:
     """What each recipe makes of a nest; None where it does not fit.
 
-    graph: of the nest itself. trip_counts: as of `gnnperf.schedules.recipes.scheduled_graph`. vectors:
+    graph: of the nest itself. trip_counts: as of `gnnperf.schedules.recipes.scheduled_graphs`. vectors:
     of the machine that runs it. Recipes that come to the same scheduled nest share its arrays.
     """
     found = scheduled_graphs(nest, recipes, trip_counts, vectors)

@@ -14,7 +14,7 @@ from gnnperf.graph.costs import COST_FIELDS, GraphArrays, GraphCosts
 from gnnperf.nests import nest_graph
 from gnnperf.nn import collate_programs, scheduled_programs
 from gnnperf.nn.scheduled import THREADS
-from gnnperf.schedules.recipes import Recipe, schedule_facts, scheduled_graph
+from gnnperf.schedules.recipes import Recipe, apply, schedule_facts
 
 NEST = small_nest(64, 32, reduction=True)
 GRAPH = nest_graph(NEST)
@@ -23,7 +23,7 @@ GRAPH = nest_graph(NEST)
 def test_each_is_the_scheduled_graph_with_its_costs_and_facts() -> None:
     for recipe in FITTING:
         (program,) = programs_of([NEST], [recipe])
-        expected = encode(scheduled_graph(recipe, NEST))
+        expected = encode(nest_graph(apply(recipe, NEST)))
         np.testing.assert_array_equal(program.graph.node_features, expected.node_features)
         np.testing.assert_array_equal(program.graph.edge_index, expected.edge_index)
         costs = GraphCosts(GraphArrays.of([expected]), THREADS).node_rows()

@@ -4,7 +4,7 @@ from gnnperf.schedules.recipes.apply import apply
 from gnnperf.schedules.recipes.effects import effect_fields, effects
 from gnnperf.schedules.recipes.emit import CppFunction, emit
 from gnnperf.schedules.recipes.features import fact_fields, recipe_features, recipe_fields, schedule_facts
-from gnnperf.schedules.recipes.graphs import scheduled_graph, scheduled_graphs
+from gnnperf.schedules.recipes.graphs import scheduled_graphs
 from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.space import DEFAULTS, library_recipes, mutate, random_recipe, time_recipes
 
@@ -23,7 +23,6 @@ __all__ = [
     "recipe_features",
     "recipe_fields",
     "schedule_facts",
-    "scheduled_graph",
     "scheduled_graphs",
     "time_recipes",
 ]

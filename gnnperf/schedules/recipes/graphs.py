@@ -17,30 +17,17 @@ from gnnperf.schedules.recipes.recipe import Recipe
 NOT_MEASURED: Mapping[str, float] = MappingProxyType({})
 
 
-def scheduled_graph(
-    recipe: Recipe,
-    nest: LoopNest,
-    trip_counts: Mapping[str, float] = NOT_MEASURED,
-    vectors: VectorUnit = AVX512,
-) -> ProgramGraph:
-    """The graph of `apply(recipe, nest, vectors)`.
-
-    trip_counts: measured mean trip counts of loops of `nest` whose bounds depend on data, by iterator, as
-    `measured_trip_counts` finds them; what the recipe makes of such a loop (tiles, their points, what is left
-    over) gets extents that follow from them.
-    Raises NotApplicable (with a reason) where the recipe does not fit the nest.
-    """
-    return nest_graph(apply(recipe, with_trip_counts(nest, trip_counts), vectors))
-
-
 def scheduled_graphs(
     nest: LoopNest,
     recipes: Sequence[Recipe],
     trip_counts: Mapping[str, float] = NOT_MEASURED,
     vectors: VectorUnit = AVX512,
 ) -> list[ProgramGraph | None]:
-    """The same of many recipes of one nest; None where one does not fit.
+    """The graphs of `apply(recipe, nest, vectors)` for recipes of one nest; None where one does not fit.
 
+    trip_counts: measured mean trip counts of loops of `nest` whose bounds depend on data, by iterator, as
+    `measured_trip_counts` finds them; what a recipe makes of such a loop (tiles, their points, what is left
+    over) gets extents that follow from them.
     Recipes that come to the same scheduled nest share one graph object.
     """
     nest = with_trip_counts(nest, trip_counts)

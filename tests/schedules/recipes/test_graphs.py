@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
 import pytest
@@ -11,18 +12,26 @@ from nests.examples import EXAMPLES
 from gnnperf.devices import VectorUnit
 from gnnperf.errors import NotApplicable
 from gnnperf.graph import ProgramGraph
-from gnnperf.nests import nest_graph
+from gnnperf.nests import LoopNest, nest_graph
 from gnnperf.schedules.recipes import (
     DEFAULTS,
     Recipe,
     apply,
     random_recipe,
-    scheduled_graph,
     scheduled_graphs,
 )
+from gnnperf.schedules.recipes.graphs import NOT_MEASURED
 
 REDUCED_BY_THREADS = Recipe(order="dot", parallel="reduction")
 """Does not fit a nest without reductions."""
+
+
+def scheduled_graph(
+    recipe: Recipe, nest: LoopNest, trip_counts: Mapping[str, float] = NOT_MEASURED, **options: VectorUnit
+) -> ProgramGraph:
+    (graph,) = scheduled_graphs(nest, [recipe], trip_counts, **options)
+    assert graph is not None
+    return graph
 
 
 def loops(graph: ProgramGraph) -> list[tuple[str, object, object, object]]:
@@ -47,7 +56,7 @@ def test_graphs_are_those_of_the_scheduled_nest(name: str) -> None:
 def test_where_a_recipe_does_not_fit_there_is_no_graph() -> None:
     nest = examples.transpose()
     with pytest.raises(NotApplicable):
-        scheduled_graph(REDUCED_BY_THREADS, nest)
+        apply(REDUCED_BY_THREADS, nest)
     first, second = scheduled_graphs(nest, [REDUCED_BY_THREADS, Recipe()])
     assert first is None and second is not None
 
