@@ -11,7 +11,6 @@ Copied are slices, which have fewer dimensions than the nests have loops: rows, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import NamedTuple
 
 from gnnperf.nests.affine import simplify
@@ -39,6 +38,7 @@ from gnnperf.nests.ir import (
     Symbol,
     loads,
     map_node,
+    row_major,
     subexpressions,
 )
 from gnnperf.nests.names import Names
@@ -69,7 +69,9 @@ def copied_slices(first: Node, second: Node, buffers: Mapping[str, Buffer], name
         if sizes is None or any(_is_chosen(load, s.value) for s in statements):
             return None
         name = names.fresh(f"{load.buffer}_slice")
-        found.buffers[name] = Buffer(name, buffers[load.buffer].dtype, sizes, _strides(sizes), transient=True)
+        found.buffers[name] = Buffer(
+            name, buffers[load.buffer].dtype, sizes, row_major(sizes), transient=True
+        )
         copy, new[load] = _copy(load, used, name, names)
         found.copies.append(copy)
     if not new:
@@ -104,10 +106,6 @@ def _sizes(load: Load, used: list[Loop], nest: Band) -> tuple[int, ...] | None:
     if not plain or any(not size for size in sizes.values()):
         return None
     return tuple(sizes[loop.iterator] or 0 for loop in used) or (1,)
-
-
-def _strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(prod(sizes[d + 1 :]) for d in range(len(sizes)))
 
 
 def _is_chosen(load: Load, value: Expr) -> bool:

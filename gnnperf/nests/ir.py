@@ -11,9 +11,10 @@ emitted): scheduling only adds loops, local buffers and `Loop.annotation`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import prod
 from operator import attrgetter, is_not
 from typing import Any, Literal, TypeAlias
 
@@ -123,6 +124,11 @@ class Buffer:
     transient: bool = False
     scope: Literal["global", "shared", "local"] = "global"
     offset: int = 0
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides, in elements, of an array without gaps."""
+    return tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.graph.vocabulary import PRECISIONS, check_precision
 from gnnperf.graph.workload import Workload, workload_of
 from gnnperf.nests import Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol, nest_graph
+from gnnperf.nests.ir import row_major
 
 Function = Literal[
     "add", "sub", "mul", "div", "pow", "max", "relu", "gelu", "silu", "sigmoid", "tanh", "exp", "sqrt", "neg",
@@ -82,10 +83,7 @@ def as_map(workload: Workload, results: int) -> Workload:
 
 def array(name: str, *shape: int) -> Buffer:
     """A contiguous fp32 argument."""
-    strides = [1]
-    for extent in reversed(shape[1:]):
-        strides.insert(0, strides[0] * extent)
-    return Buffer(name, "float32", shape, tuple(strides[: len(shape)]))
+    return Buffer(name, "float32", shape, row_major(shape))
 
 
 def scalar(name: str) -> Buffer:

@@ -14,7 +14,7 @@ from typing import Any, cast
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.expressions import Expressions, dtype_of
 from gnnperf.nests import Buffer, Const, Expr, Loop, Node, Op, Statement, Symbol
-from gnnperf.nests.ir import Reduction, loads, reads, symbols, walk
+from gnnperf.nests.ir import Reduction, loads, reads, row_major, symbols, walk
 from gnnperf.schedules.traces.roles import REDUCED
 
 ORDERED, OPAQUE = 3, 4
@@ -184,14 +184,6 @@ def as_reduction(statement: Statement) -> Statement:
         if same == target and not any(ld.buffer == target.buffer for ld in loads(rest)):
             return replace(statement, value=rest, reduce=cast(Reduction, value.name))
     return statement
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides, in elements, of an array without gaps."""
-    strides = [1] * len(shape)
-    for d in reversed(range(len(shape) - 1)):
-        strides[d] = strides[d + 1] * shape[d + 1]
-    return tuple(strides)
 
 
 def _size(value: Any, buffer: str) -> int:

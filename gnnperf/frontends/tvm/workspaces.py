@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from gnnperf.frontends.tvm.translate import row_major
 from gnnperf.nests import Buffer, Load, Symbol
 from gnnperf.nests.affine import Affine, affine, from_affine
+from gnnperf.nests.ir import row_major
 
 if TYPE_CHECKING:
     from gnnperf.frontends.tvm.scheduled import ScheduledTranslator

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING
 from gnnperf.devices import VectorUnit
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import varies
-from gnnperf.nests.ir import Annotation, Buffer, Const, Expr, Load, Loop, Node, Op, Statement, Symbol
+from gnnperf.nests.ir import (
+    Annotation,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    row_major,
+)
 from gnnperf.schedules.recipes.initial_values import init_statements
 
 if TYPE_CHECKING:
@@ -114,12 +126,7 @@ def _relative(name: str, ranges: Mapping[str, Range]) -> Expr:
 
 
 def _local(name: str, dtype: str, shape: list[int]) -> Buffer:
-    strides: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        strides.insert(0, step)
-        step *= size
-    return Buffer(name, dtype, tuple(shape), tuple(strides), transient=True, scope="local")
+    return Buffer(name, dtype, tuple(shape), row_major(shape), transient=True, scope="local")
 
 
 def _lane_loop(lane: str, width: int, vectors: VectorUnit, statement: Statement) -> Loop:

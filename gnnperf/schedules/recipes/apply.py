@@ -35,6 +35,7 @@ from gnnperf.nests.ir import (
     Statement,
     Symbol,
     map_node,
+    row_major,
     substitute_node,
     walk,
 )  # fmt: skip
@@ -380,12 +381,9 @@ def _contract(node: Node, tile: str, dimensions: Mapping[str, tuple[int, int]]) 
 def _shrink(dimensions: Mapping[str, tuple[int, int]], width: int, buffers: dict[str, Buffer]) -> None:
     for name, (dimension, _) in dimensions.items():
         old = buffers[name]
-        shape = [*old.shape[:dimension], width, *old.shape[dimension + 1 :]]
-        strides: list[int | Expr] = []
-        step: int | Expr = 1
-        for size in reversed(shape):
-            strides.insert(0, step)
-            if not isinstance(size, int) or not isinstance(step, int):
-                raise NotApplicable("a scratch array has no constant shape")
-            step *= size
-        buffers[name] = replace(old, shape=tuple(shape), strides=tuple(strides), offset=0)
+        shape = [
+            s for s in (*old.shape[:dimension], width, *old.shape[dimension + 1 :]) if isinstance(s, int)
+        ]
+        if len(shape) < len(old.shape):
+            raise NotApplicable("a scratch array has no constant shape")
+        buffers[name] = replace(old, shape=tuple(shape), strides=row_major(shape), offset=0)
