@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from gnnperf.errors import InputError
 from gnnperf.frontends.operators.operator import (
     Epilogue,
     Operator,
@@ -63,6 +64,7 @@ class Convolution(Operator):
     """Convolution of [batch, in_channels, *size] in one to three dimensions of space.
 
     size, kernel, stride, padding, dilation: by dimension; without a dilation, taps are next to each other.
+    Raises InputError where `groups` does not divide both channels, and where no kernel fits the input.
     """
 
     batch: int
@@ -77,6 +79,19 @@ class Convolution(Operator):
     epilogue: tuple[Epilogue, ...] = ()
 
     family: ClassVar[str] = "convolution"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.in_channels % self.groups or self.out_channels % self.groups:
+            raise InputError(
+                f"convolution: expected groups that divide {self.in_channels} and {self.out_channels} "
+                f"channels, got {self.groups}"
+            )
+        if min(self.out_size) < 1:
+            raise InputError(
+                f"convolution: expected a kernel that fits the padded input {self._padded}, got {self.kernel}"
+                f"{f' with dilation {self.dilation}' if self.dilation else ''}"
+            )
 
     @property
     def out_size(self) -> tuple[int, ...]:

@@ -137,6 +137,8 @@ def test_one_line() -> None:
         ("softmax:B=4096,H=8,Z=1", "see Z"),
         ("bmm:B=x", "expected sizes as B=16,M=512, got 'B=x'"),
         ("softmax:B=0,H=8", "softmax: expected rows of at least 1, got 0"),
+        ("conv:B=1,C=64,O=64,H=9,W=9,K=3,G=3", "groups that divide 64 and 64 channels, got 3"),
+        ("conv:B=1,C=64,O=64,H=9,W=2,K=3", "kernel that fits the padded input (9, 2), got (3, 3)"),
     ],
 )
 def test_mistakes(text: str, message: str) -> None:
