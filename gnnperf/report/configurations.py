@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import Description, scheduled_graph
 from gnnperf.frontends.gpu_kernels.tables import Candidates
-from gnnperf.graph import ProgramGraph
 from gnnperf.report.nest_picture import draw_nest
 from gnnperf.report.page import render
 from gnnperf.report.roofline import Roofline, Run, roof_of
@@ -28,7 +26,7 @@ def configurations_page(
     ends = [end for found in intervals for pair in found.values() for end in pair]
     axis = SpanAxis.covering(ends, duration_label)
     spans = [axis.levels(found, s) for found, s in zip(intervals, runtimes_s, strict=True)]
-    graph = _graph(description, configurations[0], sizes)
+    graph = scheduled_graph(description, configurations[0], sizes)
     return render(
         "configurations.html",
         f"{proposal.kernel} on {proposal.device.name}: configurations to try",
@@ -43,7 +41,7 @@ def configurations_page(
         axis=axis,
         sizes={**description.sizes, **(sizes or {})},
         roofline=_roofline(proposal, description, sizes),
-        picture=None if graph is None else draw_nest(graph),
+        picture=draw_nest(graph),
     )
 
 
@@ -72,12 +70,3 @@ def _roofline(
     return Roofline(
         roof, flops, size_bytes, (*others, Run("first, predicted", runtimes_s[0], "after", interval))
     )
-
-
-def _graph(
-    description: Description, configuration: Mapping[str, int], sizes: Mapping[str, float] | None
-) -> ProgramGraph | None:
-    try:
-        return scheduled_graph(description, configuration, sizes)
-    except InputError:  # such a configuration is ranked all the same
-        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from jaxtyping import Float64
 
 from gnnperf.devices import DeviceSpec, find_device
 from gnnperf.errors import InputError
-from gnnperf.frontends.gpu_kernels import Description, check_gpu, configurations_of
+from gnnperf.frontends.gpu_kernels import Description, check_gpu, configurations_of, plan
 from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable
 from gnnperf.nn.demand import LEVELS, DemandBundle
 from gnnperf.retrieval.configurations import expected_log2_ms, rank_configurations
@@ -147,17 +148,19 @@ def propose(
     check_gpu(device)
     _check_sizes(description, sizes or {})
     mine = [table for table in measured if table.kernel == description.name]
-    found = configurations_of(description)
+    found = configurations_of(description, sizes)
     parameters = description.parameters
     seen = {tuple(c.values()) for c in found}
     allowed = [set(values) for values in parameters.values()]
     for table in mine:  # what was fastest elsewhere may not be among those drawn
         order = np.argsort(-table.efficiency, kind="stable")[: table.ok.sum()]
-        for i in order[:1000]:
-            within = all(value in some for value, some in zip(table.keys[i], allowed, strict=True))
-            if within and table.plan.valid[i] and table.keys[i] not in seen:
-                seen.add(table.keys[i])
-                found.append(dict(zip(parameters, table.keys[i], strict=True)))
+        keys = [table.keys[i] for i in order[:1000] if table.keys[i] not in seen]
+        within = [all(value in some for value, some in zip(key, allowed, strict=True)) for key in keys]
+        fast = [dict(zip(parameters, key, strict=True)) for key in itertools.compress(keys, within)]
+        if fast:
+            valid = plan(description, fast, sizes).valid
+            found += itertools.compress(fast, valid)
+            seen.update(tuple(c.values()) for c in fast)
     alike = _candidates(description, found, device, sizes)
     different = np.unique(alike.programs, return_index=True)[1]
     candidates = _candidates(description, [found[i] for i in different], device, sizes)

@@ -436,6 +436,7 @@ def test_runs_of_a_tunable_kernel_that_say_nothing(
     ("kernel", "problem"),
     [
         ("gemm:MWG=48,MDIMC=32", "expected a configuration in which MWG % (MDIMC * VWM) == 0"),
+        ("gemm:M=16", "expected a configuration in which M // MWG is at least 1"),
         ("gemm:TILE=4", "unknown parameter 'TILE'; known: MWG"),
         ("gemm:MWG", "expected parameters and sizes as NAME=64,OTHER=2, got 'MWG'"),
         ("missing.yaml", "or a YAML file that describes a kernel, got 'missing.yaml'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from helpers import gpu_world
 from gnnperf.devices import load_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description, plan
+from gnnperf.frontends.gpu_kernels.expressions import Expression
 from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable, load_tables
 from gnnperf.nn.demand import ANY, Demand, DemandBundle, measured_files
 from gnnperf.retrieval.configurations import (
@@ -116,6 +118,16 @@ def test_proposals_are_allowed_and_different(
     ]
     for key, values in document["tune_params"].items():
         assert {c[key] for c in proposal.configurations} == set(values)
+
+
+def test_what_was_fast_elsewhere_has_to_be_allowed_at_these_sizes(
+    bundle: DemandBundle, tables: Sequence[GpuTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {"points": 2**10}
+    rule = Expression.parse("block_size_x * tile_size <= points // 8", "here")
+    description = replace(find_description("pnpoly"), constraints=(rule,))
+    proposal = propose(description, load_device("l4"), bundle, 4, tables, small)
+    assert plan(description, proposal.configurations, small).valid.all()
 
 
 def test_predictions_have_nested_intervals_and_grow_with_the_problem(bundle: DemandBundle) -> None:

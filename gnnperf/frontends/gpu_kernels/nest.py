@@ -8,7 +8,6 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels.description import Description
 from gnnperf.frontends.gpu_kernels.plan import Plan, PlannedLoop, PlannedStage, plan
 from gnnperf.frontends.gpu_kernels.statements import access
@@ -35,12 +34,9 @@ def scheduled_graph(
     description: Description, configuration: Mapping[str, Any], sizes: Mapping[str, float] | None = None
 ) -> ProgramGraph:
     """The program graph of a kernel with a configuration applied. Raises InputError, also for a
-    configuration that the kernel's constraints rule out."""
+    configuration that is not valid."""
     planned = plan(description, [configuration], sizes)
-    if not planned.valid[0]:
-        broken = [e.text for e in description.constraints if not e(planned.values, "constraints")[0]]
-        rule = broken[0] if broken else "every loop runs at least once"
-        raise InputError(f"{description.name}: the configuration breaks the constraint {rule}")
+    planned.require_valid(description.name)
     return nest_graph(scheduled_nest(planned))
 
 

@@ -65,21 +65,33 @@ class PlannedStage:
 class Plan:
     """n configurations of a kernel, or of one of its launches.
 
-    values: of sizes and parameters. loops: outermost first. statements: with where they run. repeats: how
-    often it is launched. then: what is launched after it.
+    values: of sizes and parameters. loops: outermost first. statements: with where they run. rules: what has
+    to hold, and where it does. repeats: how often it is launched. then: what is launched after it.
     """
 
     description: Description
     values: Mapping[str, Integers]
     loops: tuple[PlannedLoop, ...]
     statements: tuple[tuple[Statement, Bool[np.ndarray, " n"]], ...]
-    valid: Bool[np.ndarray, " n"]
+    rules: tuple[tuple[str, Bool[np.ndarray, " n"]], ...]
     repeats: Integers
     then: tuple[Plan, ...] = ()
 
     @property
     def count(self) -> int:
-        return len(self.valid)
+        return len(self.repeats)
+
+    @cached_property
+    def valid(self) -> Bool[np.ndarray, " n"]:
+        """Configurations that break no rule."""
+        return np.all([holds for _, holds in self.rules], axis=0)
+
+    def require_valid(self, where: str) -> None:
+        """Raises InputError, which begins with `where`, where the first configuration breaks a rule."""
+        if broken := [rule for rule, holds in self.rules if not holds[0]]:
+            raise InputError(
+                f"{where}: expected a configuration in which {broken[0]}; see the kernel's constraints"
+            )
 
     @property
     def launches(self) -> tuple[Plan, ...]:
@@ -227,7 +239,7 @@ def plan(
 
     Raises:
         InputError: a name that the kernel does not have, a value that is no integer of at least 0, or a
-            bound that cannot be computed or is less than 1.
+            bound that cannot be computed.
     """
     return _plan(description, _values(description, configurations, sizes or {}))
 
@@ -235,15 +247,16 @@ def plan(
 def _plan(description: Description, values: Mapping[str, Integers]) -> Plan:
     repeats = np.maximum(description.launches(values, f"{description.name}: launches"), 0)
     then = tuple(_plan(later, values) for later in description.then)
-    valid = np.sum([launch.repeats for launch in then], axis=0) + repeats > 0
-    for constraint in description.constraints:
-        valid &= constraint(values, f"{description.name}: constraints") != 0
+    launched = np.sum([launch.repeats for launch in then], axis=0) + repeats > 0
+    rules = [("something is launched", launched)]
+    for rule in description.constraints:
+        rules.append((rule.text, rule(values, f"{description.name}: constraints") != 0))
     loops: list[PlannedLoop] = []
     span: dict[str, Integers] = {}
     for about in reversed(description.loops):
         where = f"{description.name}: loop {about.name}"
         extent = about.extent(values, where)
-        valid = valid & ((extent >= 1) | (repeats == 0))
+        rules.append((f"{about.extent.text} is at least 1", (extent >= 1) | (repeats == 0)))
         extent = np.maximum(extent, 1)
         step = span.get(about.axis, np.ones_like(extent)) if about.step is None else about.step(values, where)
         span[about.axis] = np.maximum(span.get(about.axis, np.ones_like(extent)), step * extent)
@@ -254,8 +267,8 @@ def _plan(description: Description, values: Mapping[str, Integers]) -> Plan:
         )
     statements = tuple((s.statement, s.when(values, "compute") != 0) for s in description.compute)
     for launch in then:
-        valid = valid & (launch.valid | (launch.repeats == 0))
-    return Plan(description, values, tuple(reversed(loops)), statements, valid, repeats, then)
+        rules += [(rule, holds | (launch.repeats == 0)) for rule, holds in launch.rules]
+    return Plan(description, values, tuple(reversed(loops)), statements, tuple(rules), repeats, then)
 
 
 def _values(
@@ -305,16 +318,22 @@ def _integers(values: Sequence[Any]) -> Integers:
     return found.astype(np.int64)
 
 
-def configurations_of(description: Description, limit: int = 20_000, seed: int = 0) -> list[dict[str, int]]:
+def configurations_of(
+    description: Description,
+    sizes: Mapping[str, float] | None = None,
+    limit: int = 20_000,
+    seed: int = 0,
+) -> list[dict[str, int]]:
     """The search space: combinations of parameter values that the constraints allow, all of them where
     there are at most `limit` combinations, otherwise up to `limit` of them, drawn at random.
 
-    Raises InputError where none is found.
+    sizes: problem size, beside what the description says. Raises InputError where none is found.
     """
-    names, choices = list(description.parameters), list(description.parameters.values())
+    problem = _values(description, [{}], sizes or {})
+    choices = list(description.parameters.values())
     if math.prod(map(len, choices)) <= limit:
         drawn: list[tuple[int, ...]] = list(itertools.product(*choices))
-        found = _allowed(description, names, drawn)
+        found = _allowed(description, problem, drawn)
     else:
         chance, found, seen = np.random.default_rng(seed), [], set[tuple[int, ...]]()
         for _ in range(ROUNDS):
@@ -322,7 +341,7 @@ def configurations_of(description: Description, limit: int = 20_000, seed: int =
             drawn = list(dict.fromkeys(zip(*(c.tolist() for c in columns), strict=True)))
             fresh = [values for values in drawn if values not in seen]
             seen.update(fresh)
-            found += _allowed(description, names, fresh)
+            found += _allowed(description, problem, fresh)
             if len(found) >= limit:
                 break
     if not found:
@@ -331,12 +350,14 @@ def configurations_of(description: Description, limit: int = 20_000, seed: int =
 
 
 def _allowed(
-    description: Description, names: Sequence[str], drawn: Sequence[tuple[int, ...]]
+    description: Description, problem: Mapping[str, Integers], drawn: Sequence[tuple[int, ...]]
 ) -> list[dict[str, int]]:
+    """problem: has the sizes, of one configuration."""
     if not drawn:
         return []
+    names = list(description.parameters)
     values = dict(zip(names, np.array(drawn, dtype=np.int64).T, strict=True))
-    values |= {name: np.full(len(drawn), size) for name, size in description.sizes.items()}
+    values |= {name: np.full(len(drawn), problem[name]) for name in description.sizes}
     chosen = np.flatnonzero(_plan(description, values).valid)
     return [dict(zip(names, drawn[i], strict=True)) for i in chosen]
 
@@ -351,7 +372,7 @@ def parse_configuration(text: str) -> tuple[Description, dict[str, int]]:
     """A kernel and what of its parameters and sizes is given: "gemm:MWG=64,NWG=32,M=1024", "mine.yaml".
 
     A parameter that is left out has its first value. Raises InputError: no such kernel, parameter or size,
-    or a configuration that the kernel's constraints forbid.
+    or a configuration that is not valid at these sizes.
     """
     name, _, written = text.partition(":")
     description, given = find_description(name), dict[str, int]()
@@ -360,9 +381,5 @@ def parse_configuration(text: str) -> tuple[Description, dict[str, int]]:
         if not value.isdecimal():
             raise InputError(f"{text}: expected parameters and sizes as NAME=64,OTHER=2, got {part!r}")
         given[key.strip()] = int(value)
-    values = plan(description, [given]).values
-    if broken := [rule.text for rule in description.constraints if not rule(values, text)[0]]:
-        raise InputError(
-            f"{text}: expected a configuration in which {broken[0]}; see the kernel's constraints"
-        )
+    plan(description, [given]).require_valid(text)
     return description, given

@@ -79,7 +79,7 @@ def kernels(place: Place) -> Injector:
 
     def use(path: Path) -> Description:
         description = read_description(path)
-        plan(description, configurations_of(description, 20))
+        plan(description, configurations_of(description, limit=20))
         return description
 
     def inject(chance: random.Random, work: Path) -> str:

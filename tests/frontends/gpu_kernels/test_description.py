@@ -121,6 +121,7 @@ def test_sizes_may_be_given() -> None:
 def test_the_search_space_is_what_the_constraints_allow() -> None:
     description = find_description("pnpoly")
     assert len(list(configurations_of(description))) == 31 * 11 * 4 * 3
+    assert {c["MWG"] for c in configurations_of(find_description("gemm"), {"M": 32})} == {16, 32}
 
 
 def test_constraints_that_leave_nothing_are_told(tmp_path: Path) -> None:
@@ -135,7 +136,8 @@ def test_constraints_that_leave_nothing_are_told(tmp_path: Path) -> None:
     [
         ({"MWG": 64, "TILE": 3}, "unknown parameter 'TILE'; known: MWG"),
         ({"MWG": 6.5}, "integers of at least 0, got 6.5"),
-        ({"MWG": 16, "MDIMC": 32}, "breaks the constraint MWG % "),
+        ({"MWG": 16, "MDIMC": 32}, "expected a configuration in which MWG % "),
+        ({"MWG": 64, "M": 16}, "expected a configuration in which M // MWG is at least 1"),
         ({"MDIMC": 0}, "divides by zero"),
     ],
 )
