@@ -23,6 +23,7 @@ from gnnperf.nests.ir import loads
 KERNELS = Path(__file__).parent / "kernels"
 """Descriptions that come with gnnperf."""
 
+DOUBLES = ("float64", "complex128")
 BINDINGS = tuple(f"{level}.{axis}" for level in ("block", "thread") for axis in "xyz")
 REQUIRED = "name parameters buffers loops compute"
 OF_LAUNCH = "stage registers blocks_per_core launches"
@@ -114,6 +115,12 @@ class Description:
     blocks_per_core: Expression = ZERO
     launches: Expression = ONE
     then: tuple[Description, ...] = ()
+
+    @property
+    def dtype(self) -> str:
+        """Of its arithmetic: float64 where a result is one, whatever else is stored, else float32."""
+        targets = (s.statement.target.buffer for one in (self, *self.then) for s in one.compute)
+        return "float64" if any(self.buffers[name].dtype in DOUBLES for name in targets) else "float32"
 
     @property
     def used(self) -> frozenset[str]:

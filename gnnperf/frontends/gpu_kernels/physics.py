@@ -12,6 +12,7 @@ import numpy as np
 
 from gnnperf.devices import LAUNCH_GAP_S, DeviceSpec
 from gnnperf.errors import InputError
+from gnnperf.frontends.gpu_kernels.description import DOUBLES
 from gnnperf.frontends.gpu_kernels.plan import Plan
 from gnnperf.frontends.gpu_kernels.traffic import SECTOR_BYTES, Numbers, Traffic
 from gnnperf.graph.vocabulary import FLOPS
@@ -76,7 +77,7 @@ class _Physics(Traffic):
         """By name. Times are in seconds, of the resource alone, were nothing else in the way."""
         d, plan = self.device, self.plan
         total_threads = self.blocks * self.threads
-        flops, operations, special = self._operations()
+        flops, operations, special, least_flop_s = self._operations()
         registers = self._registers()
         shared = self._shared_bytes()
         clock_hz = (d.boost_mhz or 1.0) * 1e6
@@ -119,7 +120,7 @@ class _Physics(Traffic):
         missed = np.clip(wave_bytes / (d.l2_bytes or 1), 0.0, 1.0)
         dram_bytes = distinct + missed * np.maximum(l2_bytes - distinct, 0.0)
         t_dram = dram_bytes / bandwidth
-        roofline = np.maximum(flops / ((d.peak_gflops_fp32 or 1.0) * 1e9), distinct / bandwidth)
+        roofline = np.maximum(least_flop_s, distinct / bandwidth)
 
         ilp = self._independent()
         hidden = np.minimum(1.0, active * np.minimum(ilp, 8.0) / (4.0 * (d.fp32_lanes_per_core or 1) / 16.0))
@@ -147,20 +148,25 @@ class _Physics(Traffic):
             "threads_x": self._extent("thread.x"), "read_only": self._read_only(),
         }  # fmt: skip
 
-    def _operations(self) -> tuple[Numbers, Numbers, Numbers]:
-        """FLOP in all, instructions of a thread (a product and a sum are one), and those that are not
-        additions or products."""
-        flops, instructions, special = (np.zeros(self.plan.count) for _ in range(3))
+    def _operations(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """FLOP in all, instructions of a thread (a product and a sum are one), those that are not additions
+        or products, and seconds of the FLOP at the peaks of their types."""
+        flops, instructions, special, least_s = (np.zeros(self.plan.count) for _ in range(4))
+        single = self.device.peak_gflops_fp32 or 1.0
+        double = self.device.peak_gflops_fp64 or single
         for statement, active in self.plan.statements:
             names = _operation_names(statement)
             count = sum(FLOPS.get(n, 0) for n in names)
             fused = min(sum(n == "mul" for n in names), sum(n in ("add", "sub") for n in names))
             hard = sum(n in ("exp", "log", "sqrt", "div", "pow", "sin", "cos", "tanh") for n in names)
-            wide = 8.0 if "64" in self.plan.description.buffers[statement.target.buffer].dtype else 1.0
-            flops = flops + active * count * self.work * self.blocks * self.threads
+            dtype = self.plan.description.buffers[statement.target.buffer].dtype
+            wide = 8.0 if "64" in dtype else 1.0
+            here = active * count * self.work * self.blocks * self.threads
+            flops = flops + here
+            least_s = least_s + here / ((double if dtype in DOUBLES else single) * 1e9)
             instructions = instructions + active * (len(names) - fused) * self.work * wide
             special = special + active * hard * self.work * wide
-        return np.maximum(flops, 1.0), np.maximum(instructions, 1.0), special
+        return np.maximum(flops, 1.0), np.maximum(instructions, 1.0), special, least_s
 
     def _registers(self) -> Numbers:
         count = np.full(self.plan.count, float(REGISTERS_OF_ADDRESSES))

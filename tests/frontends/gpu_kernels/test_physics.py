@@ -31,6 +31,11 @@ def test_gemm_by_hand() -> None:
     assert found["roofline_s"] == pytest.approx(2 * 4096**3 / (A100.peak_gflops_fp32 * 1e9))
 
 
+def test_doubles_are_held_to_the_peak_of_doubles() -> None:
+    found = of("expdist")
+    assert found["roofline_s"] == pytest.approx(found["flops"] / (A100.peak_gflops_fp64 * 1e9))
+
+
 def test_unstaged_loads_with_a_stride_use_less_of_a_sector() -> None:
     tile = dict(MWG=64, NWG=64, MDIMC=16, NDIMC=16, MDIMA=16, NDIMB=16, VWM=1, VWN=1, SA=0, SB=0)
     near, far = of("gemm", **tile, STRM=1, STRN=1), of("gemm", **tile, STRM=0, STRN=0)
