@@ -250,6 +250,7 @@ def _page_of_operators(found: OperatorForecast) -> str:
     from gnnperf.report import Forecast, prediction_page
 
     workloads, operators = found.workloads, found.operators
+    most = max(workloads, key=lambda workload: (workload.kind == "contraction", workload.flops))
     forecasts = [
         Forecast(
             name,
@@ -260,7 +261,8 @@ def _page_of_operators(found: OperatorForecast) -> str:
             sum(w.flops for w in workloads),
             sum(w.read_bytes + w.written_bytes for w in workloads),
             one.operators_s,
-            any(workload.kind == "contraction" for workload in workloads),
+            most.dtype,
+            most.kind == "contraction",
             one.remarks,
             one.objection,
         )
@@ -292,7 +294,10 @@ def _page_of_configuration(found: ConfigurationForecast) -> str:
             float(physics[what][0]) for what in ("roofline_s", "flops", "distinct_bytes")
         )
         runtime_s = float(one.runtime_ms[0]) * 1e-3
-        forecasts.append(Forecast(name, device, runtime_s, intervals, least_s, flops, size_bytes))
+        dtype = found.description.dtype
+        forecasts.append(
+            Forecast(name, device, runtime_s, intervals, least_s, flops, size_bytes, dtype=dtype)
+        )
     notes = [] if found.measured else [NOT_MEASURED]
     graph = scheduled_graph(found.description, found.configuration)
     return prediction_page(found.kernel, forecasts, notes=notes, graph=graph)

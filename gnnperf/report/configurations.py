@@ -26,7 +26,6 @@ def configurations_page(
     ends = [end for found in intervals for pair in found.values() for end in pair]
     axis = SpanAxis.covering(ends, duration_label)
     spans = [axis.levels(found, s) for found, s in zip(intervals, runtimes_s, strict=True)]
-    graph = scheduled_graph(description, configurations[0], sizes)
     return render(
         "configurations.html",
         f"{proposal.kernel} on {proposal.device.name}: configurations to try",
@@ -41,7 +40,7 @@ def configurations_page(
         axis=axis,
         sizes={**description.sizes, **(sizes or {})},
         roofline=_roofline(proposal, description, sizes),
-        picture=draw_nest(graph),
+        picture=draw_nest(scheduled_graph(description, configurations[0], sizes)),
     )
 
 
@@ -60,7 +59,7 @@ def _roofline(
     """Of the first configuration, with the others as marks; all do the same arithmetic."""
     given: list[Mapping[str, Any]] = [{**c, **(sizes or {})} for c in proposal.configurations]
     physics = Candidates(description, proposal.device, given).physics
-    roof = roof_of(proposal.device)
+    roof = roof_of(proposal.device, description.dtype)
     flops, size_bytes = float(physics["flops"][0]), float(physics["distinct_bytes"][0])
     if roof is None or not size_bytes:
         return None

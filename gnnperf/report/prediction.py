@@ -23,8 +23,8 @@ class Forecast:
 
     gpu: as the user named it. intervals_s: by level ("50%", "80%", "95%"), (lower, upper). roofline_s: least
     runtime by the device's peaks. flops, size_bytes: of the kernel, bytes being the least that it must move.
-    operators_s: of each operator alone. matrix: units that multiply matrices count for the roofline.
-    objection: why nothing is said; the rest is empty then.
+    operators_s: of each operator alone. dtype: of most of the arithmetic. matrix: units that multiply
+    matrices count for the roofline. objection: why nothing is said; the rest is empty then.
     """
 
     gpu: str
@@ -35,13 +35,14 @@ class Forecast:
     flops: float = 0.0
     size_bytes: float = 0.0
     operators_s: Sequence[float] = ()
+    dtype: str = "fp32"
     matrix: bool = False
     remarks: Sequence[str] = ()
     objection: str | None = None
 
     @property
     def roofline(self) -> Roofline | None:
-        roof = roof_of(self.device, matrix=self.matrix)
+        roof = roof_of(self.device, self.dtype, self.matrix)
         if roof is None or self.runtime_s is None or self.intervals_s is None or not self.size_bytes:
             return None
         run = Run("predicted", self.runtime_s, "after", self.intervals_s.get("80%"))

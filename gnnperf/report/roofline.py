@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gnnperf.devices import DeviceSpec
+from gnnperf.graph.vocabulary import PRECISIONS
 from gnnperf.report.axis import LogAxis
 from gnnperf.report.words import number
 
@@ -39,20 +40,31 @@ class Roof:
         return LIMITS[flops / self.flops_per_s > size_bytes / self.bytes_per_s]
 
 
-def roof_of(device: DeviceSpec | None, dtype: str = "float32", matrix: bool = False) -> Roof | None:
-    """The roof of a device for a type; None where its peaks are not known.
+_PRECISIONS: Mapping[str, str] = {
+    **{stored: name for name, stored in PRECISIONS.items() if name != "tf32"},
+    "": "fp32",
+    "complex64": "fp32",
+    "complex128": "fp64",
+    "float8_e5m2": "fp8",
+}
+"""Dtype of graphs -> of operators."""
 
-    matrix: units that multiply matrices count, where there are such.
+
+def roof_of(device: DeviceSpec | None, dtype: str = "float32", matrix: bool = False) -> Roof | None:
+    """The roof of a device for a dtype of graphs or of operators; None where its peaks are not known.
+
+    matrix: units that multiply matrices count, where there are such. Other arithmetic on floats of fewer
+    bytes is done in fp32.
     """
     if device is None or not device.bandwidth_gbps:
         return None
-    wide = dtype == "float64" or (dtype == "complex128")
-    gflops = device.peak_gflops_fp64 if wide else device.peak_gflops_fp32
-    if matrix and not wide and device.peak_gflops_fp32_matrix:
-        gflops = device.peak_gflops_fp32_matrix
+    name = _PRECISIONS.get(dtype, dtype)
+    if not matrix and name in ("tf32", "fp16", "bf16", "fp8"):
+        name = "fp32"
+    gflops = device.product_gflops(name) if matrix else getattr(device, f"peak_gflops_{name}", None)
     if not gflops:
         return None
-    words = f"{number(gflops)} GFLOP/s {'fp64' if wide else 'fp32'}, {number(device.bandwidth_gbps)} GB/s"
+    words = f"{number(gflops)} GFLOP/s {name}, {number(device.bandwidth_gbps)} GB/s"
     return Roof(device.name, gflops * 1e9, device.bandwidth_gbps * 1e9, words)
 
 

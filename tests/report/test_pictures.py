@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from report.made_up import CPU, graph
 
+from gnnperf.devices import load_device
 from gnnperf.report.axis import LogAxis
 from gnnperf.report.nest_picture import MOST_ROWS, draw_nest
 from gnnperf.report.roofline import LABEL, Roofline, Run, roof_of
@@ -44,6 +45,20 @@ def test_the_roof_of_a_device() -> None:
     assert roof_of(None) is None
     matrix = roof_of(replace(CPU, peak_gflops_fp32_matrix=4000.0), matrix=True)
     assert matrix is not None and matrix.flops_per_s == 4e12
+
+
+@pytest.mark.parametrize(
+    ("dtype", "matrix", "tflops"),
+    [
+        ("fp16", True, 121.0), ("fp16", False, 30.29), ("float16", False, 30.29), ("fp64", True, 0.473),
+        ("float64", False, 0.473), ("", False, 30.29), ("int8", True, 242.5), ("int8", False, None),
+        ("int32", False, None), ("uint8", True, None),
+    ],
+)  # fmt: skip
+def test_the_roof_is_that_of_the_dtype(dtype: str, matrix: bool, tflops: float | None) -> None:
+    """Integers without a peak have none: that of floats may be lower."""
+    roof = roof_of(load_device("l4"), dtype, matrix)
+    assert (None if roof is None else roof.flops_per_s) == (tflops and pytest.approx(tflops * 1e12))
 
 
 def test_positions_on_the_roofline() -> None:
