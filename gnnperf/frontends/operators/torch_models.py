@@ -21,6 +21,9 @@ from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
 FREE = frozenset("dropout alpha_dropout feature_dropout lift_fresh_copy getitem _unsafe_view".split())
 """Operators that launch nothing, beside views and those that take no tensor."""
 
+QUANTISED = ("_scaled_mm", "_int_mm")
+"""Products whose result is wider than what they multiply: units for matrices take the narrow operands."""
+
 _LIKE: Mapping[str, str] = {
     "exp": "exp rsqrt reciprocal sin cos erf",
     "max": "max min maximum minimum fmax fmin clamp clamp_min clamp_max hardtanh relu6 leaky_relu prelu "
@@ -130,7 +133,7 @@ class _Capture:
         if call.launches_nothing():
             return
         if (build := _BUILD.get(call.name)) is not None:
-            self._add(build(call), call.dtype())
+            self._add(build(call), call.dtype(of_result=call.name not in QUANTISED))
         elif call.is_reduction():
             self._add(_reduction(call), call.dtype(of_result=False))
         elif (function := call.pointwise()) is not None:

@@ -154,6 +154,16 @@ def captured(
     return capture(export_module(Module(), inputs, "module"), "module")
 
 
+def test_quantised_products_are_of_what_they_multiply() -> None:
+    eights = captured(lambda _, a, b: torch._int_mm(a, b), *(torch.ones(32, 32, dtype=torch.int8),) * 2)
+    assert eights.operators == (MatMul(32, 32, 32, dtype="int8"),)
+    narrow, scale = torch.ones(32, 32).to(torch.float8_e4m3fn), torch.ones(1)
+    floats = captured(
+        lambda _, a, s: torch._scaled_mm(a, a.t(), s, s, out_dtype=torch.bfloat16), narrow, scale
+    )
+    assert floats.operators == (MatMul(32, 32, 32, dtype="fp8"),)
+
+
 @pytest.mark.parametrize(
     ("layer", "shape", "expected"),
     [
