@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import FunctionType
 from typing import Any, get_args
 
 from gnnperf.errors import InputError, first_line
@@ -16,6 +16,7 @@ from gnnperf.frontends.operators.operator import BINARY, Epilogue, Function, Ope
 from gnnperf.frontends.operators.pointwise import Elementwise, Embedding
 from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Softmax
 from gnnperf.frontends.torch_modules import export_module
+from gnnperf.frontends.user_files import load_attribute
 from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
 
 FREE = frozenset("dropout alpha_dropout feature_dropout lift_fresh_copy getitem _unsafe_view".split())
@@ -83,26 +84,25 @@ def load_model(spec: str) -> CapturedModel:
     path, _, function = spec.partition(":")
     if not Path(path).is_file():
         raise InputError(f"no file {path}; give model.pt2, or file.py:function")
+    if not path.endswith(".pt2"):
+        return capture(export_module(*_made_by(Path(path), function), spec), spec)
     try:
-        if path.endswith(".pt2"):
-            return capture(torch.export.load(path), spec)
-        module, inputs = _made_by(Path(path), function)
-    except InputError:
-        raise
-    except Exception as error:  # torch and the code of the file raise anything
+        program = torch.export.load(path)
+    except Exception as error:  # torch raises anything
         raise InputError(f"{spec}: cannot be read: {first_line(error)}") from None
-    return capture(export_module(module, inputs, spec), spec)
+    return capture(program, spec)
 
 
 def _made_by(path: Path, function: str) -> tuple[Any, Any]:
-    found = importlib.util.spec_from_file_location(path.stem, path)
-    if found is None or found.loader is None or not function:
-        raise InputError(f"expected file.py:function, got {path}{':' + function if function else ''}")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    if not callable(made := getattr(module, function, None)):
-        raise InputError(f"{path} has no function {function!r}")
-    result = made()
+    if not function:
+        raise InputError(f"expected file.py:function, got {path}")
+    make = load_attribute(path, function, "kernel", FunctionType)
+    try:
+        result = make()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the function is the user's
+        raise InputError(f"{path}:{function}: cannot be read: {first_line(error)}") from None
     if not isinstance(result, tuple) or len(result) != 2:
         raise InputError(f"{path}:{function}: expected (module, example inputs), got {type(result).__name__}")
     return result

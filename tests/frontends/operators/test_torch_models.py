@@ -66,6 +66,9 @@ def wrong():
 
 def broken():
     raise ValueError("no weights")
+
+def leaves():
+    raise SystemExit(3)
 """
 
 
@@ -124,9 +127,10 @@ def test_what_is_not_known_is_counted(models: str) -> None:
     ("function", "message"),
     [
         (":wrong", "expected (module, example inputs), got int"),
-        (":nothing", "has no function 'nothing'"),
+        (":nothing", "has no 'nothing'; it has block, broken, "),
         ("", "expected file.py:function"),
         (":broken", "cannot be read: no weights"),
+        (":leaves", "cannot be read: 3"),
     ],
 )
 def test_mistakes(models: str, function: str, message: str) -> None:
@@ -135,6 +139,14 @@ def test_mistakes(models: str, function: str, message: str) -> None:
     assert message in str(caught.value)
     with pytest.raises(InputError, match=r"no file nowhere\.pt2"):
         load_model("nowhere.pt2")
+
+
+def test_a_model_may_use_the_files_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "widths_of_models.py").write_text("WIDTH = 8\n")
+    path = tmp_path / "uses_widths.py"
+    made = "nn.Linear(WIDTH, 4), (torch.randn(2, WIDTH),)"
+    path.write_text(f"from widths_of_models import WIDTH\n{MODELS}\ndef one():\n    return {made}\n")
+    assert load_model(f"{path}:one").operators == (MatMul(2, 4, 8, linear=True, epilogue=("bias",)),)
 
 
 def captured(
