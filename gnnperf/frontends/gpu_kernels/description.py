@@ -14,7 +14,7 @@ from jaxtyping import Int64
 
 from gnnperf.documents import from_yaml, text_of
 from gnnperf.errors import InputError, first_line
-from gnnperf.frontends.gpu_kernels.expressions import Expression
+from gnnperf.frontends.gpu_kernels.expressions import FUNCTIONS, Expression
 from gnnperf.frontends.gpu_kernels.statements import access, parse_statement
 from gnnperf.graph.vocabulary import element_bytes
 from gnnperf.nests import Statement
@@ -184,6 +184,8 @@ class _Reader:
             raise InputError(
                 f"{self.origin}: {both[0]!r} is a size and a parameter; name one of them otherwise"
             )
+        if functions := sorted({*sizes, *parameters} & set(FUNCTIONS)):
+            raise InputError(f"{self.origin}: {functions[0]!r} is a function; choose another name")
         if not top["parameters"]:
             raise InputError(f"{self.origin}: parameters: expected at least one entry")
         known = {*sizes, *parameters}

@@ -28,15 +28,20 @@ def _power(a: Any, b: Any) -> Any:
     return a**b
 
 
+def _number(truth: Any) -> Any:
+    """1 and 0, which add up; numpy's truth values do not."""
+    return np.asarray(truth, np.int64)
+
+
 LONGEST, DEPTH = 1_000, 50
 """Characters and levels of an expression."""
 
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {"cdiv": _cdiv, "min": np.minimum, "max": np.maximum}
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {"cdiv": _cdiv, "min": np.minimum, "max": np.maximum}
 _OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod, ast.Pow: _power, ast.USub: operator.neg, ast.Eq: operator.eq,
     ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge, ast.Not: lambda a: a == 0,
+    ast.GtE: operator.ge, ast.Not: lambda a: _number(a == 0),
 }  # fmt: skip
 _NODES = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp),
@@ -70,7 +75,7 @@ class Expression:
         for node in ast.walk(tree):
             call = isinstance(node, ast.Call) and (
                 not isinstance(node.func, ast.Name)
-                or node.func.id not in _FUNCTIONS
+                or node.func.id not in FUNCTIONS
                 or len(node.args) != 2
                 or node.keywords
             )
@@ -82,7 +87,8 @@ class Expression:
                     f"{where}: expected integers, names, + - * // % **, comparisons, and, or, not, if-else, "
                     f"cdiv, min and max, got {source!r}"
                 )
-        names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - set(_FUNCTIONS)
+        called = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call)]
+        names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n not in called}
         return cls(source, frozenset(names), tree.body)
 
     def __call__(self, values: Values, where: str) -> Int64[np.ndarray, " n"]:
@@ -124,18 +130,18 @@ def _evaluate(node: ast.expr, values: Values, count: int) -> Any:
         case ast.BinOp():
             return _OPERATORS[type(node.op)](of(node.left), of(node.right))
         case ast.Call(func=ast.Name(id=name)):
-            return _FUNCTIONS[name](*map(of, node.args))
+            return FUNCTIONS[name](*map(of, node.args))
         case ast.Compare():
             terms = [of(term) for term in (node.left, *node.comparators)]
             pairs = zip(node.ops, terms, terms[1:], strict=False)
-            return np.logical_and.reduce([_OPERATORS[type(op)](a, b) for op, a, b in pairs])
+            return _number(np.logical_and.reduce([_OPERATORS[type(op)](a, b) for op, a, b in pairs]))
         case ast.BoolOp():
             decided = isinstance(node.op, ast.Or)
             result = np.full(count, not decided)
             for term in node.values:
                 open_ = result != decided
                 result[open_] = np.asarray(where(open_, term)) != 0
-            return result
+            return _number(result)
         case ast.IfExp():
             chosen = np.broadcast_to(np.asarray(of(node.test)) != 0, (count,))
             result = np.empty(count, np.int64)

@@ -156,6 +156,8 @@ def test_bad_configurations_are_told(configuration: dict[str, float], message: s
         ),
         ({"loops": [{"axis": "m", "extent": "M", "bind": "warp"}]}, "bind: expected one of block.x"),
         ({"loops": [{"axis": "m", "extent": "Q"}]}, "'Q' is neither a parameter nor a size"),
+        ({"loops": [{"axis": "m", "extent": "min"}]}, "'min' is neither a parameter nor a size"),
+        ({"parameters": {"cdiv": [1, 2]}}, "'cdiv' is a function; choose another name"),
         ({"parameters": {"MWG": [1, 1]}}, "parameters.MWG: expected different integers"),
         ({"compute": ["C[n] = A[k, m]"]}, "expected 2 subscripts of C"),
         ({"compute": ["C[n, m] = open('x')"]}, "compute.0.: expected axes"),
@@ -213,6 +215,8 @@ def test_a_branch_that_is_not_taken_is_not_evaluated() -> None:
         "n == 0 or m // n == 4": [1, 1, 0],
         "not n": [1, 0, 0],
         "0 < n <= 2": [0, 1, 0],
+        "(n > 1) + (m > 1)": [1, 2, 2],
+        "-(n > 1) - (not n) + (n and m)": [-1, 0, 0],
         "max(cdiv(m, 3), n) - 2 ** n": [2, -1, -12],
     }.items():
         assert Expression.parse(text, "here")(values, "here").tolist() == found, text
