@@ -219,6 +219,9 @@ class _Reader:
         )
         if not any(loop.bind.startswith("thread") for loop in loops):
             raise InputError(f"{self.origin}: {at}loops: expected at least one with bind: thread.x")
+        bound = Counter(f"{loop.axis} with bind: {loop.bind}" for loop in loops if loop.bind)
+        if several := [words for words, count in bound.items() if count > 1]:
+            raise InputError(f"{self.origin}: {at}loops: expected one over {several[0]}, got several")
         inner = {loop.name for loop in loops if not loop.bind}
         result = replace(
             common,
@@ -238,8 +241,11 @@ class _Reader:
             blocks_per_core=self.expression(given.get("blocks_per_core", 0), f"{at}blocks_per_core", known),
             launches=self.expression(given.get("launches", 1), f"{at}launches", known),
         )
+        read = [load for each in result.compute for load in loads(each.statement.value)]
         staged = {stage.buffer for stage in result.stages}
-        for load in (load for each in result.compute for load in loads(each.statement.value)):
+        if unread := sorted(staged - {load.buffer for load in read}):
+            raise InputError(f"{self.origin}: {at}stage: expected buffers that are read, got {unread[0]}")
+        for load in read:
             if load.buffer in staged and access(load, self.origin).indirect:
                 raise InputError(
                     f"{self.origin}: {at}stage: expected buffers that are read at sums of axes, got "
@@ -319,6 +325,8 @@ class _Reader:
             for key, default in (("when", 1), ("vector", 1), ("pad", 0), ("copies", 1))
         }
         threads = self.items(given["threads"], f"{where}.threads")
+        if not threads:
+            raise InputError(f"{self.origin}: {where}.threads: expected at least one entry")
         return StageDescription(
             self.one_of(given["buffer"], buffers, f"{where}.buffer"),
             inside,

@@ -180,17 +180,18 @@ class _Builder:
     # ------------------------------------------------------------------ shared memory
 
     def _copy(self, stage: PlannedStage) -> _Copy | None:
-        if not stage.active[self.index]:
-            return None
+        """None where there is none, or nothing reads it."""
         offsets = [
             a.offsets for a, on in self.plan.reads if a.buffer == stage.about.buffer and on[self.index]
         ]
+        if not stage.active[self.index] or not offsets:
+            return None
         return _Copy(
             stage,
             f"{stage.about.buffer}_shared",
             tuple(self.at(side) for side in stage.tile),
             tuple(loop.about.name for loop in self.plan.inside(stage.about)),
-            tuple(map(min, zip(*offsets, strict=True))) if offsets else (0,) * len(stage.tile),
+            tuple(map(min, zip(*offsets, strict=True))),
         )
 
     def _staged(self, load: Load) -> Load:

@@ -219,8 +219,8 @@ class Plan:
             self.box(about.buffer, self.inside(about)),
             about.pad(self.values, where),
             about.copies(self.values, where),
-            about.vector(self.values, where),
-            tuple(e(self.values, where) for e in about.threads),
+            np.maximum(about.vector(self.values, where), 1),
+            tuple(np.maximum(e(self.values, where), 1) for e in about.threads),
         )
 
 
@@ -265,6 +265,11 @@ def _plan(description: Description, values: Mapping[str, Integers]) -> Plan:
                 about, extent, step, about.unroll(values, where) != 0, about.vector(values, where) != 0
             )
         )
+    for stage in description.stages:
+        where = f"{description.name}: stage of {stage.buffer}"
+        absent = (stage.when(values, where) == 0) | (repeats == 0)
+        for least in (stage.vector, *stage.threads):
+            rules.append((f"{least.text} is at least 1", absent | (least(values, where) >= 1)))
     statements = tuple((s.statement, s.when(values, "compute") != 0) for s in description.compute)
     for launch in then:
         rules += [(rule, holds | (launch.repeats == 0)) for rule, holds in launch.rules]

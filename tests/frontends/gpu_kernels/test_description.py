@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 import yaml
 
+from gnnperf.devices import load_device
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import (
     Expression,
     configurations_of,
     find_description,
     list_descriptions,
+    physical_features,
     plan,
     read_description,
     scheduled_graph,
@@ -166,6 +168,12 @@ def test_bad_configurations_are_told(configuration: dict[str, float], message: s
         ({"constraints": ["cdiv(M)"]}, "cdiv, min and max, got 'cdiv"),
         ({"buffers": {"A": {"dtype": "float3", "shape": []}}}, "expected a dtype"),
         ({"stage": [{"buffer": "Z", "threads": [1]}]}, "stage.0..buffer: expected one of A, B, C, got 'Z'"),
+        ({"stage": [{"buffer": "C", "threads": [1]}]}, "stage: expected buffers that are read, got C"),
+        ({"stage": [{"buffer": "A", "threads": []}]}, "stage.0..threads: expected at least one entry"),
+        (
+            {"stage": [], "loops": [{"axis": "m", "extent": e, "bind": "thread.x"} for e in "48"]},
+            "expected one over m with bind: thread.x, got several",
+        ),
         ({"colour": 1}, "unknown field 'colour'"),
     ],
 )
@@ -174,6 +182,23 @@ def test_bad_descriptions_are_told(tmp_path: Path, change: dict[str, object], me
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
     with pytest.raises(InputError, match=message):
         read_description(tmp_path / "mine.yaml")
+
+
+def test_stages_are_copied_by_threads_for_statements_that_read_them(tmp_path: Path) -> None:
+    stage = {"buffer": "A", "inside": "k0", "threads": ["MDIMA", "STRN"]}
+    product, constant = {"do": "C[n, m] += A[k, m] * B[k, n]", "when": "STRM"}, "C[n, m] = 1"
+    values = yaml.safe_load((KERNELS / "gemm.yaml").read_text())
+    (tmp_path / "mine.yaml").write_text(
+        yaml.safe_dump({**values, "stage": [stage], "compute": [product, constant]})
+    )
+    description = read_description(tmp_path / "mine.yaml")
+    with pytest.raises(InputError, match="expected a configuration in which STRN is at least 1"):
+        scheduled_graph(description, {**GEMM, "STRN": 0})
+    (features,) = physical_features(plan(description, [{**GEMM, "STRN": 0}]), load_device("l4"))
+    assert all(np.isfinite(values).all() for values in features.values())
+    for reads in (0, 1):
+        graph = scheduled_graph(description, {**GEMM, "STRN": 1, "STRM": reads})
+        assert ("shared" in {n.features.get("scope") for n in graph.nodes if n.kind == "buffer"}) == reads
 
 
 def test_a_kernel_that_nobody_described_is_told() -> None:
