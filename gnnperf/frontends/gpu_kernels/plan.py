@@ -292,7 +292,7 @@ def _values(
     given = {**first, **description.sizes, **sizes}
     try:
         table = {
-            key: _integers(_column(configurations, key, default, key in named))
+            key: integers(_column(configurations, key, default, key in named))
             for key, default in given.items()
         }
     except (TypeError, ValueError, OverflowError) as error:
@@ -313,9 +313,10 @@ def _column(
         return [c.get(key, default) for c in configurations]
 
 
-def _integers(values: Sequence[Any]) -> Integers:
+def integers(values: Sequence[Any]) -> Integers:
+    """Values of a parameter or size. ValueError for anything but integers of at least 0."""
     found = np.array(values)
-    if found.dtype.kind not in "biuf":
+    if found.dtype.kind not in "biuf" or found.ndim != 1:
         raise ValueError(f"got {next((v for v in values if not isinstance(v, int | float)), values[0])!r}")
     found = np.where(found == found, found, 0)  # a missing value of a table
     if (wrong := (found < 0) | (found != np.floor(found)) | (np.abs(found) > np.iinfo(np.int64).max)).any():

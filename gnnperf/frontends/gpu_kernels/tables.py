@@ -26,6 +26,7 @@ from gnnperf.frontends.gpu_kernels import (
     plan,
 )
 from gnnperf.frontends.gpu_kernels.kernel_tuner import read_kernel_tuner
+from gnnperf.frontends.gpu_kernels.plan import integers
 
 DATA_VARIABLE = "GNNPERF_DATA"
 FILE = "tunable_kernels.parquet"
@@ -164,7 +165,11 @@ def _parquet(path: Path, kernels: Collection[str]) -> dict[str, list[Any]]:
     except (OSError, pa.ArrowException) as error:
         first = str(error).splitlines()[0]
         raise InputError(f"{path}: expected a Parquet file with {', '.join(COLUMNS)}: {first}") from None
-    return {name: table[name].to_pylist() for name in COLUMNS}
+    columns = {name: table[name].to_pylist() for name in COLUMNS}
+    for name in ("space", "device"):
+        if wrong := [value for value in columns[name] if not isinstance(value, str)]:
+            raise InputError(f"{path}: expected a text in every row of {name}, got {wrong[0]!r}")
+    return columns
 
 
 def _table(
@@ -172,7 +177,7 @@ def _table(
     ignored: Collection[str],
 ) -> GpuTable | None:  # fmt: skip
     runtime = np.array([float(columns["time_ms"][i] or 0.0) for i in rows])
-    valid = np.array([bool(columns["valid"][i]) for i in rows]) & (runtime > 0)
+    valid = np.array([bool(columns["valid"][i]) for i in rows]) & (runtime > 0) & np.isfinite(runtime)
     if not valid.any():
         return None
     written = [columns["params"][i] for i in rows]
@@ -187,10 +192,10 @@ def _table(
                 f"{space}: the description of {description.name} has no parameter {name!r}; add it, or leave "
                 f"it out with --ignore {name}"
             )
-    kept = names & known
-    configurations = [
-        {name: int(v) for name, v in c.items() if name in kept and v is not None and v == v} for c in given
-    ]
+    given = [{k: v for k, v in c.items() if k in known and v is not None and v == v} for c in given]
+    for name in sorted(names & known):
+        integers([c[name] for c in given if name in c])  # refuses what `int` would cut off
+    configurations = [{name: int(v) for name, v in c.items()} for c in given]
     where_ok = np.where(valid, runtime, np.nan)
     if ignored:
         configurations, where_ok = _fastest(configurations, where_ok)

@@ -93,6 +93,9 @@ def test_a_parameter_may_be_ignored(tmp_path: Path) -> None:
         ("params", "block_size_x=256"),
         ("params", "[256]"),
         ("params", '{"block_size_x": "many"}'),
+        ("params", '{"block_size_x": 0.5}'),
+        ("params", '{"block_size_x": [256]}'),
+        ("params", '{"block_size_x": 1e999}'),
         ("params", None),
     ],
 )
@@ -100,6 +103,13 @@ def test_rows_that_cannot_be_read_are_told(tmp_path: Path, column: str, value: s
     rows = [{**row, column: value} for row in gpu_world.rows(("pnpoly",), ("A100",), 4)]
     with pytest.raises(InputError, match=r"t.parquet: pnpoly_made_up on A100: expected numbers in time_ms"):
         load_tables(gpu_world.write(tmp_path / "t.parquet", rows))
+
+
+@pytest.mark.parametrize("column", ["space", "device"])
+def test_rows_that_do_not_say_where_they_belong_are_told(tmp_path: Path, column: str) -> None:
+    first, *rows = gpu_world.rows(("pnpoly",), ("A100",), 4)
+    with pytest.raises(InputError, match=f"expected a text in every row of {column}, got None"):
+        load_tables(gpu_world.write(tmp_path / "t.parquet", [{**first, column: None}, *rows]))
 
 
 def test_files_that_will_not_do_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
