@@ -126,6 +126,7 @@ class KernelCollector:
         the process: the next start goes on after it.
         """
         torch, gpu = cuda_torch()
+        self.log.require_device(gpu_device(gpu)["fingerprint"])
         for name in self.config.kernels:
             self._kernel(torch, gpu, name)
         write_table(list(table_rows(self.log)), self.log.folder / TABLE)

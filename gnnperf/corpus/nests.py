@@ -102,7 +102,7 @@ class NestCollector:
     def _pass(self, name: str, entries: Sequence[NestEntry], key: Callable[[NestEntry], str]) -> None:
         """The work of that name on the entries whose `key` is not done."""
         if self.spread is None:
-            self._check_device()
+            self.log.require_device(self.device.fingerprint)
         todo = [entry for entry in entries if key(entry) not in self.log.done]
         self.advance(len(entries) - len(todo), name)
 
@@ -124,16 +124,6 @@ class NestCollector:
                 elif code != 1:  # 1: it said so itself
                     self.warn(f"{entry}: its process ended with {code}")
                 self.advance(1, f"{name} {entry}")
-
-    def _check_device(self) -> None:
-        """What was measured on unlike processors does not compare. Raises InputError where the log is of
-        another one."""
-        known = {line["device"]["fingerprint"] for line in self.log.tasks.values()}
-        if known and self.device.fingerprint not in known:
-            raise InputError(
-                f"expected a folder with measurements of {self.device.fingerprint}, this machine, got "
-                f"{self.log.folder} with some of {', '.join(sorted(known))}; give another folder"
-            )
 
     def _task(self, entry: NestEntry, name: str, send: Send) -> None:
         """In a process of its own."""

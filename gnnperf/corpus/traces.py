@@ -54,6 +54,7 @@ class TraceCollector:
 
     def run(self) -> None:
         """Go on until every workload has its schedules. Loads TVM, and sets its threads, in this process."""
+        self.log.require_device(describe_host().fingerprint)
         set_runtime_threads()
         prepare()
         for total in self.config.passes:

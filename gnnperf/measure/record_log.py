@@ -31,7 +31,7 @@ Known: TypeAlias = tuple[dict[str, Line], dict[str, dict[str, Line]], dict[str, 
 
 
 class RecordLog:
-    """Append to a log, knowing what is already in it. Every method raises CorpusError.
+    """Append to a log, knowing what is already in it. Every method that writes raises CorpusError.
 
     Attributes:
         tasks: `task` -> its first line. records: `task` -> `schedule_id` -> its last line.
@@ -82,6 +82,17 @@ class RecordLog:
             raise CorpusError(
                 f"cannot write the corpus folder {self.folder}: {error.strerror}; give another folder"
             ) from None
+
+    def require_device(self, fingerprint: str) -> None:
+        """What was measured on unlike devices does not compare. Raises InputError where the log is of others
+        than this one."""
+        devices = [line.get("device") for line in self.tasks.values()]
+        known = {str(device.get("fingerprint")) for device in devices if isinstance(device, Mapping)}
+        if known and fingerprint not in known:
+            raise InputError(
+                f"expected a folder with measurements of {fingerprint}, this machine, got {self.folder} with "
+                f"some of {', '.join(sorted(known))}; give another folder"
+            )
 
     def add(self, name: str, *lines: Mapping[str, Any]) -> None:
         """Add lines to one of FILES; a task that is known already is not added again."""

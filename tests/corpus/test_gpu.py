@@ -18,6 +18,7 @@ from gnnperf.corpus import gpu
 from gnnperf.corpus.config import KernelConfig, load_config
 from gnnperf.corpus.reader import read_corpus
 from gnnperf.devices import find_compiler, load_device, nvidia
+from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import find_description, plan
 from gnnperf.measure import gpu_operators
 from gnnperf.measure.record_log import RecordLog
@@ -162,6 +163,11 @@ def test_configurations_are_a_corpus_and_a_table(fake: FakeTorch, tmp_path: Path
     assert [row["error"] for row in table] == [None, "too many registers", "wrong_result", None]
     assert table[0]["time_ms"] == pytest.approx(2.0)
     assert set(json.loads(table[0]["params"])) == set(find_description("convolution2d").parameters)
+    log = RecordLog(tmp_path / "corpus")
+    log.tasks[next(iter(log.tasks))]["device"]["fingerprint"] = "cuda/sm_80/other"
+    with pytest.raises(InputError, match=r"this machine, got .* with some of cuda/sm_80/other"):
+        gpu.KernelCollector(config, log).run()
+    log.close()
 
 
 @pytest.mark.parametrize("command", [["collect", "mine.yaml"], ["measure", "gpu", "-o", "out"]])

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gnnperf.corpus.config import WorkloadConfig, load_config
+from gnnperf.corpus.traces import TraceCollector
 from gnnperf.errors import InputError
 from gnnperf.measure.record_log import RecordLog
 
@@ -85,6 +86,14 @@ def test_a_workload_that_cannot_be_built_is_left_out(config: Path, tmp_path: Pat
     done = subprocess.run(command(config, tmp_path / "corpus"), capture_output=True, text=True, check=True)
     assert "chain_foo: expected parameters that make a function, got KeyError: 'foo'" in done.stderr
     assert "Traceback" not in done.stderr and lines(tmp_path / "corpus") == []
+
+
+def test_a_log_of_another_machine_is_refused(config: Path, tmp_path: Path) -> None:
+    log = RecordLog(tmp_path / "log")
+    log.add("tasks", {"task": "x", "device": {"fingerprint": "cpu/other/none", "name": "other"}})
+    with pytest.raises(InputError, match=r"this machine, got .* with some of cpu/other/none; give another"):
+        TraceCollector(load(config), log).run()
+    log.close()
 
 
 def load(path: Path) -> WorkloadConfig:

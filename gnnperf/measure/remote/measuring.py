@@ -56,8 +56,10 @@ def measure_pack(
     """Measure what the log does not have yet.
 
     device: "cuda" or "cpu". machine: what the log says of it in every workload's line: `device` with its
-    fingerprint and name, `threads`. report: gets a line after each workload.
+    fingerprint and name, `threads`. report: gets a line after each workload. Raises InputError where the log
+    is of another machine.
     """
+    log.require_device(machine["device"]["fingerprint"])
     with tempfile.TemporaryDirectory(prefix="gnnperf-pack-") as kept:
         measuring = _Measuring(pack, log, device, machine, limits or PackLimits(), Path(kept))
         for position, workload in enumerate(pack.workloads, start=1):

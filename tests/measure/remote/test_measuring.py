@@ -120,6 +120,14 @@ def test_the_log_is_sealed_like_that_of_a_cpu(log: Path, tmp_path: Path) -> None
     assert load_tensor_corpus(folder).digest == load_tensor_corpus(log).digest
 
 
+def test_a_log_of_another_machine_is_refused(pack: Path, tmp_path: Path) -> None:
+    log = RecordLog(tmp_path)
+    log.add("tasks", {"task": "x", "device": {"fingerprint": "cuda/sm_80/other", "name": "other"}})
+    log.close()
+    with pytest.raises(InputError, match=r"this machine, got .* with some of cuda/sm_80/other"):
+        measure(pack, tmp_path)
+
+
 def test_what_was_measured_is_not_measured_again(log: Path, pack: Path, tmp_path: Path) -> None:
     lines = (log / "records.jsonl").read_text().splitlines(keepends=True)
     tmp_path.joinpath("records.jsonl").write_text("".join(lines[:-1]) + '{"task": "tor')
