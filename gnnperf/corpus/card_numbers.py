@@ -100,11 +100,11 @@ def _splits(model: Path | None) -> dict[str, str]:
     if model is None:
         return {}
     try:
-        data = yaml.safe_load(model.read_text())["data"]
-        named = {split: data[f"{split}_families"] for split in ("validation", "test")}
-    except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
+        data = yaml.safe_load(model.read_text(encoding="utf-8"))["data"]
+        splits = ("validation", "test")
+        return {family: split for split in splits for family in data[f"{split}_families"]}
+    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError) as error:
         raise InputError(f"--model: expected the configuration of a model, got {model}: {error}") from None
-    return {family: split for split, families in named.items() for family in families}
 
 
 def _families(

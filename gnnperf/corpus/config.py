@@ -189,7 +189,7 @@ class KernelConfig:
         """From the content of a file. Raises InputError."""
         settings = _settings(path, raw, KernelConfig.BOUNDS, "name", "kernels")
         kernels, known = raw.get("kernels"), sorted(path.stem for path in CUDA.glob("*.cu"))
-        if not isinstance(kernels, list) or not kernels or not set(kernels) <= set(known):
+        if not isinstance(kernels, list) or not kernels or not all(kernel in known for kernel in kernels):
             raise InputError(
                 f"{path}: kernels: expected a list out of {', '.join(known)}, got {_shortly(kernels)}"
             )
@@ -215,7 +215,7 @@ def load_config(path: Path) -> Config:
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise InputError(f"cannot read the configuration {path}: {' '.join(str(error).split())}") from None
     kind = raw.get("kind", "nests") if isinstance(raw, dict) else "nests"
-    if kind not in KINDS:
+    if kind not in list(KINDS):  # what is a list itself has no hash
         raise InputError(f"{path}: kind: expected one of {', '.join(KINDS)}, got {_shortly(kind)}")
     return KINDS[kind](path, raw)
 

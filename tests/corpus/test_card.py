@@ -28,6 +28,14 @@ def small_corpus(folder: Path) -> Path:
     )
 
 
+@pytest.mark.parametrize("content", [b"\xff", b"data: {validation_families: null, test_families: []}"])
+def test_a_model_that_is_none(content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "model.yaml").write_bytes(content)
+    corpus = str(small_corpus(tmp_path / "corpus"))
+    assert run(["corpus", "card", corpus, "--model", str(tmp_path / "model.yaml")]) == 2
+    assert "--model: expected the configuration of a model, got" in capsys.readouterr().err
+
+
 def test_card_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(REPO / "configs/models/first.yaml")
     assert run(["corpus", "card", str(small_corpus(tmp_path)), "--model", model, "--json"]) == 0

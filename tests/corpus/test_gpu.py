@@ -170,6 +170,12 @@ def test_configurations_are_a_corpus_and_a_table(fake: FakeTorch, tmp_path: Path
     log.close()
 
 
+def test_kernels_are_named_in_a_list(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(CONFIG.replace("[convolution2d]", "[[gemm]]"))
+    with pytest.raises(InputError, match=r"kernels: expected a list out of .*, got \[\['gemm'\]\]"):
+        load_config(tmp_path / "mine.yaml")
+
+
 @pytest.mark.parametrize("command", [["collect", "mine.yaml"], ["measure", "gpu", "-o", "out"]])
 def test_without_a_gpu_there_is_one_line(
     command: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -111,6 +111,7 @@ def load(path: Path) -> WorkloadConfig:
         ("batch: 4", "batch: 0", "batch: expected an integer from 1 to 1024, got 0"),
         ("[4, 10]", "[10, 4]", "passes: expected growing numbers"),
         ("name: tiny", "nam: tiny", "unknown setting 'nam'"),
+        ("kind: workloads", "kind: [nests]", "kind: expected one of nests, .* got ['nests']"),
         ("kind: workloads", "kind: shapes", "kind: expected one of nests, workloads, pack, configurations"),
     ],
 )
