@@ -15,7 +15,7 @@ from typing import Any
 
 from gnnperf.devices.catalog import find_device
 from gnnperf.devices.spec import DeviceSpec
-from gnnperf.errors import MeasureError
+from gnnperf.errors import MeasureError, first_line
 
 _LIBRARY = "libcuda.so.1"
 _SMI = ("nvidia-smi", "--query-gpu=pci.bus_id,driver_version,power.default_limit,clocks.max.sm",
@@ -161,6 +161,13 @@ def measure_gpu(index: int) -> dict[str, float]:
     if not torch.cuda.is_available():
         build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "no CUDA"
         raise MeasureError(f"torch {torch.__version__} (built with {build}) cannot use the GPU")
+    try:
+        return _reached(torch, index)
+    except RuntimeError as error:  # torch's OutOfMemoryError is one: others use the GPU, too
+        raise MeasureError(f"the GPU cannot be measured: {first_line(error)}") from None
+
+
+def _reached(torch: Any, index: int) -> dict[str, float]:
     with torch.cuda.device(index), torch.inference_mode():
         free = torch.cuda.mem_get_info(index)[0]
         elements = min(_BYTES, free // 16) // 4

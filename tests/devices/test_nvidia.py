@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import torch
 
 from gnnperf.cli.main import run
 from gnnperf.devices import find_compiler, find_gpus, load_device, measure_gpu, nvidia
@@ -93,4 +95,16 @@ def test_the_command_says_what_it_did_not_measure(
 def test_torch_without_cuda_measures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(MeasureError, match="cannot use the GPU"):
+        measure_gpu(0)
+
+
+def test_a_gpu_without_memory_to_spare_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device", lambda _: nullcontext())
+
+    def full(index: int) -> tuple[int, int]:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr("torch.cuda.mem_get_info", full)
+    with pytest.raises(MeasureError, match="the GPU cannot be measured: CUDA out of memory"):
         measure_gpu(0)
