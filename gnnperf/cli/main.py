@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the work failed, 2 bad input, 130 interrupted, 141 the rea
 from __future__ import annotations
 
 import _thread
+import errno
 import gc
 import math
 import os
@@ -160,6 +161,7 @@ def _describe(error: Exception) -> tuple[str, int]:
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror, 1
+        code = 2 if error.errno == errno.ENAMETOOLONG else 1  # a name that the user gave
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror, code
     summary = f"{type(error).__name__}: {error}"
     return f"unexpected {summary} (GNNPERF_TRACEBACK=1 shows where; please report it)", 1

@@ -40,7 +40,10 @@ class MachineLock:
         return True
 
     def _open(self) -> int:
-        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except PermissionError:  # another user's: that it is only read does not keep it from being locked
+            return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
 
     def release(self) -> None:
         if self._descriptor is not None:

@@ -108,6 +108,7 @@ def test_usage_errors_are_one_line_and_exit_code_2(args: list[str], message: str
         (Interrupted("interrupted; 3 of 9 are kept"), 130, "gnnperf: interrupted; 3 of 9 are kept"),
         (KeyboardInterrupt(), 130, "gnnperf: interrupted; nothing was reported"),
         (OSError(28, "No space left on device", "/out"), 1, "gnnperf: /out: No space left on device"),
+        (OSError(36, "File name too long", "x" * 300), 2, f"gnnperf: {'x' * 300}: File name too long"),
         (click.UsageError("No kernel."), 2, "gnnperf: No kernel. See 'gnnperf probe --help'."),
         (
             ZeroDivisionError("division by zero"),

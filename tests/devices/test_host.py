@@ -138,6 +138,25 @@ def test_the_machine_lock_excludes_other_processes_and_ends_with_its_holder() ->
     lock.release()
 
 
+def test_the_machine_lock_of_another_user_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may write everybody's files: what opens them says that it may not."""
+    path, opened = str(tmp_path / "lock"), os.open
+
+    def refuse(path: str, flags: int, mode: int = 0o777) -> int:
+        if flags & os.O_RDWR:
+            raise PermissionError(13, "Permission denied", path)
+        return opened(path, flags, mode)
+
+    with MachineLock(path) as held:
+        monkeypatch.setattr(os, "open", refuse)
+        assert not MachineLock(path).acquire(blocking=False)
+        held.release()
+        with MachineLock(path):
+            assert not MachineLock(path).acquire(blocking=False)
+
+
 def test_the_machine_lock_is_taken_in_turn() -> None:
     order: list[str] = []
     lock = MachineLock()
