@@ -84,14 +84,14 @@ class _Builder:
             for s, on in planned.statements
             if on[index] and s.target.buffer in self.about.registers and s.reduce
         }
-        self.inner = [loop for loop in planned.loops if not loop.level]
+        self.inner = planned.level("")
 
     def at(self, values: Any) -> int:
         return int(np.asarray(values)[self.index])
 
     def nest(self) -> LoopNest:
         statements = [self._compute(s) for s, on in self.plan.statements if on[self.index]]
-        body = self._inner(list(self.inner), tuple(statements))
+        body = self._inner(self.inner, tuple(statements))
         body = (*self._copies(""), *body, *(n for name in sorted(self.kept) for n in self._write_back(name)))
         for loop in reversed([loop for loop in self.plan.loops if loop.level]):
             body = (self._loop(loop, body),)
@@ -100,7 +100,7 @@ class _Builder:
 
     # ------------------------------------------------------------------ loops
 
-    def _inner(self, loops: list[PlannedLoop], body: tuple[Node, ...]) -> tuple[Node, ...]:
+    def _inner(self, loops: Sequence[PlannedLoop], body: tuple[Node, ...]) -> tuple[Node, ...]:
         for loop in reversed(loops):
             body = (self._loop(loop, (*self._copies(loop.about.name), *body)),)
         return body

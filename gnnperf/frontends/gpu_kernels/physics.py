@@ -13,8 +13,8 @@ import numpy as np
 from gnnperf.devices import LAUNCH_GAP_S, DeviceSpec
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels.description import DOUBLES
-from gnnperf.frontends.gpu_kernels.plan import Plan
-from gnnperf.frontends.gpu_kernels.traffic import SECTOR_BYTES, Numbers, Traffic
+from gnnperf.frontends.gpu_kernels.plan import Numbers, Plan
+from gnnperf.frontends.gpu_kernels.traffic import SECTOR_BYTES, Traffic
 from gnnperf.graph.vocabulary import FLOPS
 from gnnperf.nests import Op, Statement
 from gnnperf.nests.ir import subexpressions
@@ -71,7 +71,7 @@ class _Physics(Traffic):
     def __init__(self, plan: Plan, device: DeviceSpec) -> None:
         super().__init__(plan, device.warp_threads or 32)
         self.device = device
-        self.work = plan.product("").astype(float)
+        self.work = plan.iterations(plan.level(""))
 
     def features(self) -> dict[str, Numbers]:
         """By name. Times are in seconds, of the resource alone, were nothing else in the way."""
@@ -143,9 +143,11 @@ class _Physics(Traffic):
             "coalesced": coalesced, "conflicts": conflicts,
             "global_loads": global_loads, "shared_loads": shared_loads, "operations": operations,
             "operations_per_load": operations / np.maximum(global_loads + shared_loads, 1e-3),
-            "independent": ilp, "hidden": hidden, "unrolled": self._unrolled(), "block_bytes": block_bytes,
+            "independent": ilp, "hidden": hidden, "unrolled": plan.flat(plan.level("")),
+            "block_bytes": block_bytes,
             "intensity": flops / np.maximum(distinct, 1.0), "staged": self._staged_share(),
-            "threads_x": self._extent("thread.x"), "read_only": self._read_only(),
+            "threads_x": plan.iterations(x for x in plan.loops if x.about.bind == "thread.x"),
+            "read_only": self._read_only(),
         }  # fmt: skip
 
     def _operations(self) -> tuple[Numbers, Numbers, Numbers, Numbers]:
@@ -200,13 +202,6 @@ class _Physics(Traffic):
         """Results that a thread works on at the same time."""
         return np.maximum.reduce([self.kept(access) for access in self.plan.writes])
 
-    def _unrolled(self) -> Numbers:
-        count = np.ones(self.plan.count)
-        for loop in self.plan.loops:
-            if not loop.level:
-                count = np.where(loop.unrolled | loop.vectorized, count * loop.extent, count)
-        return count
-
     def _staged_share(self) -> Numbers:
         active = [stage.active.astype(float) for stage in self.plan.stages]
         return np.mean(active, axis=0) if active else np.zeros(self.plan.count)
@@ -215,13 +210,6 @@ class _Physics(Traffic):
         buffers = self.plan.description.buffers
         asked = [(b.read_only(self.plan.values, name) != 0).astype(float) for name, b in buffers.items()]
         return np.sum(asked, axis=0)
-
-    def _extent(self, bind: str) -> Numbers:
-        found = np.ones(self.plan.count)
-        for loop in self.plan.loops:
-            if loop.about.bind == bind:
-                found = found * loop.extent
-        return found
 
     def _words(self, buffer: str) -> float:
         return max(1.0, self.element_bytes(buffer) / 4)

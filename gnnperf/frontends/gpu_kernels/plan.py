@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float64, Int64
 
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels.description import (
@@ -27,6 +27,7 @@ from gnnperf.nests import Statement
 from gnnperf.nests.ir import loads
 
 Integers = Int64[np.ndarray, " n"]
+Numbers = Float64[np.ndarray, " n"]
 
 ROUNDS = 10
 """How often configurations are drawn from a space that is too large to go through."""
@@ -47,6 +48,11 @@ class PlannedLoop:
         """ "block", "thread", or "" for a loop of every thread."""
         return self.about.bind.partition(".")[0]
 
+    @property
+    def flat(self) -> Bool[np.ndarray, " n"]:
+        """Where its iterations are code of their own, or lanes of one instruction."""
+        return self.unrolled | self.vectorized
+
 
 @dataclass(frozen=True)
 class PlannedStage:
@@ -59,6 +65,11 @@ class PlannedStage:
     copies: Integers
     vector: Integers
     threads: tuple[Integers, ...]
+
+    @property
+    def elements(self) -> Numbers:
+        """Of a tile."""
+        return np.prod([side.astype(float) for side in self.tile], axis=0)
 
 
 @dataclass(frozen=True)
@@ -154,13 +165,17 @@ class Plan:
             columns += [*self.shapes[name], buffer.read_only(self.values, name) != 0]
         return [*columns, description.blocks_per_core(self.values, "blocks_per_core")]
 
-    def product(self, level: str) -> Integers:
-        """Iterations of the loops of one level together: blocks, threads of a block, work of a thread."""
-        found = np.ones(self.count, dtype=np.int64)
-        for loop in self.loops:
-            if loop.level == level:
-                found = found * loop.extent
-        return found
+    def level(self, name: str) -> tuple[PlannedLoop, ...]:
+        """Loops of one `PlannedLoop.level`."""
+        return tuple(loop for loop in self.loops if loop.level == name)
+
+    def iterations(self, loops: Iterable[PlannedLoop]) -> Numbers:
+        """Of these loops together."""
+        return math.prod((loop.extent for loop in loops), start=np.ones(self.count))
+
+    def flat(self, loops: Iterable[PlannedLoop]) -> Numbers:
+        """Iterations of those of these loops that are flat."""
+        return math.prod((np.where(loop.flat, loop.extent, 1) for loop in loops), start=np.ones(self.count))
 
     def inside(self, stage: StageDescription) -> tuple[PlannedLoop, ...]:
         """Loops that move within a tile that is staged: of threads, and those further inside."""

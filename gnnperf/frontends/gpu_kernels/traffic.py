@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Int64
 
-from gnnperf.frontends.gpu_kernels.plan import Plan
+from gnnperf.frontends.gpu_kernels.plan import Numbers, Plan
 from gnnperf.frontends.gpu_kernels.statements import ElementAccess
 from gnnperf.graph.vocabulary import element_bytes
-
-Numbers = Float64[np.ndarray, " n"]
 
 SECTOR_BYTES = 32
 BANKS, BANK_BYTES = 32, 4
@@ -27,8 +25,8 @@ class Traffic:
 
     def __init__(self, plan: Plan, warp: int) -> None:
         self.plan, self.warp = plan, warp
-        self.blocks = plan.product("block").astype(float)
-        self.threads = plan.product("thread").astype(float)
+        self.blocks = plan.iterations(plan.level("block"))
+        self.threads = plan.iterations(plan.level("thread"))
         self.warps = np.ceil(self.threads / warp)
         self.staged = {stage.about.buffer: stage for stage in plan.stages}
         self.lanes = self._lanes()
@@ -51,11 +49,9 @@ class Traffic:
         unrolled loops meet an element again, as windows that overlap do."""
         always = access.buffer in self.plan.description.registers
         count, inner = self._different(access), np.ones(self.plan.count, dtype=bool)
-        for loop in reversed(self.plan.loops):
-            if loop.level:
-                continue
-            moves, flat = self.plan.moves(access, loop), loop.unrolled | loop.vectorized
-            kept = flat if moves else flat | inner | always
+        for loop in reversed(self.plan.level("")):
+            moves = self.plan.moves(access, loop)
+            kept = loop.flat if moves else loop.flat | inner | always
             count = np.where(kept, count, count * loop.extent)
             inner = inner & (not moves)
         return count
@@ -68,12 +64,10 @@ class Traffic:
         for coefficients in access.coefficients:
             length = np.ones(self.plan.count, dtype=np.int64)
             pitch = np.ones(self.plan.count, dtype=np.int64)
-            for loop in reversed(self.plan.loops):
-                coefficient = abs(coefficients.get(loop.about.axis, 0))
-                if loop.level or not coefficient:
-                    continue
-                extent = np.where(loop.unrolled | loop.vectorized, loop.extent, 1)
-                length, pitch = _overlapping(length, pitch, extent, coefficient * loop.step)
+            for loop in reversed(self.plan.level("")):
+                if coefficient := abs(coefficients.get(loop.about.axis, 0)):
+                    extent = np.where(loop.flat, loop.extent, 1)
+                    length, pitch = _overlapping(length, pitch, extent, coefficient * loop.step)
             sides = sides * length
         return np.minimum(most, sides)
 
@@ -88,11 +82,7 @@ class Traffic:
 
     def kept(self, access: ElementAccess) -> Numbers:
         """Different elements of an access in the unrolled loops: what registers hold at once."""
-        count = np.ones(self.plan.count)
-        for loop in self.plan.loops:
-            if not loop.level and self.plan.moves(access, loop):
-                count = np.where(loop.unrolled | loop.vectorized, count * loop.extent, count)
-        return count
+        return self.plan.flat(loop for loop in self.plan.level("") if self.plan.moves(access, loop))
 
     def addresses(self, access: ElementAccess, pitch: tuple[np.ndarray, ...]) -> Int64[np.ndarray, "n lanes"]:
         """Element offset in every lane; `pitch`: elements between neighbours, by dimension."""
@@ -148,7 +138,7 @@ class Traffic:
         for stage in self.plan.stages:
             size = self.element_bytes(stage.about.buffer)
             fills = self._fills(stage.about.inside)
-            elements = np.prod([t.astype(float) for t in stage.tile], axis=0)
+            elements = stage.elements
             row = stage.tile[-1] * size
             lanes = np.minimum(self.warp, stage.threads[0])
             run = np.minimum(lanes * stage.vector * size, row)
@@ -184,23 +174,15 @@ class Traffic:
             requests = requests + here * per_thread
             worst = np.where(here, np.maximum(worst, degree), worst)
         for stage in self.plan.stages:
-            elements = np.prod([t.astype(float) for t in stage.tile], axis=0) * self._fills(
-                stage.about.inside
-            )
-            stores = stage.active * elements / self.threads
+            stores = stage.active * stage.elements * self._fills(stage.about.inside) / self.threads
             cycles, requests = cycles + stores, requests + stores / stage.vector
         return cycles, requests, worst
 
     def _fills(self, inside: str) -> Numbers:
         """How often a block fills a stage."""
-        count = np.ones(self.plan.count)
-        if inside:
-            for loop in self.plan.loops:
-                if not loop.level:
-                    count = count * loop.extent
-                if loop.about.name == inside:
-                    break
-        return count
+        own = self.plan.level("")
+        around = [loop.about.name for loop in own].index(inside) + 1 if inside else 0
+        return self.plan.iterations(own[:around])
 
     def block_bytes(self) -> Numbers:
         """What a block reads and writes, each byte once per fill of its stage."""
@@ -210,10 +192,7 @@ class Traffic:
             box = np.prod([side.astype(float) for side in self.plan.box(buffer, inner)], axis=0)
             mine = [a for a, _ in self.plan.reads if a.buffer == buffer]
             if any(a.indirect for a in mine):  # not more of a box than is met
-                met = [
-                    np.prod([x.extent.astype(float) for x in inner if self.plan.moves(a, x)], axis=0)
-                    for a in mine
-                ]
+                met = [self.plan.iterations(x for x in inner if self.plan.moves(a, x)) for a in mine]
                 box = np.minimum(box, np.sum(met, axis=0))
             total = total + box * self.element_bytes(buffer)
         for access in self.plan.writes:

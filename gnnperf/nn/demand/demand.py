@@ -12,8 +12,8 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from gnnperf.devices import DeviceSpec
+from gnnperf.frontends.gpu_kernels.plan import Numbers
 from gnnperf.frontends.gpu_kernels.tables import Candidates
-from gnnperf.frontends.gpu_kernels.traffic import Numbers
 from gnnperf.nn.demand.network import DemandNet
 from gnnperf.nn.threads import one_thread
 

@@ -79,8 +79,8 @@ def test_loops_of_gemm_cover_every_element_once() -> None:
             if loop.about.axis == axis:
                 seen = (seen[:, None] + loop.step[0] * np.arange(loop.extent[0])[None, :]).ravel()
         assert sorted(seen) == list(range(size))
-    assert planned.product("block")[0] == 4096 // 64 * (4096 // 128)
-    assert planned.product("thread")[0] == 16 * 8
+    assert planned.iterations(planned.level("block"))[0] == 4096 // 64 * (4096 // 128)
+    assert planned.iterations(planned.level("thread"))[0] == 16 * 8
 
 
 def test_tiles_in_shared_memory_have_their_halo() -> None:
