@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import click
 
 from benchmarks.machine import setup
-from benchmarks.options import kernels_option
+from benchmarks.options import chosen, kernels_option
 from benchmarks.plots import plot_kernels
 from gnnperf.backends.cpp.cases import WholeKernel
 from gnnperf.backends.cpp.executor import CppExecutor
@@ -24,7 +24,7 @@ from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.options import nests_checkpoint_option
 from gnnperf.cli.output import Report
 from gnnperf.documents import to_json
-from gnnperf.errors import GnnperfError, InputError
+from gnnperf.errors import GnnperfError
 from gnnperf.evaluation import BenchmarkResult
 from gnnperf.frontends.dace import DaceKernel, load_kernel
 from gnnperf.frontends.dace.source import load_attribute
@@ -73,9 +73,7 @@ class Suite:
     def kernels(self, wanted: Sequence[str] = ()) -> list[ComparedKernel]:
         """The kernels called `wanted`, or all, in the order of the file. Raises InputError."""
         sizes: dict[str, dict[str, int]] = load_attribute(self.file, "SIZES", "kernels")
-        if unknown := [name for name in wanted if name not in sizes]:
-            raise InputError(f"--kernels: expected some of {', '.join(sizes)}, got {unknown[0]!r}")
-        return [self._kernel(name, sizes[name]) for name in sizes if not wanted or name in wanted]
+        return [self._kernel(name, sizes[name]) for name in chosen(sizes, wanted)]
 
     def _kernel(self, name: str, symbols: Mapping[str, int]) -> ComparedKernel:
         inputs = f"inputs_{name}"

@@ -13,9 +13,9 @@ import click
 from benchmarks.fault_kinds import KINDS, Kind
 from benchmarks.fault_kinds.injecting import FIGURES, inject
 from benchmarks.machine import setup
+from benchmarks.options import chosen, listed
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.output import Report, Verb
-from gnnperf.errors import InputError
 
 BATCH = 250
 """Faults of a row, which one process injects one after the other."""
@@ -86,10 +86,7 @@ def shares(count: int) -> dict[str, int]:
 
 
 def _kinds(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
-    chosen = tuple(filter(None, (name.strip() for name in (value or "").split(","))))
-    if unknown := [name for name in chosen if name not in KINDS]:
-        raise InputError(f"--only: expected some of {', '.join(KINDS)}, got {unknown[0]!r}")
-    return chosen
+    return tuple(chosen(KINDS, listed(ctx, param, value), "--only"))
 
 
 @click.command("faults", cls=Verb, page=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.options import chosen
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm import TvmTask, load_tasks
 from gnnperf.frontends.user_files import load_attribute
@@ -36,13 +37,10 @@ def read_pairs(path: Path, wanted: Sequence[str] = ()) -> list[Pair]:
     sizes: Any = load_attribute(path, "SIZES", "kernels")
     if not isinstance(sizes, dict) or not all(isinstance(found, list) for found in sizes.values()):
         raise InputError(f"{path}: expected SIZES to be a dict of lists of dicts, got {sizes!r}")
-    if unknown := [name for name in wanted if name not in sizes]:
-        raise InputError(f"--kernels: expected some of {', '.join(sizes)}, got {unknown[0]!r}")
     return [
         Pair(_name(kernel, symbols), f"{path}:{kernel}", f"{other}:{kernel}", symbols)
-        for kernel, found in sizes.items()
-        if not wanted or kernel in wanted
-        for symbols in found
+        for kernel in chosen(sizes, wanted)
+        for symbols in sizes[kernel]
     ]
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from benchmarks.machine import setup
-from benchmarks.options import kernels_option
+from benchmarks.options import chosen, kernels_option
 from benchmarks.retrieving import retrieve
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.options import ANY_PATH
 from gnnperf.cli.output import Report, Verb
-from gnnperf.errors import InputError
+from gnnperf.report.words import duration
 
 OPERATORS = Path(__file__).with_name("kernels") / "operators.py"
 """Its `OPERATORS` lists name, kind and way of making."""
@@ -37,11 +37,8 @@ def operator_matrix(kernels: tuple[str, ...], k: int, markdown: Path | None, out
     Exit code 1: an operator has no answer, is left untuned without a reason, or has a task whose candidates
     all fail.
     """
-    listed = operators()
-    if unknown := [name for name in kernels if name not in listed]:
-        raise InputError(f"--kernels: expected some of {', '.join(listed)}, got {unknown[0]!r}")
-    chosen = {name: about for name, about in listed.items() if not kernels or name in kernels}
-    report = OperatorStudy(chosen, k).run(output)
+    known = operators()
+    report = OperatorStudy({name: known[name] for name in chosen(known, kernels)}, k).run(output)
     if markdown is not None:
         markdown.write_text(as_markdown(report.document["rows"]), encoding="utf-8")
     return report
@@ -103,8 +100,8 @@ class OperatorStudy(Study):
             "kind": row["kind"],
             "made with": row["made with"],
             "tasks": row["tasks"],
-            "untuned": _ms(row["baseline_s"]),
-            "tuned": _ms(row["tuned_s"]) if speedup else "",
+            "untuned": "" if row["baseline_s"] is None else duration(row["baseline_s"]),
+            "tuned": duration(row["tuned_s"]) if speedup else "",
             "speedup": f"{speedup:.1f}x" if speedup else row["decision"],
         }
 
@@ -166,7 +163,3 @@ def as_markdown(table: Rows) -> str:
         cells = [shown[name] for name in ("operator", "kind", "made with", "untuned", "tuned", "speedup")]
         lines.append(f"| {' | '.join(str(cell).replace('|', '/') for cell in cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def _ms(seconds: float | None) -> str:
-    return "" if seconds is None else f"{seconds * 1e3:.3f} ms"

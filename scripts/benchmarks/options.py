@@ -5,7 +5,7 @@ Nothing here imports torch: processes that measure are forked before."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -55,12 +55,21 @@ def workload_options(count: int | None = None) -> Callable[[F], F]:
     return lambda command: _config(_only(_skip(first(command))))
 
 
-def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+def listed(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """Of an option: "a,b"."""
     return tuple(filter(None, (name.strip() for name in (value or "").split(","))))
 
 
+def chosen(known: Iterable[str], wanted: Sequence[str], option: str = "--kernels") -> list[str]:
+    """The known names that are wanted, or all, in the order of the known ones. Raises InputError."""
+    names = list(known)
+    if unknown := [name for name in wanted if name not in names]:
+        raise InputError(f"{option}: expected some of {', '.join(names)}, got {unknown[0]!r}")
+    return [name for name in names if not wanted or name in wanted]
+
+
 kernels_option = click.option(
-    "--kernels", metavar="NAME,...", callback=_names, help="These kernels only.  [default: all]"
+    "--kernels", metavar="NAME,...", callback=listed, help="These kernels only.  [default: all]"
 )
 
 

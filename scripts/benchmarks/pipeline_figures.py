@@ -26,6 +26,7 @@ from gnnperf.cli.main import VERBS
 from gnnperf.cli.options import nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.errors import MeasureError
+from gnnperf.report.words import duration
 
 CORPUS = REPO / "configs" / "corpus" / "first.yaml"
 SINGLE_NEST = {
@@ -332,7 +333,9 @@ class PipelineStudy(Study):
         def row(part: str, say: Say) -> Row:
             found = list(parts[part](say))
             missed = [
-                f"{f.name.strip()}: {_text(f.value_s)}, limit {_text(f.limit_s)}" for f in found if not f.met
+                f"{f.name.strip()}: {duration(f.value_s)}, limit {duration(f.limit_s)}"
+                for f in found
+                if f.limit_s is not None and not f.met
             ]
             return {"part": part, "figures": [f.row for f in found], "failures": missed}
 
@@ -350,17 +353,10 @@ class PipelineStudy(Study):
     def shown(row: Row) -> Row:
         met = "" if row["limit_s"] is None else ("met" if row["met"] else "MISSED")
         return {
-            "figure": row["name"], "value": _text(row["value_s"]), "limit": _text(row["limit_s"]), "": met,
+            "figure": row["name"], "value": duration(row["value_s"]),
+            "limit": "" if row["limit_s"] is None else duration(row["limit_s"]), "": met,
             "note": row["note"],
         }  # fmt: skip
-
-
-def _text(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    if seconds < 1e-4:
-        return f"{seconds * 1e6:.2f} us"
-    return f"{seconds:.2f} s" if seconds >= 1.0 else f"{seconds * 1e3:.2f} ms"
 
 
 @click.command("pipeline-figures", cls=Verb, page=True)

@@ -13,13 +13,12 @@ from typing import Any
 import click
 
 from benchmarks.machine import setup
-from benchmarks.options import kernels_option
+from benchmarks.options import chosen, kernels_option
 from benchmarks.retrieving import retrieve
 from benchmarks.unseen import KERNELS, SIZES, UnseenKernel
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.options import ANY_PATH, nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb
-from gnnperf.errors import InputError
 from gnnperf.report.words import duration
 
 AUTO = "auto"
@@ -55,10 +54,8 @@ def unseen_kernels(
     for, compiled PyTorch, all verified, all on as many threads; which takes about an hour. Numba is an
     optional extra: pip install 'gnnperf[numba]'. Exit code 1: a kernel failed or is wrong.
     """
-    if unknown := [name for name in kernels if name not in KERNELS]:
-        raise InputError(f"--kernels: expected some of {', '.join(KERNELS)}, got {unknown[0]!r}")
-    chosen = [kernel for name, kernel in KERNELS.items() if not kernels or name in kernels]
-    report = UnseenStudy(chosen, [sizes] if sizes else SIZES, checkpoint, k).run(output)
+    named = [KERNELS[name] for name in chosen(KERNELS, kernels)]
+    report = UnseenStudy(named, [sizes] if sizes else SIZES, checkpoint, k).run(output)
     if markdown is not None:
         markdown.write_text(as_markdown(report.document["rows"]), encoding="utf-8")
     return report
