@@ -92,16 +92,10 @@ def _profile(
     dtypes = {b.dtype for b in c.nest.buffers.values() if b.dtype.startswith("float")}
     baseline = Case(
         c.baseline, c.data, tuple(c.outputs), tuple(c.inouts), tuple(c.updated),
-        _value(graph, "total_flops"), _value(graph, "distinct_bytes"),
+        graph.number("total_flops"), graph.number("distinct_bytes"),
         "float32" if dtypes == {"float32"} else "float64",
     )  # fmt: skip
     try:
         return profile(runner, baseline, device, case.limits).to_dict()
     except MeasureError:
         return None
-
-
-def _value(graph: ProgramGraph, name: str) -> float:
-    """A graph-level number; absent where it is zero."""
-    value = graph.values.get(name, 0.0)
-    return float(value) if isinstance(value, int | float) else 0.0

@@ -17,7 +17,7 @@ def title(graph: ProgramGraph) -> str:
     return " · ".join(
         (
             f"{_si(values.get('total_flops', 0))}FLOP",
-            f"{_bytes(values.get('distinct_bytes', 0))} distinct",
+            f"{bytes_text(values.get('distinct_bytes', 0))} distinct",
             f"{_number(values.get('arithmetic_intensity', 0))} FLOP/byte",
             f"{_number(values.get('parallel_iterations', 0))} parallel iterations",
         )
@@ -36,12 +36,12 @@ def caption(graph: ProgramGraph, index: int) -> list[str]:
     if node.kind == "access":
         return [
             head,
-            f"{node['access_kind']}, footprint {_bytes(node['footprint_bytes'])}",
+            f"{node['access_kind']}, footprint {bytes_text(node['footprint_bytes'])}",
             _moves(graph, index),
         ]
     if node.kind == "buffer":
         lives = ", transient" if node["transient"] else ""
-        return [head, f"{node['dtype']}, rank {node['rank']}, {_bytes(node['size_bytes'])}{lives}"]
+        return [head, f"{node['dtype']}, rank {node['rank']}, {bytes_text(node['size_bytes'])}{lives}"]
     shape = " × ".join(f"{_number(node[f'{axis}_extent'])}" for axis in "mnk")
     return [head, f"{node['dtype']}, {shape}"]
 
@@ -83,12 +83,13 @@ def _number(value: object) -> str:
     return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def _bytes(value: object) -> str:
+def bytes_text(value: object) -> str:
+    """ "1.5 MiB"."""
     assert isinstance(value, int | float)
     size, units = float(value), ["B", "KiB", "MiB", "GiB", "TiB"]
     while size >= 1024 and len(units) > 1:
         size, units = size / 1024, units[1:]
-    return f"{size:.3g} {units[0]}" if size < 1000 else f"{size:.0f} {units[0]}"
+    return f"{size:.3g} {units[0]}" if size < 1000 else f"{size:,.0f} {units[0]}"
 
 
 def _si(value: object) -> str:

@@ -35,6 +35,10 @@ class Node:
         """Value of a field, its default when left out."""
         return _value("node", self.kind, self.features, name)
 
+    def number(self, name: str) -> float:
+        """Value of a field that is a number."""
+        return _number(self[name])
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:
@@ -48,6 +52,10 @@ class Edge:
     def __getitem__(self, name: str) -> Value:
         """Value of a field, its default when left out."""
         return _value("edge", self.kind, self.features, name)
+
+    def number(self, name: str) -> float:
+        """Value of a field that is a number."""
+        return _number(self[name])
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,10 @@ class ProgramGraph:
         object.__setattr__(self, "nodes", nodes)
         object.__setattr__(self, "edges", tuple(edges))
         object.__setattr__(self, "values", checked("graph", "", self.values))
+
+    def number(self, name: str) -> float:
+        """A graph-level field that is a number; 0 when left out."""
+        return _number(self.values.get(name, 0))
 
     @cached_property
     def digest(self) -> str:
@@ -196,6 +208,11 @@ def _edge_features(edge: Edge) -> Mapping[str, Value]:
 @lru_cache(1 << 16)
 def _checked_once(kind: str, features: tuple[tuple[str, Value], ...]) -> Mapping[str, Value]:
     return checked("edge", kind, dict(features))
+
+
+def _number(value: Value) -> float:
+    assert isinstance(value, int | float)
+    return float(value)
 
 
 def _fields(attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from gnnperf.graph.fields import Value
 from gnnperf.graph.program_graph import ProgramGraph
 
 Kind = Literal["contraction", "rows", "map"]
@@ -49,7 +48,7 @@ def workload_of(graph: ProgramGraph, family: str = "", dtype: str = "fp32") -> W
     reductions = [i for i in computes if graph.nodes[i]["reduction"] != "none"]
     base = Workload(
         "map",
-        flops=_number(graph.values.get("total_flops", 0)),
+        flops=graph.number("total_flops"),
         read_bytes=view.traffic("read"),
         written_bytes=view.traffic("write", "reduction"),
         family=family,
@@ -64,13 +63,8 @@ def workload_of(graph: ProgramGraph, family: str = "", dtype: str = "fp32") -> W
         columns = max(view.extent(loop for loop in loops if view.reduces(loop)) for loops in around)
         rows = max(view.extent(loop for loop in loops if not view.reduces(loop)) for loops in around)
         return replace(base, kind="rows", rows=rows, columns=columns, passes=float(view.passes()))
-    instances = (_number(graph.nodes[i]["instances"]) for i in computes)
+    instances = (graph.nodes[i].number("instances") for i in computes)
     return replace(base, rows=max(instances, default=1.0))
-
-
-def _number(value: Value) -> float:
-    assert isinstance(value, int | float)
-    return float(value)
 
 
 @dataclass
@@ -113,7 +107,7 @@ class _View:
 
     def extent(self, loops: Iterable[int]) -> float:
         """Product of extents; of an unknown one, 1."""
-        return math.prod(_number(self.graph.nodes[i]["extent"]) or 1.0 for i in loops)
+        return math.prod(self.graph.nodes[i].number("extent") or 1.0 for i in loops)
 
     def traffic(self, *kinds: str) -> float:
         """Distinct bytes of memory that accesses of these kinds touch; equal ones of a buffer count once."""
@@ -121,7 +115,7 @@ class _View:
         for access, buffer in self.buffer_of.items():
             node = self.graph.nodes[access]
             if node["access_kind"] in kinds and self.graph.nodes[buffer]["scope"] == "global":
-                bytes_of[buffer] = max(bytes_of.get(buffer, 0.0), _number(node["footprint_bytes"]))
+                bytes_of[buffer] = max(bytes_of.get(buffer, 0.0), node.number("footprint_bytes"))
         return sum(bytes_of.values())
 
     def product(self, compute: int) -> tuple[float, float, float, float, bool] | None:
@@ -147,10 +141,10 @@ class _View:
     def passes(self) -> int:
         """How often the largest input is gone over: loops that step through it on their own."""
         reads = [a for a in self.buffer_of if self.graph.nodes[a]["access_kind"] == "read"]
-        largest = max((_number(self.graph.nodes[a]["footprint_bytes"]) for a in reads), default=0.0)
+        largest = max((self.graph.nodes[a].number("footprint_bytes") for a in reads), default=0.0)
         steps = {
-            max(self.moved_by[a], key=lambda loop: _number(self.graph.nodes[loop]["depth"]))
+            max(self.moved_by[a], key=lambda loop: self.graph.nodes[loop].number("depth"))
             for a in reads
-            if _number(self.graph.nodes[a]["footprint_bytes"]) == largest and self.moved_by[a]
+            if self.graph.nodes[a].number("footprint_bytes") == largest and self.moved_by[a]
         }
         return max(1, len(steps))

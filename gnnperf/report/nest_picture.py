@@ -10,6 +10,7 @@ import textwrap
 from dataclasses import dataclass, field
 
 from gnnperf.graph import ProgramGraph
+from gnnperf.graph.captions import bytes_text
 from gnnperf.report.explore.picture import ACCESS, LOOP, STATEMENT, Row, picture
 
 WIDTH = 440.0
@@ -121,7 +122,7 @@ class _Drawing:
             self.drawn.symbols.append(
                 PictureSymbol(_left(loop), self.y + ROW / 2, self.open[loop][0], style, path)
             )
-        size = _bytes(float(str(footprint)))
+        size = bytes_text(float(str(footprint)))
         self._text(WIDTH, "note right", size)
         x = _left(int(str(depth))) + 10
         room = _fitting(x, WIDTH - (len(size) + 1) * CHARACTER)
@@ -145,10 +146,3 @@ def _fitting(x: float, end: float = WIDTH) -> int:
 def _count(extent: object) -> str:
     value = float(str(extent))
     return f"{value:,.0f}" if value.is_integer() or value >= 1000 else f"{value:.3g}"
-
-
-def _bytes(size: float) -> str:
-    units = ["B", "KiB", "MiB", "GiB", "TiB"]
-    while size >= 1024 and len(units) > 1:
-        size, units = size / 1024, units[1:]
-    return f"{size:.3g} {units[0]}" if size < 1000 else f"{size:,.0f} {units[0]}"

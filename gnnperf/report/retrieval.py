@@ -107,7 +107,7 @@ class _Nest:
         if graph is None or before_s is None or self.picture is None:
             return None
         roof = roof_of(self.device, self.picture.dtype)
-        flops, size_bytes = (_value(graph, name) for name in ("total_flops", "distinct_bytes"))
+        flops, size_bytes = (graph.number(name) for name in ("total_flops", "distinct_bytes"))
         if roof is None or not size_bytes:
             return None
         tried = [t for t in self.report.candidates if t.runtime_s and t is not self.kept]
@@ -134,9 +134,3 @@ def _axis(result: RetrievalReport) -> SpanAxis | None:
             if tried.speedup is not None:
                 values += [tried.speedup, *(tried.speedup_interval or ())]
     return SpanAxis.covering(values, times_label, reference=1.0) if values else None
-
-
-def _value(graph: ProgramGraph, name: str) -> float:
-    found = graph.values.get(name, 0)
-    assert isinstance(found, int | float)
-    return float(found)

@@ -114,7 +114,7 @@ class _Walk:
         computing = [node for node in self.graph.nodes if node.kind in ("compute", "intrinsic")]
 
         def work(position: int) -> float:
-            return _number(computing[position]["flops"]) * _number(computing[position]["instances"])
+            return computing[position].number("flops") * computing[position].number("instances")
 
         most = max(range(len(computing)), key=work, default=None)
         return "" if most is None else str(computing[most]["dtype"])
@@ -125,7 +125,7 @@ def _move(edges: Sequence[Edge]) -> str:
     kinds = {edge["subscript"] for edge in edges}
     if kinds & {"nonaffine", "indirect"}:
         return INDIRECT
-    stride = sum(_number(edge["stride_elements"]) for edge in edges if edge["subscript"] == "affine")
+    stride = sum(edge.number("stride_elements") for edge in edges if edge["subscript"] == "affine")
     if stride == 0:
         return REUSED
     return CONTIGUOUS if abs(stride) == 1 else STRIDED
@@ -134,11 +134,6 @@ def _move(edges: Sequence[Edge]) -> str:
 def _extent(loop: Node) -> str:
     if loop["extent_unknown"]:
         return "?"
-    extent = _number(loop["extent"])
+    extent = loop.number("extent")
     about = "~" if loop["extent_varies"] or not extent.is_integer() else ""
     return f"{about}{extent:.0f}" if extent >= 100 or extent.is_integer() else f"{about}{extent:.3g}"
-
-
-def _number(value: object) -> float:
-    assert isinstance(value, int | float)
-    return float(value)
