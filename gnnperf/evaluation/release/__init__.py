@@ -49,14 +49,16 @@ def release(train: Callable[[Progress], Trained], folder: Path, progress: Progre
     return trained
 
 
-def read_evaluation(path: Path, benchmark: str) -> dict[str, Any]:
-    """What `gnnperf eval BENCHMARK --json` printed. Raises InputError where the file is not that."""
+def read_evaluation(path: Path, *benchmarks: str) -> dict[str, Any]:
+    """What `gnnperf eval BENCHMARK --json` printed, of any of these. Raises InputError where the file is not
+    that."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read {path}: {error}") from None
-    if not isinstance(document, dict) or document.get("benchmark") != benchmark:
-        raise InputError(f"expected what `gnnperf eval {benchmark} --json` printed, got {path}")
+    if not isinstance(document, dict) or document.get("benchmark") not in benchmarks:
+        wanted = " or ".join(f"`gnnperf eval {name} --json`" for name in benchmarks)
+        raise InputError(f"expected what {wanted} printed, got {path}")
     return document
 
 

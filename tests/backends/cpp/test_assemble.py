@@ -33,7 +33,7 @@ class Program:
 class WholeProgram:
     """Takes what `seconds` say of the task's text."""
 
-    reference: Mapping[str, Any] = {"C": None}
+    built = SimpleNamespace(reference={"C": None})
     evidence = Evidence()
 
     def __init__(self, seconds: Mapping[str, float]) -> None:
