@@ -378,3 +378,14 @@ def narrowed(x: f8[N, M], y: dace.float32[N, M], z: f8[N, M]):
     y[:] = x
     z[:, 1:] = y[:, :-1]
     z[::2] = y[::2]
+
+
+@dace.program
+def counters_again(x: f8[N], y: f8[N]):
+    for k in range(N):
+        y[k] = x[k]
+    for i in range(1, N + 1):
+        k = N - i
+        y[k] += 0.5 * x[k]
+    for k in range(N):
+        y[k] *= 2.0

@@ -55,6 +55,7 @@ SIZES: dict[str, dict[str, int]] = {
     "nearest": dict(N=6, M=4),
     "lengths": dict(N=6, M=4),
     "narrowed": dict(N=6, M=4),
+    "counters_again": dict(N=6),
 }
 
 

@@ -119,7 +119,7 @@ numpy.savez("result.npz", C=data["C"])
 
 
 def test_scalars_that_dace_writes_as_literals_keep_their_type(tools: tuple[Compiler, Runner]) -> None:
-    """DaCe makes an `int` of the 0 that an `int64` was set to; a pointer to it would read what lies behind."""
+    """DaCe makes an `int` of an `int64` that is 0; a pointer to it would read what lies behind."""
     kernel = load("numbered_rows")
     capture_inputs(kernel, *tools)
     last = kernel.units[-1].index

@@ -74,7 +74,9 @@ def dace_source(sdfg: Any, name: str) -> Source:
     with quiet_dace():
         program = copy.deepcopy(sdfg)
         program.name = name
-        written = {data.find_new_name(f"{n}_", {*program.arrays}): n for n in program.arrays if n in CPP_WORDS}
+        written = {
+            data.find_new_name(f"{n}_", {*program.arrays}): n for n in program.arrays if n in CPP_WORDS
+        }
         program.replace_dict({argument: word for word, argument in written.items()})
         for nested in program.all_sdfgs_recursive():
             nested.openmp_sections = False

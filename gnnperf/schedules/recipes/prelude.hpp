@@ -23,6 +23,7 @@ template <class A, class B> inline common<A, B> gp_floordiv(A x, B y) {
   if constexpr (std::is_floating_point<common<A, B>>::value) {
     return std::floor(a / b);
   } else {
+    if (__builtin_constant_p(y) && b > 0 && (b & (b - 1)) == 0) return a >> __builtin_ctzll(b);
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
   }
 }
@@ -41,6 +42,7 @@ template <class A, class B> inline common<A, B> gp_mod(A x, B y) {
   if constexpr (std::is_floating_point<common<A, B>>::value) {
     return a - b * std::floor(a / b);
   } else {
+    if (__builtin_constant_p(y) && b > 0 && (b & (b - 1)) == 0) return a & (b - 1);
     const common<A, B> r = a % b;
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
   }

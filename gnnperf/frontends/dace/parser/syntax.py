@@ -86,9 +86,9 @@ def dividing(original: Method) -> Method:
     def divide(visitor: Any, node: ast.BinOp) -> Any:
         if isinstance(node.op, ast.FloorDiv | ast.Mod) and not _is_integer(visitor, node):
             function = "floor_divide" if isinstance(node.op, ast.FloorDiv) else "mod"
-            made = _parsed(f"numpy.{function}({ast.unparse(node.left)}, {ast.unparse(node.right)})", node)
-            assert isinstance(made, ast.Expr)
-            return visitor._gettype(made.value)[0][0]
+            called = ast.Attribute(ast.Name("numpy", ast.Load()), function, ast.Load())
+            call = ast.copy_location(ast.Call(called, [node.left, node.right], []), node)
+            return visitor._gettype(ast.fix_missing_locations(call))[0][0]
         if isinstance(node.op, ast.Div) and _is_integer(visitor, node.left):
             if _is_integer(visitor, node.right):
                 real = ast.copy_location(ast.BinOp(ast.Constant(1.0), ast.Mult(), node.left), node)
@@ -134,6 +134,7 @@ def typing(original: Method) -> Method:
 
     @wraps(original)
     def parse(visitor: Any, program: ast.FunctionDef, *rest: Any, **more: Any) -> Any:
+        _rename_counters(program)
         given = [pair for node in ast.walk(program) for pair in _assigned(node)]
         values: dict[str, list[ast.expr]] = {}
         for name, value in given:
@@ -150,6 +151,25 @@ def typing(original: Method) -> Method:
         return original(visitor, program, *rest, **more)
 
     return parse
+
+
+def _rename_counters(program: ast.FunctionDef) -> None:
+    """In place: other names for counters of loops that are variables elsewhere, of which DaCe makes a symbol
+    and an array of one name. One that is read before it is set may be the counter's last value: it stays."""
+    loops = [n for n in ast.walk(program) if isinstance(n, ast.For) and isinstance(n.target, ast.Name)]
+    assigned = {name for node in ast.walk(program) for name, _ in _assigned(node)}
+    for name in assigned & {ast.unparse(loop.target) for loop in loops}:
+        own = [(n, loop) for loop in loops if ast.unparse(loop.target) == name for n in ast.walk(loop)]
+        inside = {id(n) for n, _ in own}
+        outside = [
+            (n.lineno, isinstance(n.ctx, ast.Store))  # what a line reads comes before what it sets
+            for n in ast.walk(program)
+            if isinstance(n, ast.Name) and n.id == name and id(n) not in inside
+        ]
+        if outside and min(outside)[1]:
+            for node, loop in own:
+                if isinstance(node, ast.Name) and node.id == name:
+                    node.id = f"{name}_{loop.lineno}"
 
 
 def _assigned(node: ast.AST) -> list[tuple[str, ast.expr]]:
