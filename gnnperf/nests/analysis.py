@@ -19,6 +19,7 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
+    children,
     expressions_of,
     loads,
     map_node,
@@ -129,6 +130,38 @@ def conjuncts(guard: Expr | None) -> list[Expr]:
     if isinstance(guard, Op) and guard.name == "and":
         return [c for a in guard.args for c in conjuncts(a)]
     return [guard]
+
+
+def negated(condition: Expr) -> Expr:
+    if isinstance(condition, Op) and condition.name == "not":
+        return condition.args[0]
+    return Op("not", (condition,))
+
+
+@lru_cache(EXPRESSIONS_KEPT)
+def conditional_loads(expr: Expr) -> tuple[tuple[Load, tuple[Expr, ...]], ...]:
+    """The loads of an expression, each with the conditions of the choices (`select`) that it is made for."""
+    match expr:
+        case Op("select", (condition, one, other)):
+            arms = ((condition, ()), (one, tuple(conjuncts(condition))), (other, (negated(condition),)))
+            return tuple((ld, (*to, *more)) for part, to in arms for ld, more in conditional_loads(part))
+        case Load():
+            return ((expr, ()), *(found for index in expr.indices for found in conditional_loads(index)))
+    return tuple(found for part in children(expr) for found in conditional_loads(part))
+
+
+def guarded_loads(node: Node) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
+    """The loads of a node itself, not of those inside it, each with the conditions that it is made for."""
+    if isinstance(node, Loop):
+        for bound in expressions_of(node):
+            yield from conditional_loads(bound)
+        return
+    holds = tuple(conjuncts(node.guard))
+    parts = [(condition, holds[:i]) for i, condition in enumerate(holds)]  # evaluated where those before hold
+    parts += [(e, holds) for e in (node.value, node.init, *node.target.indices) if e is not None]
+    for part, before in parts:
+        for load, chosen in conditional_loads(part):
+            yield load, (*before, *chosen)
 
 
 def varies(load: Load, iterator: str) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from gnnperf.nests.affine import affine, constant, from_affine, simplify
-from gnnperf.nests.analysis import conjuncts, mentions, written
+from gnnperf.nests.analysis import conjuncts, guarded_loads, mentions, negated, written
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -17,7 +17,6 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
-    expressions_of,
     loads,
     reads,
     substitute,
@@ -94,7 +93,7 @@ class _Collector:
             if isinstance(node, Statement):
                 self.statement(node, here)
                 continue
-            self.read([ld for b in expressions_of(node) for ld in loads(b)], ())
+            self.read(guarded_loads(node))
             changed = written(node)
             self.forget(changed)
             for name, stores in self.block(node.body, (node,)).items():
@@ -107,26 +106,29 @@ class _Collector:
 
     def statement(self, node: Statement, here: dict[str, list[_Store]]) -> None:
         guard = tuple(conjuncts(node.guard))
-        for i, condition in enumerate(guard):  # evaluated only where those before it hold
-            self.read([*loads(condition)], guard[:i])
-        self.read([*reads(replace(node, guard=None))], guard)
+        self.read(guarded_loads(node))
         if node.reduce is not None and node.init is None:
-            self.read([node.target], guard)
+            self.read([(node.target, guard)])
         name = node.target.buffer
         self.forget({name})
         box = tuple((i, simplify(Op("add", (i, Const(1))))) for i in node.target.indices)
         store = _Store(box, guard)
-        if not store.depends_on({name}):
-            here.setdefault(name, []).append(store)
+        if store.depends_on({name}):
+            return
+        found = here.setdefault(name, [])
+        found.append(store)
+        while guard and _Store(box, (*guard[:-1], negated(guard[-1]))) in found:  # both arms of a branch
+            guard = guard[:-1]
+            found.append(_Store(box, guard))
 
     def forget(self, names: set[str]) -> None:
         for stores, _ in self.levels:
             for name, found in stores.items():
                 stores[name] = [s for s in found if not s.depends_on(names)]
 
-    def read(self, sources: list[Load], guard: tuple[Expr, ...]) -> None:
-        for load in sources:
-            if not any(self.covered(load, guard, stores, depth) for stores, depth in self.levels):
+    def read(self, sources: Iterable[tuple[Load, tuple[Expr, ...]]]) -> None:
+        for load, holds in sources:
+            if not any(self.covered(load, holds, stores, depth) for stores, depth in self.levels):
                 self.exposed.add(load.buffer)
 
     def covered(

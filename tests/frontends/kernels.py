@@ -828,6 +828,85 @@ def symmetric_fill(A: f8[M, N], out: f8[N, N]):
 
 
 @dace.program
+def around_the_ring(A: f8[N, M], out: f8[N, M]):
+    """Neighbours by choice, by remainder, and by a step back."""
+    for i in range(N):
+        up = i - 1 if i > 0 else N - 1
+        down = i + 1
+        if down == N:
+            down = 0
+        for j in range(M):
+            left = j - 1
+            if left < 0:
+                left += M
+            out[i, j] = A[up, j] + A[down, j] - A[i, left] - A[i, (j + 1) % M]
+
+
+@dace.program
+def limited_slopes(x: f8[N], w: f8[N], out: f8[N]):
+    """Numbers that each arm of a branch sets and uses."""
+    for i in range(1, N - 1):
+        left = x[i] - x[i - 1]
+        right = x[i + 1] - x[i]
+        if left * right <= 0.5:
+            slope = 0.0
+            scale = slope + 1.0
+        elif left < right:
+            slope = 2.0 * left
+            scale = slope * slope
+        else:
+            slope = right
+            scale = np.sqrt(np.abs(slope))
+        if w[i] > 0.5:
+            scale = scale + w[i]
+        if scale > 1.5:
+            scale = 1.5
+        out[i] = slope * scale
+
+
+@dace.program
+def counted_by_hand(A: f8[N, M], x: f8[N], flat: f8[N * M], pairs: f8[2 * N], times: f8[N]):
+    k = -1
+    now = 0.5
+    for i in range(N):
+        for j in range(M):
+            k += 1
+            flat[k] += A[i, j]
+        now += 0.25
+        times[i] = now * x[i]
+    place = 0
+    for i in range(N):
+        pairs[place] = x[i]
+        place += 1
+        pairs[place] = -x[i]
+        place = place + 1
+
+
+@dace.program
+def now_and_before(x: f8[N], w: f8[N], out: f8[N], steps: f8[N]):
+    before = w[0]
+    older = x[N - 1]
+    last = N - 1
+    for i in range(N):
+        now = x[i] * w[i]
+        out[i] = now - 2.0 * before + older + x[last]
+        older = before
+        before = now
+        last = i
+    rate = 0.0
+    for i in range(1, N):
+        steps[i] = x[i] - rate
+        rate = steps[i - 1]
+
+
+@dace.program
+def chosen_places(x: f8[N], places: dace.int32[N], out: f8[N]):
+    for i in range(N):
+        k = places[i] if x[i] > 0.5 else i
+        out[i] = x[k] - x[i]
+
+
+@dace.program
 def numbered_rows(A: f8[N, N], b: f8[N]):
     to = 0
     source = to + 1
@@ -939,6 +1018,11 @@ CASES: dict[str, dict[str, Any]] = {
     "flipped": dict(N=6),
     "windowed_products": dict(K=4, N=3),
     "symmetric_fill": dict(M=9, N=5),
+    "around_the_ring": dict(N=5, M=9),
+    "limited_slopes": dict(N=12),
+    "counted_by_hand": dict(N=6, M=4),
+    "now_and_before": dict(N=9),
+    "chosen_places": dict(N=9),
     "numbered_rows": dict(N=6),
     "mirrored_gram": dict(M=4, N=6),
     "symmetrised": dict(N=6),

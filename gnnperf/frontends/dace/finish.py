@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gnnperf.errors import UnsupportedConstruct
@@ -17,10 +17,10 @@ from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.frontends.dace.translate import DaceTranslator
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import evaluate
-from gnnperf.nests.analysis import accesses
+from gnnperf.nests.analysis import accesses, written
 from gnnperf.nests.guards import absorb_guards
 from gnnperf.nests.interchange import independent_outside
-from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Statement, map_expr, map_node
+from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Statement, map_expr, map_node, walk
 from gnnperf.schedules.recipes.factorisation import match_factorisation
 from gnnperf.schedules.recipes.time_tiles import is_time_loop
 
@@ -49,20 +49,42 @@ class Finisher:
     def finish(self, piece: Piece) -> Nodes:
         """Temporaries that live only inside the piece become local, loops that may be parallel are
         marked. Raises UnsupportedConstruct where storage cannot be placed."""
-        assert piece.nodes is not None
         buffers = self.translator.buffers
-        nodes = self._localise(piece, piece.nodes)
-        nodes = tidy(nodes, buffers)
-        if (narrowed := absorb_guards(nodes)) != nodes:
-            nodes = tidy(narrowed, buffers)
+        own = self._begun_before(piece)
+        nodes = self._tidied(piece, own)
+        if stuck := {n for n, local in own.items() if any(local in written(lp) for lp in _loops(nodes))}:
+            nodes = self._tidied(piece, {n: local for n, local in own.items() if n not in stuck})
         nodes = mark_independent(nodes, buffers, self.translator.ranges)
         nodes = carry_in_scalars(nodes, buffers, self.translator.fresh)
         place_private(nodes, buffers, self.translator.ranges)
         return nodes
 
-    def _localise(self, piece: Piece, nodes: Nodes) -> Nodes:
+    def _tidied(self, piece: Piece, begun: Mapping[str, str]) -> Nodes:
+        """begun: local names of scalars that have a value before the piece, and none after it."""
         buffers = self.translator.buffers
+        first = [Statement(Load(local), Load(name)) for name, local in begun.items()]
+        nodes = tidy((*first, *self._localise(piece, begun)), buffers)
+        narrowed = absorb_guards(nodes)
+        return nodes if narrowed == nodes else tidy(narrowed, buffers)
+
+    def _begun_before(self, piece: Piece) -> dict[str, str]:
+        """Scalars that a loop changes and nothing reads after the piece, as a counter of the program's own;
+        with local names."""
+        assert piece.nodes is not None
         names: dict[str, str] = {}
+        buffers = self.translator.buffers
+        changed = {name for loop in _loops(piece.nodes) for name in written(loop)}
+        for name in sorted((changed & piece.flow.exposed) - piece.live_after):
+            buffer = buffers[name]
+            if buffer.transient and buffer.scope == "global" and not buffer.shape:
+                names[name] = self.translator.fresh(name)
+                buffers[names[name]] = replace(buffer, name=names[name], scope="local")
+        return names
+
+    def _localise(self, piece: Piece, begun: Mapping[str, str]) -> Nodes:
+        assert piece.nodes is not None
+        buffers, nodes = self.translator.buffers, piece.nodes
+        names = dict(begun)
         for name in {a.load.buffer for n in nodes for a in accesses(n)}:
             buffer = buffers[name]
             if not buffer.transient or buffer.scope == "local" or name not in self.translator.sdfg.arrays:
@@ -150,3 +172,7 @@ class Finisher:
 
 def _no_element(name: str, indices: tuple[Expr, ...]) -> Expr:
     raise UnsupportedConstruct(f"an element of {name}")
+
+
+def _loops(nodes: Iterable[Node]) -> Iterator[Loop]:
+    return (n for n in walk(tuple(nodes)) if isinstance(n, Loop))

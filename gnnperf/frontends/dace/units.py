@@ -24,6 +24,7 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Source
 from gnnperf.nests import LoopNest, nest_graph, normalise, partition
 from gnnperf.nests.analysis import accesses, quantised, varies
+from gnnperf.nests.borders import without_borders
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Loop, Node, Statement, walk
 from gnnperf.nests.trip_counts import measured_trip_counts
@@ -124,7 +125,7 @@ class Unit:
         used = names_used(program, program.nodes())
         written = {n.data for s in program.states() for n in s.data_nodes() if s.in_degree(n)}
         by_value = {
-            n for n in self.external if n in written and isinstance(program.arrays[n], dace.data.Scalar)
+            n for n in self.outputs if n in written and isinstance(program.arrays[n], dace.data.Scalar)
         }
         for edge in program.edges():
             subscript_names(edge.data, dict.fromkeys(by_value, 1))
@@ -185,9 +186,10 @@ def _unit(
     outputs = sorted(n for n in stored if not scoped[n].transient)
     visible = {n for n, b in scoped.items() if b.scope == "global" and not b.transient}
     accessed = names_used(sdfg, states)
+    nest = normalise(LoopNest("", scoped, nodes, parameters))
     return Unit(
         index=0,
-        nest=normalise(LoopNest("", scoped, nodes, parameters)),
+        nest=replace(nest, body=without_borders(nest.body)),
         states=states,
         sdfg=sdfg,
         external=sorted(

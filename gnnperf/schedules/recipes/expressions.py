@@ -181,11 +181,11 @@ class Scalar:
 
     def _widened(self, expr: Expr) -> Expr:
         """Subscripts from arrays of other numbers, as large as addresses are. What is converted as a whole
-        is computed in its own type first."""
+        is computed in its own type first, and what is compared in that of its operands."""
         if isinstance(expr, Load):
             wide = self.buffers[expr.buffer].dtype == "int64"
             return expr if wide else Op("cast:int64", (expr,))
-        if isinstance(expr, Op) and not expr.name.startswith("cast:"):
+        if isinstance(expr, Op) and not (expr.name.startswith("cast:") or is_truth(expr, self.buffers)):
             return Op(expr.name, tuple(map(self._widened, expr.args)))
         return expr
 

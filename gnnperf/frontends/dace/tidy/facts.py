@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gnnperf.nests.analysis import accesses
+from gnnperf.nests.analysis import accesses, conjuncts, guarded_loads
 from gnnperf.nests.coverage import carried
 from gnnperf.nests.ir import (
     Buffer,
+    Const,
     Expr,
     Load,
     Loop,
@@ -19,6 +20,7 @@ from gnnperf.nests.ir import (
     expressions_of,
     loads,
     map_node,
+    walk,
 )
 
 Block = tuple[Node, ...]
@@ -75,6 +77,10 @@ class Code:
             result.writes.update(counts.writes)
         return result
 
+    def new_version(self, name: str) -> str:
+        """Another name for a scalar, which no buffer has."""
+        return next(v for k in range(1, 1 << 30) if (v := f"{name}_v{k}") not in self.buffers)
+
     def is_local_scalar(self, name: str) -> bool:
         return self.buffers[name].scope == "local" and not self.buffers[name].shape
 
@@ -85,8 +91,8 @@ def carried_states(block: Block, code: Code) -> set[str]:
 
 
 def operations(expr: Expr) -> int:
-    """Operations on values; arithmetic inside subscripts does not count."""
-    if isinstance(expr, Load):
+    """Operations on values; arithmetic inside subscripts and on literals does not count."""
+    if isinstance(expr, Load) or all(isinstance(e, Const) for e in children(expr)):
         return 0
     own = isinstance(expr, Op) and not expr.name.startswith("cast:")
     return own + sum(operations(c) for c in children(expr))
@@ -97,6 +103,16 @@ def conjunction(terms: list[Expr]) -> Expr | None:
     for term in terms:
         result = term if result is None else Op("and", (result, term))
     return result
+
+
+def guarded_alike(node: Node, name: str, guard: Expr | None) -> bool:
+    """Is `name` loaded only where the guard holds?"""
+    wanted = set(conjuncts(guard))
+    return not wanted or all(
+        load.buffer != name or wanted <= set(holds)
+        for inner in walk((node,))
+        for load, holds in guarded_loads(inner)
+    )
 
 
 def retarget(node: Node, name: str, value: Expr) -> Node:

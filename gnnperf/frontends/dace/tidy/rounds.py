@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gnnperf.frontends.dace.tidy.branches import choose, merge_arms
+from gnnperf.frontends.dace.tidy.branches import choose, decide, merge_arms
 from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts
+from gnnperf.frontends.dace.tidy.recurrences import know_ahead
 from gnnperf.frontends.dace.tidy.reductions import find_reductions, write_through
 from gnnperf.frontends.dace.tidy.scalars import forward_scalars, split_versions
 from gnnperf.frontends.dace.tidy.short_loops import write_out
@@ -65,6 +66,6 @@ def forward_arrays(block: Block, outside: Counts, code: Code) -> Block:
 
 
 STEPS: tuple[Step, ...] = (
-    split_versions, merge_arms, forward_scalars, find_reductions, choose, write_out, write_through,
-    forward_arrays,
+    split_versions, merge_arms, forward_scalars, decide, find_reductions, know_ahead, choose, write_out,
+    write_through, forward_arrays,
 )  # fmt: skip

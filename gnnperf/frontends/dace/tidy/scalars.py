@@ -13,10 +13,10 @@ from gnnperf.frontends.dace.tidy.facts import (
     Code,
     Counts,
     any_written,
+    guarded_alike,
     operations,
     retarget,
 )
-from gnnperf.nests.analysis import conjuncts
 from gnnperf.nests.dtypes import value_dtype
 from gnnperf.nests.ir import (
     Const,
@@ -26,11 +26,9 @@ from gnnperf.nests.ir import (
     Node,
     Op,
     Statement,
-    expressions_of,
     loads,
     reads,
     subexpressions,
-    walk,
 )
 
 MAX_REPEATED_OPERATIONS = 3
@@ -52,7 +50,7 @@ def split_versions(block: Block, outside: Counts, code: Code) -> Block:
         if len(settings) < 2 or settings[0] != touching[0]:
             continue
         for position in reversed(settings[1:]):
-            version = next(v for k in range(1, 1 << 30) if (v := f"{name}_v{k}") not in code.buffers)
+            version = code.new_version(name)
             code.buffers[version] = replace(code.buffers[name], name=version)
             setting = nodes[position]
             assert isinstance(setting, Statement)
@@ -106,7 +104,7 @@ def _forward(nodes: list[Node], position: int, producer: Statement, code: Code) 
     until = users[-1] if isinstance(last, Statement) else users[-1] + 1
     if any_written(nodes[position + 1 : until], sources, code):
         return False
-    if not all(_guarded_alike(nodes[i], name, producer.guard) for i in users):
+    if not all(guarded_alike(nodes[i], name, producer.guard) for i in users):
         return False
     if not _is_cheap(producer, code.buffers):
         repeated = any(isinstance(nodes[i], Loop) and code.total(nodes[i].body).uses[name] for i in users)  # type: ignore[union-attr]
@@ -133,29 +131,15 @@ def _stays(node: Node, producer: Statement, buffers: Buffers) -> bool:
     return value_dtype(node.value, buffers) == value_dtype(producer.value, buffers) == dtype
 
 
-def _guarded_alike(node: Node, name: str, guard: Expr | None) -> bool:
-    """Every use of `name` happens only where the producer's guard holds."""
-    wanted = conjuncts(guard)
-    if not wanted:
-        return True
-    for inner in walk((node,)):
-        if isinstance(inner, Loop):
-            if any(ld.buffer == name for b in expressions_of(inner) for ld in loads(b)):
-                return False
-        elif (
-            any(ld.buffer == name for ld in reads(inner)) and conjuncts(inner.guard)[: len(wanted)] != wanted
-        ):
-            return False
-    return True
-
-
 def _is_cheap(producer: Statement, buffers: Buffers) -> bool:
     """As cheap to repeat as to keep: a load; a little integer arithmetic on at most one (an address); a
     little arithmetic on the kernel's scalars (the compiler moves it out of loops), or on iterators."""
     found, count = set(loads(producer.value)), operations(producer.value)
+    dtype = buffers[producer.target.buffer].dtype
+    if dtype in _WORDS and not found:
+        return count <= 2 * MAX_REPEATED_OPERATIONS  # a neighbour's place: `i + 1 if i + 1 < n else 0`
     if count == 0 or count > MAX_REPEATED_OPERATIONS:
         return count == 0 and len(found) <= 1
-    dtype = buffers[producer.target.buffer].dtype
     if (dtype.startswith(("int", "uint")) and len(found) <= 1) or (dtype == "bool" and not found):
         return True
     scalars = all(not buffers[ld.buffer].shape and buffers[ld.buffer].scope == "global" for ld in found)

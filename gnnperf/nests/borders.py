@@ -1,0 +1,129 @@
+"""Loops whose first or last iterations are special, as at periodic or clamped borders, in parts:
+
+    for j in 0..n: y[j] = x[(j - 1) % n]      y[0] = x[n - 1]
+                                              for j in 1..n: y[j] = x[j - 1]
+
+What most iterations do is an access like any other then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from gnnperf.nests.affine import affine
+from gnnperf.nests.analysis import band, extent, rebuild, varies
+from gnnperf.nests.ir import (
+    Const,
+    Expr,
+    Loop,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    expressions_of,
+    map_node,
+    subexpressions,
+    substitute_node,
+)
+from gnnperf.nests.ranges import value_range
+from gnnperf.nests.subscripts import canonical_subscripts
+
+SHORTEST = 8
+"""A loop of fewer iterations stays whole."""
+MOST_PARTS = 4
+
+_FIRST_BEYOND = {"lt": (0,), "ge": (0,), "gt": (1,), "le": (1,), "eq": (0, 1), "ne": (0, 1)}
+"""Where a comparison with zero of what grows by one turns, counted from the zero on."""
+
+
+def without_borders(body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The nodes, with innermost loops in parts where that decides comparisons, remainders and extremes."""
+    return tuple(part for node in body for part in _parts(node))
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    nest = band(node)
+    if not nest.loops or not nest.is_perfect or not all(lp.independent for lp in nest.loops):
+        return (node,)
+    loop, first, length = nest.loops[-1], affine(nest.loops[-1].start), extent(nest.loops[-1])
+    if length is None or length < SHORTEST or loop.step != 1 or not first.is_constant:
+        return (node,)
+    if not all(varies(s.target, loop.iterator) for s in nest.statements):
+        return (node,)
+    start, stop = first.constant, first.constant + length
+    expressions = [e for s in nest.statements for e in expressions_of(s)]
+    cuts = {cut for e in expressions for cut in _cuts(e, loop.iterator, start, stop)}
+    ends = sorted({start, stop, *(cut for cut in cuts if start < cut < stop)})
+    if not 1 < len(ends) - 1 <= MOST_PARTS:
+        return (node,)
+    parts: list[Node] = []
+    for begin, end in pairwise(ends):
+        part = replace(loop, start=Const(begin), stop=Const(end))
+        decided = [_decided(s, part) for s in nest.statements]
+        statements = tuple(s for s in decided if s.guard != Const(False))
+        inner: tuple[Node, ...] = (replace(part, body=statements),)
+        if end - begin == 1:
+            inner = tuple(substitute_node(s, {loop.iterator: Const(begin)}) for s in statements)
+        parts += rebuild(nest.loops[:-1], inner) if statements else ()
+    return tuple(map(canonical_subscripts, parts))
+
+
+def _cuts(expr: Expr, iterator: str, start: int, stop: int) -> set[int]:
+    """Iterations from which on something in the expression is decided otherwise."""
+    cuts: set[int] = set()
+    for e in subexpressions(expr):
+        if not isinstance(e, Op) or e.name not in (*_FIRST_BEYOND, "min", "max", "mod") or len(e.args) != 2:
+            continue
+        form = affine(e.args[0] if e.name == "mod" else Op("sub", e.args))
+        factor = form.coefficient(iterator)
+        if abs(factor) != 1 or set(form.terms) != {Symbol(iterator)}:
+            continue
+        zero = -factor * form.constant
+        if e.name != "mod":
+            after = _FIRST_BEYOND.get(e.name, (0,))
+            cuts |= {zero + (one if factor > 0 else 1 - one) for one in after}
+        elif isinstance(e.args[1], Const) and (period := int(e.args[1].value.real)) > 0 and factor > 0:
+            cuts |= set(range(start + (zero - start) % period, stop, period)[: MOST_PARTS + 2])
+    return cuts
+
+
+def _decided(statement: Statement, loop: Loop) -> Statement:
+    """The statement, where what these iterations decide is decided."""
+
+    def decide(e: Expr) -> Expr:
+        match e:
+            case Op("select", (Const(value=bool() as holds), one, other)):
+                return one if holds else other
+            case Op("not", (Const(value=bool() as holds),)):
+                return Const(not holds)
+            case Op("and" | "or" as name, (Const(value=bool() as holds), other)):
+                return other if holds == (name == "and") else Const(holds)
+            case Op("and" | "or" as name, (other, Const(value=bool() as holds))):
+                return other if holds == (name == "and") else Const(holds)
+            case Op("mod", (value, Const(value=int() as period))) if period > 0:
+                low, high = value_range(value, {loop.iterator: [loop]})
+                same = low // period == high // period
+                return Op("sub", (value, Const(int(low // period) * period))) if same else e
+            case Op(name, (one, other)) if name in (*_FIRST_BEYOND, "min", "max"):
+                low, high = value_range(Op("sub", (one, other)), {loop.iterator: [loop]})
+                return _compared(e, low, high)
+        return e
+
+    made = map_node(statement, decide)
+    assert isinstance(made, Statement)
+    return replace(made, guard=None) if made.guard == Const(True) else made
+
+
+def _compared(e: Op, low: float, high: float) -> Expr:
+    """A comparison, `min` or `max`, where the difference of the two is within these bounds."""
+    one, other = e.args
+    match e.name:
+        case "min" | "max":
+            less, greater = (one, other) if e.name == "min" else (other, one)
+            return less if high <= 0 else greater if low >= 0 else e
+        case "eq" | "ne":
+            return Const((e.name == "eq") == (low == 0)) if low == high == 0 or low > 0 or high < 0 else e
+        case "lt" | "ge":
+            return Const((e.name == "lt") == (high < 0)) if high < 0 or low >= 0 else e
+    return Const((e.name == "le") == (high <= 0)) if high <= 0 or low > 0 else e

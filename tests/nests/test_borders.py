@@ -1,0 +1,98 @@
+"""Loops that are special at their ends run in parts, which compute the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nests.examples import Operand, array, assign, load, loop, nest, op
+from nests.interpret import interpret, random_memory
+
+from gnnperf.nests import Const, Loop, Node, Statement
+from gnnperf.nests.borders import SHORTEST, without_borders
+from gnnperf.nests.ir import Expr, subexpressions
+
+N = SHORTEST + 3
+BUFFERS = [array("x", N), array("y", N), array("A", 2, N), array("B", 2, N)]
+
+
+def row(value: Expr, guard: Expr | None = None, stop: Operand = N, independent: bool = True) -> Loop:
+    return loop("j", stop, assign(load("y", "j"), value, guard=guard), independent=independent)
+
+
+def parts(node: Node) -> tuple[Node, ...]:
+    one = nest("example", BUFFERS, node)
+    made = without_borders((node,))
+    memory = random_memory(one, np.random.default_rng(1))
+    expected, found = interpret(one, memory), interpret(nest("example", BUFFERS, *made), memory)
+    for name in expected:
+        np.testing.assert_array_equal(found[name], expected[name])
+    return made
+
+
+def test_periodic_rows_are_an_element_and_a_loop() -> None:
+    first, rest = parts(row(load("x", op("mod", op("sub", "j", 1), N))))
+    assert first == assign(load("y", 0), load("x", N - 1))
+    assert rest == loop(
+        "j", N, assign(load("y", "j"), load("x", op("sub", "j", 1))), start=1, independent=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "count"),
+    [
+        (op("select", op("gt", "j", 0), op("sub", "j", 1), N - 1), 2),
+        (op("select", op("not", op("le", "j", 0)), op("sub", "j", 1), N - 1), 2),
+        (op("select", op("eq", "j", 4), 0, "j"), 3),
+        (op("select", op("and", op("ge", "j", 2), op("lt", "j", N - 2)), op("add", "j", 2), "j"), 3),
+        (op("max", op("sub", "j", 2), 0), 2),
+        (op("min", op("add", "j", 3), N - 1), 2),
+        (op("mod", op("add", "j", 5), N), 2),
+        (op("sub", N - 1, op("max", op("sub", 3, "j"), 0)), 2),
+    ],
+)
+def test_choices_of_places_are_made_ahead(place: Expr, count: int) -> None:
+    made = parts(row(load("x", place)))
+    assert len(made) == count
+    assert not any(getattr(e, "name", "") in ("select", "max", "min", "mod") for n in made for e in values(n))
+
+
+def test_guards_and_values_are_decided_too() -> None:
+    (only,) = parts(row(load("x", "j"), guard=op("ge", "j", 3)))
+    assert isinstance(only, Loop) and only.start == Const(3)
+    inner, last = parts(row(op("select", op("lt", "j", N - 1), load("x", op("add", "j", 1)), 0.0)))
+    assert isinstance(inner, Loop) and inner.stop == Const(N - 1) and isinstance(last, Statement)
+
+
+def test_only_the_innermost_of_several_loops_is_cut() -> None:
+    moved = load("A", op("mod", op("add", "i", 1), 2), op("mod", op("add", "j", 1), N))
+    made = parts(
+        loop("i", 2, loop("j", N, assign(load("B", "i", "j"), moved), independent=True), independent=True)
+    )
+    assert [isinstance(n, Loop) and n.iterator for n in made] == ["i", "i"]
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        row(load("x", op("mod", op("sub", "j", 1), N)), independent=False),
+        row(load("x", op("mod", op("sub", "j", 1), N)), stop=SHORTEST - 1),
+        row(load("x", op("mod", "j", 2))),  # more parts than are worth it
+        row(load("x", op("mod", op("mul", 2, "j"), N))),
+        row(op("select", op("gt", load("x", "j"), 0.0), 1.0, load("x", 0))),
+    ],
+)
+def test_other_loops_stay_whole(node: Loop) -> None:
+    assert parts(node) == (node,)
+
+
+@given(st.sampled_from(["lt", "le", "gt", "ge", "eq", "ne"]), st.booleans(), st.integers(-3, N + 3))
+def test_every_comparison_turns_where_it_should(name: str, turned: bool, at: int) -> None:
+    difference = op("sub", at, "j") if turned else op("sub", "j", at)
+    parts(row(op("select", op(name, difference, 0), load("x", "j"), 2.0)))
+
+
+def values(node: Node) -> list[Expr]:
+    statements = node.body if isinstance(node, Loop) else (node,)
+    return [e for s in statements if isinstance(s, Statement) for e in subexpressions(s.value)]
