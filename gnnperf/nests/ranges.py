@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from math import floor, inf, isinf
 
 from gnnperf.nests.affine import affine, constant
-from gnnperf.nests.analysis import mentions, points_of
-from gnnperf.nests.ir import Const, Expr, Load, Loop, Op, Symbol, walk
+from gnnperf.nests.analysis import mentions, points_of, written
+from gnnperf.nests.ir import Const, Expr, Load, Loop, Op, Symbol, loads, walk
 
 Loops = Mapping[str, Sequence[Loop]]
 """Iterator -> the loops that bind it: a tile and its remainder share a name."""
@@ -64,12 +64,14 @@ def separates(target: Load, loop: Loop) -> bool:
     for node in walk(loop.body):
         if isinstance(node, Loop) and node.iterator not in points:
             inner.setdefault(node.iterator, []).append(node)
-    changing = points | set(inner)
+    changing, stored = points | set(inner), written(loop)
     for index in target.indices:
         own, reach = [], 0.0
         for atom, coefficient in affine(index).terms.items():
             if isinstance(atom, Symbol) and atom.name in points:
                 own.append(coefficient)
+            elif any(ld.buffer in stored for ld in loads(atom)):
+                reach = inf
             elif any(mentions(atom, name) for name in changing):
                 reach += abs(coefficient) * _span(atom, points, inner)
         if len(own) == 1 and reach < abs(own[0]):

@@ -907,6 +907,15 @@ def chosen_places(x: f8[N], places: dace.int32[N], out: f8[N]):
 
 
 @dace.program
+def own_places(x: f8[N], z: f8[N], y: f8[N + 3], w: f8[N + 3]):
+    """Two iterations may store in one place."""
+    for i in range(N):
+        k = int(x[i] + z[i])
+        y[i + k] = x[i]
+        w[i + k] = z[i]
+
+
+@dace.program
 def numbered_rows(A: f8[N, N], b: f8[N]):
     to = 0
     source = to + 1
@@ -1023,6 +1032,7 @@ CASES: dict[str, dict[str, Any]] = {
     "counted_by_hand": dict(N=6, M=4),
     "now_and_before": dict(N=9),
     "chosen_places": dict(N=9),
+    "own_places": dict(N=9),
     "numbered_rows": dict(N=6),
     "mirrored_gram": dict(M=4, N=6),
     "symmetrised": dict(N=6),

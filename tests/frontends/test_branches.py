@@ -18,9 +18,14 @@ def test_iterations_with_branches_are_independent(name: str) -> None:
 def test_iterations_with_scalars_that_are_known_ahead_are_independent() -> None:
     loops = [n for u in load("counted_by_hand").units for n in walk(u.nest.body) if isinstance(n, Loop)]
     assert loops and all(lp.independent for lp in loops)
-    first, *_, second = load("now_and_before").units
-    assert all(lp.independent for lp in walk(first.nest.body) if isinstance(lp, Loop))
-    assert not all(lp.independent for lp in walk(second.nest.body) if isinstance(lp, Loop)), "steps change"
+    *_, seen, _, changed = load("now_and_before").units
+    assert [lp.independent for lp in walk(seen.nest.body) if isinstance(lp, Loop)] == [True]
+    assert not any(lp.independent for lp in walk(changed.nest.body) if isinstance(lp, Loop))
+
+
+def test_iterations_that_find_their_places_themselves_stay_in_order() -> None:
+    (unit,) = load("own_places").units
+    assert not any(lp.independent for lp in walk(unit.nest.body) if isinstance(lp, Loop))
 
 
 def test_neighbours_on_a_ring_are_neighbours_in_most_iterations() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import inf
 
@@ -13,7 +13,7 @@ from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import Affine, affine, constant, simplify
 from gnnperf.nests.analysis import Access, accesses, mentions
 from gnnperf.nests.coverage import flow
-from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Op, Statement, Symbol, walk
+from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Op, Statement, Symbol, map_expr, walk
 from gnnperf.nests.ranges import Loops
 
 Block = tuple[Node, ...]
@@ -56,9 +56,24 @@ def _independent(loop: Loop, root: Block, buffers: Mapping[str, Buffer], ranges:
         if _only_combined(loop, name, touching):
             continue
         writes = [a for a in touching if a.is_write]
-        if not all(_apart(w.load, a.load, loop, inner, ranges) for w in writes for a in touching):
+        first = [_in_iteration("one", w.load, own) for w in writes]
+        second = [_in_iteration("other", a.load, own) for a in touching]
+        if not all(_apart(one, other, loop, inner, ranges) for one in first for other in second):
             return False
     return True
+
+
+def _in_iteration(name: str, load: Load, own: Collection[str]) -> Load:
+    """The load, where what each iteration has of its own, as k in `y[i + k]`, is a number of this one."""
+
+    def held(expr: Expr) -> Expr:
+        if isinstance(expr, Load) and expr.buffer in own:
+            return Symbol(f"{expr.buffer} of {name} iteration")
+        return expr
+
+    made = map_expr(load, held) if own else load
+    assert isinstance(made, Load)
+    return made
 
 
 def _counts(block: Block) -> Mapping[str, int]:
