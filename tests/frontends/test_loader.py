@@ -202,6 +202,15 @@ def test_symbols_come_from_the_shapes_of_inputs(tmp_path: Path) -> None:
     assert kernel.symbols == {"N": 3, "M": 4}
 
 
+def test_sizes_that_one_array_leaves_open_come_from_another(tmp_path: Path) -> None:
+    body = (
+        "\n@dace.program\ndef f(half: dace.float64[N // 2], x: dace.float64[N]):\n    x[: N // 2] += half\n"
+    )
+    spec = write(tmp_path / "user.py", body)
+    assert load_kernel(f"{spec}:f", inputs={"half": np.ones(5), "x": np.ones(11)}).symbols == {"N": 11}
+    assert load_kernel(f"{spec}:f", inputs={"half": np.ones(5), "x": np.ones((1, 11))}).symbols == {"N": 11}
+
+
 # --------------------------------------------------------------------------- inputs
 
 
@@ -211,6 +220,7 @@ def test_symbols_come_from_the_shapes_of_inputs(tmp_path: Path) -> None:
         ("{'A': np.ones((3, 5))}", "A: expected shape (3, 4), got (3, 5)"),
         ("{'A': np.ones((3, 4), np.float32)}", "A: expected float64 elements, got float32; use .astype"),
         ("{'C': np.ones(3)}", "the kernel has no argument C; it takes A, B"),
+        ("{'aplha': 2.0}", "the kernel has no argument aplha; it takes A, B"),
         ("[1, 2]", "to return a dict of arrays and scalars"),
         ("1 / 0", "'make' failed: ZeroDivisionError: division by zero"),
     ],
@@ -250,6 +260,15 @@ def test_generated_inputs_are_positive_aligned_and_repeatable() -> None:
     assert one.data["index"].max() < one.symbols["M"]
     assert one.data["index"].min() >= 0
     assert (one.data["table"] > 0).all()
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("int32", 5_000_000_000), ("uint8", -1)])
+def test_integers_that_an_argument_cannot_hold(tmp_path: Path, dtype: str, value: int) -> None:
+    body = f"\n@dace.program\ndef f(x: dace.float64[N], n: dace.{dtype}):\n    x += n\n"
+    spec = write(tmp_path / "user.py", body)
+    assert f"n: expected a number that {dtype} holds, got {value}" in message(
+        f"{spec}:f", {"N": 4, "n": value}
+    )
 
 
 def test_scalar_arguments_are_set_like_symbols() -> None:

@@ -74,8 +74,10 @@ def resolve_symbols(sdfg: Any, symbols: Mapping[str, float], given: Mapping[str,
     while changed:
         changed = False
         for name, array in given.items():
-            descriptor = sdfg.arrays.get(name)
-            for size, extent in zip(getattr(descriptor, "shape", ()), np.shape(array), strict=False):
+            sizes, shape = getattr(sdfg.arrays.get(name), "shape", ()), np.shape(array)
+            if len(sizes) != len(shape):  # `shaped` takes away axes of length one
+                shape = tuple(_without_ones(shape))
+            for size, extent in zip(sizes, shape, strict=False):
                 found = _solve(size, extent, known)
                 if found is not None and found[0] in wanted:
                     known[found[0]] = found[1]
@@ -103,7 +105,11 @@ def _solve(size: Any, extent: int, known: Mapping[str, int]) -> tuple[str, int] 
     if len(expression.free_symbols) != 1:
         return None
     (unknown,) = expression.free_symbols
-    solutions = [s for s in sympy.solve(expression - extent, unknown) if s.is_integer and s >= 0]
+    try:
+        found = sympy.solve(expression - extent, unknown)
+    except NotImplementedError:  # of N // 2: another array may tell
+        return None
+    solutions = [s for s in found if s.is_integer and s >= 0]
     return (str(unknown), int(solutions[0])) if len(solutions) == 1 else None
 
 
@@ -120,8 +126,7 @@ def make_inputs(
     of any array.
     """
     signature = sdfg.arglist()
-    names = {k for k in given if k not in signature}
-    unknown = sorted(n for n in names if n not in symbols and not _was_symbol(n, given))
+    unknown = sorted(given.keys() - signature.keys() - symbols.keys() - {*sdfg.arg_names})
     if unknown:
         raise InputError(
             f"--inputs: the kernel has no argument {', '.join(unknown)}; it takes {', '.join(signature)}"
@@ -166,11 +171,6 @@ def shaped(sdfg: Any, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[st
 
 def _without_ones(shape: tuple[int, ...]) -> list[int]:
     return [extent for extent in shape if extent != 1]
-
-
-def _was_symbol(name: str, given: Mapping[str, Any]) -> bool:
-    """Symbols may be given beside the arrays; they are no arguments any more once bound."""
-    return np.ndim(given[name]) == 0
 
 
 def _shape(name: str, descriptor: Any) -> tuple[int, ...]:
@@ -295,6 +295,8 @@ def _checked_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
         )
     if dtype.kind in "iu" and np.asarray(value) != int(value):
         raise InputError(f"--inputs: {name}: expected an integer, got {value!r}")
+    if dtype.kind in "iu" and not np.iinfo(dtype).min <= int(value) <= np.iinfo(dtype).max:
+        raise InputError(f"--inputs: {name}: expected a number that {dtype} holds, got {value!r}")
     return dtype.type(value)
 
 
