@@ -6,7 +6,6 @@ inputs. Frontends that keep code of their own around the nests, as DaCe's does, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,10 +17,11 @@ from gnnperf.frontends.base import Program, Skipped, Task
 from gnnperf.frontends.native import native_function
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Runner, Source
-from gnnperf.nests import Loop, LoopNest, Statement, nest_graph, normalise
-from gnnperf.nests.analysis import extent, quantised, varies
+from gnnperf.nests import LoopNest, Statement, nest_graph, normalise
+from gnnperf.nests.affine import evaluate
+from gnnperf.nests.analysis import longest_chain, quantised
 from gnnperf.nests.coverage import Flow, flow
-from gnnperf.nests.ir import Node, walk
+from gnnperf.nests.ir import walk
 from gnnperf.nests.trip_counts import measured_trip_counts
 from gnnperf.schedules.recipes import Recipe
 
@@ -189,7 +189,8 @@ class PlainNest:
 
     @cached_property
     def reduction_length(self) -> int:
-        return _reduction_length(self.nest.body, (), self.nest.parameters)
+        known = self.nest.parameters
+        return longest_chain(self.nest.body, lambda expr, values: evaluate(expr, {**known, **values}))
 
     @cached_property
     def quantised(self) -> Collection[str]:
@@ -266,19 +267,3 @@ class _Function:
     def save(self, folder: Path) -> Sequence[str]:
         (folder / "kernel.cpp").write_text(self.function.source, encoding="utf-8")
         return ("kernel.cpp",)
-
-
-def _reduction_length(body: Collection[Node], around: tuple[Loop, ...], parameters: Mapping[str, int]) -> int:
-    """Length of the longest chain of dependent roundings: reduction and sequential loops."""
-    longest = 1
-    for node in body:
-        if isinstance(node, Loop):
-            longest = max(longest, _reduction_length(node.body, (*around, node), parameters))
-            continue
-        chain = [
-            extent(loop, parameters) or 1
-            for loop in around
-            if (node.reduce is not None and not varies(node.target, loop.iterator)) or not loop.independent
-        ]
-        longest = max(longest, math.prod(chain))
-    return longest

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -173,6 +174,42 @@ def extent(loop: Loop, parameters: Mapping[str, int] | None = None) -> int | Non
     """Constant trip count of a loop (with parameters bound), else None."""
     length = evaluate(Op("sub", (loop.stop, loop.start)), parameters or {})
     return None if length is None or loop.condition is not None else max(0, -(-length // loop.step))
+
+
+def longest_chain(
+    block: Iterable[Node], value: Callable[[Expr, Mapping[str, int]], int | None], unknown: int = 1
+) -> int:
+    """How many roundings depend on each other, at most: those of reduction and sequential loops.
+
+    value: of an integer expression, given those of iterators. unknown: trips of loops whose bounds have none.
+    """
+
+    def longest(
+        nodes: Iterable[Node], values: Mapping[str, int], around: tuple[tuple[Loop, int], ...]
+    ) -> int:
+        found = [1]
+        for node in nodes:
+            if isinstance(node, Statement):
+                found.append(
+                    math.prod(
+                        trips
+                        for loop, trips in around
+                        if not loop.independent or (node.reduce and not varies(node.target, loop.iterator))
+                    )
+                )
+                continue
+            start, stop = value(node.start, values), value(node.stop, values)
+            trips, ends = unknown, {start or 0}
+            if start is not None and stop is not None and node.condition is None:
+                trips, ends = (
+                    max(1, -(-(stop - start) // node.step)),
+                    {start, stop - 1},
+                )  # of triangles, either
+            inside = (*around, (node, trips))
+            found += [longest(node.body, {**values, node.iterator: end}, inside) for end in ends]
+        return max(found)
+
+    return longest(block, {}, ())
 
 
 def bound_dependences(loop: Loop) -> set[str]:

@@ -14,7 +14,7 @@ import dace
 from gnnperf.errors import NotApplicable
 from gnnperf.frontends.dace.codegen import BASELINES, auto_optimised, dace_source, plain_source
 from gnnperf.frontends.dace.control_flow import For, states_of
-from gnnperf.frontends.dace.finish import Finisher
+from gnnperf.frontends.dace.finish import UNKNOWN_TRIPS, Finisher
 from gnnperf.frontends.dace.parts import Chain
 from gnnperf.frontends.dace.pieces import Nodes, parameter_names
 from gnnperf.frontends.dace.state_graph import names_used, python_expression, subscript_names
@@ -23,10 +23,10 @@ from gnnperf.frontends.native import native_function
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Source
 from gnnperf.nests import LoopNest, nest_graph, normalise, partition
-from gnnperf.nests.analysis import accesses, quantised, varies
+from gnnperf.nests.analysis import accesses, longest_chain, quantised
 from gnnperf.nests.borders import without_borders
 from gnnperf.nests.coverage import flow
-from gnnperf.nests.ir import Buffer, Loop, Node, Statement, walk
+from gnnperf.nests.ir import Buffer, Statement, walk
 from gnnperf.nests.trip_counts import measured_trip_counts
 from gnnperf.schedules.recipes import Recipe
 
@@ -198,7 +198,7 @@ def _unit(
         outputs=outputs,
         inouts=[n for n in outputs if n in whole.exposed or not whole.defines(scoped[n])],
         updated=[n for n in outputs if n in whole.exposed],
-        reduction_length=_reduction_length(finisher, nodes),
+        reduction_length=longest_chain(nodes, finisher.value, UNKNOWN_TRIPS),
     )
 
 
@@ -221,28 +221,6 @@ def _plain_scalars(nodes: Nodes, buffers: dict[str, Buffer]) -> Nodes:
         if len(users) > 1:  # it carries a value from one nest to the next
             buffers[name] = replace(buffers[name], scope="global", transient=True)
     return nodes
-
-
-def _reduction_length(finisher: Finisher, nodes: Nodes) -> int:
-    """Length of the longest chain of dependent roundings: reduction and sequential loops."""
-
-    def longest(block: tuple[Node, ...], values: Mapping[str, int], around: list[tuple[Loop, int]]) -> int:
-        best = 1
-        for node in block:
-            if isinstance(node, Loop):
-                trips = finisher.trips(node, values)
-                inner = {**values, node.iterator: finisher.value(node.start, values) or 0}
-                best = max(best, longest(node.body, inner, [*around, (node, max(1, trips))]))
-                continue
-            length = 1
-            for loop, trips in around:
-                combines = node.reduce is not None and not varies(node.target, loop.iterator)
-                if combines or not loop.independent:
-                    length *= trips
-            best = max(best, length)
-        return best
-
-    return longest(nodes, {}, [])
 
 
 def representative_values(chain: Chain, finisher: Finisher) -> dict[str, int]:
