@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import dace
+import networkx as nx
 from dace.sdfg import nodes as dn
 from dace.sdfg import utils as sdutil
 from dace.transformation.interstate import InlineMultistateSDFG, StateFusion
@@ -156,9 +157,25 @@ def _once_each(can_be_applied: Any) -> Any:
                 if any(self.memlets_intersect(first, [n], False, second, [node], True) for n in meet):
                     return False
             later.append(node)
-        return True
+        return _reads_come_first(first, second)
 
     return fuses
+
+
+def _reads_come_first(first: Any, second: Any) -> bool:
+    """Would what the second state stores wait for everything that reads it in the first one? It does where
+    the store depends on what comes of each of these; DaCe is content with one."""
+    for store in second.data_nodes():
+        readers = [n for n in first.data_nodes() if n.data == store.data and first.out_degree(n)]
+        if not second.in_degree(store) or not readers:
+            continue
+        before = nx.ancestors(second.nx, store)
+        needed = {n.data for n in before if isinstance(n, dn.AccessNode) and not second.in_degree(n)}
+        for edge in [e for n in readers for e in first.out_edges(n)]:
+            made = {edge.dst, *nx.descendants(first.nx, edge.dst)}
+            if not any(isinstance(n, dn.AccessNode) and n.data in needed for n in made):
+                return False
+    return True
 
 
 _REPAIRS: Repairs = {
