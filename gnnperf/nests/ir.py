@@ -89,7 +89,7 @@ def equals_number(expr: Expr, value: int) -> bool:
 OPERATIONS = frozenset(
     (
         *("add", "sub", "mul", "div", "floordiv", "mod", "neg", "min", "max", "pow", "abs", "sign"),
-        *("sqrt", "exp", "log", "tanh", "sin", "cos", "floor", "ceil"),
+        *("sqrt", "exp", "log", "expm1", "log1p", "tanh", "sin", "cos", "floor", "ceil"),
         *("tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "conj", "real", "imag"),
         *("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "select"),
         *("bitand", "bitor", "bitxor", "shl", "shr"),

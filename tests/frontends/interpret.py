@@ -15,6 +15,7 @@ from gnnperf.nests.ir import walk
 _OPERATIONS: dict[str, Any] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "neg": lambda a: -a,
     "min": min, "max": max, "pow": lambda a, b: a**b, "sqrt": np.sqrt, "exp": np.exp, "log": np.log,
+    "expm1": np.expm1, "log1p": np.log1p,
     "abs": abs, "tanh": np.tanh, "sin": np.sin, "cos": np.cos, "floor": np.floor, "ceil": np.ceil,
     "sign": np.sign, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b, "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,

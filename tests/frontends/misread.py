@@ -389,3 +389,45 @@ def counters_again(x: f8[N], y: f8[N]):
         y[k] += 0.5 * x[k]
     for k in range(N):
         y[k] *= 2.0
+
+
+@dace.program
+def left_early(x: f8[N, M], y: f8[N], places: dace.int64[N]):
+    for t in range(5):
+        y[:] = 0.5 * (y + x[:, 0])
+        if np.max(np.abs(y - x[:, 0])) < 0.1:
+            places[0] = t
+            break
+        y *= 0.9
+    for i in range(N):
+        for j in range(M - 1, -1, -1):
+            if x[i, j] > 0.9:
+                places[i] += 10 * j
+                break
+            if x[i, j] < 0.2:
+                break
+            y[i] += x[i, j]
+    k = 0
+    while True:
+        k += 1
+        if k > 3:
+            break
+        y[k] += 1.0
+    for i in range(1, N, 2):
+        if x[i, 0] < 0.5:
+            continue
+        y[i] *= 2.0
+        if x[i, 1] < 0.5:
+            break
+    y[0] += i
+
+
+@dace.program
+def more_functions(x: f8[N, M], k: dace.int64[N], y: f8[N], z: f8[N]):
+    y[:] = np.log1p(x[:, 0]) + np.expm1(x[:, 1]) + np.cbrt(x[:, 2] - 0.5) + np.linspace(0, 1, N)
+    z[:] = np.fmod(x[:, 0] - 0.5, 0.3) + np.heaviside(x[:, 1] - 0.5, 0.5) + np.deg2rad(x[:, 2])
+    for i in range(N):
+        if k[i] in (1, 2):
+            y[i] += 1.0
+        elif k[i] not in (3,):
+            z[i] += 2.0

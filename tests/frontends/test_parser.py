@@ -56,6 +56,8 @@ SIZES: dict[str, dict[str, int]] = {
     "lengths": dict(N=6, M=4),
     "narrowed": dict(N=6, M=4),
     "counters_again": dict(N=6),
+    "left_early": dict(N=9, M=4),
+    "more_functions": dict(N=6, M=4),
 }
 
 

@@ -13,7 +13,7 @@ from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol
 
 _BOOLEAN = frozenset("lt le gt ge eq ne and or not".split())
 _ARITHMETIC = frozenset("add sub mul div floordiv mod neg shl shr".split())
-_FLOATING = frozenset("sqrt exp log tanh sin cos tan asin acos atan atan2 sinh cosh pow".split())
+_FLOATING = frozenset("sqrt exp log expm1 log1p tanh sin cos tan asin acos atan atan2 sinh cosh pow".split())
 _INEXACT = ("float", "complex")
 
 

@@ -30,7 +30,7 @@ _DIRECT: Mapping[str, str] = {
     "right_shift": "shr", "logical_and": "and", "logical_or": "or", "logical_not": "not", "ifloor": "floor",
     "And": "and", "Or": "or", "Not": "not", "negative": "neg", "py_floor": "floordiv", "conj": "conj",
     "conjugate": "conj", "real": "real", "imag": "imag", "tan": "tan", "sinh": "sinh", "cosh": "cosh",
-    "arctan2": "atan2", "atan2": "atan2",
+    "arctan2": "atan2", "atan2": "atan2", "expm1": "expm1", "log1p": "log1p",
     **{f"{arc}{f}": f"a{f}" for arc in ("a", "arc") for f in ("sin", "cos", "tan")},
 }  # fmt: skip
 _ARITY = {
@@ -226,6 +226,18 @@ def _composed(function: str, args: list[Expr]) -> Expr | None:
             return Op("select", (Op("lt", (a, Const(0.0))), up, down))
         case "hypot", [a, b]:
             return Op("sqrt", (Op("add", (Op("mul", (a, a)), Op("mul", (b, b)))),))
+        case "cbrt", [a]:
+            return Op("mul", (Op("sign", (a,)), Op("pow", (Op("abs", (a,)), Const(1.0 / 3.0)))))
+        case (("fmod" | "cpp_mod"), [a, b]):
+            whole = _composed("trunc", [Op("div", (a, b))])
+            return Op("sub", (a, Op("mul", (b, whole)))) if whole else None
+        case "heaviside", [a, at_zero]:
+            up = Op("select", (Op("gt", (a, Const(0.0))), Const(1.0), at_zero))
+            return Op("select", (Op("lt", (a, Const(0.0))), Const(0.0), up))
+        case (("deg2rad" | "radians"), [a]):
+            return Op("mul", (a, Const(math.pi / 180.0)))
+        case (("rad2deg" | "degrees"), [a]):
+            return Op("mul", (a, Const(180.0 / math.pi)))
         case "exp2", [a]:
             return Op("pow", (Const(2.0), a))
         case (("where" | "select" | "ITE"), [c, a, b]):

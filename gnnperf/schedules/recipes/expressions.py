@@ -38,9 +38,9 @@ _CALLS = {
     "min": "gp_min", "max": "gp_max", "floordiv": "gp_floordiv", "mod": "gp_mod", "sign": "gp_sign",
     "abs": "gp_abs", "pow": "std::pow", "sqrt": "std::sqrt", "exp": "gp_exp", "log": "std::log",
     "floor": "std::floor", "ceil": "std::ceil", "conj": "gp_conj", "real": "gp_real", "imag": "gp_imag",
-    **{f: f"std::{f}" for f in "tanh sinh cosh sin cos tan asin acos atan atan2".split()},
+    **{f: f"std::{f}" for f in "expm1 log1p tanh sinh cosh sin cos tan asin acos atan atan2".split()},
 }  # fmt: skip
-_SLOW = frozenset("sqrt exp log tanh sinh cosh sin cos tan asin acos atan atan2 pow".split())
+_SLOW = frozenset("sqrt exp log expm1 log1p tanh sinh cosh sin cos tan asin acos atan atan2 pow".split())
 MAX_HALVES = 9
 """Powers up to this many halves are written out."""
 _LANEWISE = frozenset("sqrt exp log abs tanh sin cos".split())

@@ -94,6 +94,18 @@ def _reshape(visitor: Any, sdfg: Any, state: Any, a: str, *newshape: Any, order:
     return replacements.reshape(visitor, sdfg, state, a, tuple(sizes), order)
 
 
+def _linspace(
+    visitor: Any, sdfg: Any, state: Any, start: Any, stop: Any, num: Any = 50, endpoint: bool = True,
+    retstep: bool = False, dtype: Any = None, axis: int = 0,
+) -> Any:  # fmt: skip
+    """Of integers, too, real numbers."""
+    if dtype is not None or retstep or {start, stop} & sdfg.arrays.keys():
+        return replacements._linspace(visitor, sdfg, state, start, stop, num, endpoint, retstep, dtype, axis)
+    steps = num - 1 if endpoint else num
+    code = f"({start}) + {subscripts(1)[0]} * (1.0 * (({stop}) - ({start}))) / ({steps})"
+    return pointwise(sdfg, state, [num], dace.float64, code, {})
+
+
 def _copy(visitor: Any, sdfg: Any, state: Any, a: str) -> Any:
     """Of a slice, too."""
     if isinstance(sdfg.arrays[a], dace.data.View):
@@ -404,7 +416,7 @@ _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _norm,
     "clip": _clip, "dot": _dot, "matmul": replacements._matmult, "round": _round,
-    "copy": _copy, "count_nonzero": _keeping(_count), "reshape": _reshape,
+    "copy": _copy, "linspace": _linspace, "count_nonzero": _keeping(_count), "reshape": _reshape,
     "cumsum": _widening(_cumsum), "average": _average, "repeat": _repeat, "tile": _tile, "argmin": _argmin,
     "argmax": _argmax, **{name: _keeping(function) for name, function in _REDUCTIONS.items()},
     "amax": _keeping(replacements._max), "amin": _keeping(replacements._min),

@@ -134,6 +134,7 @@ def typing(original: Method) -> Method:
 
     @wraps(original)
     def parse(visitor: Any, program: ast.FunctionDef, *rest: Any, **more: Any) -> Any:
+        _Left().visit(program)
         _rename_counters(program)
         given = [pair for node in ast.walk(program) for pair in _assigned(node)]
         values: dict[str, list[ast.expr]] = {}
@@ -151,6 +152,85 @@ def typing(original: Method) -> Method:
         return original(visitor, program, *rest, **more)
 
     return parse
+
+
+class _Left(ast.NodeTransformer):
+    """Loops that are left by `if c: break` end by their test: `for i in range(n)` is
+
+        turn, left = 0, 0
+        while turn < n and left == 0:
+            i = turn
+            turn += 1
+            ...
+            if c: left = 1
+            else: ...
+
+    which is a loop to what follows, where DaCe's states of a `break` are none."""
+
+    def visit_For(self, node: ast.For) -> Any:
+        self.generic_visit(node)
+        match node:
+            case ast.For(target=ast.Name(id=counter), iter=ast.Call(func=ast.Name(id="range"), args=ends)):
+                first, last, step = _range(ends)
+            case _:
+                return node
+        named = {n.id for end in ends for n in ast.walk(end) if isinstance(n, ast.Name)}
+        assigned = {name for part in ast.walk(node) for name, _ in _assigned(part)}
+        turn = f"turn_{node.lineno}"
+        if not step or node.orelse or named & assigned or (body := self._body(node)) is None:
+            return node
+        trips = f"(({last}) - ({first}) + {step - 1}) // {step}" if step > 1 else f"({last}) - ({first})"
+        if step < 0:
+            trips = f"(({first}) - ({last}) + {-step - 1}) // {-step}"
+        lines = [f"{counter} = ({first}) + {step} * {turn}", f"{turn} += 1"]
+        return self._loop(node, f"{turn} < {trips}", lines, body, f"{turn} = 0")
+
+    def visit_While(self, node: ast.While) -> Any:
+        self.generic_visit(node)
+        body = None if node.orelse else self._body(node)
+        return node if body is None else self._loop(node, ast.unparse(node.test), [], body)
+
+    def _loop(
+        self, node: ast.stmt, test: str, lines: list[str], body: list[ast.stmt], *before: str
+    ) -> list[ast.stmt]:
+        left = f"left_{node.lineno}"
+        made = _parsed(f"while ({test}) and {left} == 0:\n    pass", node)
+        assert isinstance(made, ast.While)
+        made.body = [*(_parsed(line, node) for line in lines), *body]
+        return [*(_parsed(line, node) for line in (*before, f"{left} = 0")), made]
+
+    def _body(self, node: ast.For | ast.While) -> list[ast.stmt] | None:
+        """What is done before and instead of each break; None where there is none, or one of another form."""
+        body = self._instead(node.body, f"left_{node.lineno}")
+        return body if body != node.body and not any(map(_breaks, body)) else None
+
+    def _instead(self, statements: list[ast.stmt], left: str) -> list[ast.stmt]:
+        for i, statement in enumerate(statements):
+            match statement:
+                case ast.If(test=test, body=[*before, ast.Break() as last], orelse=[]):
+                    rest = self._instead(statements[i + 1 :], left)
+                    chosen = ast.If(test, [*before, _parsed(f"{left} = 1", last)], rest)
+                    return [*statements[:i], ast.copy_location(chosen, statement)]
+        return statements
+
+
+def _breaks(statement: ast.AST) -> bool:
+    """Does a statement leave the loop that it is in?"""
+    if isinstance(statement, ast.For | ast.While | ast.FunctionDef):
+        return False
+    return isinstance(statement, ast.Break) or any(map(_breaks, ast.iter_child_nodes(statement)))
+
+
+def _range(ends: list[ast.expr]) -> tuple[str, str, int]:
+    """First, last and step of a `range`; a step of zero where it is no number."""
+    match [*map(ast.unparse, ends)]:
+        case [last]:
+            return "0", last, 1
+        case [first, last]:
+            return first, last, 1
+        case [first, last, step] if step.lstrip("-").isdigit():
+            return first, last, int(step)
+    return "0", "0", 0
 
 
 def _rename_counters(program: ast.FunctionDef) -> None:
@@ -210,14 +290,25 @@ def visit_choice(visitor: Any, node: ast.IfExp) -> Any:
 
 
 def comparing(original: Method) -> Method:
-    """`a < b < c` is two comparisons."""
+    """`a < b < c` is two comparisons, and `a in (1, 2)` is."""
 
     @wraps(original)
     def compare(visitor: Any, node: ast.Compare) -> Any:
-        if len(node.ops) == 1:
-            return original(visitor, node)
+        match node:
+            case ast.Compare(
+                ops=[(ast.In() | ast.NotIn()) as asked], comparators=[ast.Tuple(elts=[_, *_] as known)]
+            ):
+                op, join = (ast.Eq(), ast.Or()) if isinstance(asked, ast.In) else (ast.NotEq(), ast.And())
+                pairs: list[ast.expr] = [
+                    ast.copy_location(ast.Compare(node.left, [op], [k]), node) for k in known
+                ]
+                return visitor.visit(
+                    ast.copy_location(ast.BoolOp(join, pairs), node) if pairs[1:] else pairs[0]
+                )
+            case ast.Compare(ops=[_]):
+                return original(visitor, node)
         sides = [node.left, *node.comparators]
-        pairs: list[ast.expr] = [
+        pairs = [
             ast.copy_location(ast.Compare(left, [op], [right]), node)
             for left, op, right in zip(sides, node.ops, sides[1:], strict=False)
         ]
