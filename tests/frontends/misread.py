@@ -431,3 +431,9 @@ def more_functions(x: f8[N, M], k: dace.int64[N], y: f8[N], z: f8[N]):
             y[i] += 1.0
         elif k[i] not in (3,):
             z[i] += 2.0
+
+
+@dace.program
+def chosen_numbers(x: f8[N, M], y: f8[N], a: f8, b: dace.float32):
+    y[:] = np.where(x[:, 0] > 0.5, 1.5, 0) + np.where(x[:, 1] > 0.5, a, b) + np.where(x[:, 2] > 0.5, a, 2)
+    y[0] = np.sum(np.where(x > 0.5, 1, 0)) / x.shape[0] + x.shape[1]

@@ -106,6 +106,22 @@ def _linspace(
     return pointwise(sdfg, state, [num], dace.float64, code, {})
 
 
+def _where(visitor: Any, sdfg: Any, state: Any, condition: str, x: Any = None, y: Any = None) -> Any:
+    """Between two numbers, too, for every element of the condition."""
+    arrays = [sdfg.arrays[v] for v in (x, y) if isinstance(v, str) and v in sdfg.arrays]
+    shape = sdfg.arrays[condition].shape
+    if x is None or y is None or any(n != 1 for array in arrays for n in array.shape) or tuple(shape) == (1,):
+        return replacements._array_array_where(visitor, sdfg, state, condition, x, y)
+    inputs = {"__holds": (condition, subscripts(len(shape)))}
+    inputs |= {f"__{n}": (v, ["0"]) for n, v in (("x", x), ("y", y)) if isinstance(v, str)}
+    one, other = ("__x" if "__x" in inputs else x), ("__y" if "__y" in inputs else y)
+    is_real = any(isinstance(v, float) for v in (x, y))
+    literal = (np.float16 if is_real else np.int8) if arrays else (np.float64 if is_real else np.int64)
+    types = [*(array.dtype.type for array in arrays), *([literal] if len(arrays) < 2 else [])]
+    dtype = dace.dtypes.dtype_to_typeclass(np.result_type(*types).type)
+    return pointwise(sdfg, state, shape, dtype, f"{one} if __holds else {other}", inputs)
+
+
 def _copy(visitor: Any, sdfg: Any, state: Any, a: str) -> Any:
     """Of a slice, too."""
     if isinstance(sdfg.arrays[a], dace.data.View):
@@ -410,12 +426,11 @@ def _each(value: Any) -> list[Any]:
 
 _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     "sum": _widening(_sum), "mean": _average, "max": replacements._max, "min": replacements._min,
-    "prod": _widening(_prod),
-    "any": _any, "all": _all, "var": _var, "std": _std,
+    "prod": _widening(_prod), "any": _any, "all": _all, "var": _var, "std": _std,
 }  # fmt: skip
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _norm,
-    "clip": _clip, "dot": _dot, "matmul": replacements._matmult, "round": _round,
+    "clip": _clip, "dot": _dot, "matmul": replacements._matmult, "round": _round, "where": _where,
     "copy": _copy, "linspace": _linspace, "count_nonzero": _keeping(_count), "reshape": _reshape,
     "cumsum": _widening(_cumsum), "average": _average, "repeat": _repeat, "tile": _tile, "argmin": _argmin,
     "argmax": _argmax, **{name: _keeping(function) for name, function in _REDUCTIONS.items()},

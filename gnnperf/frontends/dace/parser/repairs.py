@@ -53,6 +53,7 @@ def repaired_parser() -> Iterator[None]:
         (ProgramVisitor, "visit_Compare"): syntax.comparing,
         (ProgramVisitor, "visit_For"): syntax.counting,
         (ProgramVisitor, "visit_IfExp"): lambda _: syntax.visit_choice,
+        (ProgramVisitor, "visit_Subscript"): syntax.sizing,
         (ProgramVisitor, "visit_While"): syntax.repeating,
         (NestedCall, "add_state"): lambda _: _add_state,
     }

@@ -284,6 +284,22 @@ def _is_integer(visitor: Any, node: ast.expr) -> bool:
     return False
 
 
+def sizing(original: Method) -> Method:
+    """`x.shape[0]` in an expression is a size."""
+
+    @wraps(original)
+    def subscript(visitor: Any, node: ast.Subscript, *rest: Any, **more: Any) -> Any:
+        match node:
+            case ast.Subscript(
+                value=ast.Attribute(value=ast.Name(id=name), attr="shape"),
+                slice=ast.Constant(value=int() as axis),
+            ) if (held := visitor.defined.get(name)) is not None:
+                return held.shape[axis]
+        return original(visitor, node, *rest, **more)
+
+    return subscript
+
+
 def visit_choice(visitor: Any, node: ast.IfExp) -> Any:
     """A choice inside an expression is made ahead of it."""
     return visitor.visit(_held(visitor, node))
