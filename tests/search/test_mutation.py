@@ -211,10 +211,10 @@ def test_no_code_is_measured_twice_while_a_model_finds_other() -> None:
 
 def test_where_all_code_is_known_the_trials_are_spent_all_the_same() -> None:
     """Loops that must run in order have few schedules."""
-    workshop, budget = Workshop(), SearchBudget(100, LONG, random_share=0.5)
+    workshop, budget = Workshop(), SearchBudget(200, LONG, random_share=0.5)
     score = lambda recipes: np.zeros(len(recipes), np.float32)  # noqa: E731
     found = search(bench(workshop, EXAMPLES["recurrence"]()), [], budget, Random(0), score=score)
-    assert (len(found.trials), found.ended) == (100, "trials") and len(workshop.timed) < 100
+    assert (len(found.trials), found.ended) == (200, "trials") and len(workshop.timed) < 200
 
 
 def test_mutations_are_expected_to_be_as_much_faster_than_their_parents_as_the_model_says() -> None:
