@@ -8,15 +8,16 @@ What most iterations do is an access like any other then.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
-from gnnperf.nests.affine import affine
+from gnnperf.nests.affine import affine, from_affine
 from gnnperf.nests.analysis import band, extent, rebuild, varies
 from gnnperf.nests.ir import (
+    Buffer,
     Const,
     Expr,
-    Loop,
     Node,
     Op,
     Statement,
@@ -26,7 +27,7 @@ from gnnperf.nests.ir import (
     subexpressions,
     substitute_node,
 )
-from gnnperf.nests.ranges import value_range
+from gnnperf.nests.ranges import Loops, value_range
 from gnnperf.nests.subscripts import canonical_subscripts
 
 SHORTEST = 8
@@ -37,58 +38,79 @@ _FIRST_BEYOND = {"lt": (0,), "ge": (0,), "gt": (1,), "le": (1,), "eq": (0, 1), "
 """Where a comparison with zero of what grows by one turns, counted from the zero on."""
 
 
-def without_borders(body: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The nodes, with innermost loops in parts where that decides comparisons, remainders and extremes."""
-    return tuple(part for node in body for part in _parts(node))
+def without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
+    """The nodes, with the innermost loop that places results in parts, where that decides comparisons,
+    remainders and extremes."""
+    return tuple(part for node in body for part in _parts(node, buffers))
 
 
-def _parts(node: Node) -> tuple[Node, ...]:
+def _parts(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
     nest = band(node)
-    if not nest.loops or not nest.is_perfect or not all(lp.independent for lp in nest.loops):
+    if not nest.is_perfect or not all(lp.independent and lp.step == 1 for lp in nest.loops):
         return (node,)
-    loop, first, length = nest.loops[-1], affine(nest.loops[-1].start), extent(nest.loops[-1])
-    if length is None or length < SHORTEST or loop.step != 1 or not first.is_constant:
+    stored = [s.target for s in nest.statements if buffers[s.target.buffer].scope == "global"]
+    placing = [
+        at for at, lp in enumerate(nest.loops) if stored and all(varies(t, lp.iterator) for t in stored)
+    ]
+    if not placing:
         return (node,)
-    if not all(varies(s.target, loop.iterator) for s in nest.statements):
+    around, loop, inside = nest.loops[: placing[-1]], nest.loops[placing[-1]], nest.loops[placing[-1] + 1 :]
+    length, first = extent(loop), affine(loop.start)
+    if (
+        length is None
+        or length < SHORTEST
+        or not first.is_constant
+        or any(extent(lp) is None for lp in inside)
+    ):
         return (node,)
     start, stop = first.constant, first.constant + length
+    within: Loops = {lp.iterator: [lp] for lp in inside}
     expressions = [e for s in nest.statements for e in expressions_of(s)]
-    cuts = {cut for e in expressions for cut in _cuts(e, loop.iterator, start, stop)}
+    cuts = {cut for e in expressions for cut in _cuts(e, loop.iterator, start, stop, within)}
     ends = sorted({start, stop, *(cut for cut in cuts if start < cut < stop)})
     if not 1 < len(ends) - 1 <= MOST_PARTS:
         return (node,)
     parts: list[Node] = []
     for begin, end in pairwise(ends):
         part = replace(loop, start=Const(begin), stop=Const(end))
-        decided = [_decided(s, part) for s in nest.statements]
+        decided = [_decided(s, {loop.iterator: [part], **within}) for s in nest.statements]
         statements = tuple(s for s in decided if s.guard != Const(False))
-        inner: tuple[Node, ...] = (replace(part, body=statements),)
-        if end - begin == 1:
-            inner = tuple(substitute_node(s, {loop.iterator: Const(begin)}) for s in statements)
-        parts += rebuild(nest.loops[:-1], inner) if statements else ()
-    return tuple(map(canonical_subscripts, parts))
+        if not statements:
+            continue
+        if end - begin > 1:
+            (one,) = rebuild((*around, part, *inside), statements)
+            parts += _parts(canonical_subscripts(one), buffers)  # what is inside of what was decided
+        else:
+            body = rebuild((*around, *inside), statements)
+            parts += (canonical_subscripts(substitute_node(n, {loop.iterator: Const(begin)})) for n in body)
+    return tuple(parts)
 
 
-def _cuts(expr: Expr, iterator: str, start: int, stop: int) -> set[int]:
-    """Iterations from which on something in the expression is decided otherwise."""
+def _cuts(expr: Expr, iterator: str, start: int, stop: int, within: Loops) -> set[int]:
+    """Iterations from which on something in the expression is decided otherwise, whatever the loops within
+    are at."""
     cuts: set[int] = set()
     for e in subexpressions(expr):
         if not isinstance(e, Op) or e.name not in (*_FIRST_BEYOND, "min", "max", "mod") or len(e.args) != 2:
             continue
         form = affine(e.args[0] if e.name == "mod" else Op("sub", e.args))
         factor = form.coefficient(iterator)
-        if abs(factor) != 1 or set(form.terms) != {Symbol(iterator)}:
+        if abs(factor) != 1 or not form.terms.keys() <= {Symbol(name) for name in (iterator, *within)}:
             continue
-        zero = -factor * form.constant
+        rest = value_range(
+            Op("sub", (from_affine(form), Op("mul", (Const(factor), Symbol(iterator))))), within
+        )
+        zeros = {int(-factor * end) for end in rest}
         if e.name != "mod":
             after = _FIRST_BEYOND.get(e.name, (0,))
-            cuts |= {zero + (one if factor > 0 else 1 - one) for one in after}
+            cuts |= {zero + (one if factor > 0 else 1 - one) for zero in zeros for one in after}
         elif isinstance(e.args[1], Const) and (period := int(e.args[1].value.real)) > 0 and factor > 0:
-            cuts |= set(range(start + (zero - start) % period, stop, period)[: MOST_PARTS + 2])
+            for zero in zeros:
+                cuts |= set(range(start + (zero - start) % period, stop, period)[: MOST_PARTS + 2])
     return cuts
 
 
-def _decided(statement: Statement, loop: Loop) -> Statement:
+def _decided(statement: Statement, loops: Loops) -> Statement:
     """The statement, where what these iterations decide is decided."""
 
     def decide(e: Expr) -> Expr:
@@ -102,11 +124,11 @@ def _decided(statement: Statement, loop: Loop) -> Statement:
             case Op("and" | "or" as name, (other, Const(value=bool() as holds))):
                 return other if holds == (name == "and") else Const(holds)
             case Op("mod", (value, Const(value=int() as period))) if period > 0:
-                low, high = value_range(value, {loop.iterator: [loop]})
+                low, high = value_range(value, loops)
                 same = low // period == high // period
                 return Op("sub", (value, Const(int(low // period) * period))) if same else e
             case Op(name, (one, other)) if name in (*_FIRST_BEYOND, "min", "max"):
-                low, high = value_range(Op("sub", (one, other)), {loop.iterator: [loop]})
+                low, high = value_range(Op("sub", (one, other)), loops)
                 return _compared(e, low, high)
         return e
 

@@ -437,3 +437,13 @@ def more_functions(x: f8[N, M], k: dace.int64[N], y: f8[N], z: f8[N]):
 def chosen_numbers(x: f8[N, M], y: f8[N], a: f8, b: dace.float32):
     y[:] = np.where(x[:, 0] > 0.5, 1.5, 0) + np.where(x[:, 1] > 0.5, a, b) + np.where(x[:, 2] > 0.5, a, 2)
     y[0] = np.sum(np.where(x > 0.5, 1, 0)) / x.shape[0] + x.shape[1]
+
+
+@dace.program
+def counters_below_zero(x: f8[N], y: f8[N]):
+    for i in range(N):
+        before = (i - 1) % N
+        half = (i - 3) // 2
+        y[i] = x[before] + ((i - 2) % 3) + half
+        if x[i] > 0.5:
+            y[i] -= x[(i - 2) % N]

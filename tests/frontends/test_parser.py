@@ -57,6 +57,7 @@ SIZES: dict[str, dict[str, int]] = {
     "narrowed": dict(N=6, M=4),
     "counters_again": dict(N=6),
     "left_early": dict(N=9, M=4),
+    "counters_below_zero": dict(N=9),
     "chosen_numbers": dict(N=6, M=4),
     "more_functions": dict(N=6, M=4),
 }

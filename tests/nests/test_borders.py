@@ -6,15 +6,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nests.examples import Operand, array, assign, load, loop, nest, op
+from nests.examples import Operand, accumulate, array, assign, load, loop, nest, op
 from nests.interpret import interpret, random_memory
 
 from gnnperf.nests import Const, Loop, Node, Statement
 from gnnperf.nests.borders import SHORTEST, without_borders
-from gnnperf.nests.ir import Expr, subexpressions
+from gnnperf.nests.ir import Expr, subexpressions, walk
 
 N = SHORTEST + 3
-BUFFERS = [array("x", N), array("y", N), array("A", 2, N), array("B", 2, N)]
+BUFFERS = [
+    array("x", N),
+    array("y", N),
+    array("A", 2, N),
+    array("B", 2, N),
+    array("t", transient=True, scope="local"),
+]
 
 
 def row(value: Expr, guard: Expr | None = None, stop: Operand = N, independent: bool = True) -> Loop:
@@ -23,7 +29,7 @@ def row(value: Expr, guard: Expr | None = None, stop: Operand = N, independent: 
 
 def parts(node: Node) -> tuple[Node, ...]:
     one = nest("example", BUFFERS, node)
-    made = without_borders((node,))
+    made = without_borders((node,), one.buffers)
     memory = random_memory(one, np.random.default_rng(1))
     expected, found = interpret(one, memory), interpret(nest("example", BUFFERS, *made), memory)
     for name in expected:
@@ -73,6 +79,20 @@ def test_only_the_innermost_of_several_loops_is_cut() -> None:
     assert [isinstance(n, Loop) and n.iterator for n in made] == ["i", "i"]
 
 
+def test_windows_are_whole_where_all_of_them_is_inside() -> None:
+    place = op("min", op("max", op("add", "j", "k"), 0), N - 1)
+    window = loop("k", 2, accumulate(load("y", "j"), load("x", place), "max"), start=-1, independent=True)
+    first, whole, *_, last = parts(loop("j", N, window, independent=True))
+    assert load("x", op("add", "j", "k")) in values(whole)
+    assert {type(first), type(last)} == {Loop} and not any(isinstance(n, Statement) for n in (first, last))
+
+
+def test_scalars_of_an_iteration_are_in_all_parts() -> None:
+    held = assign(load("t"), load("x", op("mod", op("add", "j", 1), N)))
+    made = parts(loop("j", N, held, assign(load("y", "j"), load("t")), independent=True))
+    assert [len(n.body) if isinstance(n, Loop) else 1 for n in made] == [2, 1, 1]
+
+
 @pytest.mark.parametrize(
     "node",
     [
@@ -94,5 +114,4 @@ def test_every_comparison_turns_where_it_should(name: str, turned: bool, at: int
 
 
 def values(node: Node) -> list[Expr]:
-    statements = node.body if isinstance(node, Loop) else (node,)
-    return [e for s in statements if isinstance(s, Statement) for e in subexpressions(s.value)]
+    return [e for s in walk((node,)) if isinstance(s, Statement) for e in subexpressions(s.value)]

@@ -189,7 +189,7 @@ def _unit(
     nest = normalise(LoopNest("", scoped, nodes, parameters))
     return Unit(
         index=0,
-        nest=replace(nest, body=without_borders(nest.body)),
+        nest=replace(nest, body=without_borders(nest.body, nest.buffers)),
         states=states,
         sdfg=sdfg,
         external=sorted(

@@ -84,7 +84,8 @@ def dividing(original: Method) -> Method:
 
     @wraps(original)
     def divide(visitor: Any, node: ast.BinOp) -> Any:
-        if isinstance(node.op, ast.FloorDiv | ast.Mod) and not _is_integer(visitor, node):
+        negative = any(isinstance(n, ast.Sub | ast.USub) for n in ast.walk(node.left))
+        if isinstance(node.op, ast.FloorDiv | ast.Mod) and (negative or not _is_integer(visitor, node)):
             function = "floor_divide" if isinstance(node.op, ast.FloorDiv) else "mod"
             called = ast.Attribute(ast.Name("numpy", ast.Load()), function, ast.Load())
             call = ast.copy_location(ast.Call(called, [node.left, node.right], []), node)
