@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from dace.frontend.python.preprocessing import GlobalResolver
 from dace.sdfg import nodes
 from dace.subsets import Range
 
-from gnnperf.frontends.dace.parser import sizes, slices, syntax
+from gnnperf.frontends.dace.parser import kinds, loops, sizes, slices, syntax
 from gnnperf.frontends.dace.repaired import Repairs, repaired
 
 CPP_WORDS = frozenset(
@@ -44,21 +45,33 @@ def repaired_parser() -> Iterator[None]:
         (astutils, "unparse"): _with_floors,
         (EinsumParser, "is_bmm"): _products_alone,
         (astutils, "function_to_ast"): sizes.written_out,
-        (ProgramVisitor, "parse_program"): syntax.typing,
+        (ProgramVisitor, "parse_program"): _prepared,
         (ProgramVisitor, "visit_Assign"): syntax.assigning,
         (GlobalResolver, "visit_Assert"): syntax.passing_over,
         (ProgramVisitor, "visit_AugAssign"): syntax.placing,
         (ProgramVisitor, "visit_BinOp"): syntax.dividing,
         (ProgramVisitor, "visit_Call"): syntax.converting,
         (ProgramVisitor, "visit_Compare"): syntax.comparing,
-        (ProgramVisitor, "visit_For"): syntax.counting,
+        (ProgramVisitor, "visit_For"): loops.counting,
         (ProgramVisitor, "visit_IfExp"): lambda _: syntax.visit_choice,
         (ProgramVisitor, "visit_Subscript"): syntax.sizing,
-        (ProgramVisitor, "visit_While"): syntax.repeating,
+        (ProgramVisitor, "visit_While"): loops.repeating,
         (NestedCall, "add_state"): lambda _: _add_state,
     }
     with repaired(repairs):
         yield
+
+
+def _prepared(original: Any) -> Any:
+    """Programs as they are easier to read for DaCe."""
+
+    def parse(visitor: Any, program: ast.FunctionDef, *rest: Any, **more: Any) -> Any:
+        loops.LeftByBreak().visit(program)
+        loops.rename_counters(program)
+        kinds.begin_real(visitor, program)
+        return original(visitor, program, *rest, **more)
+
+    return parse
 
 
 def _products_alone(original: Any) -> Any:

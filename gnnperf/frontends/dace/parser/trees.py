@@ -1,0 +1,36 @@
+"""Syntax trees of what stands in the place of other code."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+
+def computed_ahead(visitor: Any, value: ast.expr) -> ast.expr:
+    """What is computed ahead of a statement, under a name."""
+    name = f"held_{value.lineno}_{value.col_offset}"
+    target, read = (ast.copy_location(ast.Name(name, to), value) for to in (ast.Store(), ast.Load()))
+    visitor.visit(ast.copy_location(ast.Assign([target], value), value))
+    return read
+
+
+def parsed_instead(text: str, instead: ast.AST) -> ast.stmt:
+    """A statement in the place of another."""
+    (statement,) = ast.parse(text).body
+    for part in ast.walk(statement):
+        ast.copy_location(part, instead)
+    return statement
+
+
+def assigned_in(node: ast.AST) -> list[tuple[str, ast.expr]]:
+    """Variables and what a statement assigns to them."""
+    match node:
+        case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+            return [(name, ast.BinOp(ast.Name(name, ast.Load()), op, value))]
+        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+            pairs = [*zip(targets, values, strict=False)]
+        case ast.Assign(targets=targets, value=value):
+            pairs = [(target, value) for target in targets]
+        case _:
+            return []
+    return [(target.id, value) for target, value in pairs if isinstance(target, ast.Name)]
