@@ -304,14 +304,14 @@ def _loop_kind(space: Space, reduced: set[Space]) -> str:
     return "reduction" if space in reduced else "spatial"
 
 
-_AS_COSTLY_AS = {"expm1": "exp", "log1p": "log"}
+AS_COSTLY_AS = {"expm1": "exp", "log1p": "log"}
 """Operations that the vocabulary of graphs has no word for."""
 
 
 def _operations(expr: Expr) -> Iterator[str]:
     """Operations on values; address arithmetic inside loads is not among them."""
     if isinstance(expr, Op):
-        yield "cast" if expr.name.startswith("cast:") else _AS_COSTLY_AS.get(expr.name, expr.name)
+        yield "cast" if expr.name.startswith("cast:") else AS_COSTLY_AS.get(expr.name, expr.name)
         for argument in expr.args:
             yield from _operations(argument)
 

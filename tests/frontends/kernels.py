@@ -418,7 +418,8 @@ def early_exit(A: f8[N, M], B: f8[M]):
     for i in range(N):
         B[:] = B + A[i]
         if B[0] > 2.0:
-            break
+            if B[1] > 0.5:
+                break
     B[:] = 2.0 * B
 
 
