@@ -9,13 +9,12 @@ from typing import Any
 
 import dace
 import sympy
-from dace import data
 from dace.symbolic import DaceSympyPrinter
 
 from gnnperf.errors import BuildError, NotApplicable, first_line
 from gnnperf.frontends.dace.blocks import sum_in_blocks
 from gnnperf.frontends.dace.openblas import openblas_installed, with_openblas
-from gnnperf.frontends.dace.parser.repairs import CPP_WORDS
+from gnnperf.frontends.dace.parser.repairs import other_names_of_cpp_words
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.repaired import Repairs, repaired
 from gnnperf.frontends.dace.state_graph import end_in_states
@@ -74,10 +73,9 @@ def dace_source(sdfg: Any, name: str) -> Source:
     with quiet_dace():
         program = copy.deepcopy(sdfg)
         program.name = name
-        written = {
-            data.find_new_name(f"{n}_", {*program.arrays}): n for n in program.arrays if n in CPP_WORDS
-        }
-        program.replace_dict({argument: word for word, argument in written.items()})
+        words = other_names_of_cpp_words(program)
+        program.replace_dict(words)
+        original = {name: word for word, name in words.items()}
         for nested in program.all_sdfgs_recursive():
             nested.openmp_sections = False
             end_in_states(nested)
@@ -87,7 +85,7 @@ def dace_source(sdfg: Any, name: str) -> Source:
         except Exception as error:  # DaCe raises anything here
             raise BuildError(f"DaCe cannot generate code: {first_line(error)}") from error
         arguments = tuple(
-            Argument(written.get(k, k), "*" if isinstance(d, dace.data.Array) else d.dtype.ctype)
+            Argument(original.get(k, k), "*" if isinstance(d, dace.data.Array) else d.dtype.ctype)
             for k, d in program.arglist().items()
         )
     linkable = [o for o in objects if o.language == "cpp" and o.linkable]

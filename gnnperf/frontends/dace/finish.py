@@ -71,15 +71,13 @@ class Finisher:
         """Scalars that a loop changes and nothing reads after the piece, as a counter of the program's own;
         with local names."""
         assert piece.nodes is not None
-        names: dict[str, str] = {}
         buffers = self.translator.buffers
         changed = {name for loop in _loops(piece.nodes) for name in written(loop)}
-        for name in sorted((changed & piece.flow.exposed) - piece.live_after):
-            buffer = buffers[name]
-            if buffer.transient and buffer.scope == "global" and not buffer.shape:
-                names[name] = self.translator.fresh(name)
-                buffers[names[name]] = replace(buffer, name=names[name], scope="local")
-        return names
+        return {
+            name: self._local(name)
+            for name in sorted((changed & piece.flow.exposed) - piece.live_after)
+            if buffers[name].transient and buffers[name].scope == "global" and not buffers[name].shape
+        }
 
     def _localise(self, piece: Piece, begun: Mapping[str, str]) -> Nodes:
         assert piece.nodes is not None
@@ -91,8 +89,7 @@ class Finisher:
                 continue
             if name in piece.live_after or name in piece.flow.exposed:
                 continue
-            names[name] = self.translator.fresh(name)
-            buffers[names[name]] = replace(buffer, name=names[name], scope="local")
+            names[name] = self._local(name)
 
         def rename(expr: Expr) -> Expr:
             if isinstance(expr, Load) and expr.buffer in names:
@@ -100,6 +97,12 @@ class Finisher:
             return expr
 
         return tuple(map_node(n, rename) for n in nodes)
+
+    def _local(self, name: str) -> str:
+        """A local buffer like another: its name."""
+        local, buffers = self.translator.fresh(name), self.translator.buffers
+        buffers[local] = replace(buffers[name], name=local, scope="local")
+        return local
 
     def is_worth_absorbing(self, nodes: Nodes) -> bool:
         """May a whole sequential loop be one item of a unit? (Parallel loops always, factorisations, of which

@@ -140,9 +140,14 @@ def mend(sdfg: Any) -> None:
 def _rename_cpp_words(sdfg: Any) -> None:
     """Other names for variables whose names mean something in C++; arguments keep theirs."""
     for part in sdfg.all_sdfgs_recursive():
-        taken = {*part.arrays, *part.symbols}
-        words = [n for n, held in part.arrays.items() if held.transient and n in CPP_WORDS]
-        part.replace_dict({word: data.find_new_name(f"{word}_", taken) for word in words})
+        words = other_names_of_cpp_words(part)
+        part.replace_dict({word: name for word, name in words.items() if part.arrays[word].transient})
+
+
+def other_names_of_cpp_words(sdfg: Any) -> dict[str, str]:
+    """By arrays' names that mean something in C++."""
+    taken = {*sdfg.arrays, *sdfg.symbols}
+    return {word: data.find_new_name(f"{word}_", taken) for word in sdfg.arrays if word in CPP_WORDS}
 
 
 def _types_of_arguments(sdfg: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from gnnperf.frontends.dace.tidy.facts import (
     Block,
@@ -11,10 +12,11 @@ from gnnperf.frontends.dace.tidy.facts import (
     carried_states,
     conjunction,
     guarded_alike,
+    instead,
     retarget,
 )
 from gnnperf.nests.analysis import conjuncts, negated, read, written
-from gnnperf.nests.ir import Const, Expr, Load, Node, Op, Statement, loads, map_expr, reads
+from gnnperf.nests.ir import EXPRESSIONS_KEPT, Const, Expr, Load, Node, Op, Statement, loads, map_expr, reads
 
 
 def merge_arms(block: Block, outside: Counts, code: Code) -> Block:
@@ -80,16 +82,15 @@ def _hold(nodes: list[Node], position: int, later: int, code: Code) -> bool:
     another scalar, which is what is used between them."""
     first, second = nodes[position], nodes[later]
     assert isinstance(first, Statement) and isinstance(second, Statement)
-    name, one, two = first.target.buffer, conjuncts(first.guard), conjuncts(second.guard)
-    held = Load(code.new_version(name))
-    new = second.value if second.reduce is None else Op(second.reduce, (second.target, second.value))
-    new, *two = (_instead(e, second.target, held) for e in (new, *two))
-    conditions = {ld.buffer for condition in one for ld in loads(condition)}
-    changed = set().union(*(written(n) for n in nodes[position + 1 : later]))
+    name, one = first.target.buffer, conjuncts(first.guard)
     if first.reduce is not None or second.reduce not in (None, "add", "mul", "min", "max"):
         return False
-    if name in conditions or not conditions.isdisjoint(changed):
+    conditions = {ld.buffer for condition in one for ld in loads(condition)}
+    if name in conditions or any(not conditions.isdisjoint(written(n)) for n in nodes[position + 1 : later]):
         return False
+    held = Load(code.new_version(name))
+    new = second.value if second.reduce is None else Op(second.reduce, (second.target, second.value))
+    new, *two = (instead(e, second.target, held) for e in (new, *conjuncts(second.guard)))
     if len(two) == len(one) + 1 and two[:-1] == one:
         value = choice(two[-1], new, held)
     elif one and one[:-1] == two[:-1] and two[-1] == negated(one[-1]) and held not in loads(new):
@@ -112,10 +113,7 @@ def choice(condition: Expr, one: Expr, other: Expr) -> Expr:
     return one if one == other else Op("select", (condition, one, other))
 
 
-def _instead(expr: Expr, old: Load, new: Load) -> Expr:
-    return map_expr(expr, lambda e: new if e == old else e)
-
-
+@lru_cache(EXPRESSIONS_KEPT)
 def _given(expr: Expr, condition: Expr) -> Expr:
     """An expression where a condition holds."""
 
@@ -136,13 +134,15 @@ def decide(block: Block, outside: Counts, code: Code) -> Block:
 
 
 def _decided(statement: Statement) -> Statement:
-    def simpler(e: Expr) -> Expr:
-        return choice(*e.args) if isinstance(e, Op) and e.name == "select" else e
-
-    value = map_expr(statement.value, simpler)
+    value = _simplest(statement.value)
     for condition in conjuncts(statement.guard):
         value = _given(value, condition)
     return statement if value == statement.value else replace(statement, value=value)
+
+
+@lru_cache(EXPRESSIONS_KEPT)  # of every statement, in every round
+def _simplest(expr: Expr) -> Expr:
+    return map_expr(expr, lambda e: choice(*e.args) if isinstance(e, Op) and e.name == "select" else e)
 
 
 def choose(block: Block, outside: Counts, code: Code) -> Block:

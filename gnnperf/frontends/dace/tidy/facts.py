@@ -19,6 +19,7 @@ from gnnperf.nests.ir import (
     children,
     expressions_of,
     loads,
+    map_expr,
     map_node,
     walk,
 )
@@ -113,6 +114,11 @@ def guarded_alike(node: Node, name: str, guard: Expr | None) -> bool:
         for inner in walk((node,))
         for load, holds in guarded_loads(inner)
     )
+
+
+def instead(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """The expression with another in the place of a part of it."""
+    return map_expr(expr, lambda e: new if e == old else e)
 
 
 def retarget(node: Node, name: str, value: Expr) -> Node:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, operations, retarget
+from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, instead, operations, retarget
 from gnnperf.frontends.dace.tidy.scalars import converted
 from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.analysis import written
-from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Op, Statement, Symbol, loads, map_expr, substitute
+from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Op, Statement, Symbol, loads, substitute
 
 MAX_OPERATIONS = 16
 """What the iteration before has computed is computed again, up to this size: iterations wait for each other
@@ -35,13 +35,20 @@ def _known_in(loop: Loop, code: Code) -> list[Node]:
     after: list[Node] = []
     if loop.step == 1 and loop.condition is None:
         for name in sorted(written(loop)):
-            if code.is_local_scalar(name):
-                places = [i for i, n in enumerate(loop.body) if code.of(n).writes[name]]
+            places = [i for i, n in enumerate(loop.body) if code.of(n).writes[name]]
+            if code.is_local_scalar(name) and _is_carried(loop, name, places[0], code):
                 found = _counter(loop, name, places, code) or _seen_before(loop, name, places, code)
                 if found is not None:
                     loop, last = found
                     after.append(Statement(Load(name), last))
     return [loop, *after]
+
+
+def _is_carried(loop: Loop, name: str, first: int, code: Code) -> bool:
+    """Does an iteration need what the one before has left, before or where it first stores the scalar?"""
+    store = loop.body[first]
+    adds = isinstance(store, Statement) and store.reduce is not None
+    return adds or any(code.of(n).uses[name] for n in loop.body[: first + 1])
 
 
 def _counter(loop: Loop, name: str, places: list[int], code: Code) -> tuple[Loop, Expr] | None:
@@ -114,11 +121,13 @@ def _seen_before(loop: Loop, name: str, places: list[int], code: Code) -> tuple[
 
 def _resolved(loop: Loop, place: int, value: Expr, code: Code) -> Expr:
     """The value, with what an iteration has set other scalars to in their place."""
+    stores = code.total(loop.body).writes
     for i in reversed(range(place)):
         node = loop.body[i]
         if isinstance(node, Statement) and node.guard is None and node.reduce is None:
             name = node.target.buffer
-            if code.is_local_scalar(name) and sum(code.of(n).writes[name] for n in loop.body) == 1:
-                held = converted(node.value, code.buffers[name].dtype, code.buffers)
-                value = map_expr(value, lambda e, of=node.target, held=held: held if e == of else e)  # type: ignore[misc]
+            if code.is_local_scalar(name) and stores[name] == 1:
+                value = instead(
+                    value, node.target, converted(node.value, code.buffers[name].dtype, code.buffers)
+                )
     return value
