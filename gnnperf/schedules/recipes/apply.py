@@ -13,6 +13,7 @@ from gnnperf.nests.analysis import (
     band,
     extent,
     initial_nest,
+    mentions,
     rebuild,
     safe_parallel,
     touched,
@@ -279,6 +280,12 @@ def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel:
         return strip
     tile = f"{shared.iterator}_f"
     size = extent(shared)
+    if (
+        size is not None
+        and 1 < size <= recipe.fuse
+        and (inside := _tiles_inside(unit, shared, scratch, parallel))
+    ):
+        return inside
     width = min(recipe.fuse, max(1, size)) if size is not None else recipe.fuse
     exact = size is not None and size % width == 0
     end: Expr = Op("add", (Symbol(tile), Const(width)))
@@ -302,6 +309,32 @@ def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel:
     level = 2 if width > 1 else 0
     loop = Loop(tile, shared.start, shared.stop, tuple(lowered), width, True, annotation, level)
     return (replace(loop, measured_trips=tiles),)
+
+
+def _tiles_inside(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel: bool) -> tuple[Node, ...]:
+    """Where a tile would be all heads or batches of products that nests share: each by itself, in which they
+    share the next loop; () where they do not."""
+    tile, buffers = f"{shared.iterator}_f", unit.buffers
+    if not unit.streams or not _is_batch(shared, buffers):
+        return ()
+    dimensions = _contracted_dimensions(shared, scratch)
+    children = [substitute_node(child, {shared.iterator: Symbol(tile)}) for child in shared.body]
+    nodes = tuple(_contract(child, tile, dimensions) for child in children)
+    if fuse_outermost(LoopNest("", buffers, nodes)) is None:
+        return ()
+    _shrink(dimensions, 1, buffers)
+    here = parallel and safe_parallel(shared, buffers)
+    body = _fused(unit, nodes, scratch, parallel and not here)
+    annotation = _threads(unit.recipe, here)
+    return (Loop(tile, shared.start, shared.stop, body, 1, True, annotation, 0, None, shared.measured_trips),)
+
+
+def _is_batch(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
+    """Has all that is summed up other operands in each iteration? Nothing is reused from one to the next."""
+    sums = (s for s in walk(loop.body) if isinstance(s, Statement) and s.reduce)
+    return all(
+        mentions(a.load, loop.iterator) for s in sums for a in accesses(s) if buffers[a.load.buffer].shape
+    )
 
 
 def _overlapping_tiles(unit: LoweringUnit, rows: Overlap, parallel: bool) -> tuple[Node, ...]:

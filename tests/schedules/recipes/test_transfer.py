@@ -296,6 +296,69 @@ def test_what_lives_for_one_iteration_does_so_in_tiles_that_nests_share(tmp_path
         assert not differences(expected, call(library, function, kernel, memory))
 
 
+def test_heads_of_attention_go_on_one_by_one_in_tiles_of_their_rows(tmp_path: Path) -> None:
+    """A tile that would be all heads is no tile: threads take heads, and the nests of a head share rows."""
+    heads, rows, columns, width = 3, 21, 18, 10
+    shape = {"h": heads, "i": rows}
+    e = op("exp", op("sub", load("S", "h", "i", "j"), load("top", "h", "i")))
+    kernel = normalise(
+        examples.nest(
+            "attention",
+            [array("Q", heads, rows, width), array("K", heads, columns, width)]
+            + [array("V", heads, columns, width), array("out", heads, rows, width)]
+            + [array(name, heads, rows, columns, transient=True) for name in "SE"]
+            + [array(name, heads, rows, transient=True) for name in ("top", "total")],
+            examples.loops(
+                {**shape, "j": columns, "k": width},
+                examples.accumulate(
+                    load("S", "h", "i", "j"),
+                    op("mul", load("Q", "h", "i", "k"), load("K", "h", "j", "k")),
+                    init=0.0,
+                ),
+            ),
+            examples.loops(
+                {**shape, "j": columns},
+                examples.accumulate(load("top", "h", "i"), load("S", "h", "i", "j"), "max", init=-1e30),
+            ),
+            examples.loops({**shape, "j": columns}, examples.assign(load("E", "h", "i", "j"), e)),
+            examples.loops(
+                {**shape, "j": columns},
+                examples.accumulate(load("total", "h", "i"), load("E", "h", "i", "j"), init=0.0),
+            ),
+            examples.loops(
+                {**shape, "k": width, "j": columns},
+                examples.accumulate(
+                    load("out", "h", "i", "k"),
+                    op("mul", load("E", "h", "i", "j"), load("V", "h", "j", "k")),
+                    init=0.0,
+                ),
+            ),
+            examples.loops(
+                {**shape, "k": width},
+                examples.assign(
+                    load("out", "h", "i", "k"), op("div", load("out", "h", "i", "k"), load("total", "h", "i"))
+                ),
+            ),
+        )
+    )
+    recipes = [Recipe(order=order, fuse=4, vector=v) for order in ("row", "panel") for v in ("auto", "none")]
+    scheduled = [apply(recipe, kernel) for recipe in (*recipes, Recipe(order="row", fuse=4, parallel="none"))]
+    for nest, threads in zip(scheduled, (1, 1, 1, 1, 0), strict=True):
+        (heads_loop,) = nest.body
+        assert isinstance(heads_loop, Loop) and (heads_loop.step, len(heads_loop.body)) == (1, 1)
+        (tiles,) = heads_loop.body
+        assert isinstance(tiles, Loop) and tiles.step == 4
+        assert nest.buffers["S"].shape == (1, 4, columns)
+        shared = [lp for lp in nest.loops() if lp.annotation and lp.annotation.kind == "parallel"]
+        assert shared == [heads_loop][:threads]
+    functions = [emit(nest, f"f{k}") for k, nest in enumerate(scheduled)]
+    library = build(functions, tmp_path)
+    memory = Kernel(kernel).memory(np.random.default_rng(0))
+    expected = interpret(kernel, memory)
+    for function in functions:
+        assert not differences(expected, call(library, function, kernel, memory))
+
+
 @pytest.mark.parametrize("reads", ["B", "D"])
 def test_a_scalar_set_before_nests_that_share_most_rows_reaches_them(reads: str, tmp_path: Path) -> None:
     """In steps: B = A inside, C = A and D = C with the borders, whose rows run apart; s times B or D."""
