@@ -21,7 +21,6 @@ NAMES = (
     "torch-models",
     "operator-matrix",
     "cost-model",
-    "cross-frontend",
     "products",
     "library-calls",
     "export",

@@ -15,7 +15,7 @@ from gnnperf.cli.main import run
 from gnnperf.cli.output import Verb
 
 SCRIPT = Path(module.__file__)
-FORKING = ("tensor_transfer", "torch_models", "cost_model", "cross_frontend", "products", "library_calls")
+FORKING = ("tensor_transfer", "torch_models", "cost_model", "products", "library_calls")
 """Benchmarks that fork the process that measures before torch is loaded."""
 
 

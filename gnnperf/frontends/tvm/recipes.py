@@ -9,7 +9,7 @@ over inside of the innermost loops.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from gnnperf.devices import AVX512, VectorUnit
@@ -29,17 +29,9 @@ from gnnperf.schedules.recipes.roles import assign_roles
 from gnnperf.schedules.traces.factors import nearest
 
 
-@dataclass(frozen=True)
-class ExpressedRecipe:
-    """schedule: a `tvm.s_tir.Schedule` of the task's module. dropped: fields of the recipe that TVM has no
-    word for, and that change nothing but the speed."""
-
-    schedule: Any
-    dropped: tuple[str, ...]
-
-
-def apply_recipe(task: TvmTask, recipe: Recipe, vectors: VectorUnit = AVX512) -> ExpressedRecipe:
-    """The recipe as a schedule of a task that nothing was done to. vectors: of the machine.
+def apply_recipe(task: TvmTask, recipe: Recipe, vectors: VectorUnit = AVX512) -> Any:
+    """The recipe as a `tvm.s_tir.Schedule` of a task that nothing was done to. Fields that TVM has no
+    word for, and that change nothing but the speed, are passed over. vectors: of the machine.
 
     Raises NotApplicable: what TVM cannot express, named by the recipe's field, or what does not fit the task.
     """
@@ -49,14 +41,14 @@ def apply_recipe(task: TvmTask, recipe: Recipe, vectors: VectorUnit = AVX512) ->
     schedule = Schedule(task.module)
     try:
         _inline(schedule, recipe)
-        dropped = _Unit(schedule, recipe, vectors).lower()
+        _Unit(schedule, recipe, vectors).lower()
     except UnsupportedConstruct as reason:
         raise NotApplicable(str(reason)) from None
     except NotApplicable:
         raise
     except Exception as error:  # TVM raises anything
         raise NotApplicable(f"TVM refuses the recipe: {first_line(error)}") from None
-    return ExpressedRecipe(schedule, tuple(sorted({*dropped, *_unheard(recipe)})))
+    return schedule
 
 
 def _require_expressible(recipe: Recipe) -> None:
@@ -64,13 +56,6 @@ def _require_expressible(recipe: Recipe) -> None:
         raise NotApplicable(f"library: TVM schedules loops, they do not call {recipe.library}")
     if recipe.parallel == "reduction":
         raise NotApplicable("parallel: threads that share a reduction have no TVM schedule here")
-
-
-def _unheard(recipe: Recipe) -> set[str]:
-    """Fields that are set, and that no block hears of."""
-    plain, silent = Recipe(), ("prefetch", "nontemporal", "omp_schedule", "chunk")
-    found = {name for name in silent if getattr(recipe, name) != getattr(plain, name)}
-    return found | ({"combine"} if recipe.combine == "merge" else set())
 
 
 def _inline(schedule: Any, recipe: Recipe) -> None:
@@ -90,7 +75,6 @@ class _Unit:
 
     def __init__(self, schedule: Any, recipe: Recipe, vectors: VectorUnit) -> None:
         self.schedule, self.recipe, self.vectors = schedule, recipe, vectors
-        self.dropped: set[str] = set()
         self._look()
         self.lanes: dict[str, tuple[Any, int]] = {}
         """Reductions in lanes, by name: the block of the lanes' own results, and the vectors of each."""
@@ -113,8 +97,8 @@ class _Unit:
     def _is_contraction(self, found: Band) -> bool:
         return bool(found.loops) and assign_roles(found, self.buffers).is_contraction
 
-    def lower(self) -> set[str]:
-        """Schedule everything; the fields of the recipe that were dropped."""
+    def lower(self) -> None:
+        """Schedule everything."""
         shared = self.recipe.fuse and len(self.blocks) > 1
         if shared:
             self._share()
@@ -122,7 +106,6 @@ class _Unit:
             if self._name(block) in self.partial:
                 continue
             self._lower(block, 1 if shared else 0, self.recipe.parallel != "none" and not shared)
-        return self.dropped
 
     # ------------------------------------------------------------------ one block
 
@@ -150,10 +133,7 @@ class _Unit:
         if plan is None:
             return shared
         iterators = [name if name in plan.loops else None for name in block.iterators]
-        tiled = TiledBand(self.schedule, block.handle, plan, loops, iterators)
-        around = tiled.lower()
-        self.dropped |= tiled.dropped
-        return around
+        return TiledBand(self.schedule, block.handle, plan, loops, iterators).lower()
 
     def _plan(self, found: Band, recipe: Recipe, parallel: bool) -> BandPlan | None:
         """None for a single statement."""
@@ -163,7 +143,6 @@ class _Unit:
             recipe = streaming(recipe)
         plan = BandPlan(found, recipe, dict(self.buffers), frozenset(), parallel, self.names, self.vectors)
         if plan.vector_role == "r":  # in lanes that were not made: they would leave something over
-            self.dropped.add("vector")
             plain = replace(recipe, vector="none")
             return BandPlan(found, plain, dict(self.buffers), frozenset(), parallel, self.names, self.vectors)
         return plan
@@ -194,7 +173,6 @@ class _Unit:
         partial = schedule.rfactor(across, axis)
         schedule.set_scope(partial, 0, "local")
         self.lanes[self._name(block)] = partial, vectors
-        self.dropped |= {f"tile_{role}" for role in "rR" if recipe.tile(role)}
 
     # ------------------------------------------------------------------ a shared loop
 

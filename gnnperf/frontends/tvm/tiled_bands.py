@@ -40,7 +40,6 @@ class TiledBand:
     plan: BandPlan
     own: Sequence[Any]
     iterators: Sequence[str | None]
-    dropped: set[str] = field(default_factory=set)
     depth: int = field(init=False)
     """Loops around the block that are scheduled already."""
 
@@ -111,7 +110,6 @@ class TiledBand:
             names = [str(r.source.name) for r in schedule.get(self.block).reads]
             at = parts[order[position - 1]] if position > (self.plan.parallel_at or 0) else []
             if not at or load.buffer not in names:
-                self.dropped.add("pack")
                 continue
             copy = schedule.cache_read(self.block, names.index(load.buffer), "global")
             schedule.compute_at(copy, at[-1])

@@ -77,7 +77,7 @@ def test_what_rules_and_recipes_make_is_allowed(workload: TvmWorkload) -> None:
     expressed = 0
     for recipe in DEFAULTS:
         try:
-            schedule = apply_recipe(TvmTask("task", module), recipe).schedule
+            schedule = apply_recipe(TvmTask("task", module), recipe)
         except NotApplicable:
             continue
         expressed += 1

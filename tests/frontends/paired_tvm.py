@@ -1,4 +1,4 @@
-"""The kernels of `cross_frontend.py` as TVM functions."""
+"""The kernels of `paired.py` as TVM functions."""
 
 from tvm import te, topi
 

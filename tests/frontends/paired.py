@@ -1,17 +1,16 @@
-"""Kernels of the benchmark cross-frontend as DaCe programs; `cross_frontend_tvm.py` has them as TVM
-functions with the same loops and accesses. `SIZES`: values of their symbols, a dict for each line of the
-table."""
+"""Kernels as DaCe programs; `paired_tvm.py` has them as TVM functions with the same loops and accesses.
+`SIZES`: values of their symbols."""
 
 import dace
 import numpy as np
 
 SIZES = {
-    "gemm": [{"M": 480, "N": 448, "K": 416}, {"M": 250, "N": 330, "K": 170}],
-    "bmm": [{"B": 10, "M": 120, "N": 112, "K": 72}],
-    "conv2d": [{"H": 30, "C": 48, "F": 80}, {"H": 17, "C": 30, "F": 50}],
-    "softmax": [{"M": 320, "N": 960}, {"M": 150, "N": 700}],
-    "stencil": [{"M": 1200, "N": 1400}, {"M": 333, "N": 515}],
-    "row_sums": [{"M": 640, "N": 1200}],
+    "gemm": {"M": 250, "N": 330, "K": 170},
+    "bmm": {"B": 10, "M": 120, "N": 112, "K": 72},
+    "conv2d": {"H": 17, "C": 30, "F": 50},
+    "softmax": {"M": 150, "N": 700},
+    "stencil": {"M": 333, "N": 515},
+    "row_sums": {"M": 640, "N": 1200},
 }
 
 f32 = dace.float32
