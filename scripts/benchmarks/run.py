@@ -25,7 +25,6 @@ NAMES = (
     "library-calls",
     "export",
     "pipeline-figures",
-    "tensor-figures",
     "faults",
     "store-load",
 )

@@ -45,12 +45,6 @@ KINDS: Mapping[str, Callable[..., Any]] = MappingProxyType(
 )
 """Kind -> a function of its parameters that returns a `tvm.tirx.PrimFunc`, not scheduled."""
 
-
-def prim_func(kind: str, params: Mapping[str, Any]) -> Any:
-    """The operator as a `tvm.tirx.PrimFunc` with the symbol `main`, not scheduled."""
-    return KINDS[kind](**params).with_attr("global_symbol", "main")
-
-
 SPLITS = ("training", "held_out")
 
 
@@ -73,7 +67,8 @@ class TvmWorkload:
         import tvm
 
         try:
-            return tvm.IRModule({"main": prim_func(self.kind, self.params)})
+            function = KINDS[self.kind](**self.params)
+            return tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
         except Exception as error:  # TVM raises anything
             raise InputError(
                 f"expected parameters that make a function, got {type(error).__name__}: {first_line(error)}; "
