@@ -95,9 +95,10 @@ def tensor_transfer(
             from benchmarks.models_without_kinds import ModelsWithoutKinds
 
             without = ModelsWithoutKinds.of(corpus, cache, output)
-        study = TensorTransferStudy.load(
-            chosen, server, target, checkpoint, trials=trials, without_kinds=without, seed=seed
-        )
+        from gnnperf.session import Session
+
+        session = Session(checkpoint, store=False)
+        study = TensorTransferStudy(chosen, server, target, session, checkpoint, trials, without, seed)
         return study.run(output)
 
 
@@ -118,16 +119,6 @@ class TensorTransferStudy(Study):
     without_kinds: ModelsWithoutKinds | None = None
     seed: int = 0
     pace: Pace = field(default_factory=lambda: Pace(rounds=10, budget_s=6.0))
-
-    @staticmethod
-    def load(
-        workloads: Sequence[TvmWorkload], server: BenchServer, target: Any, checkpoint: Path, **options: Any
-    ) -> TensorTransferStudy:
-        """Raises GnnperfError where the checkpoint cannot be read."""
-        from gnnperf.session import Session
-
-        session = Session(checkpoint, store=False)
-        return TensorTransferStudy(workloads, server, target, session, checkpoint, **options)
 
     def settings(self) -> Mapping[str, Any]:
         return {

@@ -75,9 +75,10 @@ def torch_models(
         networks = [Network.load(export_network(name, folder, seed), target) for name in names]
         # Forked before the store is loaded, and before torch has threads.
         servers = [stack.enter_context(network.server()) for network in networks]
-        study = TorchModelsStudy.load(
-            networks, servers, checkpoint, k=k, trials=trials if searches else 0, seed=seed
-        )
+        from gnnperf.session import Session
+
+        session = Session(checkpoint, store=False)
+        study = TorchModelsStudy(networks, servers, session, checkpoint, k, trials if searches else 0, seed)
         return study.run(output)
 
 
@@ -123,16 +124,6 @@ class TorchModelsStudy(Study):
     trials: int = TRIALS
     seed: int = 0
     pace: Pace = field(default_factory=lambda: Pace(rounds=10, budget_s=10.0))
-
-    @staticmethod
-    def load(
-        networks: Sequence[Network], servers: Sequence[BenchServer], checkpoint: Path, **options: Any
-    ) -> TorchModelsStudy:
-        """Raises GnnperfError where the checkpoint cannot be read."""
-        from gnnperf.session import Session
-
-        session = Session(checkpoint, store=False)
-        return TorchModelsStudy(networks, servers, session, checkpoint, **options)
 
     def settings(self) -> Mapping[str, Any]:
         about = {"checkpoint": self.checkpoint, "k": self.k, "trials": self.trials, "seed": self.seed}
