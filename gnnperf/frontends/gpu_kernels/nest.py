@@ -27,7 +27,7 @@ from gnnperf.nests import (
     nest_graph,
 )  # fmt: skip
 from gnnperf.nests.analysis import rename_buffers, rename_iterators
-from gnnperf.nests.ir import map_node, walk
+from gnnperf.nests.ir import map_node, row_major, substitute_node, walk
 
 
 def scheduled_graph(
@@ -147,11 +147,8 @@ class _Builder:
                 return self._staged(expr)
             return expr
 
-        mapped = cast(Statement, map_node(statement, placed))
         axes = {loop.about.axis: self._position(loop.about.axis, self.plan.loops) for loop in self.plan.loops}
-        return cast(
-            Statement, map_node(mapped, lambda e: axes.get(e.name, e) if isinstance(e, Symbol) else e)
-        )
+        return cast(Statement, substitute_node(map_node(statement, placed), axes))
 
     def _moving(self, target: Load) -> list[PlannedLoop]:
         """Loops of a thread that move what it writes."""
@@ -170,9 +167,7 @@ class _Builder:
         bound = [loop for loop in self.plan.loops if loop.level]
         axes = {loop.about.axis: self._position(loop.about.axis, [*bound, *own]) for loop in self.plan.loops}
         value = Load(f"{name}_registers", tuple(Symbol(loop.about.name) for loop in own))
-        body: tuple[Node, ...] = (
-            map_node(Statement(target, value), lambda e: axes.get(e.name, e) if isinstance(e, Symbol) else e),
-        )
+        body: tuple[Node, ...] = (substitute_node(Statement(target, value), axes),)
         for loop in reversed(own):
             body = (_counted(loop.about.name, self.at(loop.extent), body, self._annotation(loop)),)
         return body
@@ -259,24 +254,20 @@ class _Builder:
         found = {}
         for name, about in self.about.buffers.items():
             shape = tuple(self.at(side) for side in self.plan.shapes[name])
-            found[name] = _buffer(name, about.dtype, shape)
+            found[name] = Buffer(name, about.dtype, shape, row_major(shape))
             if (copy := self.copies.get(name)) is not None:
                 padded = (*copy.tile[:-1], copy.tile[-1] + self.at(copy.stage.pad))
-                tile = _buffer(copy.name, about.dtype, padded)
-                found[copy.name] = replace(tile, transient=True, scope="shared")
+                found[copy.name] = Buffer(
+                    copy.name, about.dtype, padded, row_major(padded), transient=True, scope="shared"
+                )
             if name in self.kept:
                 target = next(s.target for s, _ in self.plan.statements if s.target.buffer == name)
                 extents = tuple(self.at(loop.extent) for loop in self._moving(target))
-                registers = _buffer(f"{name}_registers", about.dtype, extents)
-                found[registers.name] = replace(registers, transient=True, scope="local")
+                registers = f"{name}_registers"
+                found[registers] = Buffer(
+                    registers, about.dtype, extents, row_major(extents), transient=True, scope="local"
+                )
         return found
-
-
-def _buffer(name: str, dtype: str, shape: tuple[int, ...]) -> Buffer:
-    strides = [1] * len(shape)
-    for d in reversed(range(len(shape) - 1)):
-        strides[d] = strides[d + 1] * shape[d + 1]
-    return Buffer(name, dtype, shape, tuple(strides))
 
 
 def _counted(

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels.expressions import check_depth
 from gnnperf.nests import Const, Expr, Load, Op, Statement, Symbol
-from gnnperf.nests.ir import Reduction, loads, subexpressions
+from gnnperf.nests.affine import affine
+from gnnperf.nests.ir import Reduction, loads
 
 _BINARY: Mapping[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Pow: "pow", ast.Mod: "mod",
@@ -70,38 +71,22 @@ def parse_statement(text: object, buffers: Mapping[str, int], axes: Iterable[str
 
 def access(load: Load, where: str) -> ElementAccess:
     """The subscripts of `load`. InputError for those that are no sums, which descriptions cannot have."""
-    found = [_terms(index, where) for index in load.indices]
-    inner = {str(e): e for index in load.indices for e in subexpressions(index) if isinstance(e, Load)}
-    return ElementAccess(
-        load.buffer,
-        tuple({axis: c for axis, c in terms.items() if axis and c} for terms in found),
-        tuple(terms.get("", 0) for terms in found),
-        {name: access(one, where) for name, one in inner.items() if any(name in terms for terms in found)},
-    )
+    found = [affine(index) for index in load.indices]
+    indirect = dict[str, ElementAccess]()
+    for atom in (atom for form in found for atom in form.terms):
+        if isinstance(atom, Load):
+            indirect[str(atom)] = access(atom, where)
+        elif not isinstance(atom, Symbol):
+            raise InputError(
+                f"{where}: expected subscripts that are sums of axes, integers and elements of buffers, "
+                f"got {atom}"
+            )
+    coefficients = tuple({_axis(atom): c for atom, c in form.terms.items()} for form in found)
+    return ElementAccess(load.buffer, coefficients, tuple(form.constant for form in found), indirect)
 
 
-def _terms(index: Expr, where: str) -> dict[str, int]:
-    """Coefficients by axis; the constant is that of ""."""
-    match index:
-        case Load():
-            return {str(index): 1}
-        case Const(int(value)):
-            return {"": value}
-        case Symbol(name):
-            return {name: 1}
-        case Op("add" | "sub" as name, (left, right)):
-            sign, terms = (1 if name == "add" else -1), _terms(left, where)
-            for axis, c in _terms(right, where).items():
-                terms[axis] = terms.get(axis, 0) + sign * c
-            return terms
-        case Op("mul", (left, right)):
-            a, b = _terms(left, where), _terms(right, where)
-            if set(a) <= {""} or set(b) <= {""}:
-                constant, terms = (a, b) if set(a) <= {""} else (b, a)
-                return {axis: c * constant.get("", 0) for axis, c in terms.items()}
-    raise InputError(
-        f"{where}: expected subscripts that are sums of axes, integers and elements of buffers, got {index}"
-    )
+def _axis(atom: Expr) -> str:
+    return atom.name if isinstance(atom, Symbol) else str(atom)
 
 
 class _Reader:
