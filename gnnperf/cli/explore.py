@@ -8,7 +8,8 @@ import click
 
 from gnnperf.cli.options import ANY_PATH, nests_checkpoint_option
 from gnnperf.cli.output import Report, Verb, progress
-from gnnperf.cli.page import check_page, write_page
+from gnnperf.cli.page import check_page
+from gnnperf.documents import replacing
 
 
 @click.command(cls=Verb)
@@ -51,7 +52,8 @@ def explore(locations: tuple[str, ...], checkpoint: Path, output: Path) -> Repor
     click.echo(f"gnnperf: placing {len(nests):,} nests on the plane", err=True)
     places = project(np.stack([nest.embedding for nest in nests]))
     page = make_page(nests, places, bundle.encoder_id)
-    size_bytes = write_page(output, page.html)
+    with replacing(output) as partial:
+        size_bytes = partial.write_bytes(page.html.encode())
     document = {
         "path": output,
         "nests": page.nests,

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gnnperf.cli.page import page_option, write_page
-from gnnperf.documents import to_json
+from gnnperf.cli.page import page_option
+from gnnperf.documents import replacing, to_json
 from gnnperf.errors import GnnperfError, Interrupted, MeasureError
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def _write_page(report: Report, path: Path) -> GnnperfError | None:
     assert report.page is not None
     sys.stdout.flush()
     try:
-        with stdout_to_stderr():
-            write_page(path, report.page())
+        with stdout_to_stderr(), replacing(path) as partial:
+            partial.write_bytes(report.page().encode())
     except OSError as error:
         return GnnperfError(f"--report: cannot write {path}: {error.strerror}; make room, or choose another")
     click.echo(f"gnnperf: wrote {path}", err=True)

@@ -1,9 +1,8 @@
-"""Files that hold a page for people: whether they can be written, asked early, and the writing."""
+"""Files that hold a page for people: whether they can be written, asked early."""
 
 from __future__ import annotations
 
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -32,15 +31,3 @@ def check_page(path: Path, option: str) -> Path:
             f"{option}: expected a file that can be written, got {path}: {error.strerror}; choose another"
         ) from None
     return path
-
-
-def write_page(path: Path, html: str) -> int:
-    """Size in bytes. An interrupted run leaves an older page as it was. Raises OSError."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        size_bytes = part.write_bytes(html.encode())
-        part.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
-    return size_bytes
