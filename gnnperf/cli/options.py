@@ -108,7 +108,21 @@ def output_folder(help: str, *, required: bool = True, metavar: str = "DIR", **m
     )
 
 
-plots_option = output_folder("Write the plots (PNG and SVG) and the document of --json.", required=False)
+def _writable(ctx: click.Context, param: click.Parameter, folder: Path | None) -> Path | None:
+    from gnnperf.backends.folder import check_output
+
+    if folder is not None:
+        check_output(folder)
+    return folder
+
+
+def results_folder(help: str) -> Callable[[F], F]:
+    """`--output`, as `output: Path | None`: a folder, which is refused before any work where it cannot be
+    written."""
+    return output_folder(help, required=False, callback=_writable)
+
+
+plots_option = results_folder("Write the plots (PNG and SVG) and the document of --json.")
 quick_option = click.option("--quick", is_flag=True, help="Train briefly: a first look.")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gnnperf.cli.eval.table import benchmark_report, write_result
+from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.options import data_folder_option, plots_option
 from gnnperf.cli.output import Report, Verb, progress
 
@@ -37,16 +37,12 @@ def gpu_operators(data: Path, fit_on: str, seeds: int, workers: int, output: Pat
     mean over draws of the runs), small_kernel_mape of all rows below 0.1 ms. No network takes part. Linear
     rows of P4 are left out: they are inconsistent.
     """
-    from gnnperf.backends.folder import check_output
     from gnnperf.evaluation.gpu.operators import OperatorSettings, evaluate_operators
     from gnnperf.evaluation.gpu.plot import plot_operators
 
-    if output is not None:
-        check_output(output)
     splits: dict[str, Any] = {"train": ("train",), "all": ("train", "test")}
     settings = OperatorSettings(data, splits[fit_on], tuple(range(seeds)), workers)
     with progress("fitting", 7 * (seeds + 1)) as advance:
         result, points = evaluate_operators(settings, advance)
     plot = partial(plot_operators, points, result.rows)
-    write_result(result, output, {"gpu-operators": plot})
-    return benchmark_report(result, plots={CAPTION: plot})
+    return benchmark_report(result, plots={CAPTION: plot}, output=output)

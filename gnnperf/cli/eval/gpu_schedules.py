@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gnnperf.cli.eval.table import benchmark_report, write_result
+from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.options import data_option, plots_option
 from gnnperf.cli.output import Report, Verb, progress
 
@@ -29,15 +29,12 @@ def gpu_schedules(data: Path | None, seeds: int, quick: bool, output: Path | Non
     over its own, 0 where it fails. Beside: random, the best of the most similar GPU, geometric-mean rank
     over the other GPUs, a greedy portfolio, boosted trees on flat features.
     """
-    from gnnperf.backends.folder import check_output
     from gnnperf.evaluation.gpu_schedules import StudySettings, evaluate_gpu_schedules, summarise
     from gnnperf.evaluation.gpu_schedules.plot import plot_distance, plot_efficiency, plot_errors
     from gnnperf.evaluation.gpu_schedules.study import GPU, NOMINAL, tasks
     from gnnperf.frontends.gpu_kernels.tables import data_path, load_tables
     from gnnperf.training.demand import DemandFitSettings
 
-    if output is not None:
-        check_output(output)
     path = data_path(data)
     tables = load_tables(path)
     settings = StudySettings(seeds, DemandFitSettings(steps=300), (GPU,)) if quick else StudySettings(seeds)
@@ -49,6 +46,4 @@ def gpu_schedules(data: Path | None, seeds: int, quick: bool, output: Path | Non
         ERRORS: partial(plot_errors, errors),
         DISTANCE: partial(plot_distance, result.rows, NOMINAL),
     }
-    names = ("gpu-schedules", "gpu-schedules-runtime", "gpu-schedules-distance")
-    write_result(result, output, dict(zip(names, plots.values(), strict=True)))
-    return benchmark_report(result, plots=plots)
+    return benchmark_report(result, plots=plots, output=output, suffixes=("", "-runtime", "-distance"))

@@ -9,10 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-import click
-
-from gnnperf.cli.eval.table import benchmark_report, write_result
-from gnnperf.cli.options import output_folder
+from gnnperf.cli.eval.table import benchmark_report
+from gnnperf.cli.options import results_folder
 from gnnperf.cli.output import Report, progress
 from gnnperf.documents import to_json
 from gnnperf.errors import GnnperfError, Interrupted
@@ -24,19 +22,10 @@ Row = Mapping[str, Any]
 Rows = Sequence[Row]
 
 
-def _writable(ctx: click.Context, param: click.Parameter, folder: Path | None) -> Path | None:
-    from gnnperf.backends.folder import check_output
-
-    if folder is not None:
-        check_output(folder)
-    return folder
-
-
-output_option = output_folder(
+output_option = results_folder(
     "Write rows as they are measured, the document of --json, and plots. Rows that are there already "
     "are not measured again: the same command goes on from there.",
-    required=False, callback=_writable,
-)  # fmt: skip
+)
 
 
 class Study(ABC):
@@ -95,10 +84,7 @@ class Study(ABC):
         measured = measure(self, work, RowLog(output, json.loads(to_json(settings))))
         table = self.table(measured)
         result = BenchmarkResult(self.name, self.figures(table), table, settings)
-        draws = self.plots(result).values()
-        names = [f"{self.name}{f'-{number}' if number > 1 else ''}" for number in range(1, len(draws) + 1)]
-        write_result(result, output, dict(zip(names, draws, strict=True)))
-        return replace(_report(self, result), failure=_failure(measured, len(work), output))
+        return replace(_report(self, result, output), failure=_failure(measured, len(work), output))
 
 
 def measure(study: Study, work: Mapping[str, Callable[[Say], Row]], log: RowLog) -> dict[str, Row]:
@@ -120,13 +106,13 @@ def measure(study: Study, work: Mapping[str, Callable[[Say], Row]], log: RowLog)
     return {name: log.rows[name] for name in work if name in log.rows}
 
 
-def _report(study: Study, result: BenchmarkResult) -> Report:
+def _report(study: Study, result: BenchmarkResult, output: Path | None) -> Report:
     from rich.console import Group
     from rich.text import Text
 
     shorter = type(study).shown is not Study.shown
     shown = [study.shown(row) for row in result.rows] if shorter else None
-    report = benchmark_report(result, shown, study.plots(result))
+    report = benchmark_report(result, shown, study.plots(result), output)
     notes = list(map(Text, study.notes(result.rows)))
     return replace(report, view=Group(report.view, Text(), *notes)) if notes else report
 

@@ -20,11 +20,16 @@ def benchmark_report(
     result: BenchmarkResult,
     shown: Sequence[Mapping[str, Any]] | None = None,
     plots: Mapping[str, Callable[[Path], None]] | None = None,
+    output: Path | None = None,
+    suffixes: Sequence[str] = (),
 ) -> Report:
     """A table with a line per row, the figures below it.
 
-    shown: shorter rows for people. plots: for the page; see
-    `gnnperf.report.benchmark_page`.
+    Args:
+        shown: shorter rows for people.
+        plots: by caption, for the page; see `gnnperf.report.benchmark_page`.
+        output: a folder for the document of --json, `BENCHMARK.json`, and the plots, as PNG and SVG.
+        suffixes: of the names of the plots' files; by default they are numbered.
     """
     from rich.console import Group
 
@@ -36,6 +41,8 @@ def benchmark_report(
 
         return benchmark_page(result, shown, plots)
 
+    if output is not None:
+        _write(result, output, list((plots or {}).values()), suffixes)
     return Report(asdict(result), Group(table, "", lines), page=page)
 
 
@@ -53,17 +60,14 @@ def rows_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def write_result(
-    result: BenchmarkResult, output: Path | None, plots: Mapping[str, Callable[[Path], None]]
+def _write(
+    result: BenchmarkResult, output: Path, draws: Sequence[Callable[[Path], None]], suffixes: Sequence[str]
 ) -> None:
-    """Write the document of --json as `BENCHMARK.json` in a folder, and plots by the names of their files, as
-    PNG and SVG; nothing where there is no folder."""
-    if output is None:
-        return
     (output / f"{result.benchmark}.json").write_text(to_json(vars(result)) + "\n", encoding="utf-8")
-    for name, draw in plots.items():
-        for suffix in (".png", ".svg"):
-            draw(output / f"{name}{suffix}")
+    suffixes = suffixes or [f"-{number}" if number > 1 else "" for number in range(1, len(draws) + 1)]
+    for draw, suffix in zip(draws, suffixes, strict=True):
+        for kind in (".png", ".svg"):
+            draw(output / f"{result.benchmark}{suffix}{kind}")
 
 
 def _cell(value: Any) -> str:
