@@ -281,8 +281,7 @@ def _addmm(call: _Call) -> list[Operator]:
 def _matmul(call: _Call) -> list[Operator]:
     first, second = call.shape(0), call.shape(1)
     if len(first) < 2 or len(second) < 2:
-        k = first[-1]
-        return [Reduction("add", max(1, math.prod(first[:-1]) * math.prod(second[:-2])), k)]
+        return [Reduction("add", max(1, math.prod(call.shape())), first[-1])]
     if len(second) == 2:
         return [MatMul(math.prod(first[:-1]), second[-1], first[-1])]
     batch = math.prod(call.shape()[:-2])
