@@ -21,6 +21,17 @@ def _cdiv(a: Any, b: Any) -> Any:
     return -(-a // b)
 
 
+def _within(work: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The same, raising OverflowError beyond 64 bits, where arrays of integers wrap."""
+
+    def checked(a: Any, b: Any) -> Any:
+        if (np.abs(work(np.float64(a), np.float64(b))) >= 2.0**63).any():
+            raise OverflowError
+        return work(a, b)
+
+    return checked
+
+
 def _power(a: Any, b: Any) -> Any:
     """Raises OverflowError beyond 64 bits, where a result would be wrong or take for ever."""
     if (np.asarray(b) * np.log2(np.maximum(np.abs(a), 1)) >= 63).any():
@@ -38,10 +49,10 @@ LONGEST, DEPTH = 1_000, 50
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {"cdiv": _cdiv, "min": np.minimum, "max": np.maximum}
 _OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.Pow: _power, ast.USub: operator.neg, ast.Eq: operator.eq,
-    ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge, ast.Not: lambda a: _number(a == 0),
+    ast.Add: _within(operator.add), ast.Sub: _within(operator.sub), ast.Mult: _within(operator.mul),
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: _power, ast.USub: operator.neg,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Not: lambda a: _number(a == 0),
 }  # fmt: skip
 _NODES = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp),
@@ -92,7 +103,8 @@ class Expression:
         return cls(source, frozenset(names), tree.body)
 
     def __call__(self, values: Values, where: str) -> Int64[np.ndarray, " n"]:
-        """Evaluate in n configurations. InputError for a name without value, or a division by zero."""
+        """Evaluate in n configurations. InputError for a name without value, a division by zero,
+        or a number beyond 64 bits."""
         if missing := sorted(self.names - set(values)):
             raise InputError(f"{where}: {missing[0]!r} in {self.text!r} is no parameter, size or loop bound")
         count = len(next(iter(values.values()))) if values else 1

@@ -231,6 +231,16 @@ def test_numbers_that_are_too_large_are_told(text: str) -> None:
         Expression.parse(text, "here")({"n": np.array([1, 3, 2**40])}, "here")
 
 
+@pytest.mark.parametrize("text", ["n * n > 0", "n * 2**22 + 2**62", "-(2**62) - n * 2**22 - 1"])
+def test_arrays_of_numbers_do_not_wrap(text: str) -> None:
+    whole = Expression.parse(text, "here")
+    with pytest.raises(InputError, match="divides by zero or overflows"):
+        whole({"n": np.array([1, 3, 2**40])}, "here")
+    assert whole({"n": np.array([1, 3, 2**20])}, "here").tolist() == [
+        eval(text, {"n": n}) for n in (1, 3, 2**20)
+    ]
+
+
 def test_a_branch_that_is_not_taken_is_not_evaluated() -> None:
     values = {"n": np.array([0, 2, 4]), "m": np.array([8, 8, 8])}
     for text, found in {
