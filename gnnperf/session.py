@@ -99,12 +99,17 @@ class Retrieval(RetrievalReport):
 
     def call(self, *arrays: Any, **arguments: Any) -> None:
         """Run the tuned kernel once, in place: a DaCe kernel on arrays and scalars by name, a TVM function on
-        its arrays in order, results last. Raises TypeError where an array is not of the kernel's dtype and
-        shape, GnnperfError of a kernel of several functions."""
+        its arrays in order, results last. Raises TypeError where an array is given otherwise, or is not of
+        the kernel's dtype and shape, GnnperfError of a kernel of several functions."""
         takes = self._script.ARGUMENTS
-        if not isinstance(takes, dict):  # of one program, by name
+        if not isinstance(takes, dict):  # of one program
+            if arrays:
+                names = ", ".join(name for name, *_ in takes)
+                raise TypeError(f"expected all arguments by name ({names}), got {len(arrays)} without one")
             self._script.call(**arguments)
         elif len(takes) == 1:
+            if arguments:
+                raise TypeError(f"expected arrays in their order, got {', '.join(arguments)} by name")
             self._script.call(*takes, *arrays)
         else:
             raise GnnperfError(

@@ -84,6 +84,8 @@ def test_a_dace_program_with_sizes_and_with_arrays(session: Session, tmp_path: P
     np.testing.assert_allclose(given["out"], given["a"] @ given["b"], rtol=1e-4)
     with pytest.raises(TypeError, match=r"b: expected float32\[400\]"):
         found.call(**{**given, "b": given["b"][:5]})
+    with pytest.raises(TypeError, match=r"all arguments by name \(a, b, out\), got 2 without one"):
+        found.call(given["a"], given["b"], out=given["out"])
     assert records(session) == 1
     again = session.retrieve(row_sums, k=1, N=300, M=400, model_only=True)
     assert again.nests[0].digest == found.nests[0].digest and again.speedup is None
@@ -120,6 +122,8 @@ def test_a_function_of_tvm(session: Session, product: Any, tmp_path: Path) -> No
     c = np.empty((40, 56), np.float32)
     found.call(a, b, c)
     np.testing.assert_allclose(c, a @ b, rtol=1e-4)
+    with pytest.raises(TypeError, match="expected arrays in their order, got c by name"):
+        found.call(a, b, c=c)
 
 
 def test_nothing_is_verified_where_nothing_was_tried(session: Session, product: Any) -> None:
