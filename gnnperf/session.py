@@ -195,8 +195,7 @@ class Session:
             GnnperfError: the kernel cannot be compiled, run or measured.
         """
         started = time.monotonic()
-        if k < 1:
-            raise InputError(f"k: expected at least 1, got {k}")
+        _check_effort(budget_s, k=k)
         for option, value in (("--beside", competitors or None), ("--budget", budget_s)):
             if value is not None and model_only:
                 raise InputError(f"{option} is about what was measured to be fastest; leave out --model-only")
@@ -237,6 +236,7 @@ class Session:
         from gnnperf.retrieval.tuning import Tuning
 
         started = time.monotonic()
+        _check_effort(budget_s, trials=trials)
         given = _given(sizes, inputs, seed, named, weights)
         options = Options(trials, budget_s)
         with self._opened(kernel, given, baseline, competitors, True) as (program, executor, beside):
@@ -321,6 +321,7 @@ class Session:
         """
         from gnnperf.retrieval.gpu import propose_configurations
 
+        _check_effort(k=k)
         return propose_configurations(kernel, gpu, k, {**(sizes or {}), **named}, data, ignore, self.demand)
 
     def check_description(
@@ -340,6 +341,7 @@ class Session:
         """
         from gnnperf.retrieval.gpu import check_description
 
+        _check_effort(k=k)
         return check_description(kernel, table, k, ignore, self.demand)
 
     def predict(
@@ -572,6 +574,15 @@ def _given(
         raise InputError("inputs: expected a dict where arrays are given by name, too")
     both = {**(inputs or {}), **{n: np.asarray(v) for n, v in arrays.items()}} if arrays else inputs
     return Given({**(sizes or {}), **numbers}, both, seed, weights)  # type: ignore[dict-item]  # NumPy's numbers, too
+
+
+def _check_effort(budget_s: float | None = None, **counts: int) -> None:
+    """Raises InputError for a budget that leaves nothing to do."""
+    for name, count in counts.items():
+        if count < 1:
+            raise InputError(f"{name}: expected at least 1, got {count}")
+    if budget_s is not None and not budget_s > 0:  # nor NaN
+        raise InputError(f"budget_s: expected a number of seconds above 0, got {budget_s:g}")
 
 
 def _competitor(name: str, target: Any) -> Competitor:

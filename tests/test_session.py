@@ -3,6 +3,7 @@
 # No `from __future__ import annotations`: DaCe would not see the types of arguments.
 
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -241,12 +242,25 @@ def test_an_exported_program_has_its_own_inputs(session: Session) -> None:
     ("given", "said"),
     [
         ({"k": 0}, "k: expected at least 1, got 0"),
+        ({"budget_s": 0.0}, "budget_s: expected a number of seconds above 0, got 0"),
         ({"model_only": True, "budget_s": 1.0}, "--budget is about what was measured to be fastest"),
         ({"model_only": True, "competitors": ["numpy"]}, "--beside is about what was measured to be fastest"),
     ],
 )
 def test_what_goes_with_no_measurement(session: Session, given: dict[str, Any], said: str) -> None:
     refused(session, row_sums, {"N": 8, "M": 8, **given}, said)
+
+
+def test_a_budget_of_nothing_is_refused(session: Session) -> None:
+    at_least = "k: expected at least 1, got 0"
+    with pytest.raises(InputError, match="trials: expected at least 1, got 0"):
+        session.tune(row_sums, trials=0, N=8, M=8)
+    with pytest.raises(InputError, match="budget_s: expected a number of seconds above 0, got nan"):
+        session.tune(row_sums, budget_s=math.nan, N=8, M=8)
+    with pytest.raises(InputError, match=at_least):
+        session.propose("gemm", "l4", k=0)
+    with pytest.raises(InputError, match=at_least):
+        session.check_description("gemm", "table.parquet", k=0)
 
 
 def refused(session: Session, kernel: Any, given: dict[str, Any], said: str) -> None:
