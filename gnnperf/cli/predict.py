@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from gnnperf.devices import DeviceSpec
     from gnnperf.frontends.operators import Operator
     from gnnperf.nn.runtime import RuntimeHead
+    from gnnperf.report import Forecast
     from gnnperf.retrieval.gpu import ConfigurationForecast, OperatorForecast
     from gnnperf.retrieval.prediction import KernelPrediction
-    from gnnperf.retrieval.tunable import Prediction
 
 NOT_MEASURED = "the kernel was not measured anywhere: physics, and what others needed"
 
@@ -106,7 +106,7 @@ def predict(
         return _configuration_report(found)
     for note in _not_known(found):
         click.echo(f"gnnperf: {kernel}: {note}", err=True)
-    rows = [_operators(name, one, found.operators) for name, one in found.predictions.items()]
+    rows = [_row(name, one, found.operators) for name, one in found.predictions.items()]
     document = {
         "kernel": kernel, "operators": len(found.operators), "unknown": found.unknown,
         "left_out": found.left_out, "predictions": rows,
@@ -125,7 +125,8 @@ def _not_known(found: OperatorForecast) -> list[str]:
     ]
 
 
-def _operators(name: str, found: KernelPrediction, operators: Sequence[Operator]) -> dict[str, Any]:
+def _row(name: str, found: KernelPrediction, operators: Sequence[Operator] = ()) -> dict[str, Any]:
+    """Of a prediction for a GPU, by the name that was given."""
     document: dict[str, Any] = {"gpu": name, "device": found.device.name, "objection": found.objection}
     if found.runtime_s is None or found.intervals_s is None or found.roofline_s is None:
         return document
@@ -227,47 +228,40 @@ def _written(predicted: pa.Table, output: Path) -> int:
 
 def _configuration_report(found: ConfigurationForecast) -> Report:
     """Runtimes and intervals of a configuration, by GPU."""
-    rows = [_configuration(name, found.devices[name], one) for name, one in found.predictions.items()]
+    rows = [_row(name, one) for name, one in found.predictions.items()]
     document = {"kernel": found.kernel, "measured_elsewhere": found.measured, "predictions": rows}
     remarks = () if found.measured else (NOT_MEASURED,)
     return Report(document, _view(rows, remarks), page=partial(_page_of_configuration, found))
 
 
-def _configuration(name: str, device: DeviceSpec, found: Prediction) -> dict[str, Any]:
-    from gnnperf.retrieval.gpu import too_large
+def _forecasts(predictions: Mapping[str, KernelPrediction], **about: Any) -> list[Forecast]:
+    """As the page takes them. about: the other fields, of the kernel."""
+    from gnnperf.report import Forecast
 
-    document: dict[str, Any] = {"gpu": name, "device": device.name}
-    if not found.fits[0]:
-        return {**document, "objection": too_large(device)}
-    intervals = {f"{level}%": [float(lo[0]), float(hi[0])] for level, (lo, hi) in found.interval_ms.items()}
-    return {
-        **document, "objection": None, "runtime_ms": float(found.runtime_ms[0]), "intervals_ms": intervals
-    }  # fmt: skip
+    return [
+        Forecast(
+            name, one.device, one.runtime_s,
+            {f"{level:.0%}": ends for level, ends in (one.intervals_s or {}).items()} or None,
+            one.roofline_s, operators_s=one.operators_s, remarks=one.remarks, objection=one.objection,
+            **about,
+        )
+        for name, one in predictions.items()
+    ]  # fmt: skip
 
 
 def _page_of_operators(found: OperatorForecast) -> str:
     """HTML of `predict` for operators."""
-    from gnnperf.report import Forecast, prediction_page
+    from gnnperf.report import prediction_page
 
     workloads, operators = found.workloads, found.operators
     most = max(workloads, key=lambda workload: (workload.kind == "contraction", workload.flops))
-    forecasts = [
-        Forecast(
-            name,
-            one.device,
-            one.runtime_s,
-            {f"{level:.0%}": ends for level, ends in (one.intervals_s or {}).items()} or None,
-            one.roofline_s,
-            sum(w.flops for w in workloads),
-            sum(w.read_bytes + w.written_bytes for w in workloads),
-            one.operators_s,
-            most.dtype,
-            most.kind == "contraction",
-            one.remarks,
-            one.objection,
-        )
-        for name, one in found.predictions.items()
-    ]
+    forecasts = _forecasts(
+        found.predictions,
+        flops=sum(w.flops for w in workloads),
+        size_bytes=sum(w.read_bytes + w.written_bytes for w in workloads),
+        dtype=most.dtype,
+        matrix=most.kind == "contraction",
+    )
     graph = operators[0].graph() if len(operators) == 1 else None
     return prediction_page(found.kernel, forecasts, list(map(repr, operators)), _not_known(found), graph)
 
@@ -276,28 +270,13 @@ def _page_of_configuration(found: ConfigurationForecast) -> str:
     """HTML of `predict` for a configuration of a tunable kernel."""
     from gnnperf.frontends.gpu_kernels import scheduled_graph
     from gnnperf.frontends.gpu_kernels.tables import Candidates
-    from gnnperf.report import Forecast, prediction_page
-    from gnnperf.retrieval.gpu import too_large
+    from gnnperf.report import prediction_page
 
-    forecasts = []
-    for name, one in found.predictions.items():
-        device = found.devices[name]
-        if not one.fits[0]:
-            forecasts.append(Forecast(name, device, objection=too_large(device)))
-            continue
-        physics = Candidates(found.description, device, [found.configuration]).physics
-        intervals = {
-            f"{level}%": (float(lo[0]) * 1e-3, float(hi[0]) * 1e-3)
-            for level, (lo, hi) in one.interval_ms.items()
-        }
-        least_s, flops, size_bytes = (
-            float(physics[what][0]) for what in ("roofline_s", "flops", "distinct_bytes")
-        )
-        runtime_s = float(one.runtime_ms[0]) * 1e-3
-        dtype = found.description.dtype
-        forecasts.append(
-            Forecast(name, device, runtime_s, intervals, least_s, flops, size_bytes, dtype=dtype)
-        )
+    device = next(iter(found.predictions.values())).device
+    physics = Candidates(found.description, device, [found.configuration]).physics
+    flops, size_bytes = (float(physics[what][0]) for what in ("flops", "distinct_bytes"))
+    dtype = found.description.dtype
+    forecasts = _forecasts(found.predictions, flops=flops, size_bytes=size_bytes, dtype=dtype)
     notes = [] if found.measured else [NOT_MEASURED]
     graph = scheduled_graph(found.description, found.configuration)
     return prediction_page(found.kernel, forecasts, notes=notes, graph=graph)

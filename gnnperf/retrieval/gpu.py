@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gnnperf.devices import DeviceSpec, load_device
+from gnnperf.devices import load_device
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.frontends.base import kernel_type
 from gnnperf.graph.vocabulary import check_precision
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gnnperf.nn.runtime import RuntimeHead
     from gnnperf.retrieval.check import TableCheck
     from gnnperf.retrieval.prediction import KernelPrediction
-    from gnnperf.retrieval.tunable import ConfigurationProposal, Prediction
+    from gnnperf.retrieval.tunable import ConfigurationProposal
 
 
 class GpuModels(Protocol):
@@ -52,23 +52,19 @@ class OperatorForecast:
 
 @dataclass(frozen=True)
 class ConfigurationForecast:
-    """What is expected of one configuration of a tunable kernel. predictions: by GPU, as it was named.
-    measured: whether the kernel was, on some GPU."""
+    """What is expected of one configuration of a tunable kernel. predictions: by GPU, as it was named; see
+    `KernelPrediction`. measured: whether the kernel was, on some GPU."""
 
     kernel: str
     description: Description
     configuration: Mapping[str, int]
-    devices: Mapping[str, DeviceSpec]
-    predictions: Mapping[str, Prediction]
+    predictions: Mapping[str, KernelPrediction]
     measured: bool
 
     @property
     def runtime_s(self) -> Mapping[str, float | None]:
-        """By GPU; None where a block needs more than it can have."""
-        return {
-            gpu: float(found.runtime_ms[0]) * 1e-3 if found.fits[0] else None
-            for gpu, found in self.predictions.items()
-        }
+        """By GPU; None where nothing is said."""
+        return {gpu: found.runtime_s for gpu, found in self.predictions.items()}
 
 
 def predict(
@@ -106,8 +102,7 @@ def _operators(
     workloads = [operator.workload() for operator in operators]
     heads = calibrated_heads(head, calibrate, devices, devices)
     found = {gpu: predict_kernel(heads[gpu], workloads, device) for gpu, device in devices.items()}
-    if all(prediction.objection for prediction in found.values()):
-        raise GnnperfError(f"no prediction: {next(iter(found.values())).objection}")
+    _require_one(found)
     return OperatorForecast(model.name, operators, workloads, model.unknown, model.left_out, found)
 
 
@@ -146,7 +141,7 @@ def _configuration(
 ) -> ConfigurationForecast:
     from gnnperf.frontends.gpu_kernels import check_gpu, parse_configuration
     from gnnperf.retrieval.prediction import no_runs
-    from gnnperf.retrieval.tunable import predict_from_runs, read_runs
+    from gnnperf.retrieval.tunable import predict_configuration, read_runs
 
     description, given = parse_configuration(kernel)
     devices = {name: load_device(name) for name in gpus}
@@ -156,13 +151,18 @@ def _configuration(
     if calibrate is not None and not any(mine.configurations for mine in runs.values()):
         raise no_runs(calibrate, devices)
     found = {
-        name: predict_from_runs(description, [given], device, bundle, runs[name])
+        name: predict_configuration(description, given, device, bundle, runs[name])
         for name, device in devices.items()
     }
-    if not any(prediction.fits[0] for prediction in found.values()):
-        raise GnnperfError(f"no prediction: {too_large(devices[gpus[0]])}")
+    _require_one(found)
     measured = bundle.demands(description)[0].parameters is not None
-    return ConfigurationForecast(kernel, description, given, devices, found, measured)
+    return ConfigurationForecast(kernel, description, given, found, measured)
+
+
+def _require_one(found: Mapping[str, KernelPrediction]) -> None:
+    """Raises GnnperfError where nothing is said of any GPU."""
+    if all(prediction.objection for prediction in found.values()):
+        raise GnnperfError(f"no prediction: {next(iter(found.values())).objection}")
 
 
 def propose_configurations(
@@ -207,8 +207,3 @@ def check_description(
     for one in tables:
         check_gpu(one.device)
     return check_tables(tables, bundle, k)
-
-
-def too_large(device: DeviceSpec) -> str:
-    """Why nothing is said of a configuration on a GPU."""
-    return f"a block needs more shared memory or threads than one can have on {device.name}"

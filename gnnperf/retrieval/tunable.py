@@ -21,6 +21,7 @@ from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable
 from gnnperf.nn.demand import LEVELS, DemandBundle
 from gnnperf.retrieval.configurations import expected_log2_ms, rank_configurations
 from gnnperf.retrieval.few_shot import adapted
+from gnnperf.retrieval.prediction import KernelPrediction
 
 KERNEL_TUNER_SCHEMA = "1.0.0"
 
@@ -118,6 +119,30 @@ def predict_from_runs(
     middle = adapted(ranking, seen, runs.log2_ms + scaled - as_run)[:count]
     widths = {level: bundle.half_width(description, level, len(seen)) for level in LEVELS}
     return _around(middle, widths, candidates.physics["fits"][:count] > 0)
+
+
+def predict_configuration(
+    description: Description,
+    configuration: Mapping[str, int],
+    device: DeviceSpec,
+    bundle: DemandBundle,
+    runs: Runs,
+) -> KernelPrediction:
+    """What `predict_from_runs` says of one configuration."""
+    found = predict_from_runs(description, [configuration], device, bundle, runs)
+    if not found.fits[0]:
+        why = f"a block needs more shared memory or threads than one can have on {device.name}"
+        return KernelPrediction(device, objection=why)
+    physics = Candidates(description, device, [configuration]).physics
+    return KernelPrediction(
+        device,
+        1e-3 * float(found.runtime_ms[0]),
+        float(physics["roofline_s"][0]),
+        {
+            int(level) / 100: (1e-3 * float(lo[0]), 1e-3 * float(hi[0]))
+            for level, (lo, hi) in found.interval_ms.items()
+        },
+    )
 
 
 def propose(

@@ -372,6 +372,7 @@ def test_a_configuration_of_a_tunable_kernel(capfd: pytest.CaptureFixture[str]) 
     l4, h200 = found
     assert [p["device"] for p in found] == ["NVIDIA L4", "NVIDIA H200"]
     assert l4["runtime_ms"] > h200["runtime_ms"]
+    assert l4["runtime_ms"] > l4["roofline_ms"] > h200["roofline_ms"]
     for level in ("50%", "80%", "95%"):
         low, high = l4["intervals_ms"][level]
         assert low < l4["runtime_ms"] < high
