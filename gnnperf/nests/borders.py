@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
+from math import isfinite
 
 from gnnperf.nests.affine import affine, from_affine
 from gnnperf.nests.analysis import band, extent, rebuild, varies
@@ -100,7 +101,7 @@ def _cuts(expr: Expr, iterator: str, start: int, stop: int, within: Loops) -> se
         rest = value_range(
             Op("sub", (from_affine(form), Op("mul", (Const(factor), Symbol(iterator))))), within
         )
-        zeros = {int(-factor * end) for end in rest}
+        zeros = {int(-factor * end) for end in rest if isfinite(end)}
         if e.name != "mod":
             after = _FIRST_BEYOND.get(e.name, (0,))
             cuts |= {zero + (one if factor > 0 else 1 - one) for zero in zeros for one in after}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nests.examples import Operand, accumulate, array, assign, load, loop, nest, op
+from nests.examples import Operand, accumulate, add, array, assign, load, loop, loops, nest, op
 from nests.interpret import interpret, random_memory
 
 from gnnperf.nests import Const, Loop, Node, Statement
@@ -85,6 +85,13 @@ def test_windows_are_whole_where_all_of_them_is_inside() -> None:
     first, whole, *_, last = parts(loop("j", N, window, independent=True))
     assert load("x", op("add", "j", "k")) in values(whole)
     assert {type(first), type(last)} == {Loop} and not any(isinstance(n, Statement) for n in (first, last))
+
+
+def test_a_window_that_moves_with_a_loop_around_is_cut_nowhere() -> None:
+    place = op("max", op("sub", "j", "k"), 0)
+    window = loop("k", add("i", 2), accumulate(load("B", "i", "j"), load("x", place)), start="i")
+    node = loops({"i": 2, "j": N}, window)
+    assert parts(node) == (node,)
 
 
 def test_scalars_of_an_iteration_are_in_all_parts() -> None:
