@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gnnperf.nests.analysis import accesses
 from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Statement, map_node, walk
+from gnnperf.nests.names import free_name
 
 Body = tuple[Node, ...]
 
@@ -17,7 +18,7 @@ def contract(body: Body, buffers: Mapping[str, Buffer]) -> tuple[Body, dict[str,
     for name in sorted({a.load.buffer for n in body for a in accesses(n)}):
         buffer = buffers[name]
         if buffer.transient and buffer.scope == "global" and _belongs_to_an_iteration(name, body):
-            scalar = f"{name}_here"
+            scalar = free_name(f"{name}_here", found)
             found[scalar] = Buffer(scalar, buffer.dtype, (), (), transient=True, scope="local")
             body = tuple(_renamed(n, name, scalar) for n in body)
     return body, found

@@ -34,9 +34,12 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
+    expressions_of,
     map_node,
+    symbols,
     walk,
 )  # fmt: skip
+from gnnperf.nests.names import free_name
 
 PEELED, LEAST_SHARED = 8, 8
 """Iterations that nests may have beyond those that all share; times as many have to be shared."""
@@ -112,9 +115,7 @@ def _peeled(node: Node, loop: Loop, start: Expr, stop: Expr, number: int, buffer
     (found,) = rebuild(loops, band(node).body)
     names: dict[str, str] = {}
     for name in sorted(n for n in written(found) if buffers[n].scope == "local"):
-        names[name] = f"{name}_peeled{number}"
-        while names[name] in buffers:
-            names[name] += "_"
+        names[name] = free_name(f"{name}_peeled{number}", buffers)
         buffers[names[name]] = replace(buffers[name], name=names[name])
     return rename_buffers(found, names)
 
@@ -122,12 +123,17 @@ def _peeled(node: Node, loop: Loop, start: Expr, stop: Expr, number: int, buffer
 def share(node: Node, old: str, new: str, number: int) -> Node:
     """The shared iterator takes one name; the others are made unique per nest."""
     inner = {lp.iterator for lp in walk((node,)) if isinstance(lp, Loop)}
-    names = {old: new}
+    names, taken = {old: new}, {new} | _mentioned(node) - {old} - inner
     for name in sorted(inner):
-        names[name] = f"{name}_{number}"
-        while names[name] == new:
-            names[name] += "_"
+        names[name] = free_name(f"{name}_{number}", taken)
+        taken.add(names[name])
     return rename_iterators(node, names)
+
+
+def _mentioned(node: Node) -> set[str]:
+    """Names of the arrays, iterators and parameters in a node's expressions."""
+    expressions = [e for n in walk((node,)) for e in expressions_of(n)]
+    return touched(node).union(*map(symbols, expressions))
 
 
 def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list[_Part] | None:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from gnnperf.nests.ir import LoopNest
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name, with a number where it is taken."""
+    found, number = name, 0
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    return found
 
 
 @dataclass

@@ -17,8 +17,9 @@ from schedules.recipes.running import differences, has_single
 
 from gnnperf.nests import LoopNest, fuse_outermost, normalise, partition
 from gnnperf.nests.analysis import accesses
+from gnnperf.nests.combine import combine
 from gnnperf.nests.coverage import flow
-from gnnperf.nests.ir import Loop, Node, Symbol
+from gnnperf.nests.ir import Expr, Loop, Node, Symbol
 from gnnperf.nests.partition import MAX_PASSES
 from gnnperf.nests.text import expression_text
 from gnnperf.schedules.recipes import Recipe, apply
@@ -307,3 +308,30 @@ def test_few_nests_run_together_only_because_they_read_the_same() -> None:
     items = [(loop("i", n, assign(load(f"b{k}", "i"), mul(load("a", "i"), float(k)))),) for k in range(11)]
     buffers = {b.name: b for b in [array("a", n), *(array(f"b{k}", n) for k in range(11))]}
     assert [len(unit) for unit in partition(items, buffers, set(buffers))] == [MAX_PASSES, 3]
+
+
+@pytest.mark.parametrize("factor", ["j_1", load("j_1", "i")], ids=["parameter", "array"])
+def test_iterators_of_shared_loops_take_no_name_of_others(factor: Expr | str) -> None:
+    shape = {"i": 8, "j": 5}
+    example = nest(
+        "example", [array("x", 8, 5), array("y", 8, 5), array("t", 8, 5, transient=True), array("j_1", 8)],
+        loops(shape, assign(load("t", "i", "j"), load("x", "i", "j"))),
+        loops(shape, assign(load("y", "i", "j"), mul(factor, load("t", "i", "j")))),
+        j_1=3,
+    )  # fmt: skip
+    fused = fuse_outermost(example)
+    assert fused is not None and "j_1" not in {lp.iterator for lp in fused.loops()}
+    memory = random_memory(example, np.random.default_rng(0))
+    np.testing.assert_array_equal(interpret(fused, memory)["y"], interpret(example, memory)["y"])
+
+
+def test_scratch_of_one_iteration_takes_no_name_of_an_argument() -> None:
+    example = nest(
+        "example", [array("x", 8), array("y", 8), array("t_here", 8), array("t", 8, transient=True)],
+        loop("i", 8, assign(load("t", "i"), op("exp", load("x", "i")))),
+        loop("i", 8, assign(load("y", "i"), mul(load("t", "i"), load("t_here", "i")))),
+    )  # fmt: skip
+    merged = combine("merge", example)
+    assert len(merged.body) == 1 and merged.arguments == example.arguments
+    memory = random_memory(example, np.random.default_rng(0))
+    np.testing.assert_array_equal(interpret(merged, memory)["y"], interpret(example, memory)["y"])

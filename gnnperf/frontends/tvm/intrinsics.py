@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from gnnperf.frontends.tvm.expressions import dtype_of
-from gnnperf.frontends.tvm.translate import free_name
 from gnnperf.nests import Annotation, Const, Expr, Load, Loop, Node, Op, Statement, Symbol
+from gnnperf.nests.names import free_name
 
 if TYPE_CHECKING:
     from gnnperf.frontends.tvm.scheduled import ScheduledTranslator

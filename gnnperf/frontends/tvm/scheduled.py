@@ -9,7 +9,7 @@ from typing import Any, cast
 from gnnperf.frontends.tvm.expressions import Expressions
 from gnnperf.frontends.tvm.fused_loops import divide, split_points
 from gnnperf.frontends.tvm.intrinsics import tensor_instruction
-from gnnperf.frontends.tvm.translate import TirTranslator, free_name
+from gnnperf.frontends.tvm.translate import TirTranslator
 from gnnperf.frontends.tvm.unrolling import auto_unrolled
 from gnnperf.frontends.tvm.weights import MARK
 from gnnperf.frontends.tvm.workspaces import Workspaces
@@ -17,6 +17,7 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.nests import Annotation, Const, Expr, Load, Loop, LoopNest, Node, Op, Symbol, nest_graph
 from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import accesses
+from gnnperf.nests.names import free_name
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED, BOUND = range(5)
 """Kinds of loops, as in TVM's ForKind."""

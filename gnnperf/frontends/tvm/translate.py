@@ -6,7 +6,7 @@ the loops around them; loops of one iteration disappear, as they do when TVM low
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, cast
@@ -15,6 +15,7 @@ from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.expressions import Expressions, dtype_of
 from gnnperf.nests import Buffer, Const, Expr, Loop, Node, Op, Statement, Symbol
 from gnnperf.nests.ir import Reduction, loads, reads, row_major, symbols, walk
+from gnnperf.nests.names import free_name
 from gnnperf.schedules.traces.roles import REDUCED
 
 ORDERED, OPAQUE = 3, 4
@@ -199,13 +200,3 @@ def _scope(scope: str) -> Any:
     if scope in ("", "global") or scope.startswith("global."):
         return "global"
     return "shared" if scope.startswith("shared") else "local"
-
-
-def free_name(name: str, taken: Container[str]) -> str:
-    """The name, with a number where it is taken."""
-    if name not in taken:
-        return name
-    number = 1
-    while f"{name}_{number}" in taken:
-        number += 1
-    return f"{name}_{number}"
