@@ -447,3 +447,9 @@ def counters_below_zero(x: f8[N], y: f8[N]):
         y[i] = x[before] + ((i - 2) % 3) + half
         if x[i] > 0.5:
             y[i] -= x[(i - 2) % N]
+
+
+@dace.program
+def one_number(x: f8[1], y: f8[4]):
+    x[:] = np.linspace(2, 5, 1)
+    y[:] = np.linspace(2, 5, 4)

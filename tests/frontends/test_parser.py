@@ -60,6 +60,7 @@ SIZES: dict[str, dict[str, int]] = {
     "counters_below_zero": dict(N=9),
     "chosen_numbers": dict(N=6, M=4),
     "more_functions": dict(N=6, M=4),
+    "one_number": {},
 }
 
 

@@ -101,7 +101,7 @@ def _linspace(
     """Of integers, too, real numbers."""
     if dtype is not None or retstep or {start, stop} & sdfg.arrays.keys():
         return replacements._linspace(visitor, sdfg, state, start, stop, num, endpoint, retstep, dtype, axis)
-    steps = num - 1 if endpoint else num
+    steps = (num - 1 if endpoint else num) or 1
     code = f"({start}) + {subscripts(1)[0]} * (1.0 * (({stop}) - ({start}))) / ({steps})"
     return pointwise(sdfg, state, [num], dace.float64, code, {})
 
