@@ -453,3 +453,8 @@ def counters_below_zero(x: f8[N], y: f8[N]):
 def one_number(x: f8[1], y: f8[4]):
     x[:] = np.linspace(2, 5, 1)
     y[:] = np.linspace(2, 5, 4)
+
+
+@dace.program
+def rolled_round(x: f8[N, 4], y: f8[N, 4]):
+    y[:] = np.roll(x, 5, axis=1) - np.roll(x, -9, axis=1) + np.roll(x, 4, axis=1) + np.roll(x, 7, axis=0)

@@ -61,6 +61,7 @@ SIZES: dict[str, dict[str, int]] = {
     "chosen_numbers": dict(N=6, M=4),
     "more_functions": dict(N=6, M=4),
     "one_number": {},
+    "rolled_round": dict(N=3),
 }
 
 

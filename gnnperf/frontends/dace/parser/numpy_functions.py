@@ -21,7 +21,7 @@ def _empty(visitor: Any, sdfg: Any, state: Any, shape: Any, dtype: Any = dace.fl
 
 
 def _roll(visitor: Any, sdfg: Any, state: Any, a: str, shift: Any, axis: Any = None) -> str:
-    """Shifts shorter than the array, known when the program is read."""
+    """By shifts that are known when the program is read."""
     descriptor = sdfg.arrays[a]
     dimensions = len(descriptor.shape)
     axes = _each(axis) if isinstance(axis, tuple | list) else [_only_axis("roll", sdfg, a, axis)]
@@ -42,9 +42,9 @@ def _roll(visitor: Any, sdfg: Any, state: Any, a: str, shift: Any, axis: Any = N
 
 def _moved(size: Any, shift: int) -> list[tuple[Any, Any, Any]]:
     """Parts of an axis, first and last, and how far they move."""
-    if not shift:
+    ahead = shift % size  # where the first element goes
+    if ahead == 0:
         return [(0, size, 0)]
-    ahead = shift if shift > 0 else size + shift  # where the first element goes
     return [(0, size - ahead, ahead), (size - ahead, size, ahead - size)]
 
 
