@@ -319,9 +319,16 @@ def rename_buffers(node: Node, names: Mapping[str, str]) -> Node:
     """Buffers, at once, wherever they are read or written."""
 
     def renamed(expr: Expr) -> Expr:
-        return replace(expr, buffer=names.get(expr.buffer, expr.buffer)) if isinstance(expr, Load) else expr
+        if isinstance(expr, Load) and expr.buffer in names:
+            return Load(names[expr.buffer], expr.indices)
+        return expr
 
     return map_node(node, renamed)
+
+
+def retarget(node: Node, name: str, value: Expr) -> Node:
+    """The node with every access to the buffer `name` an access to `value`, or that value itself."""
+    return map_node(node, lambda e: value if isinstance(e, Load) and e.buffer == name else e)
 
 
 def points_of(loop: Loop) -> set[str]:

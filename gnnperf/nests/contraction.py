@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gnnperf.nests.analysis import accesses
-from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Statement, map_node, walk
+from gnnperf.nests.analysis import accesses, retarget
+from gnnperf.nests.ir import Buffer, Load, Loop, Node, Statement, walk
 from gnnperf.nests.names import free_name
 
 Body = tuple[Node, ...]
@@ -20,7 +20,7 @@ def contract(body: Body, buffers: Mapping[str, Buffer]) -> tuple[Body, dict[str,
         if buffer.transient and buffer.scope == "global" and _belongs_to_an_iteration(name, body):
             scalar = free_name(f"{name}_here", found)
             found[scalar] = Buffer(scalar, buffer.dtype, (), (), transient=True, scope="local")
-            body = tuple(_renamed(n, name, scalar) for n in body)
+            body = tuple(retarget(n, name, Load(scalar)) for n in body)
     return body, found
 
 
@@ -41,10 +41,3 @@ def _belongs_to_an_iteration(name: str, body: Body) -> bool:
 
 def _touches(node: Node, name: str) -> bool:
     return any(a.load.buffer == name for a in accesses(node))
-
-
-def _renamed(node: Node, name: str, scalar: str) -> Node:
-    def rename(expr: Expr) -> Expr:
-        return Load(scalar) if isinstance(expr, Load) and expr.buffer == name else expr
-
-    return map_node(node, rename)

@@ -22,7 +22,7 @@ from typing import Literal
 
 from gnnperf.graph.vocabulary import element_bytes
 from gnnperf.nests.affine import affine, constant
-from gnnperf.nests.analysis import Band, band, extent, mentions, touched, varies
+from gnnperf.nests.analysis import Band, band, extent, mentions, retarget, touched, varies
 from gnnperf.nests.fission import fission
 from gnnperf.nests.ir import (
     Buffer,
@@ -126,7 +126,7 @@ def _stored(
     nodes = list(body)
     for at, axes in zip(users, places, strict=True):
         counted = {lp.iterator: Symbol(other.iterator) for lp, other in zip(own, axes, strict=True)}
-        nodes[at] = _with(nodes[at], name, substitute(home, counted))
+        nodes[at] = retarget(nodes[at], name, substitute(home, counted))
     if store.value == last:
         del nodes[users[-1]]
     return tuple(nodes)
@@ -223,8 +223,3 @@ def _adds_products(nest: Band, axes: Sequence[Loop], least: int) -> bool:
         isinstance(e, Op) and e.name == "mul" and all(map(moves, e.args))
         for e in subexpressions(statement.value)
     )
-
-
-def _with(node: Node, name: str, home: Expr) -> Node:
-    """The node with `home` instead of its only element of the array."""
-    return map_node(node, lambda e: home if isinstance(e, Load) and e.buffer == name else e)

@@ -17,10 +17,10 @@ from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.frontends.dace.translate import DaceTranslator
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import evaluate
-from gnnperf.nests.analysis import accesses, written
+from gnnperf.nests.analysis import accesses, rename_buffers, written
 from gnnperf.nests.guards import absorb_guards
 from gnnperf.nests.interchange import independent_outside
-from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Statement, map_expr, map_node, walk
+from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Statement, map_expr, walk
 from gnnperf.schedules.recipes.factorisation import match_factorisation
 from gnnperf.schedules.recipes.time_tiles import is_time_loop
 
@@ -90,13 +90,7 @@ class Finisher:
             if name in piece.live_after or name in piece.flow.exposed:
                 continue
             names[name] = self._local(name)
-
-        def rename(expr: Expr) -> Expr:
-            if isinstance(expr, Load) and expr.buffer in names:
-                return Load(names[expr.buffer], expr.indices)
-            return expr
-
-        return tuple(map_node(n, rename) for n in nodes)
+        return tuple(rename_buffers(n, names) for n in nodes)
 
     def _local(self, name: str) -> str:
         """A local buffer like another: its name."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import accesses, extent
+from gnnperf.nests.analysis import accesses, extent, rename_buffers
 from gnnperf.nests.ir import (
     Annotation,
     Const,
@@ -24,7 +24,6 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
-    map_node,
     substitute_node,
 )
 from gnnperf.nests.ranges import longest
@@ -92,13 +91,7 @@ class BandLowering(BandPlan):
         names = {name: self.names.fresh(name) for name in sorted(self.own & used)}
         for name, new in names.items():
             self.buffers[new] = replace(self.buffers[name], name=new)
-
-        def renamed(expr: Expr) -> Expr:
-            if isinstance(expr, Load) and expr.buffer in names:
-                return Load(names[expr.buffer], expr.indices)
-            return expr
-
-        return tuple(map_node(s, renamed) for s in statements)
+        return tuple(rename_buffers(s, names) for s in statements)
 
     def build_loop(
         self, position: int, ranges: Mapping[str, Range], statements: list[Statement]

@@ -13,9 +13,8 @@ from gnnperf.frontends.dace.tidy.facts import (
     conjunction,
     guarded_alike,
     instead,
-    retarget,
 )
-from gnnperf.nests.analysis import conjuncts, negated, read, written
+from gnnperf.nests.analysis import conjuncts, negated, read, retarget, written
 from gnnperf.nests.ir import EXPRESSIONS_KEPT, Const, Expr, Load, Node, Op, Statement, loads, map_expr, reads
 
 

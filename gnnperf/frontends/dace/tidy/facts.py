@@ -20,7 +20,6 @@ from gnnperf.nests.ir import (
     expressions_of,
     loads,
     map_expr,
-    map_node,
     walk,
 )
 
@@ -119,11 +118,6 @@ def guarded_alike(node: Node, name: str, guard: Expr | None) -> bool:
 def instead(expr: Expr, old: Expr, new: Expr) -> Expr:
     """The expression with another in the place of a part of it."""
     return map_expr(expr, lambda e: new if e == old else e)
-
-
-def retarget(node: Node, name: str, value: Expr) -> Node:
-    """Make every access to the scalar `name` an access to `value`, or that value itself."""
-    return map_node(node, lambda e: value if isinstance(e, Load) and e.buffer == name else e)
 
 
 def any_written(nodes: Iterable[Node], names: Iterable[str], code: Code) -> bool:

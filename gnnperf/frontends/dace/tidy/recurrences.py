@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, instead, operations, retarget
+from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, instead, operations
 from gnnperf.frontends.dace.tidy.scalars import converted
 from gnnperf.nests.affine import constant, simplify
-from gnnperf.nests.analysis import written
+from gnnperf.nests.analysis import retarget, written
 from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Op, Statement, Symbol, loads, substitute
 
 MAX_OPERATIONS = 16

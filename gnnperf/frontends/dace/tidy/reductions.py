@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, any_written, carried_states, retarget
+from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, any_written, carried_states
+from gnnperf.nests.analysis import retarget
 from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Op, Reduction, Statement, loads, walk
 
 _NEUTRAL: Mapping[str, float] = {"add": 0, "mul": 1}

@@ -15,8 +15,8 @@ from gnnperf.frontends.dace.tidy.facts import (
     any_written,
     guarded_alike,
     operations,
-    retarget,
 )
+from gnnperf.nests.analysis import retarget
 from gnnperf.nests.dtypes import value_dtype
 from gnnperf.nests.ir import (
     Const,
