@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 import dace
+from dace.frontend.operations import detect_reduction_type
 from dace.sdfg import nodes as dn
 from dace.symbolic import pystr_to_symbolic
 
@@ -73,14 +74,8 @@ def _size(bounds: Any) -> int | None:
 
 def _adds_up(memlet: Any) -> bool:
     """Whether elements are added to, at subscripts that are a map's parameters or stand still."""
-    sums = memlet.wcr is not None and dace.dtypes.ReductionType.Sum == _reduction(memlet.wcr)
+    sums = memlet.wcr is not None and dace.dtypes.ReductionType.Sum == detect_reduction_type(memlet.wcr)
     return sums and all(begin == end for begin, end, _ in memlet.subset.ranges)
-
-
-def _reduction(wcr: Any) -> Any:
-    from dace.frontend.operations import detect_reduction_type
-
-    return detect_reduction_type(wcr)
 
 
 def _stride(state: Any, memlet: Any, parameter: str) -> Any:

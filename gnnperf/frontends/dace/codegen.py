@@ -13,7 +13,7 @@ from dace.symbolic import DaceSympyPrinter
 
 from gnnperf.errors import BuildError, NotApplicable, first_line
 from gnnperf.frontends.dace.blocks import sum_in_blocks
-from gnnperf.frontends.dace.openblas import openblas_installed, with_openblas
+from gnnperf.frontends.dace.openblas import OPENBLAS_INSTALLED, with_openblas
 from gnnperf.frontends.dace.parser.repairs import other_names_of_cpp_words
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.repaired import Repairs, repaired
@@ -33,7 +33,7 @@ def auto_optimised(sdfg: Any) -> Any:
     from dace.transformation.auto.auto_optimize import auto_optimize
 
     program = copy.deepcopy(sdfg)
-    with quiet_dace(), openblas_installed():
+    with quiet_dace(), repaired(OPENBLAS_INSTALLED):
         try:
             auto_optimize(program, dace.DeviceType.CPU, validate=False)
         except Exception as error:  # DaCe's transformations raise anything

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import dace
 from dace.sdfg import nodes as dn
-from dace.sdfg import utils as sdutil
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.builder import Builder
+from gnnperf.frontends.dace.normal_form import is_view_edge
 from gnnperf.frontends.dace.scope import Scope
 from gnnperf.frontends.dace.tasklets import combination
 from gnnperf.frontends.dace.views import Indices, Subset, ViewLayout, everything, linear, split
@@ -23,21 +22,13 @@ def copies_of(builder: Builder, scope: Scope, state: Any, node: Any) -> None:
     for edge in state.in_edges(node):
         if isinstance(edge.src, dn.EntryNode) and not edge.data.is_empty():
             source = state.memlet_path(edge)[0].src
-            if isinstance(source, dn.AccessNode) and not _is_view_edge(scope, state, edge):
+            if isinstance(source, dn.AccessNode) and not is_view_edge(scope.sdfg, state, edge):
                 _copy(builder, scope, state, edge, source.data, node.data)
     for edge in state.out_edges(node):
         if isinstance(edge.dst, (dn.AccessNode, dn.ExitNode)) and not edge.data.is_empty():
             target = state.memlet_path(edge)[-1].dst
-            if isinstance(target, dn.AccessNode) and not _is_view_edge(scope, state, edge):
+            if isinstance(target, dn.AccessNode) and not is_view_edge(scope.sdfg, state, edge):
                 _copy(builder, scope, state, edge, node.data, target.data)
-
-
-def _is_view_edge(scope: Scope, state: Any, edge: Any) -> bool:
-    for end in (edge.src, edge.dst):
-        if isinstance(end, dn.AccessNode) and isinstance(scope.sdfg.arrays[end.data], dace.data.View):
-            if sdutil.get_view_edge(state, end) is edge:
-                return True
-    return False
 
 
 def _copy(builder: Builder, scope: Scope, state: Any, edge: Any, source: str, target: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.dace.state_graph import python_expression
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.dtypes import literal
@@ -66,11 +67,7 @@ class SymbolNames:
 
 def parse_expression(text: str, names: SymbolNames) -> Expr:
     """The IR of a Python expression given as text (a symbolic subset, an interstate assignment)."""
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except SyntaxError as error:
-        raise UnsupportedConstruct(f"cannot read the expression `{text}`") from error
-    return from_ast(tree, names)
+    return from_ast(python_expression(text), names)
 
 
 def integer_expression(value: object, names: SymbolNames) -> Expr:

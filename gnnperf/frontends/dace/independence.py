@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import inf
@@ -44,9 +45,9 @@ def _independent(loop: Loop, root: Block, buffers: Mapping[str, Buffer], ranges:
     own = {a.load.buffer for a in inside if buffers[a.load.buffer].scope == "local"}
     if own:
         exposed = flow(loop.body).exposed
-        total = _counts(root)
-        here = _counts((loop,))
-        own = {n for n in own if n not in exposed and here.get(n) == total.get(n)}
+        here = Counter(a.load.buffer for a in inside)
+        total = Counter(a.load.buffer for node in root for a in accesses(node))
+        own = {n for n in own if n not in exposed and here[n] == total[n]}
     inner: dict[str, list[Loop]] = {}
     for node in walk(loop.body):
         if isinstance(node, Loop):
@@ -74,14 +75,6 @@ def _in_iteration(name: str, load: Load, own: Collection[str]) -> Load:
     made = map_expr(load, held) if own else load
     assert isinstance(made, Load)
     return made
-
-
-def _counts(block: Block) -> Mapping[str, int]:
-    result: dict[str, int] = {}
-    for node in block:
-        for access in accesses(node):
-            result[access.load.buffer] = result.get(access.load.buffer, 0) + 1
-    return result
 
 
 def _only_combined(loop: Loop, name: str, touching: list[Access]) -> bool:

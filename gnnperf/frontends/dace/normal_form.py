@@ -289,7 +289,7 @@ def _items(sdfg: Any, state: Any) -> list[list[Any]]:
             continue
         if isinstance(node, dn.AccessNode):  # DaCe copies out of a node when it comes to that node
             for number, edge in enumerate(state.out_edges(node)):
-                if isinstance(edge.dst, dn.AccessNode) and not _is_view_edge(sdfg, state, edge):
+                if isinstance(edge.dst, dn.AccessNode) and not is_view_edge(sdfg, state, edge):
                     if not edge.data.is_empty():
                         found.append((position[node], number, [edge]))
             continue
@@ -307,9 +307,12 @@ def _items(sdfg: Any, state: Any) -> list[list[Any]]:
     return [members for _, _, members in sorted(found, key=lambda f: f[:2])]
 
 
-def _is_view_edge(sdfg: Any, state: Any, edge: Any) -> bool:
+def is_view_edge(sdfg: Any, state: Any, edge: Any) -> bool:
+    """Whether an edge says what a view looks at, and copies nothing."""
     return any(
-        isinstance(end.desc(sdfg), dace.data.View) and sdutil.get_view_edge(state, end) is edge
+        isinstance(end, dn.AccessNode)
+        and isinstance(end.desc(sdfg), dace.data.View)
+        and sdutil.get_view_edge(state, end) is edge
         for end in (edge.src, edge.dst)
     )
 

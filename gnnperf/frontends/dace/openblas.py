@@ -8,8 +8,6 @@ everything else runs on one: threads that OpenBLAS started itself would compete 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,11 @@ import dace
 from dace.libraries.blas.environments.openblas import OpenBLAS
 from dace.sdfg import nodes as dn
 
+from gnnperf.frontends.dace.repaired import Repairs
 from gnnperf.schedules.recipes.library_calls import blas_header, openblas
+
+OPENBLAS_INSTALLED: Repairs = {(OpenBLAS, "is_installed"): lambda _: staticmethod(lambda: True)}
+"""With which the optimiser of DaCe chooses OpenBLAS."""
 
 _SHIM = Path(__file__).with_name("openblas.hpp").read_text(encoding="utf-8")
 _SHARED = re.compile(r"\bcblas_([sd])(gemm|gemv|dot)\(")
@@ -32,17 +34,6 @@ def has_products(sdfg: Any) -> bool:
         isinstance(node, dn.LibraryNode) and type(node).__module__.startswith("dace.libraries.blas.")
         for node, _ in sdfg.all_nodes_recursive()
     )
-
-
-@contextmanager
-def openblas_installed() -> Iterator[None]:
-    """DaCe's optimiser chooses OpenBLAS."""
-    known = OpenBLAS.__dict__["is_installed"]
-    OpenBLAS.is_installed = staticmethod(lambda: True)
-    try:
-        yield
-    finally:
-        OpenBLAS.is_installed = known
 
 
 def with_openblas(text: str) -> str:

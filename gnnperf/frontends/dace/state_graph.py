@@ -38,11 +38,11 @@ def end_in_states(sdfg: Any) -> None:
 
 
 def python_expression(text: str) -> ast.expr:
-    """A condition or an assigned value of an edge between states."""
+    """What a text in an SDFG says, as the condition or an assigned value of an edge between states."""
     try:
         return ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        raise UnsupportedConstruct(f"the condition `{text}`") from error
+        raise UnsupportedConstruct(f"the expression `{text}`") from error
 
 
 def names_in(tree: ast.expr | str) -> set[str]:
