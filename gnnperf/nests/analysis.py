@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -91,6 +91,12 @@ def read(node: Node) -> set[str]:
     return names
 
 
+def depends(earlier: Collection[Node], later: Collection[Node]) -> bool:
+    """Flow, anti or output dependence of later nodes on earlier ones."""
+    needs, writes = ({name for node in later for name in of(node)} for of in (read, written))
+    return any(not (written(n).isdisjoint(needs | writes) and read(n).isdisjoint(writes)) for n in earlier)
+
+
 def write_only(nest: LoopNest) -> frozenset[str]:
     """Arguments that the nest writes and whose contents it never needs."""
     needed = {name for node in nest.body for name in read(node)}
@@ -131,6 +137,14 @@ def conjuncts(guard: Expr | None) -> list[Expr]:
     if isinstance(guard, Op) and guard.name == "and":
         return [c for a in guard.args for c in conjuncts(a)]
     return [guard]
+
+
+def conjunction(conditions: Iterable[Expr]) -> Expr | None:
+    """The guard that joins them with `and`; None where there are none."""
+    result: Expr | None = None
+    for condition in conditions:
+        result = condition if result is None else Op("and", (result, condition))
+    return result
 
 
 def negated(condition: Expr) -> Expr:

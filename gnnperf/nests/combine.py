@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gnnperf.nests.affine import affine
-from gnnperf.nests.analysis import Band, accesses, band, is_reduction, read, rebuild, touched, written
+from gnnperf.nests.analysis import Band, accesses, band, depends, is_reduction, rebuild, touched, written
 from gnnperf.nests.contraction import contract
 from gnnperf.nests.copied_slices import copied_slices
 from gnnperf.nests.forward import forward_substitute
@@ -63,15 +63,9 @@ def _place(groups: list[Node], node: Node, buffers: Mapping[str, Buffer]) -> int
     for position in range(len(groups) - 1, -1, -1):
         if _aligned(groups[position], node, buffers):
             return position
-        if _depends(groups[position], node):
+        if depends([groups[position]], [node]):
             return None
     return None
-
-
-def _depends(first: Node, second: Node) -> bool:
-    return not (
-        written(first).isdisjoint(read(second) | written(second)) and read(first).isdisjoint(written(second))
-    )
 
 
 def _aligned(first: Node, second: Node, buffers: Mapping[str, Buffer]) -> bool:

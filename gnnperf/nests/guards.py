@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 
 from gnnperf.nests.affine import affine, simplify
-from gnnperf.nests.analysis import conjuncts
+from gnnperf.nests.analysis import conjunction, conjuncts
 from gnnperf.nests.ir import Const, Expr, Loop, Node, Op, Statement, Symbol, walk
 from gnnperf.nests.ranges import value_range
 
@@ -77,4 +76,4 @@ def _without(condition: Expr, node: Node) -> Node:
     if isinstance(node, Loop):
         return replace(node, body=tuple(_without(condition, n) for n in node.body))
     rest = [c for c in conjuncts(node.guard) if c != condition]
-    return replace(node, guard=reduce(lambda a, b: Op("and", (a, b)), rest) if rest else None)
+    return replace(node, guard=conjunction(rest))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gnnperf.nests.analysis import read, touched, written
+from gnnperf.nests.analysis import depends, read, touched, written
 from gnnperf.nests.combine import combine
 from gnnperf.nests.copied_slices import leading_copies
 from gnnperf.nests.fusion import fuse_outermost, streams
@@ -39,7 +39,7 @@ class _Program:
         """Is there something to gain where both run together?"""
         if not self.passes or self.flows(earlier, later):
             return self.flows(earlier, later)
-        nodes = [node for i in (*earlier, *later) for node in self.items[i]]
+        nodes = self._nodes([*earlier, *later])
         common = self._names(earlier, read) & self._names(later, read)
         return (
             len(nodes) <= MAX_PASSES
@@ -53,12 +53,7 @@ class _Program:
 
     def depends(self, earlier: list[int], later: list[int]) -> bool:
         """Flow, anti or output dependence of later items on earlier ones."""
-        writes = self._names(later, written)
-        touches = writes | self._names(later, read)
-        return not (
-            self._names(earlier, written).isdisjoint(touches)
-            and self._names(earlier, read).isdisjoint(writes)
-        )
+        return depends(self._nodes(earlier), self._nodes(later))
 
     def one_unit(self, members: list[int]) -> bool:
         """Do the items make something that is accepted, and not too much of it?"""
@@ -67,11 +62,13 @@ class _Program:
         others = [i for i in range(len(self.items)) if i not in members]
         outside = self.live_out | self._names(others, touched)
         scoped = {k: replace(b, transient=b.transient and k not in outside) for k, b in self.buffers.items()}
-        body = tuple(n for i in members for n in self.items[i])
-        return self.accept(normalise(LoopNest("unit", scoped, body, self.parameters)))
+        return self.accept(normalise(LoopNest("unit", scoped, self._nodes(members), self.parameters)))
+
+    def _nodes(self, items: list[int]) -> tuple[Node, ...]:
+        return tuple(node for i in items for node in self.items[i])
 
     def _names(self, items: list[int], of: Callable[[Node], set[str]]) -> set[str]:
-        return {name for i in items for node in self.items[i] for name in of(node)}
+        return {name for node in self._nodes(items) for name in of(node)}
 
 
 def partition(

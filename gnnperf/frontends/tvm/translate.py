@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, cast
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.expressions import Expressions, dtype_of
 from gnnperf.nests import Buffer, Const, Expr, Loop, Node, Op, Statement, Symbol
+from gnnperf.nests.analysis import conjunction
 from gnnperf.nests.ir import Reduction, loads, reads, row_major, symbols, walk
 from gnnperf.nests.names import free_name
 from gnnperf.schedules.traces.roles import REDUCED
@@ -171,8 +171,7 @@ class TirTranslator:
     def visit_BufferStore(self, store: Any) -> list[Node]:
         target = self.expression.load(store.buffer, store.indices)
         value = self.expression(store.value)
-        guard = reduce(lambda a, b: Op("and", (a, b)), self.guards) if self.guards else None
-        return [as_reduction(Statement(target, value, guard=guard))]
+        return [as_reduction(Statement(target, value, guard=conjunction(self.guards)))]
 
 
 def as_reduction(statement: Statement) -> Statement:

@@ -10,11 +10,10 @@ from gnnperf.frontends.dace.tidy.facts import (
     Code,
     Counts,
     carried_states,
-    conjunction,
     guarded_alike,
     instead,
 )
-from gnnperf.nests.analysis import conjuncts, negated, read, retarget, written
+from gnnperf.nests.analysis import conjunction, conjuncts, negated, read, retarget, written
 from gnnperf.nests.ir import EXPRESSIONS_KEPT, Const, Expr, Load, Node, Op, Statement, loads, map_expr, reads
 
 

@@ -98,13 +98,6 @@ def operations(expr: Expr) -> int:
     return own + sum(operations(c) for c in children(expr))
 
 
-def conjunction(terms: list[Expr]) -> Expr | None:
-    result: Expr | None = None
-    for term in terms:
-        result = term if result is None else Op("and", (result, term))
-    return result
-
-
 def guarded_alike(node: Node, name: str, guard: Expr | None) -> bool:
     """Is `name` loaded only where the guard holds?"""
     wanted = set(conjuncts(guard))
