@@ -37,6 +37,7 @@ from gnnperf.nests.ir import (
     loads,
     map_node,
     reads,
+    row_major,
     subexpressions,
     substitute,
     walk,
@@ -149,10 +150,10 @@ def _kept(
         return None  # every iteration has its own
     if not any(_multiplies(b, name, loop, buffers) for b in map(band, body)):
         return None
-    strides = tuple(math.prod(shape[d:]) for d in range(len(shape) + 1))
     scope: Literal["local", "global"] = "local" if private else "global"
+    whole = (rows, *shape)
     buffers[name] = replace(
-        buffer, shape=(rows, *shape), strides=strides, scope=scope, transient=True, offset=0
+        buffer, shape=whole, strides=row_major(whole), scope=scope, transient=True, offset=0
     )
     row = Op("sub", (Symbol(loop.iterator), loop.start)) if start else Symbol(loop.iterator)
 

@@ -14,7 +14,7 @@ from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import Affine, affine, constant, simplify
 from gnnperf.nests.analysis import Access, accesses, mentions
 from gnnperf.nests.coverage import flow
-from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Op, Statement, Symbol, map_expr, walk
+from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Op, Statement, Symbol, map_expr, row_major, walk
 from gnnperf.nests.ranges import Loops
 
 Block = tuple[Node, ...]
@@ -178,8 +178,7 @@ def place_private(body: Block, buffers: dict[str, Buffer], ranges: Ranges) -> No
             continue
         shape = tuple(_largest(size, ranges) for size in buffer.shape)
         count = math.prod(shape)
-        strides = tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
-        buffer = replace(buffer, shape=shape, strides=strides)
+        buffer = replace(buffer, shape=shape, strides=row_major(shape))
         if not _inside_independent(body, name):
             buffer = replace(buffer, scope="global", transient=True)
         elif count * ELEMENT_BYTES[buffer.dtype] > MAX_PRIVATE_BYTES:
