@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.dace.source import load_attribute
 from gnnperf.frontends.user_files import split_spec
+from gnnperf.measure.arrays import Layout, aligned_empty
+from gnnperf.nests.ir import row_major
 
-ALIGNMENT_BYTES = 64
 SMALL_INTEGER = 8
 COPIES = 6
 """How often the arguments are held at once: inputs, captured inputs, references, a candidate's own."""
@@ -302,16 +303,10 @@ def _checked_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 def aligned(array: NDArray[Any], strides: tuple[int, ...] | None = None) -> NDArray[Any]:
     """A copy that starts at a multiple of 64 bytes; `strides` in elements (None: row-major)."""
-    shape, item = array.shape, array.itemsize
-    count = array.size
-    if strides is not None and array.size:
-        count = 1 + sum((extent - 1) * s for extent, s in zip(shape, strides, strict=True))
-    memory = np.zeros(count * item + ALIGNMENT_BYTES, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT_BYTES
-    flat = memory[start : start + count * item].view(array.dtype)
-    if strides is None or not array.size:
-        result = flat.reshape(shape)
-    else:
-        result = np.lib.stride_tricks.as_strided(flat, shape, tuple(s * item for s in strides))
+    steps = row_major(array.shape) if strides is None else strides
+    layout = Layout(array.dtype.str, array.shape, tuple(step * array.itemsize for step in steps))
+    memory = aligned_empty(layout.nbytes)
+    memory[:] = 0  # equal arrays are equal in their gaps, too
+    result = layout.view(memory)
     result[...] = array
     return result
