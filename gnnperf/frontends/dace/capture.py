@@ -29,18 +29,20 @@ if TYPE_CHECKING:
 CAPTURED_BYTES = 2 << 30
 """What one run copies at most (or one unit's arrays, if they are larger)."""
 
+LIMITS = Limits(timeout_s=300.0)
+"""Of a run of the whole kernel."""
+
 _COUNT, _WANTED, _PARAMETERS = "gnnperf_count", "gnnperf_wanted", "gnnperf_parameters"
 
 
-def capture_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner, timeout_s: float = 300.0) -> None:
+def capture_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner) -> None:
     """Fill `data`, `executions` and the nest's parameters of every unit of the kernel.
 
     A unit that is never executed, or whose arrays cannot be copied, gets a `skipped` reason.
     Generated matrices with which the kernel overflows are replaced first (see `settle_inputs`).
     Raises BuildError and MeasureError where the kernel does not compile or run.
     """
-    limits = Limits(timeout_s=timeout_s)
-    settle_inputs(kernel, compiler, runner, limits)
+    settle_inputs(kernel, compiler, runner)
     waiting = []
     for unit in kernel.units:
         if _is_first(kernel, unit):
@@ -51,7 +53,7 @@ def capture_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner, timeo
         else:
             waiting.append(unit)
     for number, group in enumerate(_groups(waiting)):
-        _capture(kernel, group, number, compiler, runner, limits)
+        _capture(kernel, group, number, compiler, runner)
 
 
 def _groups(units: list[Unit]) -> list[list[Unit]]:
@@ -71,15 +73,15 @@ def _groups(units: list[Unit]) -> list[list[Unit]]:
 
 
 def _capture(
-    kernel: DaceKernel, waiting: list[Unit], number: int, compiler: Compiler, runner: Runner, limits: Limits
+    kernel: DaceKernel, waiting: list[Unit], number: int, compiler: Compiler, runner: Runner
 ) -> None:
     with quiet_dace():
         probe = _Probe(kernel, waiting)
     library = compiled(probe.sdfg, f"{kernel.name}_capture_{number}", compiler)
-    captured = probe.run(library, runner, np.zeros(len(waiting)), limits)
+    captured = probe.run(library, runner, np.zeros(len(waiting)))
     counts = captured[_COUNT]
     if any(c > 1 for c in counts):
-        captured = probe.run(library, runner, counts // 2, limits)
+        captured = probe.run(library, runner, counts // 2)
     for place, unit in enumerate(waiting):
         unit.executions = int(counts[place])
         if not counts[place]:
@@ -197,12 +199,10 @@ class _Probe:
     def _whole(owner: Any, name: str) -> Any:
         return dace.Memlet.from_array(name, owner.arrays[name])
 
-    def run(
-        self, library: Library, runner: Runner, wanted: NDArray[Any], limits: Limits
-    ) -> dict[str, NDArray[Any]]:
+    def run(self, library: Library, runner: Runner, wanted: NDArray[Any]) -> dict[str, NDArray[Any]]:
         data = {**self.kernel.data, **self.outputs, _WANTED: wanted.astype(np.int64)}
         names = [n for n in self.outputs if n != _WANTED]
-        return runner.reference(library, data, names, [*names, *self.kernel.outputs], limits)
+        return runner.reference(library, data, names, [*names, *self.kernel.outputs], LIMITS)
 
     def fill(self, number: int, unit: Unit, captured: dict[str, NDArray[Any]]) -> None:
         for name in unit.external:
@@ -223,7 +223,7 @@ class _Probe:
         unit.nest = replace(unit.nest, parameters=parameters)
 
 
-def settle_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner, limits: Limits) -> bool:
+def settle_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner) -> bool:
     """Where random square matrices make a kernel with recurrences overflow, make them symmetric and
     diagonally dominant. Changes `kernel.data`; True if it did. Matrices that the user gave stay."""
     matrices = [
@@ -234,7 +234,7 @@ def settle_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner, limits
     if not matrices or not _has_recurrence(kernel):
         return False
     library = compiled(kernel.simplified, f"{kernel.name}_simplify", compiler)
-    results = runner.reference(library, kernel.data, kernel.outputs, kernel.inouts, limits)
+    results = runner.reference(library, kernel.data, kernel.outputs, kernel.inouts, LIMITS)
     if all(is_moderate(array) for array in results.values()):
         return False
     for name in matrices:

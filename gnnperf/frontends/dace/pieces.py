@@ -37,11 +37,6 @@ class Piece:
     flow: Flow = field(default_factory=Flow)
     live_after: frozenset[str] = frozenset()
 
-    @property
-    def is_empty(self) -> bool:
-        """A state without dataflow: it only joins others."""
-        return self.nodes == () and isinstance(self.element, StateBlock) and not self.element.state.nodes()
-
 
 def build(translator: DaceTranslator, sequence: Sequence) -> list[Piece]:
     """Pieces of a sequence, live values included. Nothing is decided yet about which loops to absorb."""
