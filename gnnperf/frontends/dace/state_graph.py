@@ -119,13 +119,8 @@ class StateGraph:
         """States reachable from `first`, itself included, without passing through `last`."""
         if first is last:
             return set()
-        seen, pending = {first}, [first]
-        while pending:
-            for successor in self.digraph.successors(pending.pop()):
-                if successor is not last and successor not in seen:
-                    seen.add(successor)
-                    pending.append(successor)
-        return seen
+        without = nx.restricted_view(self.digraph, [] if last is None else [last], [])
+        return {first, *nx.descendants(without, first)}
 
 
 def _dominates(dominator: dict[State, State], above: State, node: State) -> bool:
@@ -137,15 +132,9 @@ def _dominates(dominator: dict[State, State], above: State, node: State) -> bool
 
 
 def _natural_loop(digraph: Any, header: State, latch: State) -> set[State]:
-    members, pending = {header, latch}, [latch]
-    while pending:
-        node = pending.pop()
-        if node is header:
-            continue
-        new = [p for p in digraph.predecessors(node) if p not in members]
-        members.update(new)
-        pending.extend(new)
-    return members
+    if latch is header:
+        return {header}
+    return {header, latch, *nx.ancestors(nx.restricted_view(digraph, [header], []), latch)}
 
 
 def _isolate_loops(sdfg: Any) -> None:
