@@ -160,18 +160,15 @@ def _prod(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
     return _reduce(visitor, sdfg, state, "lambda x, y: x * y", a, axis=axis, identity=1)
 
 
-def _any(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
-    return _joined(visitor, sdfg, state, "lambda x, y: x or y", a, axis, False)
+def _joined(by: str, identity: bool) -> Callable[..., Any]:
+    """Whether some, or all, are true."""
 
+    def call(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+        calls = NestedCall(visitor, sdfg, state)
+        truths = calls(_mapped)(a, "{} != 0", dace.bool_)
+        return calls, calls(_reduce)(by, truths, axis=axis, identity=identity)
 
-def _all(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
-    return _joined(visitor, sdfg, state, "lambda x, y: x and y", a, axis, True)
-
-
-def _joined(visitor: Any, sdfg: Any, state: Any, by: str, a: str, axis: Any, identity: bool) -> Any:
-    calls = NestedCall(visitor, sdfg, state)
-    truths = calls(_mapped)(a, "{} != 0", dace.bool_)
-    return calls, calls(_reduce)(by, truths, axis=axis, identity=identity)
+    return call
 
 
 def _keeping(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -263,42 +260,38 @@ def _tile(visitor: Any, sdfg: Any, state: Any, a: str, reps: Any) -> str:
     return pointwise(sdfg, state, shape, sdfg.arrays[a].dtype, "__x", {"__x": (a, source)})
 
 
-def _argmin(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
-    return _first_extreme(visitor, sdfg, state, a, axis, "<")
-
-
-def _argmax(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
-    return _first_extreme(visitor, sdfg, state, a, axis, ">")
-
-
-def _first_extreme(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any, better: str) -> Any:
+def _first_extreme(better: str) -> Callable[..., Any]:
     """In one pass over all elements, or along one axis."""
-    descriptor = sdfg.arrays[a]
-    if axis is None and len(descriptor.shape) > 1:
-        calls = NestedCall(visitor, sdfg, state)
-        return calls, calls(_first_extreme)(calls(_reshape)(a, -1), None, better)
-    along = int(axis or 0) % len(descriptor.shape)
-    length = descriptor.shape[along]
-    search = dace.SDFG("first_extreme")
-    search.add_array("_a", [length], descriptor.dtype, strides=[descriptor.strides[along]])
-    search.add_array("_found", [1], dace.int64)
-    search.add_scalar("_best", descriptor.dtype, transient=True)
-    first, following = search.add_state("first", is_start_block=True), search.add_state("following")
-    code = {"__best": "__x", "__found": "0"}
-    _one_step(first, {"__x": "_a[0]"}, code)
-    code = {
-        f"__{n}": f"{new} if __x {better} __old_best else __old_{n}"
-        for n, new in (("best", "__x"), ("found", "__k"))
-    }
-    _one_step(following, {"__x": "_a[__k]", "__old_best": "_best[0]", "__old_found": "_found[0]"}, code)
-    search.add_loop(first, following, None, "__k", "1", f"__k < {length}", "__k + 1")
-    at = subscripts(len(descriptor.shape))
-    others = {i: s for d, (i, s) in enumerate(zip(at, descriptor.shape, strict=True)) if d != along}
-    name, _ = sdfg.add_temp_transient([*others.values()] or [1], dace.int64)
-    line = [f"0:{length}" if d == along else i for d, i in enumerate(at)]
-    memlets = f"{a}[{', '.join(line)}]", f"{name}[{', '.join(others) or '0'}]"
-    _run(sdfg, state, search, {i: f"0:{s}" for i, s in others.items()}, *memlets)
-    return name
+
+    def call(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+        descriptor = sdfg.arrays[a]
+        if axis is None and len(descriptor.shape) > 1:
+            calls = NestedCall(visitor, sdfg, state)
+            return calls, calls(call)(calls(_reshape)(a, -1))
+        along = int(axis or 0) % len(descriptor.shape)
+        length = descriptor.shape[along]
+        search = dace.SDFG("first_extreme")
+        search.add_array("_a", [length], descriptor.dtype, strides=[descriptor.strides[along]])
+        search.add_array("_found", [1], dace.int64)
+        search.add_scalar("_best", descriptor.dtype, transient=True)
+        first, following = search.add_state("first", is_start_block=True), search.add_state("following")
+        code = {"__best": "__x", "__found": "0"}
+        _one_step(first, {"__x": "_a[0]"}, code)
+        code = {
+            f"__{n}": f"{new} if __x {better} __old_best else __old_{n}"
+            for n, new in (("best", "__x"), ("found", "__k"))
+        }
+        _one_step(following, {"__x": "_a[__k]", "__old_best": "_best[0]", "__old_found": "_found[0]"}, code)
+        search.add_loop(first, following, None, "__k", "1", f"__k < {length}", "__k + 1")
+        at = subscripts(len(descriptor.shape))
+        others = {i: s for d, (i, s) in enumerate(zip(at, descriptor.shape, strict=True)) if d != along}
+        name, _ = sdfg.add_temp_transient([*others.values()] or [1], dace.int64)
+        line = [f"0:{length}" if d == along else i for d, i in enumerate(at)]
+        memlets = f"{a}[{', '.join(line)}]", f"{name}[{', '.join(others) or '0'}]"
+        _run(sdfg, state, search, {i: f"0:{s}" for i, s in others.items()}, *memlets)
+        return name
+
+    return call
 
 
 def _run(sdfg: Any, state: Any, steps: Any, points: Mapping[str, str], source: str, target: str) -> None:
@@ -322,14 +315,6 @@ def _one_step(state: Any, inputs: Mapping[str, str], results: Mapping[str, str])
         state.add_edge(tasklet, name, state.add_write(memlet.data), None, memlet)
 
 
-def _var(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, ddof: int = 0) -> Any:
-    return _spread(visitor, sdfg, state, a, axis, ddof, "{}")
-
-
-def _std(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, ddof: int = 0) -> Any:
-    return _spread(visitor, sdfg, state, a, axis, ddof, "sqrt({})")
-
-
 def _norm(
     visitor: Any, sdfg: Any, state: Any, x: str, ord: Any = None, axis: Any = None, keepdims: bool = False
 ) -> Any:
@@ -342,17 +327,21 @@ def _norm(
     return calls, calls(_mapped)(total, "sqrt({})")
 
 
-def _spread(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any, ddof: int, form: str) -> tuple[Any, str]:
+def _spread(form: str) -> Callable[..., Any]:
     """`form` of the mean square distance from the mean."""
-    shape = sdfg.arrays[a].shape
-    axes = _axes(axis, len(shape))
-    calls = NestedCall(visitor, sdfg, state)
-    mean = calls(_average)(a, axis=axis)
-    found = calls(_mean)(calls(_squares)(a, mean, axes), axis=axis)
-    count = math.prod(shape[d] for d in axes)
-    return calls, calls(_mapped)(
-        found, form.format(f"{{}} * ({count}) / ({count} - {ddof})" if ddof else "{}")
-    )
+
+    def call(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, ddof: int = 0) -> Any:
+        shape = sdfg.arrays[a].shape
+        axes = _axes(axis, len(shape))
+        calls = NestedCall(visitor, sdfg, state)
+        mean = calls(_average)(a, axis=axis)
+        found = calls(_mean)(calls(_squares)(a, mean, axes), axis=axis)
+        count = math.prod(shape[d] for d in axes)
+        return calls, calls(_mapped)(
+            found, form.format(f"{{}} * ({count}) / ({count} - {ddof})" if ddof else "{}")
+        )
+
+    return call
 
 
 def _squares(visitor: Any, sdfg: Any, state: Any, a: str, mean: str | None, axes: Sequence[int]) -> str:
@@ -426,14 +415,16 @@ def _each(value: Any) -> list[Any]:
 
 _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     "sum": _widening(_sum), "mean": _average, "max": replacements._max, "min": replacements._min,
-    "prod": _widening(_prod), "any": _any, "all": _all, "var": _var, "std": _std,
+    "prod": _widening(_prod), "any": _joined("lambda x, y: x or y", False),
+    "all": _joined("lambda x, y: x and y", True), "var": _spread("{}"), "std": _spread("sqrt({})"),
 }  # fmt: skip
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _norm,
     "clip": _clip, "dot": _dot, "matmul": replacements._matmult, "round": _round, "where": _where,
     "copy": _copy, "linspace": _linspace, "count_nonzero": _keeping(_count), "reshape": _reshape,
-    "cumsum": _widening(_cumsum), "average": _average, "repeat": _repeat, "tile": _tile, "argmin": _argmin,
-    "argmax": _argmax, **{name: _keeping(function) for name, function in _REDUCTIONS.items()},
+    "cumsum": _widening(_cumsum), "average": _average, "repeat": _repeat, "tile": _tile,
+    "argmin": _first_extreme("<"), "argmax": _first_extreme(">"),
+    **{name: _keeping(function) for name, function in _REDUCTIONS.items()},
     "amax": _keeping(replacements._max), "amin": _keeping(replacements._min),
 }  # fmt: skip
 for _name, _function in _FUNCTIONS.items():
