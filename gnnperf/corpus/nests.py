@@ -156,8 +156,8 @@ class NestCollector:
         for skipped in kernel.skipped:
             self.warn(f"{entry.kernel}: {skipped.part}: {skipped.reason}")
         for unit in kernel.units:
-            if unit.skipped is not None:
-                self.warn(f"{entry.kernel}: {unit.name}: {unit.skipped}")
+            if unit.objection is not None:
+                self.warn(f"{entry.kernel}: {unit.name}: {unit.objection}")
                 continue
             if not unit.nest.has_loops:
                 continue

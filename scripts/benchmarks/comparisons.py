@@ -186,7 +186,7 @@ def compare(kernel: ComparedKernel, session: Session, k: int, effort: Effort, sa
 
 
 def _problem(kernel: DaceKernel, whole: WholeKernel) -> Problem:
-    inputs = {**kernel.data, **kernel.symbols}
+    inputs = {**kernel.data, **kernel.sizes}
     built = whole.built
     return Problem(inputs, kernel.outputs, built.reference, built.reduction_length, kernel.updated)
 

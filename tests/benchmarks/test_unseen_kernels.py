@@ -125,7 +125,7 @@ def test_numpy_agrees_with_dace(name: str) -> None:
     with Compiler() as compiler, Runner() as runner:
         whole = WholeKernel.prepare(loaded, "simplify", compiler, runner)
         problem = Problem(
-            {**loaded.data, **loaded.symbols},
+            {**loaded.data, **loaded.sizes},
             loaded.outputs,
             whole.built.reference,
             whole.built.reduction_length,

@@ -199,7 +199,7 @@ def test_symbols_come_from_the_shapes_of_inputs(tmp_path: Path) -> None:
     make = "def make():\n    return {'A': np.ones((7, 4))}\n"
     spec = write(tmp_path / "user.py", text + make)
     kernel = load_kernel(f"{spec}:add", inputs=f"{spec}:make")
-    assert kernel.symbols == {"N": 3, "M": 4}
+    assert kernel.sizes == {"N": 3, "M": 4}
 
 
 def test_sizes_that_one_array_leaves_open_come_from_another(tmp_path: Path) -> None:
@@ -207,8 +207,8 @@ def test_sizes_that_one_array_leaves_open_come_from_another(tmp_path: Path) -> N
         "\n@dace.program\ndef f(half: dace.float64[N // 2], x: dace.float64[N]):\n    x[: N // 2] += half\n"
     )
     spec = write(tmp_path / "user.py", body)
-    assert load_kernel(f"{spec}:f", inputs={"half": np.ones(5), "x": np.ones(11)}).symbols == {"N": 11}
-    assert load_kernel(f"{spec}:f", inputs={"half": np.ones(5), "x": np.ones((1, 11))}).symbols == {"N": 11}
+    assert load_kernel(f"{spec}:f", inputs={"half": np.ones(5), "x": np.ones(11)}).sizes == {"N": 11}
+    assert load_kernel(f"{spec}:f", inputs={"half": np.ones(5), "x": np.ones((1, 11))}).sizes == {"N": 11}
 
 
 # --------------------------------------------------------------------------- inputs
@@ -257,7 +257,7 @@ def test_generated_inputs_are_positive_aligned_and_repeatable() -> None:
     for name, value in one.data.items():
         np.testing.assert_array_equal(value, two.data[name])
         assert value.ctypes.data % 64 == 0
-    assert one.data["index"].max() < one.symbols["M"]
+    assert one.data["index"].max() < one.sizes["M"]
     assert one.data["index"].min() >= 0
     assert (one.data["table"] > 0).all()
 

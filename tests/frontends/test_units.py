@@ -45,7 +45,7 @@ def kernels(tools: tuple[Compiler, Runner]) -> dict[str, DaceKernel]:
 
 def emitted(kernel: DaceKernel) -> dict[int, CppFunction]:
     """Every executed unit with the first default recipe."""
-    units = [u for u in kernel.units if u.skipped is None]
+    units = [u for u in kernel.units if u.objection is None]
     return {u.index: emit(apply(DEFAULTS[0], u.nest), f"{u.name}_tuned") for u in units}
 
 
@@ -54,7 +54,7 @@ def test_units_compute_what_their_cutouts_compute(
     tools: tuple[Compiler, Runner], kernels: dict[str, DaceKernel]
 ) -> None:
     compiler, runner = tools
-    units = [u for k in kernels.values() for u in k.units if u.skipped is None]
+    units = [u for k in kernels.values() for u in k.units if u.objection is None]
     libraries = build(compiler, [dace_source(u.cutout(), f"{u.name}_cutout") for u in units])
     for unit, library in zip(units, libraries, strict=True):
         expected = runner.reference(library, unit.data, unit.outputs, unit.inouts)
@@ -145,9 +145,9 @@ def test_results_that_nothing_reads_any_more_are_given_to_the_function(
 
 def test_captured_execution_is_the_middle_one(kernels: dict[str, DaceKernel]) -> None:
     for unit in kernels["jacobi_1d"].units:
-        assert unit.executions == 3
+        assert unit.calls == 3
     (first, *_) = (u for u in kernels["gramschmidt"].units if u.nest.parameters)
-    assert first.executions == 4
+    assert first.calls == 4
     assert first.nest.parameters == {"k": 2}
     assert first.data["k"] == 2
 
@@ -158,7 +158,7 @@ def test_branches_on_arrays_of_one_read_their_element(kernels: dict[str, DaceKer
     programs = list(kernel.sdfg.all_sdfgs_recursive())
     said = [edge.data.condition.as_string for program in programs for edge in program.edges()]
     assert "(s[0] > best)" in said
-    assert [unit.executions for unit in kernel.units] == [4]
+    assert [unit.calls for unit in kernel.units] == [4]
 
 
 @pytest.mark.parametrize(("name", "units"), [("jacobi_1d", 1), ("fdtd", 1), ("gramschmidt", 4)])
@@ -171,8 +171,8 @@ def test_a_loop_over_time_is_one_unit_however_large_its_arrays(
 
 
 def test_units_that_are_never_executed_say_so(kernels: dict[str, DaceKernel]) -> None:
-    skipped = [u for u in kernels["top_branch"].units if u.skipped]
-    assert [u.skipped for u in skipped] == ["never executed with these inputs"]
+    skipped = [u for u in kernels["top_branch"].units if u.objection]
+    assert [u.objection for u in skipped] == ["never executed with these inputs"]
 
 
 def test_parts_without_translation_are_reported(kernels: dict[str, DaceKernel]) -> None:

@@ -36,9 +36,9 @@ _COUNT, _WANTED, _PARAMETERS = "gnnperf_count", "gnnperf_wanted", "gnnperf_param
 
 
 def capture_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner) -> None:
-    """Fill `data`, `executions` and the nest's parameters of every unit of the kernel.
+    """Fill `data`, `calls` and the nest's parameters of every unit of the kernel.
 
-    A unit that is never executed, or whose arrays cannot be copied, gets a `skipped` reason.
+    A unit that is never executed, or whose arrays cannot be copied, gets an `objection`.
     Generated matrices with which the kernel overflows are replaced first (see `settle_inputs`).
     Raises BuildError and MeasureError where the kernel does not compile or run.
     """
@@ -46,10 +46,10 @@ def capture_inputs(kernel: DaceKernel, compiler: Compiler, runner: Runner) -> No
     waiting = []
     for unit in kernel.units:
         if _is_first(kernel, unit):
-            unit.executions = 1
+            unit.calls = 1
             unit.data = {n: _initial(kernel, unit, n) for n in unit.external}
         elif (reason := _obstacle(unit)) is not None:
-            unit.skipped = reason
+            unit.objection = reason
         else:
             waiting.append(unit)
     for number, group in enumerate(_groups(waiting)):
@@ -83,9 +83,9 @@ def _capture(
     if any(c > 1 for c in counts):
         captured = probe.run(library, runner, counts // 2)
     for place, unit in enumerate(waiting):
-        unit.executions = int(counts[place])
+        unit.calls = int(counts[place])
         if not counts[place]:
-            unit.skipped = "never executed with these inputs"
+            unit.objection = "never executed with these inputs"
             continue
         probe.fill(place, unit, captured)
 

@@ -81,7 +81,8 @@ class DaceKernel:
     sdfg: Any
     bound: Any
     parsed: Any
-    symbols: dict[str, int]
+    sizes: dict[str, int]
+    """Values of its symbols."""
     data: dict[str, Any]
     generated: set[str]
     """Arguments whose values were made up, and may be others as well."""
@@ -101,10 +102,6 @@ class DaceKernel:
     frontend: ClassVar[str] = "dace"
     schedule_kind: ClassVar[str] = "recipe"
     baselines: ClassVar[Mapping[str, str]] = BASELINES
-
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        return self.symbols
 
     @property
     def tasks(self) -> list[Unit]:
@@ -137,8 +134,8 @@ class DaceKernel:
             for name, value in self.data.items():
                 values[name] = np.array(value) if np.ndim(value) else np.asarray(value)[()]
             values |= {other: values[name] for other, name in self.same.items()}
-            values |= self.symbols
-            function = python_function(program, self.symbols)
+            values |= self.sizes
+            function = python_function(program, self.sizes)
             returned = function(*(values[name] for name in inspect.signature(function).parameters))
             shapes = {name: np.shape(self.data[name]) for name in self.outputs}
             found = {**values, **by_name(returned, shapes)}
@@ -209,7 +206,7 @@ class DaceKernel:
         program = copy.deepcopy(self.parsed)
         program.name = self.name
         try:
-            bind(program, self.symbols, expand=False)
+            bind(program, self.sizes, expand=False)
             program, _ = simplified(program, scalars_as_symbols=True, expand=False)
         except Exception:  # DaCe's passes raise anything; without products there are the loops
             return None

@@ -42,7 +42,7 @@ class Unit:
     `nest` is in normal form. `data` holds the real inputs of one execution of the unit in a run of
     the whole kernel: every array and scalar of `nest.arguments` (and of the cut-out SDFG), and its
     parameters. `inouts` are the outputs that are read before they are written, or not wholly
-    written, `updated` those that are read. `skipped` says why the unit cannot be measured, if so.
+    written, `updated` those that are read.
     """
 
     index: int
@@ -57,9 +57,10 @@ class Unit:
     updated: list[str]
     reduction_length: int
     data: dict[str, Any] = field(default_factory=dict)
-    executions: int | None = None
+    calls: int | None = None
     """How often the unit runs in one run of the kernel; None where that was not counted."""
-    skipped: str | None = None
+    objection: str | None = None
+    """Why the unit cannot be measured, if so."""
     in_loop: bool = True
     """Is the unit inside a loop or branch of the kernel?"""
     has_products: bool = False
@@ -77,16 +78,6 @@ class Unit:
 
     baselines: ClassVar[Mapping[str, str]] = BASELINES
     recipes: ClassVar[Mapping[str, Recipe]] = WITH_CALLS
-
-    @property
-    def calls(self) -> int | None:
-        """How often the unit runs in one run of the kernel."""
-        return self.executions
-
-    @property
-    def objection(self) -> str | None:
-        """Why the unit cannot be measured, if so."""
-        return self.skipped
 
     @property
     def trip_counts(self) -> Mapping[str, float]:
