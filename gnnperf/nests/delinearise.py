@@ -25,6 +25,7 @@ from gnnperf.nests.ir import (
     substitute_node,
     walk,
 )  # fmt: skip
+from gnnperf.nests.names import free_name
 from gnnperf.nests.ranges import Loops, value_range
 
 
@@ -47,17 +48,11 @@ def delinearise(node: Node, around: Loops | None = None) -> Node:
 
 def _split(loop: Loop, divisor: int, size: int, around: Loops) -> Loop:
     taken = {*around, *(n.iterator for n in walk((loop,)) if isinstance(n, Loop))}
-    outer, inner = (_free(f"{loop.iterator}_{suffix}", taken) for suffix in "qm")
+    outer, inner = (free_name(f"{loop.iterator}_{suffix}", taken) for suffix in "qm")
     value = Op("add", (Op("mul", (Const(divisor), Symbol(outer))), Symbol(inner)))
     body = tuple(substitute_node(n, {loop.iterator: value}) for n in loop.body)
     point = Loop(inner, Const(0), Const(divisor), body)
     return Loop(outer, Const(0), Const(size // divisor), (point,))
-
-
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _divisors(loop: Loop) -> Iterator[int]:

@@ -11,6 +11,7 @@ from gnnperf.frontends.dace.dtypes import expression_dtype
 from gnnperf.frontends.dace.views import View, ViewLayout, interval, whole
 from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Node, Op, Reduction, Statement, Symbol, loads
+from gnnperf.nests.names import free_name
 
 MAX_TURNS = 1 << 62
 """No while loop runs longer."""
@@ -28,13 +29,9 @@ class Builder:
 
     def fresh(self, name: str) -> str:
         """A name no buffer, iterator or parameter has yet."""
-        name = name.lstrip("_") or "t"
-        candidate, number = name, 0
-        while candidate in self.taken:
-            number += 1
-            candidate = f"{name}_{number}"
-        self.taken.add(candidate)
-        return candidate
+        found = free_name(name.lstrip("_") or "t", self.taken)
+        self.taken.add(found)
+        return found
 
     # ------------------------------------------------------------------ nodes
 
