@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -182,6 +182,17 @@ def guarded_loads(node: Node) -> Iterator[tuple[Load, tuple[Expr, ...]]]:
 def varies(load: Load, iterator: str) -> bool:
     """Does the element addressed depend on the iterator?"""
     return iterator in symbols(load)
+
+
+def apart(target: Load, loops: Sequence[Loop]) -> bool:
+    """Does every iteration of these loops have an element of its own: an index for each of them?"""
+    names = [lp.iterator for lp in loops]
+    moving = [(index, [name for name in names if mentions(index, name)]) for index in target.indices]
+    if sorted(name for _, found in moving for name in found) != sorted(names):
+        return False
+    return all(
+        len(found) == 1 and affine(index).coefficient(found[0]) != 0 for index, found in moving if found
+    )
 
 
 def extent(loop: Loop, parameters: Mapping[str, int] | None = None) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gnnperf.nests.affine import affine, constant, from_affine, simplify
@@ -111,7 +111,7 @@ class _Collector:
             self.read([(node.target, guard)])
         name = node.target.buffer
         self.forget({name})
-        box = tuple((i, simplify(Op("add", (i, Const(1))))) for i in node.target.indices)
+        box = _element(node.target)
         store = _Store(box, guard)
         if store.depends_on({name}):
             return
@@ -138,6 +138,19 @@ class _Collector:
         if box is None:
             return False
         return any(set(s.guard) <= set(guard) and _inside(box, s.box) for s in stores[load.buffer])
+
+
+def written_box(target: Load, loops: Sequence[Loop]) -> Box | None:
+    """The elements that a store covers while the loops around it run, the first outermost; None where that is
+    not a box."""
+    box: Box | None = _element(target)
+    for loop in reversed(loops):
+        box = None if box is None else _widen_write(box, loop)
+    return box
+
+
+def _element(target: Load) -> Box:
+    return tuple((simplify(i), simplify(Op("add", (i, Const(1))))) for i in target.indices)
 
 
 def _widen_write(box: Box, loop: Loop) -> Box | None:

@@ -11,10 +11,10 @@ import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import (
     Band,
     accesses,
+    apart,
     band,
     bound_dependences,
     extent,
@@ -24,6 +24,7 @@ from gnnperf.nests.analysis import (
     varies,
 )  # fmt: skip
 from gnnperf.nests.contraction import contract
+from gnnperf.nests.coverage import written_box
 from gnnperf.nests.delinearise import delinearise
 from gnnperf.nests.fission import fission
 from gnnperf.nests.forward import forward_substitute
@@ -31,7 +32,6 @@ from gnnperf.nests.interchange import independent_outside
 from gnnperf.nests.ir import (
     Buffer,
     Const,
-    Load,
     Loop,
     LoopNest,
     Node,
@@ -73,7 +73,7 @@ def merge_initialisations(body: tuple[Node, ...], buffers: Mapping[str, Buffer])
         if len(first.body) != 1 or not isinstance(first.body[0], Statement):
             continue
         init = first.body[0]
-        if init.reduce or init.guard is not None or any(True for _ in loads(init.value)):
+        if init.reduce or init.guard is not None or any(map(loads, (init.value, *init.target.indices))):
             continue
         if any(isinstance(e, Symbol) for e in subexpressions(init.value)):
             continue
@@ -102,41 +102,16 @@ def _with_initial_value(
     if any(extent(loop) is None for loop in first.loops) or not all(lp.independent for lp in second.loops):
         return None
     spatial = tuple(lp for lp in second.loops if varies(reduction.target, lp.iterator))
-    covered = _image(first.loops, init.target)
-    if covered is None or covered != _image(spatial, reduction.target):
+    covered = written_box(init.target, first.loops)
+    if covered is None or covered != written_box(reduction.target, spatial):
+        return None
+    if not apart(reduction.target, spatial):
         return None
     # Where the reduction is empty its initial value is written all the same: see `Statement.init`.
     merged = replace(reduction, init=init.value)
     if len(spatial) == len(second.loops):  # nothing to reduce over: one term
         merged = Statement(reduction.target, Op(reduction.reduce, (init.value, reduction.value)))
     return rebuild(second.loops, (merged,))[0]
-
-
-def _image(loops: tuple[Loop, ...], target: Load) -> tuple[object, ...] | None:
-    """Per dimension (start, extent) of the elements a target covers; None where not a plain box."""
-    ranges = {lp.iterator: lp for lp in loops}
-    seen: set[str] = set()
-    result: list[object] = []
-    for index in target.indices:
-        form = affine(index)
-        if form.is_constant:
-            result.append(form.constant)
-            continue
-        if len(form.terms) != 1:
-            return None
-        (atom, coefficient), *_ = form.terms.items()
-        if not isinstance(atom, Symbol) or coefficient != 1:
-            return None
-        loop = ranges.get(atom.name)
-        if loop is None:  # a parameter: equal parameters give equal boxes
-            result.append((atom.name, form.constant))
-            continue
-        size, start = extent(loop), affine(loop.start)
-        if size is None or not start.is_constant or loop.step != 1 or atom.name in seen:
-            return None
-        seen.add(atom.name)
-        result.append((start.constant + form.constant, size) if size > 1 else start.constant + form.constant)
-    return tuple(result)
 
 
 # --------------------------------------------------------------------------- loop order

@@ -21,8 +21,8 @@ from dataclasses import replace
 from typing import Literal
 
 from gnnperf.graph.vocabulary import element_bytes
-from gnnperf.nests.affine import affine, constant
-from gnnperf.nests.analysis import Band, band, extent, mentions, retarget, touched, varies
+from gnnperf.nests.affine import constant
+from gnnperf.nests.analysis import Band, apart, band, extent, retarget, touched, varies
 from gnnperf.nests.fission import fission
 from gnnperf.nests.ir import (
     Buffer,
@@ -109,7 +109,7 @@ def _stored(
     places = [_axes(b, load) for b, load in zip(bands, (*(s.target for s in made), last), strict=True)]
     own = places[-1]
     ranges = {tuple((lp.start, lp.stop) for lp in axes) for axes in places}
-    if len(ranges) != 1 or not _apart(home, own) or any(s.target.buffer != name for s in made):
+    if len(ranges) != 1 or not apart(home, own) or any(s.target.buffer != name for s in made):
         return ()
     if any(
         len(axes) != len(load.indices)
@@ -195,17 +195,6 @@ def _axes(nest: Band, load: Load) -> tuple[Loop, ...]:
     by_index: dict[Expr, Loop] = {Symbol(lp.iterator): lp for lp in nest.loops}
     found = tuple(by_index[index] for index in load.indices if index in by_index)
     return found if len(found) == len(load.indices) == len(set(load.indices)) else ()
-
-
-def _apart(home: Load, axes: Sequence[Loop]) -> bool:
-    """Does every iteration of these loops have an element of its own: an index for each of them?"""
-    names = [lp.iterator for lp in axes]
-    moving = [(index, [name for name in names if mentions(index, name)]) for index in home.indices]
-    if sorted(name for _, found in moving for name in found) != sorted(names):
-        return False
-    return all(
-        len(found) == 1 and affine(index).coefficient(found[0]) != 0 for index, found in moving if found
-    )
 
 
 def _adds_products(nest: Band, axes: Sequence[Loop], least: int) -> bool:

@@ -201,6 +201,18 @@ def test_initial_values_of_another_box_stay_apart() -> None:
     assert_same_results(example, normalise(example))
 
 
+def test_initial_values_of_elements_that_are_added_to_again_stay_apart() -> None:
+    """Every element of the convolution has terms of several iterations."""
+    n, m = 8, 3
+    example = nest(
+        "convolve", [array("x", n), array("w", m), array("y", n + m - 1)],
+        loop("i", n + m - 1, assign(load("y", "i"), 0.0)),
+        loops({"i": n, "k": m}, accumulate(load("y", add("i", "k")), mul(load("x", "i"), load("w", "k")))),
+    )  # fmt: skip
+    assert len(normalise(example).body) == 2
+    assert_same_results(example, normalise(example))
+
+
 def test_an_overwritten_source_is_not_read_late() -> None:
     """t = 2 x; x = x[::-1]; y = t: t must keep the old x."""
     n = 8
