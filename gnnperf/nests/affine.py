@@ -21,6 +21,9 @@ _FOLD: Mapping[str, Callable[[int, int], int | None]] = {
     "mul": lambda a, b: a * b,
 }
 
+Ranges = Mapping[str, tuple[int, int]]
+"""Symbol -> (lowest, highest) value, for those of which both are known."""
+
 
 @dataclass(frozen=True)
 class Affine:
@@ -36,6 +39,24 @@ class Affine:
     @property
     def is_constant(self) -> bool:
         return not self.terms
+
+    def reach(self, ranges: Ranges) -> tuple[int, int] | None:
+        """Lowest and highest value; None where an atom has no known range."""
+        low = high = self.constant
+        for atom, coefficient in self.terms.items():
+            known = ranges.get(atom.name) if isinstance(atom, Symbol) else None
+            if known is None:
+                return None
+            ends = sorted(coefficient * end for end in known)
+            low, high = low + ends[0], high + ends[1]
+        return low, high
+
+    def divided(self, divisor: int) -> tuple[Affine, Affine]:
+        """(quotient, rest), which together are divisor * quotient + rest: terms that are no multiples of the
+        divisor are in the rest, whose constant is less than that."""
+        whole = {a: c // divisor for a, c in self.terms.items() if c % divisor == 0}
+        rest = {a: c for a, c in self.terms.items() if c % divisor}
+        return Affine(whole, self.constant // divisor), Affine(rest, self.constant % divisor)
 
 
 @lru_cache(EXPRESSIONS_KEPT)

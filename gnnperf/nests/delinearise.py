@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gnnperf.nests.affine import Affine, affine, constant, from_affine, simplify
+from gnnperf.nests.affine import affine, constant, from_affine, simplify
 from gnnperf.nests.analysis import extent
 from gnnperf.nests.ir import (
     Const,
@@ -73,12 +73,8 @@ def _division(expr: Expr, around: Loops) -> Expr:
     divisor = constant(expr.args[1])
     if not divisor or divisor < 0:
         return expr
-    form = affine(simplify(expr.args[0]))
-    whole = {a: c for a, c in form.terms.items() if c % divisor == 0}
-    rest = Affine({a: c for a, c in form.terms.items() if a not in whole}, form.constant % divisor)
+    quotient, rest = affine(simplify(expr.args[0])).divided(divisor)
     low, high = value_range(from_affine(rest), around)
     if low < 0 or high >= divisor:
         return expr
-    if expr.name == "mod":
-        return from_affine(rest)
-    return from_affine(Affine({a: c // divisor for a, c in whole.items()}, form.constant // divisor))
+    return from_affine(rest if expr.name == "mod" else quotient)

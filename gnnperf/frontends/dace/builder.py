@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gnnperf.frontends.dace.dtypes import expression_dtype
-from gnnperf.frontends.dace.views import View, ViewLayout, interval, whole
-from gnnperf.nests.affine import constant, simplify
+from gnnperf.frontends.dace.views import View, ViewLayout, whole
+from gnnperf.nests.affine import affine, constant, simplify
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Node, Op, Reduction, Statement, Symbol, loads
 from gnnperf.nests.names import free_name
 
@@ -91,7 +91,7 @@ class Builder:
                 body(start)
             return
         iterator = self.fresh(name)
-        low, high = (interval(e, self.ranges) for e in (start, Op("sub", (stop, Const(1)))))
+        low, high = (affine(e).reach(self.ranges) for e in (start, Op("sub", (stop, Const(1)))))
         if low is not None and high is not None:
             self.ranges[iterator] = (low[0], max(low[0], high[1]))
         guard = self.guard

@@ -9,9 +9,8 @@ from dataclasses import replace
 from math import inf
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.frontends.dace.views import Ranges, interval
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
-from gnnperf.nests.affine import Affine, affine, constant, simplify
+from gnnperf.nests.affine import Affine, Ranges, affine, constant, simplify
 from gnnperf.nests.analysis import Access, accesses, mentions
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Op, Statement, Symbol, map_expr, row_major, walk
@@ -187,7 +186,7 @@ def place_private(body: Block, buffers: dict[str, Buffer], ranges: Ranges) -> No
 
 
 def _largest(size: int | Expr, ranges: Ranges) -> int:
-    bounds = (size, size) if isinstance(size, int) else interval(size, ranges)
+    bounds = (size, size) if isinstance(size, int) else affine(size).reach(ranges)
     if bounds is None:
         raise UnsupportedConstruct("a temporary array whose size depends on data")
     return max(1, bounds[1])

@@ -14,7 +14,8 @@ from gnnperf.frontends.dace.builder import Builder
 from gnnperf.frontends.dace.dtypes import dtype_name, expression_dtype
 from gnnperf.frontends.dace.expressions import SymbolNames, from_ast
 from gnnperf.frontends.dace.scope import Scope
-from gnnperf.frontends.dace.views import Subset, View, interval
+from gnnperf.frontends.dace.views import Subset, View
+from gnnperf.nests.affine import affine
 from gnnperf.nests.ir import Const, Expr, Load, Op, Reduction, loads
 
 _KINDS = dace.dtypes.ReductionType
@@ -169,7 +170,7 @@ class TaskletTranslator:
     def _truncates(self, left: Expr, right: Expr) -> bool:
         """Is the quotient one of integers that may be negative?"""
         dtype = expression_dtype(Op("div", (left, right)), self.builder.buffers)
-        ranges = (interval(e, self.builder.ranges) for e in (left, right))
+        ranges = (affine(e).reach(self.builder.ranges) for e in (left, right))
         return dtype.startswith(("int", "uint")) and not all(r is not None and r[0] >= 0 for r in ranges)
 
     def _element(self, name: str, indices: tuple[Expr, ...]) -> Expr:

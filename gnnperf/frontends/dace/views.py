@@ -11,25 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gnnperf.errors import UnsupportedConstruct
-from gnnperf.nests.affine import Affine, affine, constant, from_affine, simplify
-from gnnperf.nests.ir import Const, Expr, Load, Op, Symbol
+from gnnperf.nests.affine import Affine, Ranges, affine, constant, from_affine, simplify
+from gnnperf.nests.ir import Const, Expr, Load, Op
 
 Indices = tuple[Expr, ...]
-Ranges = Mapping[str, tuple[int, int]]
-"""Iterator -> (lowest, highest) value, for the iterators with constant bounds."""
-
-
-def interval(expr: Expr, ranges: Ranges) -> tuple[int, int] | None:
-    """Lowest and highest value of an integer expression; None where an atom has no known range."""
-    form = affine(expr)
-    low = high = form.constant
-    for atom, coefficient in form.terms.items():
-        known = ranges.get(atom.name) if isinstance(atom, Symbol) else None
-        if known is None:
-            return None
-        ends = sorted(coefficient * v for v in known)
-        low, high = low + ends[0], high + ends[1]
-    return low, high
 
 
 @dataclass(frozen=True)
@@ -179,10 +164,8 @@ def split(address: Expr, shape: Indices, ranges: Ranges) -> Indices:
 
 def _divide(form: Affine, divisor: int, ranges: Ranges) -> tuple[Expr, Expr]:
     """Quotient and remainder; without `/` where the iterators' ranges allow."""
-    whole_terms = {a: c // divisor for a, c in form.terms.items() if c % divisor == 0}
-    rest = Affine({a: c for a, c in form.terms.items() if c % divisor}, form.constant % divisor)
-    quotient = Affine(whole_terms, form.constant // divisor)
-    bounds = interval(from_affine(rest), ranges)
+    quotient, rest = form.divided(divisor)
+    bounds = rest.reach(ranges)
     remainder = from_affine(rest)
     if bounds is not None and bounds[0] >= 0 and bounds[1] < divisor:
         return from_affine(quotient), remainder

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from gnnperf.nests import Expr, Op, Symbol
-from gnnperf.nests.affine import Affine, affine, from_affine
+from gnnperf.nests import Expr, Op
+from gnnperf.nests.affine import Ranges, affine, constant, from_affine
 
 
 def split_points(body: Any) -> Mapping[int, set[int]]:
@@ -39,27 +39,16 @@ def split_points(body: Any) -> Mapping[int, set[int]]:
     return {handle: _chain(found) for handle, found in points.items()}
 
 
-def divide(expr: Op, extents: Mapping[str, int]) -> Expr:
-    """`floordiv` or `mod` by a constant, resolved where the remainder's range is known. extents: of the
-    iterators, which start from 0."""
-    divisor = affine(expr.args[1])
-    form = affine(expr.args[0])
-    if not divisor.is_constant or divisor.constant <= 0:
+def divide(expr: Op, ranges: Ranges) -> Expr:
+    """`floordiv` or `mod` by a constant, resolved where the remainder's range is known."""
+    divisor = constant(expr.args[1])
+    if divisor is None or divisor <= 0:
         return expr
-    size = divisor.constant
-    whole = {a: c for a, c in form.terms.items() if c % size == 0}
-    rest = {a: c for a, c in form.terms.items() if c % size}
-    low = high = form.constant % size
-    for atom, coefficient in rest.items():
-        if not isinstance(atom, Symbol) or atom.name not in extents:
-            return expr
-        reach = coefficient * (extents[atom.name] - 1)
-        low, high = low + min(reach, 0), high + max(reach, 0)
-    if low < 0 or high >= size:
+    quotient, rest = affine(expr.args[0]).divided(divisor)
+    ends = rest.reach(ranges)
+    if ends is None or ends[0] < 0 or ends[1] >= divisor:
         return expr
-    if expr.name == "mod":
-        return from_affine(Affine(rest, form.constant % size))
-    return from_affine(Affine({a: c // size for a, c in whole.items()}, form.constant // size))
+    return from_affine(rest if expr.name == "mod" else quotient)
 
 
 def _scales(value: Any, scale: Fraction, values: Mapping[int, Any]) -> Iterator[tuple[int, Fraction]]:

@@ -90,7 +90,7 @@ def tensor_instruction(translator: ScheduledTranslator, block: Any) -> list[Node
     points = {a: free_name(f"tile_{a}", translator.iterators) for a in extents}
     for axis, name in points.items():
         translator.iterators.add(name)
-        translator.extents[name] = extents[axis]
+        translator.ranges[name] = (0, extents[axis] - 1)
     places = [_load(tile, points, translator) for tile in tiles]
     accumulates = len(reads) > len(sources)
     value = _value(places[1:], [t.buffer for t in sources], dtype_of(target.buffer))

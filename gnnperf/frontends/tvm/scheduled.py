@@ -86,7 +86,7 @@ class ScheduledTranslator(TirTranslator):
         self.workspaces = Workspaces(function)
         self.given: set[str] = set()
         self.levels: dict[str, int] = {}
-        self.extents: dict[str, int] = {}
+        self.ranges: dict[str, tuple[int, int]] = {}
         self.block_iterators: dict[int, tuple[int, tuple[str, ...]]] = {}
 
     # ------------------------------------------------------------------ loops
@@ -110,8 +110,9 @@ class ScheduledTranslator(TirTranslator):
         for name, part in reversed([*zip(names, parts, strict=True)]):
             terms.append(Symbol(name) if stride == 1 else Op("mul", (Symbol(name), Const(stride))))
             if isinstance(part, Const):
-                self.extents[name] = int(part.value.real)
-                stride *= self.extents[name]
+                size = int(part.value.real)
+                self.ranges[name] = (0, size - 1)
+                stride *= size
         value = terms[0]
         for term in terms[1:]:
             value = Op("add", (value, term))
@@ -174,7 +175,7 @@ class ScheduledTranslator(TirTranslator):
             self.levels.setdefault(bound.name, 0)
             return (bound.name,)
         form = affine(bound)
-        names = [a.name for a in form.terms if isinstance(a, Symbol) and a.name in self.extents]
+        names = [a.name for a in form.terms if isinstance(a, Symbol) and a.name in self.ranges]
         names.sort(key=lambda n: abs(form.coefficient(n)), reverse=True)
         for position, name in enumerate(reversed(names)):
             self.levels[name] = max(position, self.levels.get(name, 0))
@@ -200,7 +201,7 @@ class _Expressions(Expressions):
     def operation(self, name: str, left: Expr, right: Expr) -> Expr:
         found = super().operation(name, left, right)
         if isinstance(found, Op) and name in ("floordiv", "mod"):
-            return divide(found, self.translator.extents)
+            return divide(found, self.translator.ranges)
         return found
 
     def load(self, buffer: Any, indices: Any) -> Load:

@@ -68,7 +68,7 @@ class Workspaces:
         forms = [_without(affine(i), around) for i in load.indices]
         reach = self._reach.setdefault(load.buffer, _Reach([(1 << 62, -(1 << 62))] * len(forms)))
         for d, form in enumerate(forms):
-            reach.ends[d] = _joined(reach.ends[d], _range(form, translator.extents))
+            reach.ends[d] = _joined(reach.ends[d], form.reach(translator.ranges))
         return Load(load.buffer, tuple(from_affine(f) for f in forms))
 
     def sized(self, buffer: Buffer) -> Buffer:
@@ -88,16 +88,6 @@ class Workspaces:
 def _without(form: Affine, names: frozenset[str]) -> Affine:
     terms = {a: c for a, c in form.terms.items() if not (isinstance(a, Symbol) and a.name in names)}
     return Affine(terms, form.constant)
-
-
-def _range(form: Affine, extents: dict[str, int]) -> tuple[int, int] | None:
-    low = high = form.constant
-    for atom, coefficient in form.terms.items():
-        if not isinstance(atom, Symbol) or atom.name not in extents:
-            return None
-        reach = coefficient * (extents[atom.name] - 1)
-        low, high = low + min(reach, 0), high + max(reach, 0)
-    return low, high
 
 
 def _joined(one: tuple[int, int] | None, two: tuple[int, int] | None) -> tuple[int, int] | None:
