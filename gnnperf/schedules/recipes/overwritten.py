@@ -14,7 +14,7 @@ from math import prod
 
 from gnnperf.nests.affine import affine, constant, simplify
 from gnnperf.nests.analysis import Band, band, read, rebuild
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Node, Statement, Symbol
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Node, Statement, Symbol, loads, symbols
 
 WORTH_IT = 0.5
 """Share of a nest's stores that must be overwritten: what is left falls into as many nests as borders."""
@@ -55,12 +55,15 @@ def _stores(node: Node) -> _Stores | None:
     if any(not lp.independent or lp.step != 1 or lp.condition is not None for lp in nest.loops):
         return None
     left = {lp.iterator: lp for lp in nest.loops}
+    names = set(left)
     places: dict[int, tuple[int, int] | Expr] = {}
     loops: dict[int, tuple[Loop, int]] = {}
     for dimension, index in enumerate(statement.target.indices):
         form = affine(index)
         moving = [s.name for s in form.terms if isinstance(s, Symbol) and s.name in left]
         if not moving:
+            if loads(index) or symbols(index) & names:
+                return None  # it does not stay, or what it depends on may be stored in between
             places[dimension] = simplify(index)
             continue
         loop = left.pop(moving[0])
