@@ -34,9 +34,9 @@ from gnnperf.measure.protocol import LONGEST_SLEEP_S, receive_object, send_objec
 
 Message = dict[str, Any]
 Report = Callable[..., None]
-Number = TypeVar("Number", int, str)
 """Tells the parent its keywords, as one line of JSON. `limit_s` among them says how long the child may take
 until the next one; None: as long as it needs."""
+Number = TypeVar("Number", int, str)
 
 _to_parent: socket.socket | None = None
 """This process's end of the channel to the one that started it; forks of its own close it."""
