@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
+import threading
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -38,9 +38,9 @@ def text_of(path: Path) -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Where to write a file beside `path`, which takes its place in one step when it is complete. What fails
-    leaves what was there. Raises OSError."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    """Where to write a file beside `path`, which takes its place in one step when it is complete: another
+    process or thread may be looking for it. What fails leaves what was there. Raises OSError."""
+    partial = path.with_name(f"{path.name}.{threading.get_native_id()}.partial")
     try:
         yield partial
         partial.replace(path)

@@ -1,10 +1,14 @@
-"""JSON and YAML of strangers: a value, or one reason."""
+"""JSON and YAML of strangers: a value, or one reason. Files that are replaced in one step."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
 import pytest
 
-from gnnperf.documents import DEPTH, from_json, from_yaml
+from gnnperf.documents import DEPTH, from_json, from_yaml, replacing
 
 
 def test_plain_values_are_read() -> None:
@@ -46,3 +50,18 @@ def test_plain_yaml_is_read() -> None:
 def test_other_yaml_is_one_error(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         from_yaml(text)
+
+
+def test_threads_replace_a_file_side_by_side(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    both = Barrier(2)
+
+    def write(text: str) -> None:
+        with replacing(path) as partial:
+            partial.write_text(text)
+            both.wait(20.0)
+            assert partial.read_text() == text
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, ("one", "two")))
+    assert path.read_text() in ("one", "two") and list(tmp_path.iterdir()) == [path]

@@ -16,6 +16,7 @@ from gnnperf.devices.host import _describe, describe_host, probe_file
 from gnnperf.devices.lock import MachineLock
 from gnnperf.devices.spec import DeviceSpec
 from gnnperf.devices.toolchain import find_compiler
+from gnnperf.documents import replacing
 from gnnperf.errors import MeasureError
 
 _FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fopenmp", "-std=c++17")
@@ -108,11 +109,6 @@ def _run(command: list[str]) -> str:
 
 
 def _keep(path: Path, text: str) -> None:
-    """Write whole or not at all. A cache that cannot be written costs only the next probe its time."""
-    with (
-        contextlib.suppress(OSError),
-        tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file,
-    ):
-        file.write(text)
-        file.close()
-        Path(file.name).replace(path)
+    """A cache that cannot be written costs only the next probe its time."""
+    with contextlib.suppress(OSError), replacing(path) as partial:
+        partial.write_text(text)

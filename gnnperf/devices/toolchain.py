@@ -7,11 +7,11 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from gnnperf.devices.cache import gnnperf_cache_dir
+from gnnperf.documents import replacing
 from gnnperf.errors import GnnperfError, InputError
 
 _SHARED = ("-O2", "-std=c++17", "-shared", "-fPIC", "-fopenmp")
@@ -53,12 +53,10 @@ def shared_library(source: Path, name: str, options: Sequence[str] = (), link: S
     made = folder / name
     if not made.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            new = Path(scratch) / name
+        with replacing(made) as new:
             done = subprocess.run(
                 [*command, "-o", str(new)], capture_output=True, text=True, timeout=_COMPILING_S
             )
             if done.returncode:
                 raise GnnperfError(f"{name} does not compile: {done.stderr.strip()[:300]}")
-            new.replace(made)  # another process may be looking for it at this moment
     return made

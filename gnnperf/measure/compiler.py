@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gnnperf.devices import find_compiler, gnnperf_cache_dir
+from gnnperf.documents import replacing
 from gnnperf.errors import BuildError, GnnperfError, InputError, MeasureError
 from gnnperf.measure.library import Library, Protocol, Source
 from gnnperf.measure.subprocesses import Tools
@@ -220,17 +221,11 @@ def include_options(
 def _precompile(protocol: Protocol, command: Sequence[str], folder: Path, tools: Tools) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "gnnperf.h").write_text(_HEADERS[protocol])
-    # Under a temporary name first: another process may be looking for it at this moment.
-    handle, unfinished = tempfile.mkstemp(suffix=".tmp", dir=folder)
-    os.close(handle)
-    try:
-        header = ["-x", "c++-header", str(folder / "gnnperf.h"), "-o", unfinished]
+    with replacing(folder / "gnnperf.h.gch") as unfinished:
+        header = ["-x", "c++-header", str(folder / "gnnperf.h"), "-o", str(unfinished)]
         done = tools.run([*command, *header], str(folder), 300.0, 8 << 30)
         if done.returncode != 0:
             raise MeasureError(f"the headers do not compile: {done.stderr.strip()[:200]}")
-        Path(unfinished).replace(folder / "gnnperf.h.gch")
-    finally:
-        Path(unfinished).unlink(missing_ok=True)
 
 
 def _cpu_flags() -> str:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-from gnnperf.documents import EXPANSION, SMALL
+from gnnperf.documents import EXPANSION, SMALL, replacing
 from gnnperf.errors import CorpusError, GnnperfError, InputError
 
 FILES = ("tasks", "records", "done")
@@ -199,12 +199,8 @@ def _seal(plain: Path, packed: Path) -> None:
     """Move the lines of one file into a new frame of the other."""
     compressor = _zstandard(packed, CorpusError).ZstdCompressor(level=19, write_checksum=True)
     frame = compressor.compress(plain.read_bytes())
-    temporary = packed.with_suffix(".tmp")
-    try:
-        temporary.write_bytes((packed.read_bytes() if packed.exists() else b"") + frame)
-        temporary.replace(packed)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(packed) as new:
+        new.write_bytes((packed.read_bytes() if packed.exists() else b"") + frame)
     plain.unlink()
 
 
