@@ -61,9 +61,9 @@ class Runner:
         limits: Limits,
     ) -> tuple[dict[str, NDArray[Any]], float]:
         """As `reference`, and the seconds that the run took. Raises TookTooLong where that is what failed."""
-        job = self._job(None, library, data, outputs, inouts, None, limits, 1, self.threads)
+        job = self._job(library, data, outputs, inouts, limits, fetch=True)
         arrays = as_arrays(data)
-        result, blobs = self._request({**job, "fetch": True}, arrays, {})
+        result, blobs = self._request(job, arrays, {})
         if result["status"] != "ok":
             kind = TookTooLong if result["status"] == "timeout" else MeasureError
             raise kind(f"running {library.symbol} failed: {result['status']}, {result['detail']}")
@@ -98,19 +98,19 @@ class Runner:
         Never raises for what the candidate does; raises MeasureError when the baseline fails, or
         the machinery.
         """
+        threads = threads or self.threads
+        updated = list(inouts if updated is None else updated)
         job = self._job(
-            baseline, candidate, data, outputs, inouts, reference, limits,
-            reduction_length, threads or self.threads,
+            candidate, data, outputs, inouts, limits, verify=reference is not None, updated=updated,
+            baseline=_described(baseline, data) if baseline else None, baseline_s=baseline_s,
+            reduction_length=reduction_length, quantised=list(quantised), threads=threads, counters=counters,
+            team_copy=team_copy_library() if updated and threads > 1 else None,
         )  # fmt: skip
-        job |= {"counters": counters, "baseline_s": baseline_s, "quantised": list(quantised)}
-        job["updated"] = list(inouts if updated is None else updated)
-        if job["updated"] and job["threads"] > 1:
-            job["team_copy"] = team_copy_library()
         arrays = as_arrays(data)
         runs: list[Measurement] = []
         while len(runs) < limits.processes and all(run.status == "ok" for run in runs):
             result, _ = self._request(job, arrays, reference or {})
-            runs.append(_measurement(result, baseline, candidate, job["threads"]))
+            runs.append(_measurement(result, baseline, candidate, threads))
         return pool(runs)
 
     def start(self) -> None:
@@ -138,47 +138,38 @@ class Runner:
 
     def _job(
         self,
-        baseline: Library | None,
         candidate: Library,
         data: Mapping[str, Any],
         outputs: Collection[str],
         inouts: Collection[str],
-        reference: Mapping[str, NDArray[Any]] | None,
         limits: Limits,
-        reduction_length: int,
-        threads: int,
+        **given: Any,
     ) -> dict[str, Any]:
-        for library in filter(None, (baseline, candidate)):
-            for argument in (*library.arguments, *library.init):
-                if argument.name not in data:
-                    raise MeasureError(f"argument {argument.name!r} of {library.symbol} has no value in data")
-                if argument.ctype != "*" and argument.ctype not in CTYPES:
-                    raise MeasureError(
-                        f"argument {argument.name!r} of {library.symbol}: expected '*' or one of "
-                        f"{', '.join(CTYPES)}, got {argument.ctype!r}"
-                    )
+        """What the server is asked: to run the candidate once, and what is `given` beyond that."""
+        described = _described(candidate, data)
         for name in (*outputs, *inouts):
             if name not in data:
                 raise MeasureError(f"output {name!r} has no array in data")
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         total = sum(Layout.of(name, array).nbytes for name, array in as_arrays(data).items())
         return {
-            "baseline": baseline.to_dict() if baseline else None,
+            "baseline": None,
             "baseline_s": None,
-            "candidate": candidate.to_dict(),
+            "candidate": described,
             "outputs": list(dict.fromkeys((*outputs, *inouts))),
             "inouts": list(inouts),
             "updated": [],
-            "verify": reference is not None,
+            "verify": False,
             "limits": {**asdict(limits), "budget_s": limits.budget_s / limits.processes},
             "memory_bytes": limits.memory_bytes or max(4 * total, machine // 2),
-            "reduction_length": reduction_length,
+            "reduction_length": 1,
             "quantised": [],
-            "threads": threads,
+            "threads": self.threads,
             "team_copy": None,
             "lock": self._lock,
             "fetch": False,
             "counters": False,
+            **given,
         }
 
     def _request(
@@ -200,6 +191,19 @@ class Runner:
                     self.close()
                     raise
         raise AssertionError("unreachable")
+
+
+def _described(library: Library, data: Mapping[str, Any]) -> dict[str, Any]:
+    """For the server. Raises MeasureError where an argument has no value, or a type that nothing passes."""
+    for argument in (*library.arguments, *library.init):
+        if argument.name not in data:
+            raise MeasureError(f"argument {argument.name!r} of {library.symbol} has no value in data")
+        if argument.ctype != "*" and argument.ctype not in CTYPES:
+            raise MeasureError(
+                f"argument {argument.name!r} of {library.symbol}: expected '*' or one of "
+                f"{', '.join(CTYPES)}, got {argument.ctype!r}"
+            )
+    return library.to_dict()
 
 
 def _measurement(
