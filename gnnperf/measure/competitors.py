@@ -19,6 +19,7 @@ import importlib.util
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -105,10 +106,10 @@ def measure_side_by_side(
     results: dict[str, Measurement] = {}
     runs: dict[str, list[Measurement]] = {name: [] for name in contenders}
     with tempfile.TemporaryDirectory(prefix="gnnperf-cases-") as folder:
-        start = Starter(problem, effort, threads or available_threads(), folder)
+        begin = partial(start, problem, effort, threads or available_threads(), folder)
         for _ in range(effort.processes):
             running = {n: c for n, c in contenders.items() if n not in results}
-            for name, run in _play(start, running, notify).items():
+            for name, run in _play(begin, running, effort, notify).items():
                 runs[name].append(run)
                 if run.status != "ok":
                     results[name] = run
@@ -116,17 +117,19 @@ def measure_side_by_side(
 
 
 def _play(
-    start: Starter, contenders: Mapping[str, Library | PythonFunction], notify: Callable[[str], None]
+    begin: Callable[[Library | PythonFunction], Player],
+    contenders: Mapping[str, Library | PythonFunction],
+    effort: Effort,
+    notify: Callable[[str], None],
 ) -> dict[str, Measurement]:
     """What one set of processes gives, or how they failed. Nobody compiles while another is timed."""
     failed: dict[str, Measurement] = {}
     turns: dict[str, Turn] = {}
-    effort = start.effort
     with contextlib.ExitStack() as stack:
         for name, contender in contenders.items():
             notify(f"starting {name}")
             try:
-                turns[name] = stack.enter_context(start(contender)).turn
+                turns[name] = stack.enter_context(contextlib.closing(begin(contender))).turn
             except Failed as failure:
                 failed[name] = failure.measurement
         notify(f"timing {', '.join(turns)}")
@@ -134,28 +137,19 @@ def _play(
         return {**failed, **in_turns(turns, pace)}
 
 
-@dataclass(frozen=True)
-class Starter:
-    """Starts contenders on one problem. `folder` holds what they compile, for as long as they last."""
-
-    problem: Problem
-    effort: Effort
-    threads: int
-    folder: str
-
-    def __call__(self, contender: Library | PythonFunction) -> Player:
-        """Loaded and verified. Raises Failed."""
-        if isinstance(contender, PythonFunction) and importlib.util.find_spec(contender.package) is None:
-            raise Failed("not_applicable", f"{contender.package} is not installed")
-        environment = {
-            **thread_environment(self.threads),
-            "NUMBA_NUM_THREADS": str(self.threads),
-            "NUMBA_CACHE_DIR": self.folder,
-        }
-        if _is_numpy(contender):
-            # NumPy has no other threads. Numba's and torch's would compete with those of OpenBLAS.
-            environment["OPENBLAS_NUM_THREADS"] = str(self.threads)
-        return Player(_job(contender, self.problem, self.threads), self.effort, environment)
+def start(
+    problem: Problem, effort: Effort, threads: int, folder: str, contender: Library | PythonFunction
+) -> Player:
+    """A contender on a problem, loaded and verified. folder: of what it compiles. Raises Failed."""
+    if isinstance(contender, PythonFunction) and importlib.util.find_spec(contender.package) is None:
+        raise Failed("not_applicable", f"{contender.package} is not installed")
+    environment = {
+        **thread_environment(threads), "NUMBA_NUM_THREADS": str(threads), "NUMBA_CACHE_DIR": folder
+    }  # fmt: skip
+    if _is_numpy(contender):
+        # NumPy has no other threads. Numba's and torch's would compete with those of OpenBLAS.
+        environment["OPENBLAS_NUM_THREADS"] = str(threads)
+    return Player(_job(contender, problem, threads), effort, environment)
 
 
 class Player:
@@ -180,12 +174,6 @@ class Player:
 
     def close(self) -> None:
         self._child.end()
-
-    def __enter__(self) -> Player:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _ask(self, message: dict[str, Any], blobs: Sequence[Any] = ()) -> dict[str, Any]:
         channel = self._child.channel

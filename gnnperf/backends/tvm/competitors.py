@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from gnnperf.backends.tvm.problem import poisoned, solved
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.frontends.tvm.workloads.recognise import recognised
-from gnnperf.measure.competitors import Effort, PythonFunction, Starter
+from gnnperf.measure.competitors import Effort, PythonFunction, start
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.interleaved import Turn
 from gnnperf.measure.problem import OUTPUT, Problem
@@ -61,5 +61,5 @@ def torch_program(path: Path, stack: ExitStack, how: str = TORCH) -> Turn:
 
 def _started(problem: Problem, function: PythonFunction, stack: ExitStack) -> Turn:
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gnnperf-torch-"))
-    start = Starter(problem, Effort(), available_threads(), folder)
-    return stack.enter_context(start(function)).turn
+    player = start(problem, Effort(), available_threads(), folder, function)
+    return stack.enter_context(closing(player)).turn
