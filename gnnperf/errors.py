@@ -74,6 +74,12 @@ def one_line(text: str) -> str:
     return line if len(line) <= LONGEST_LINE else f"{line[:600]} ... {line[-300:]}"
 
 
+def quoted(value: object) -> str:
+    """What strangers wrote, for a message: on one line, of which a long one loses its end."""
+    text = ascii(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
 def first_line(error: BaseException) -> str:
     """One line of an exception (those of compilers tend to be long)."""
     text = str(error).strip() or type(error).__name__

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from gnnperf.errors import InputError, first_line
+from gnnperf.errors import InputError, first_line, quoted
 from gnnperf.schedules import Schedule
 from gnnperf.schedules.calls import LibraryCall
 from gnnperf.schedules.recipes import Recipe
@@ -24,7 +24,7 @@ _READERS: Mapping[str, Callable[[str], Schedule]] = {
 def read_schedule(kind: str, text: str) -> Schedule:
     """Raises InputError where the text is no schedule of this kind, or one that nothing of gnnperf makes."""
     if kind not in _READERS:
-        raise InputError(f"expected a schedule of kind {' or '.join(_READERS)}, got {ascii(kind)[:60]}")
+        raise InputError(f"expected a schedule of kind {' or '.join(_READERS)}, got {quoted(kind)}")
     if len(text) > LONGEST:
         raise InputError(f"expected a schedule of at most {LONGEST} characters, got {len(text)}")
     return _READERS[kind](text)

@@ -22,7 +22,7 @@ from functools import cache, lru_cache
 from typing import Any, ClassVar, Literal, get_args, get_type_hints
 
 from gnnperf.documents import from_json
-from gnnperf.errors import InputError, first_line
+from gnnperf.errors import InputError, first_line, quoted
 
 ROLES = ("P", "q", "p", "R", "r")
 VERSION = 1
@@ -150,17 +150,17 @@ class Recipe:
         if data.get("kind") != "recipe" or data.get("version") != VERSION:
             raise InputError(
                 f"expected a schedule of kind 'recipe' version {VERSION}, got kind "
-                f"{_short(data.get('kind'))} version {_short(data.get('version'))}; "
+                f"{quoted(data.get('kind'))} version {quoted(data.get('version'))}; "
                 "export it again with this version of gnnperf"
             )
         values = {k: v for k, v in data.items() if k not in ("kind", "version")}
         known = {f.name for f in fields(Recipe)}
         if unknown := sorted(set(values) - known):
-            named = _short(", ".join(unknown)).strip("'")
+            named = quoted(", ".join(unknown)).strip("'")
             raise InputError(f"unknown recipe fields {named}; expected some of {', '.join(sorted(known))}")
         order = values.get("order", "blocked")
         if not isinstance(order, str) or order not in ORDERS:
-            raise InputError(f"unknown loop order {_short(order)}; expected one of {', '.join(ORDERS)}")
+            raise InputError(f"unknown loop order {quoted(order)}; expected one of {', '.join(ORDERS)}")
         for name, value in values.items():
             _check(name, value, _field_types()[name])
         return Recipe(**values)
@@ -211,16 +211,10 @@ def _parsed(text: str) -> Recipe:
     try:
         data = from_json(text)
     except ValueError as error:
-        raise InputError(f"expected a recipe as JSON, got {_short(text)} ({first_line(error)})") from None
+        raise InputError(f"expected a recipe as JSON, got {quoted(text)} ({first_line(error)})") from None
     if not isinstance(data, dict):
-        raise InputError(f"expected a recipe as a JSON object, got {_short(text)}")
+        raise InputError(f"expected a recipe as a JSON object, got {quoted(text)}")
     return Recipe.from_dict(data)
-
-
-def _short(value: Any) -> str:
-    """For a message: what strangers wrote, on one line."""
-    text = ascii(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 @cache
@@ -240,4 +234,4 @@ def _check(name: str, value: Any, hint: Any) -> None:
     else:
         valid, expected = isinstance(value, str), "text"
     if not valid:
-        raise InputError(f"recipe field {name}: expected {expected}, got {_short(value)}")
+        raise InputError(f"recipe field {name}: expected {expected}, got {quoted(value)}")

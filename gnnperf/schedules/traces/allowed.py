@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, quoted
 
 INTRINSICS = frozenset(
     (
@@ -172,18 +172,18 @@ def _problem(instruction: Any, position: int, decisions: Mapping[int, Any]) -> s
     except (TypeError, ValueError):
         return "expected its kind, operands, attributes and results"
     if kind is None:
-        return f"{_short(name)} is not among those that a schedule for processors needs"
+        return f"{quoted(name)} is not among those that a schedule for processors needs"
     if not isinstance(attributes, list) or len(attributes) != len(kind.attributes):
-        return f"{name}: expected {len(kind.attributes)} attributes, got {_short(attributes)}"
+        return f"{name}: expected {len(kind.attributes)} attributes, got {quoted(attributes)}"
     for check, value in zip(kind.attributes, attributes, strict=True):
         if not check(value):
-            return f"{name}: {_short(value)} is not allowed"
+            return f"{name}: {quoted(value)} is not allowed"
     if not isinstance(operands, list) or not kind.least <= len(operands) <= kind.most:
-        return f"{name}: expected {kind.least} to {kind.most} operands, got {_short(operands)}"
+        return f"{name}: expected {kind.least} to {kind.most} operands, got {quoted(operands)}"
     if not all(map(kind.operand, operands)) or not _variables(results):
-        return f"{name}: expected names of variables, got {_short([operands, results])}"
+        return f"{name}: expected names of variables, got {quoted([operands, results])}"
     if name == "Annotate" and not (_variable(operands[0]) and ANNOTATIONS[attributes[0]](operands[1])):
-        return f"{name}: {attributes[0]} may not be {_short(operands[1])}"
+        return f"{name}: {attributes[0]} may not be {quoted(operands[1])}"
     return _undecided(name, attributes, results, decisions.get(position))
 
 
@@ -192,17 +192,11 @@ def _undecided(name: str, attributes: Sequence[Any], results: Sequence[Any], dec
     if name == "SamplePerfectTile":
         count = attributes[0]
         if len(results) != count or not _list(_whole(1, LARGEST), count, count)(decision):
-            return f"{name}: expected {count} factors, got {_short(decision)}"
+            return f"{name}: expected {count} factors, got {quoted(decision)}"
     elif name == "SampleCategorical":
         values, weights = attributes
         if len(results) != 1 or len(weights) != len(values) or not _whole(0, len(values) - 1)(decision):
-            return f"{name}: expected one of {len(values)} values, got {_short(decision)}"
+            return f"{name}: expected one of {len(values)} values, got {quoted(decision)}"
     elif name == "SampleComputeLocation" and not _whole(-2, OPERANDS)(decision):
-        return f"{name}: expected a place, got {_short(decision)}"
+        return f"{name}: expected a place, got {quoted(decision)}"
     return ""
-
-
-def _short(value: Any) -> str:
-    """For a message: what strangers wrote, on one line."""
-    text = ascii(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."
