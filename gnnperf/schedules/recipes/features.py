@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Any, get_args, get_type_hints
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.graph import ProgramGraph
 from gnnperf.schedules.recipes.effects import effect_fields, effects
-from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
+from gnnperf.schedules.recipes.recipe import ORDERS, Recipe, field_types
 
 
 @cache
@@ -26,14 +26,13 @@ def recipe_fields() -> tuple[str, ...]:
     return tuple(name for name, _ in _columns(Recipe()))
 
 
-def recipe_features(recipe: Recipe, names: Sequence[str] | None = None) -> NDArray[np.float32]:
-    """f32[R]: the columns with these names, by default all. KeyError for a name that is no column."""
-    columns = dict(_columns(recipe))
-    return np.array([columns[name] for name in names or columns], dtype=np.float32)
+def recipe_features(recipe: Recipe) -> NDArray[np.float32]:
+    """f32[R]: a column for each of `recipe_fields`."""
+    return np.array([value for _, value in _columns(recipe)], dtype=np.float32)
 
 
 def _columns(recipe: Recipe) -> Iterator[tuple[str, float]]:
-    hints = _hints()
+    hints = field_types()
     for field in fields(recipe):
         name, value = field.name, getattr(recipe, field.name)
         choices = tuple(ORDERS) if name == "order" else get_args(hints[name])
@@ -44,11 +43,6 @@ def _columns(recipe: Recipe) -> Iterator[tuple[str, float]]:
         else:
             yield name, math.log2(1 + value)
             yield f"{name}>0", float(value > 0)
-
-
-@cache
-def _hints() -> dict[str, Any]:
-    return get_type_hints(Recipe)
 
 
 @cache

@@ -162,7 +162,7 @@ class Recipe:
         if not isinstance(order, str) or order not in ORDERS:
             raise InputError(f"unknown loop order {quoted(order)}; expected one of {', '.join(ORDERS)}")
         for name, value in values.items():
-            _check(name, value, _field_types()[name])
+            _check(name, value, field_types()[name])
         return Recipe(**values)
 
     def describe(self) -> str:
@@ -218,7 +218,8 @@ def _parsed(text: str) -> Recipe:
 
 
 @cache
-def _field_types() -> Mapping[str, Any]:
+def field_types() -> Mapping[str, Any]:
+    """Of a recipe, by name."""
     return get_type_hints(Recipe)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from random import Random
 
 import numpy as np
 import pytest
@@ -35,14 +34,6 @@ def test_columns_are_named_and_hold_what_they_say() -> None:
 def test_different_recipes_have_different_rows() -> None:
     rows = {tuple(recipe_features(recipe).tolist()) for recipe in DEFAULTS}
     assert len(rows) == len(set(DEFAULTS))
-
-
-def test_columns_can_be_chosen_by_name() -> None:
-    names = Random(0).sample(recipe_fields(), 7)
-    every = dict(zip(recipe_fields(), recipe_features(DEFAULTS[3]), strict=True))
-    np.testing.assert_array_equal(recipe_features(DEFAULTS[3], names), [every[name] for name in names])
-    with pytest.raises(KeyError):
-        recipe_features(DEFAULTS[3], ["no_such_column"])
 
 
 def test_facts_are_effects_on_a_nest_and_then_the_recipe() -> None:
