@@ -34,7 +34,7 @@ def same_structure(document: TraceDocument, roles: BlockRoles) -> bool:
     return sorted(document.blocks.values()) == sorted(roles.blocks.values()) and document.loops == roles.loops
 
 
-def renamed(document: TraceDocument, roles: BlockRoles) -> TraceDocument:
+def _renamed(document: TraceDocument, roles: BlockRoles) -> TraceDocument:
     """Blocks named as in the target; those that the schedule itself makes are named after their origin."""
     names = {old: roles.names[role] for old, role in document.blocks.items()}
 
@@ -64,7 +64,7 @@ def inlined(document: TraceDocument, roles: BlockRoles) -> TraceDocument:
     for number, name in enumerate(extra):
         first.append(("GetSBlock", [], [name, "main"], [f"extra{number}"]))
         first.append(("ComputeInline", [f"extra{number}"], [], []))
-    return _preceded(renamed(_without(document, lacking), roles), first)
+    return _preceded(_renamed(_without(document, lacking), roles), first)
 
 
 def _without(document: TraceDocument, blocks: Collection[str]) -> TraceDocument:

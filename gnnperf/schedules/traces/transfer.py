@@ -31,7 +31,6 @@ from gnnperf.schedules.traces.skeletons import (
     collapsed,
     inlined,
     regenerated,
-    renamed,
     same_structure,
     tensorized,
 )
@@ -62,22 +61,16 @@ def transfer(document: TraceDocument, context: Any, proposals: int = 4) -> list[
     structures differ.
     """
     roles = roles_of(context.mod["main"])
-    refused: NotApplicable | None = None
-    if same_structure(document, roles):
-        try:
-            skeletons = [*tensorized(document, context, roles), renamed(document, roles)]
-            return _proposals(skeletons, context, roles, proposals)
-        except NotApplicable as error:
-            refused = error
-    else:
-        try:
-            return _proposals([inlined(document, roles)], context, roles, proposals)
-        except NotApplicable:
-            pass  # they differ in more
+    alike = same_structure(document, roles)
+    try:
+        first = tensorized(document, context, roles) if alike else []
+        return _proposals([*first, inlined(document, roles)], context, roles, proposals)
+    except NotApplicable as error:
+        refused = error
     try:
         return _proposals(regenerated(document, context, roles), context, roles, proposals)
     except NotApplicable as error:
-        refused = refused or error
+        refused = refused if alike else error  # they differ in more than elementwise blocks
     try:
         return _proposals([collapsed(document, context, roles)], context, roles, proposals)
     except NotApplicable:
