@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -218,10 +219,7 @@ class Tile:
     @property
     def extent(self) -> int:
         """Iterations that the tiles divide."""
-        total = 1
-        for factor in self.factors:
-            total *= factor
-        return total
+        return math.prod(self.factors)
 
 
 def sketch_of(document: TraceDocument) -> Sketch:

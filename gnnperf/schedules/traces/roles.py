@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -64,9 +65,7 @@ def _blocks(function: Any) -> list[_Block]:
     def visit(block: Any) -> None:
         if len(block.iter_vars):
             loops = "".join("R" if int(v.iter_type) == REDUCED else "S" for v in block.iter_vars)
-            iterations = 1
-            for iterator in block.iter_vars:
-                iterations *= int(getattr(iterator.dom.extent, "value", 1))
+            iterations = math.prod(int(getattr(v.dom.extent, "value", 1)) for v in block.iter_vars)
             found.append(_Block(str(block.name_hint), _kind(block, loops), loops, iterations))
 
     tvm_ffi.structural_walk(function.body, [(SBlock, visit)], order="pre")

@@ -153,9 +153,8 @@ def _variants(document: TraceDocument, context: Any) -> Iterator[tuple[str, Trac
     extents = _extents(document, context)
     choices: dict[int, tuple[Factors, ...]] = {}
     for position, extent in extents.items():
-        old = tuple(int(f) for f in document.decisions[position])
         innermost = int(document.instructions[position][2][1])
-        choices[position] = nearest(extent, old, innermost, CHOICES)
+        choices[position] = nearest(extent, _old(document, position), innermost, CHOICES)
         if not choices[position]:
             raise NotApplicable(f"no factorisation of {extent} ends in at most {innermost}")
     best = {p: found[0] for p, found in choices.items()}
