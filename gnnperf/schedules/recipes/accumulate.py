@@ -67,13 +67,11 @@ class Accumulators:
         names = [n for n in remaining if lowering.roles.role(n) in "Pqp"]
         names.sort(key=lambda n: (n == lowering.vector, lowering.roles.role(n) == "p"))  # lanes adjoin
         moving = [n for n in remaining if n not in names]
-        total = 1
-        for name in names:
-            if ranges[name].limit is None:
-                return None
-            total *= ranges[name].limit or 1
+        if any(ranges[n].limit is None for n in names):
+            return None
+        sizes = {n: ranges[n].limit or 1 for n in names}
         lane_iterator = lowering.vector if lowering.vector_role == "r" else None
-        if total > MAX_ACCUMULATOR_ELEMENTS:
+        if math.prod(sizes.values()) > MAX_ACCUMULATOR_ELEMENTS:
             return None
         whole = position == lowering.reduction_from
         prologue: list[Node] = []
@@ -89,16 +87,16 @@ class Accumulators:
                 continue
             dims = [n for n in names if varies(statement.target, n)]
             here = lowering.names.fresh("acc")
-            lowering.buffers[here] = _local(here, target.dtype, [ranges[n].limit or 1 for n in dims])
+            lowering.buffers[here] = _local(here, target.dtype, [sizes[n] for n in dims])
             cell = Load(here, tuple(_relative(n, ranges) for n in dims))
             neutral = identity(statement.reduce, target.dtype)
-            owns = whole and statement.init is not None
-            start = statement.init if owns and statement.init is not None else neutral
+            init = statement.init if whole else None
+            start = neutral if init is None else init
             prologue.extend(lowering.point_loops(dims, ranges, (Statement(cell, start),)))
             if lane_iterator is not None:
                 width = max(1, lowering.recipe.register_r) * lowering.lanes
                 lane_buffer = lowering.names.fresh("lanes")
-                shape = [*(ranges[n].limit or 1 for n in dims), width]
+                shape = [*(sizes[n] for n in dims), width]
                 lowering.buffers[lane_buffer] = _local(lane_buffer, target.dtype, shape)
                 lane = lowering.names.fresh("l")
                 lane_cell = Load(lane_buffer, (*cell.indices, Symbol(lane)))
@@ -109,7 +107,7 @@ class Accumulators:
                 inner.append(_across_lanes(statement, Load(lane_buffer, cell.indices), lane_iterator))
             else:
                 inner.append(replace(statement, target=cell, init=None))
-            result = Statement(statement.target, cell, None if owns else statement.reduce)
+            result = Statement(statement.target, cell, statement.reduce if init is None else None)
             epilogue.extend(lowering.point_loops(dims, ranges, (result,)))
         return Accumulators(tuple(prologue), tuple(epilogue), inner)
 

@@ -155,7 +155,8 @@ def _lower(node: Node, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
         if unit.streams and not assign_roles(nest, unit.buffers, own).is_contraction:
             recipe = streaming(recipe)
         return BandLowering(nest, recipe, unit.buffers, own, parallel, unit.names, unit.vectors).lower()
-    return _imperfect(node, unit, parallel)
+    # Threads take the first loop that allows it; the bands inside are scheduled one by one.
+    return _strips(node, unit, parallel) or (_shared(node, unit, parallel),)
 
 
 def _holds_points(node: Loop) -> bool:
@@ -175,11 +176,6 @@ def _library(node: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]
     initial, nodes = found
     plain = replace(unit, recipe=streaming(unit.recipe))
     return (*(part for n in initial for part in _lower(n, plain, parallel)), *nodes)
-
-
-def _imperfect(loop: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
-    """Threads take the first loop that allows it; the bands inside are scheduled one by one."""
-    return _strips(loop, unit, parallel) or (_shared(loop, unit, parallel),)
 
 
 def _strips(loop: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
@@ -302,13 +298,13 @@ def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel:
     dimensions = _contracted_dimensions(shared, scratch)
     inner = [_contract(n, tile, dimensions) for n in inner]
     _shrink(dimensions, width, buffers)
-    lowered: list[Node] = []
-    for node in inner:
-        lowered.extend(_lower(node, unit, False))
+    lowered = tuple(part for node in inner for part in _lower(node, unit, False))
     annotation = _threads(recipe, parallel and safe_parallel(shared, buffers))
     level = 2 if width > 1 else 0
-    loop = Loop(tile, shared.start, shared.stop, tuple(lowered), width, True, annotation, level)
-    return (replace(loop, measured_trips=tiles),)
+    loop = Loop(
+        tile, shared.start, shared.stop, lowered, width, True, annotation, level, measured_trips=tiles
+    )
+    return (loop,)
 
 
 def _tiles_inside(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel: bool) -> tuple[Node, ...]:

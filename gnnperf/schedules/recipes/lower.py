@@ -120,10 +120,10 @@ class BandLowering(BandPlan):
             trips=points,
         )
         body = self.next(position, {**ranges, token.iterator: inner}, statements)
-        loop = self.loops[token.iterator]
         annotation = self._parallel_annotation(position)
-        tile_loop = Loop(name, whole.lo, whole.hi, body, size, loop.independent, annotation, 2)
-        return (replace(tile_loop, measured_trips=tiles),)
+        independent = self.loops[token.iterator].independent
+        loop = Loop(name, whole.lo, whole.hi, body, size, independent, annotation, 2, measured_trips=tiles)
+        return (loop,)
 
     def _register_loops(
         self, position: int, ranges: Mapping[str, Range], statements: list[Statement]

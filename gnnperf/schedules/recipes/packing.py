@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING
 
-from gnnperf.nests.affine import Affine, affine, from_affine, simplify
+from gnnperf.nests.affine import affine, simplify
 from gnnperf.nests.analysis import varies
 from gnnperf.nests.ir import (
     Annotation,
@@ -81,21 +83,12 @@ def _pack(
     lowering: BandLowering, load: Load, ranges: Mapping[str, Range]
 ) -> tuple[tuple[Node, ...], Load] | None:
     source = lowering.buffers[load.buffer]
-    bases: list[Expr] = []
-    spans: list[Expr] = []
-    limits: list[int] = []
-    for index in load.indices:
-        box = _box(index, ranges)
-        if box is None:
-            return None
-        bases.append(box[0])
-        spans.append(box[1])
-        limits.append(box[2])
-    elements = 1
-    for limit in limits:
-        elements *= limit
+    boxes = [box for index in load.indices if (box := _box(index, ranges)) is not None]
+    if len(boxes) < len(load.indices):
+        return None
+    bases, spans, limits = zip(*boxes, strict=True)
     whole = pack_position(lowering, load) == 0
-    if elements > (MAX_WHOLE_ELEMENTS if whole else MAX_TILE_ELEMENTS):
+    if prod(limits) > (MAX_WHOLE_ELEMENTS if whole else MAX_TILE_ELEMENTS):
         return None
     order = _layout(lowering, load)
     strides = [0] * len(limits)
@@ -116,8 +109,7 @@ def _pack(
         annotation = Annotation("simd") if depth == 0 else None
         body = (Loop(iterators[dimension], Const(0), spans[dimension], body, annotation=annotation),)
     if whole and lowering.parallel_allowed and lowering.parallel_at is not None and isinstance(body[0], Loop):
-        outer = body[0]
-        body = (Loop(outer.iterator, outer.start, outer.stop, outer.body, annotation=Annotation("parallel")),)
+        body = (replace(body[0], annotation=Annotation("parallel")),)
     subscripts = tuple(
         simplify(Op("sub", (index, base))) for index, base in zip(load.indices, bases, strict=True)
     )
@@ -139,13 +131,10 @@ def _box(index: Expr, ranges: Mapping[str, Range]) -> tuple[Expr, Expr, int] | N
         if coefficient < 0 or left.limit is None:
             return None
         lowest[atom.name] = left.lo
-        steps = Op("sub", (Op("sub", (left.hi, left.lo)), Const(1)))
-        span = Op("add", (span, Op("mul", (Const(coefficient), steps)))) if left.size is None else span
-        if left.size is not None:
-            span = Op("add", (span, Const(coefficient * (left.size - 1))))
+        count: Expr = Op("sub", (left.hi, left.lo)) if left.size is None else Const(left.size)
+        span = Op("add", (span, Op("mul", (Const(coefficient), Op("sub", (count, Const(1)))))))
         limit += coefficient * (left.limit - 1)
-    base = simplify(substitute(from_affine(Affine(form.terms, form.constant)), lowest))
-    return base, simplify(span), limit
+    return simplify(substitute(index, lowest)), simplify(span), limit
 
 
 def _layout(lowering: BandLowering, load: Load) -> list[int]:

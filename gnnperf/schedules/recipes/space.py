@@ -100,22 +100,18 @@ def relevant_fields(nest: LoopNest) -> list[str]:
     bands = [band(n) for n in nest.body if isinstance(n, Loop)]
     local = {k for k, b in nest.buffers.items() if b.scope == "local"}
     loops = list(nest.loops())
-    reduction = any(is_reduction(lp, b.statements, local) for b in bands for lp in b.loops)
-    spatial = max(
-        (sum(not is_reduction(lp, b.statements, local) for lp in b.loops) for b in bands), default=0
-    )
-    reductions = max((sum(is_reduction(lp, b.statements, local) for lp in b.loops) for b in bands), default=0)
+    kinds = [[is_reduction(lp, b.statements, local) for lp in b.loops] for b in bands]
+    reductions = max(map(sum, kinds), default=0)
+    spatial = max((len(found) - sum(found) for found in kinds), default=0)
     dependent = any(is_data_dependent(lp) for lp in loops)
-    indirect = any(
-        True for s in nest.statements() for ld in loads(s.value) for i in ld.indices for _ in loads(i)
-    )
+    indirect = any(loads(i) for s in nest.statements() for ld in loads(s.value) for i in ld.indices)
     names = ["order", "tile_p", "register_p", "vector", "parallel", "omp_schedule", "chunk"]
     names += ["tile_q", "register_q", "collapse"] if spatial >= 2 else []
     names += ["tile_P"] if spatial >= 3 else []
     names += ["nontemporal"] if write_only(nest) else []
-    names += ["tile_r", "register_r", "accumulate", "unroll"] if reduction else []
+    names += ["tile_r", "register_r", "accumulate", "unroll"] if reductions else []
     names += ["tile_R"] if reductions >= 2 else []
-    names += ["pack"] if spatial >= 2 and len({r for n in nest.body for r in read(n)}) >= 1 else []
+    names += ["pack"] if spatial >= 2 and any(map(read, nest.body)) else []
     names += ["prefetch"] if dependent or indirect else []
     blocks = (nest.body, *(lp.body for lp in loops))
     names += ["fuse", "combine"] if any(len(block) > 1 for block in blocks) else []
