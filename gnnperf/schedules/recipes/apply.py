@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -75,7 +76,7 @@ class LoweringUnit:
     buffers: dict[str, Buffer]
     names: Names
     streams: bool
-    accesses: Mapping[str, int]
+    accesses: Counter[str]
     vectors: VectorUnit
 
     def own_locals(self, node: Node) -> frozenset[str]:
@@ -193,7 +194,7 @@ def _strips(loop: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
     else:
         return ()
     apart = replace(unit.recipe, fuse=0)  # what is fused again along the points of a strip is no vector
-    unit = replace(unit, recipe=apart, accesses={**access_counts(loops), **unit.accesses})
+    unit = replace(unit, recipe=apart, accesses=Counter({**access_counts(loops), **unit.accesses}))
     return tuple(_shared(lp, unit, parallel and extent(lp) != 1) for lp in loops)
 
 
@@ -253,19 +254,12 @@ def _fused(
     assert isinstance(shared, Loop)
     if peeled:
         buffers.update(fused.buffers)
-        unit = replace(unit, accesses=_recounted(unit.accesses, nodes, fused.body))
+        recounted = unit.accesses + access_counts(fused.body) - access_counts(nodes)
+        unit = replace(unit, accesses=recounted)
         apart = replace(unit, recipe=streaming(recipe))
         before = tuple(part for node in peeled for part in _lower(node, apart, False))
         return (*before, *_shared_tiles(unit, shared, scratch.difference(*map(touched, peeled)), parallel))
     return _shared_tiles(unit, shared, scratch, parallel)
-
-
-def _recounted(
-    counts: Mapping[str, int], before: tuple[Node, ...], after: tuple[Node, ...]
-) -> Mapping[str, int]:
-    """How often each buffer of the unit is addressed, with some of its nodes replaced."""
-    less, more = access_counts(before), access_counts(after)
-    return {n: counts.get(n, 0) - less.get(n, 0) + more.get(n, 0) for n in {*counts, *more}}
 
 
 def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel: bool) -> tuple[Node, ...]:
@@ -355,10 +349,10 @@ def _overlapping_tiles(unit: LoweringUnit, rows: Overlap, parallel: bool) -> tup
             number,
         )
         assert isinstance(loop, Loop)
-        one = extent(loop) == 1
-        inner.extend(substitute_node(n, {loop.iterator: start}) for n in loop.body) if one else inner.append(
-            loop
-        )
+        if extent(loop) == 1:
+            inner.extend(substitute_node(n, {loop.iterator: start}) for n in loop.body)
+        else:
+            inner.append(loop)
     dimensions = {name: (held.dimension, held.span.low) for name, held in rows.scratch.items()}
     inner = [_contract(node, tile, dimensions) for node in inner]
     for name, held in rows.scratch.items():

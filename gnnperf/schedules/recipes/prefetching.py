@@ -52,7 +52,7 @@ def _ahead(
         values[name] = substitute(lp.start, values)
     moved = substitute(load, values)
     assert isinstance(moved, Load)
-    depth_two = any(True for i in moved.indices for ld in loads(i) for j in ld.indices for _ in loads(j))
+    depth_two = any(loads(j) for i in moved.indices for ld in loads(i) for j in ld.indices)
     return None if depth_two else moved
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
@@ -10,15 +11,12 @@ from gnnperf.nests.affine import constant
 from gnnperf.nests.analysis import accesses, bound_dependences
 from gnnperf.nests.ir import (
     Buffer,
-    Load,
     Loop,
     LoopNest,
     Node,
     Reduction,
     Statement,
-    expressions_of,
     loads,
-    reads,
     walk,
 )
 from gnnperf.nests.ranges import separates
@@ -54,7 +52,7 @@ def private_reductions(
             or buffer.scope == "local"
             or count is None
             or count * ELEMENT_BYTES[buffer.dtype] > MAX_PRIVATE_BYTES
-            or any(load.buffer == name for load in _loads(loop))
+            or any(a.load.buffer == name and not a.is_write for a in accesses(loop))
         ):
             return None
         found[name] = (kind, count)
@@ -123,17 +121,6 @@ def _writers(loop: Loop) -> dict[str, list[Statement]]:
     return found
 
 
-def _loads(loop: Loop) -> Iterator[Load]:
-    for node in walk((loop,)):
-        if isinstance(node, Statement):
-            yield from reads(node)
-        else:
-            yield from (load for bound in expressions_of(node) for load in loads(bound))
-
-
-def access_counts(body: tuple[Node, ...]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for node in body:
-        for access in accesses(node):
-            counts[access.load.buffer] = counts.get(access.load.buffer, 0) + 1
-    return counts
+def access_counts(body: tuple[Node, ...]) -> Counter[str]:
+    """How often each buffer is addressed, reads of subscripts among it."""
+    return Counter(access.load.buffer for node in body for access in accesses(node))
