@@ -213,13 +213,14 @@ def _single(node: Node, changed: set[str], rows: Mapping[str, int], names: Names
 def _tiled(time: TimeLoop, steps: int, names: Names, swept_bytes: int) -> Loop:
     loop, shift = time.loop, time.shift
     tile, rows = names.fresh(f"{loop.iterator}_steps"), names.fresh(f"{loop.iterator}_rows")
-    first = min(s.start + b for s, b in zip(time.sweeps, time.behind, strict=True))
-    stop = max(s.stop + b for s, b in zip(time.sweeps, time.behind, strict=True))
+    placed = list(zip(time.sweeps, time.behind, strict=True))
+    first = min(s.start + b for s, b in placed)
+    stop = max(s.stop + b for s, b in placed)
     moves = max(1, shift) * steps
     height = max(moves, TILE_BYTES * (stop - first) // swept_bytes - moves) if swept_bytes else moves
     ahead = Op("mul", (Const(shift), Op("sub", (Symbol(loop.iterator), Symbol(tile)))))
     body = []
-    for sweep, behind in zip(time.sweeps, time.behind, strict=True):
+    for sweep, behind in placed:
         begin = Op("sub", (Symbol(rows), Op("add", (ahead, Const(behind)))))
         start = Op("max", (Const(sweep.start), simplify(begin)))
         end = Op("min", (Const(sweep.stop), simplify(Op("add", (begin, Const(height))))))
