@@ -69,17 +69,17 @@ def profile(
     Raises MeasureError when a run fails: what is profiled is the baseline, which must run.
     """
     on_all = _time(runner, case, limits, runner.threads, counters=True)
-    runtime_s = _median(on_all)
+    runtime_s = on_all.timing.runtime_s
     on_one = on_all if runner.threads == 1 else _time(runner, case, limits, 1)
     peak = {"float32": device.peak_gflops_fp32, "float64": device.peak_gflops_fp64}.get(case.dtype)
     gflops, gbps = case.flops / runtime_s * 1e-9, case.moved_bytes / runtime_s * 1e-9
     exponent = None
     if scaled is not None and scaled.flops > 0 and case.flops > 0 and scaled.flops != case.flops:
-        other_s = _median(_time(runner, scaled, limits, runner.threads))
+        other_s = _time(runner, scaled, limits, runner.threads).timing.runtime_s
         exponent = math.log(other_s / runtime_s) / math.log(scaled.flops / case.flops)
     return Profile(
         runtime_s,
-        _median(on_one),
+        on_one.timing.runtime_s,
         runner.threads,
         gflops,
         gbps,
@@ -98,8 +98,3 @@ def _time(runner: Runner, case: Case, limits: Limits, threads: int, counters: bo
     if measured.status != "ok":
         raise MeasureError(f"profiling {case.library.symbol}: {measured.status}, {measured.detail}")
     return measured
-
-
-def _median(measured: Measurement) -> float:
-    assert measured.runtime_s is not None  # status "ok"
-    return measured.runtime_s
