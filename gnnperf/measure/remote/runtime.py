@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnnperf.documents import replacing
 from gnnperf.errors import MeasureError
 
 CUDA, CPU = "cuda", "cpu"
@@ -41,21 +42,20 @@ def compile_cubin(source: str, arch: str, folder: Path, timeout_s: float = 300.0
     if shutil.which("nvcc") is None:
         raise MeasureError("no machine code for this kernel in the pack, and no nvcc here to compile it")
     folder.mkdir(parents=True, exist_ok=True)
-    text, partial = target.with_suffix(".cu"), target.with_suffix(".partial")
+    text = target.with_suffix(".cu")
     text.write_text(source)
-    command = ["nvcc", "-cubin", f"-arch={arch}", *NVCC_OPTIONS, "-o", str(partial), str(text)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s)
-        if done.returncode:
-            lines = [*filter(None, done.stderr.splitlines()), "no message"]
-            first = next((line for line in lines if "error" in line), lines[0])
-            raise MeasureError(f"nvcc: {first.replace(str(text), 'kernel')[:300]}")
-        partial.rename(target)
+        with replacing(target) as partial:
+            command = ["nvcc", "-cubin", f"-arch={arch}", *NVCC_OPTIONS, "-o", str(partial), str(text)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s)
+            if done.returncode:
+                lines = [*filter(None, done.stderr.splitlines()), "no message"]
+                first = next((line for line in lines if "error" in line), lines[0])
+                raise MeasureError(f"nvcc: {first.replace(str(text), 'kernel')[:300]}")
     except subprocess.TimeoutExpired:
         raise MeasureError(f"nvcc took longer than {timeout_s:g} s") from None
     finally:
         text.unlink(missing_ok=True)
-        partial.unlink(missing_ok=True)
     return target
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gnnperf.documents import replacing
 from gnnperf.measure.outcome import Outcome, Sampling, timed
 from gnnperf.measure.problem import OUTPUT, Arrays, Problem, random_inputs
 from gnnperf.measure.protocol import receive
@@ -118,9 +119,8 @@ def solved(about: Mapping[str, Any], folder: Path, host: DeviceRuntime, kept: Pa
             return {OUTPUT: host.numpy(result)}
 
         found = Problem.solved(inputs, solve, about["reduction_length"])
-        with (kept / "partial").open("wb") as partial:
-            np.savez(partial, reference=found.reference[OUTPUT], length=found.reduction_length)
-        (kept / "partial").rename(file)
+        with replacing(file) as partial, partial.open("wb") as opened:
+            np.savez(opened, reference=found.reference[OUTPUT], length=found.reduction_length)
     with np.load(file) as known:
         return Problem(inputs, [OUTPUT], {OUTPUT: known["reference"]}, int(known["length"]))
 
