@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import pytest
 from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.corpus.entry_process import EntryJob, run_entry
 from gnnperf.corpus.on_ray import LOST, Kind, Machine, RayCluster
+from gnnperf.devices import describe_host
+from gnnperf.devices.host import _describe, probe_file
 from gnnperf.errors import InputError, MeasureError
 
 AMD, INTEL = ("cpu/x86_64/avx512", "AMD"), ("cpu/x86_64/avx512", "Intel")
@@ -174,7 +177,10 @@ def test_a_process_that_dies_says_so(tmp_path: Path) -> None:
     ]
 
 
-def test_an_entry_that_fails_says_why(tmp_path: Path) -> None:
+def test_an_entry_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GNNPERF_CACHE", str(tmp_path / "cache"))
+    probed = {**describe_host().to_dict(), "bandwidth_gbps": 10.0, "source": "made up"}
+    probe_file(_describe()).write_text(json.dumps(probed))  # else its process measures the machine first
     (tmp_path / "kernels.py").write_text("def one():\n    pass\n")
     made = config(tmp_path, entry("one"))
     (what, why), (_, code) = run_entry(
