@@ -72,7 +72,7 @@ def test_a_search_that_never_matched_counts_with_what_was_recorded(tmp_path: Pat
 @pytest.mark.slow
 def test_longer_searches_of_some_nests(tmp_path: Path) -> None:
     """Only these are compared on. What ours proposes was measured beside them, with another result."""
-    corpus = two_tastes(tmp_path / "corpus")
+    corpus = two_tastes(tmp_path / "corpus", sizes=[64])
     nests = [held_nest(small_nest(64, 32, reduction), "f") for reduction in (False, True)]
     lines = []
     for task, shares in zip(nests, ([0.9] * 7, [0.9, 0.2, 0.1]), strict=True):
@@ -80,7 +80,8 @@ def test_longer_searches_of_some_nests(tmp_path: Path) -> None:
         lines += [line(task["task"], name, s, origin="random") for name, s in zip(names, shares, strict=True)]
         lines += [line(task["task"], s, 0.3, origin="foreign") for s in ("tile", "stream")]
     folders = Folders([corpus], trials=write_corpus(tmp_path / "trials", nests, lines))
-    result = evaluate_search(folders, folders.load(), ReplaySettings(folds=3, policies=["ours"], workers=1))
+    settings = ReplaySettings(folds=3, policies=["ours"], workers=1, quick=True)
+    result = evaluate_search(folders, folders.load(), settings)
     rows = {row["family"]: row for row in result.rows if row["k"] == 3}
     assert (rows["map_add"]["trials"], rows["map_add"]["recorded"]) == (None, 7)
     assert rows["map_add"]["efficiency"] == pytest.approx(1.0, abs=1e-3)
