@@ -32,7 +32,7 @@ REQUIRED = (
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     own = [("random", 0.9), ("random", GOOD), ("random", 0.8)]
-    return two_tastes(tmp_path_factory.mktemp("corpus"), own)
+    return two_tastes(tmp_path_factory.mktemp("corpus"), own, sizes=[64])
 
 
 @pytest.mark.slow
@@ -41,7 +41,7 @@ def test_the_whole_table(shell: Shell, corpus: Path, capfd: pytest.CaptureFixtur
     document = shell.gnnperf(*command).document
     assert document["benchmark"] == "transfer" and document["settings"]["quick"]
     assert set(REQUIRED) <= document["figures"].keys()
-    assert (document["figures"]["nests"], document["figures"]["families"]) == (16, 8)
+    assert (document["figures"]["nests"], document["figures"]["families"]) == (8, 8)
     everything = [row for row in document["rows"] if row["subset"] == "all"]
     assert len(everything) == 13 * 4
     assert document["settings"]["split"] == "family"
