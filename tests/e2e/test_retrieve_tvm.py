@@ -97,12 +97,14 @@ for _ in range(2):  # other weights are packed anew
 
 
 @pytest.mark.slow
-def test_free_weights_are_taken_as_before(shell: Shell, kernels: Path, tensor_checkpoint: Path) -> None:
+def test_free_weights_are_taken_as_before(
+    shell: Shell, kernels: Path, tensor_checkpoint: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     names = {"constant": "tvm-default-constant-weights", "varying": "tvm-default"}
     for known, weights in enumerate(("constant", "varying", "constant")):
-        answer = shell.gnnperf(
-            "retrieve", f"{kernels}:layer", "--weights", weights, "--checkpoint", tensor_checkpoint, "-k", 3,
-            "--store", shell.folder / "weights", "--json", "--output", weights,
+        answer = shell.here(
+            capfd, "retrieve", f"{kernels}:layer", "--weights", weights, "--checkpoint", tensor_checkpoint,
+            "-k", 3, "--store", shell.folder / "weights", "--json", "--output", weights,
         ).document  # fmt: skip
         (nest,) = answer["nests"]
         assert {tried["status"] for tried in nest["candidates"]} == {"ok"} and not answer["kept_baseline"]
