@@ -16,6 +16,7 @@ from helpers.tensor_world import write_checkpoint
 from torch import nn
 
 from gnnperf.cli.main import run
+from gnnperf.measure.interleaved import Pace
 
 
 def tiny() -> nn.Module:
@@ -25,6 +26,7 @@ def tiny() -> nn.Module:
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setattr("benchmarks.torch_models.Pace", lambda **_: Pace(rounds=3, budget_s=0.5))
     monkeypatch.setattr(networks, "NETWORKS", {"tiny": (tiny, lambda: (torch.randn(8, 16),))})
 
 
