@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,8 +84,7 @@ def collect(
             raise InputError(f"{option} is for {what}, and {config} lists something else; leave it out")
     if address is not None and processes is not None:
         raise InputError("--processes is for this machine alone; leave it or --ray out")
-    if again is not None and address is not None:
-        raise InputError("--again measures on this machine alone; leave it or --ray out")
+
     if only:
         settings = settings.only(only)
     asked = None
@@ -130,18 +128,14 @@ class _Work:
         click.echo(f"left out: {text}", err=True)
 
     def nests(self, settings: NestConfig, address: str | None, processes: int, asked: Asked | None) -> None:
-        from gnnperf.corpus.asked import AskedRecipes
-        from gnnperf.corpus.long_search import LongSearches
         from gnnperf.corpus.nests import NestCollector
         from gnnperf.measure import Compiler, Runner
 
-        kind: Callable[..., NestCollector] = NestCollector if settings.beside is None else LongSearches
-        if asked is not None:
-            kind = partial(AskedRecipes, asked=asked)
         with _cluster(address, settings, self.warn) as spread, Compiler() as compiler, Runner() as runner:
-            collector = kind(
-                settings, self.log, compiler, runner, warn=self.warn, spread=spread, processes=processes
-            )
+            collector = NestCollector(
+                settings, self.log, compiler, runner, warn=self.warn, spread=spread, processes=processes,
+                asked=asked,
+            )  # fmt: skip
             with progress("collecting", collector.steps) as collector.advance:
                 collector.run()
 

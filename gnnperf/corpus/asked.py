@@ -1,59 +1,31 @@
-"""Recipes that somebody asks for, measured on nests that configurations list."""
+"""Recipes that somebody asks for, to be measured on nests that configurations list."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from gnnperf.backends.cpp.cases import UnitCase
 from gnnperf.corpus.config import NestConfig, NestEntry
-from gnnperf.corpus.nests import NestCollector, key_of, rounds_of
 from gnnperf.corpus.reader import MeasuredTasks
 from gnnperf.corpus.record import CorpusRecord
 from gnnperf.errors import InputError
-from gnnperf.graph import ProgramGraph
 from gnnperf.schedules.recipes import Recipe
 
 Asked = Mapping[str, Mapping[Recipe, str]]
 """Digest of a nest -> recipes for it, in the order of measuring, each with the origin that is recorded."""
 
 
-def asked_for(recipes: Mapping[str, Sequence[Recipe]]) -> Asked:
-    """Recipes of nests, by their digests, whose origin is that they were asked for."""
-    return {digest: dict.fromkeys(of_one, "asked") for digest, of_one in recipes.items()}
+def asked_for(recipes: Mapping[str, Sequence[Recipe]], origin: str = "asked") -> Asked:
+    """Recipes of nests, by their digests, all of one origin."""
+    return {digest: dict.fromkeys(of_one, origin) for digest, of_one in recipes.items()}
 
 
-@dataclass
-class AskedRecipes(NestCollector):
-    """Measures every recipe asked for, all those of a nest in one session, so that they were timed alike.
-    Nests that are not listed are passed over."""
-
-    asked: Asked = field(default_factory=dict)
-
-    @property
-    def steps(self) -> int:
-        return len(self.config.entries)
-
-    def run(self) -> None:
-        """Measure what is not yet in the log."""
-        ids = sorted((digest, sorted(r.id for r in recipes)) for digest, recipes in self.asked.items())
-        entries = [*itertools.chain(*rounds_of(self.config.entries))]
-        self._pass("asked", entries, lambda entry: key_of("asked", entry, ids))
-
-    @property
-    def works(self) -> Mapping[str, Callable[[NestEntry, UnitCase, ProgramGraph], None]]:
-        return {"asked": self._measure}
-
-    def _measure(self, entry: NestEntry, case: UnitCase, graph: ProgramGraph) -> None:
-        if not (asked := self.asked.get(graph.digest)):
-            return
-        self._add_nest(entry, case, graph)
-        known = self._known(graph.digest)
-        tried = {trial.recipe.id for trial in known}
-        new = [recipe for recipe in asked if recipe.id not in tried]
-        for trial in self._bench(case, known).run(new, ""):
-            self._add(graph.digest, replace(trial, origin=asked[trial.recipe]))
+def recipes_of(corpus: MeasuredTasks) -> Asked:
+    """All that a corpus of nests has measured on them, which is foreign to what is searched for anew."""
+    found = corpus.records.items()
+    return asked_for(
+        {task: [Recipe.from_dict(r.schedule) for r in records.values()] for task, records in found}, "foreign"
+    )
 
 
 def entries_behind(

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from gnnperf.corpus.asked import Asked
 from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.corpus.nests import NestCollector
 from gnnperf.measure import Compiler, Runner
@@ -30,8 +31,8 @@ THREADS = "OMP_NUM_THREADS"
 class EntryJob:
     """What the process needs to know. known: of the log, what it is to go on from (`RecordLog.known`).
 
-    config: with the folder that its kernels are in on this machine. portfolio: of the collector. parent:
-    process to die with. threads: of the user's OMP_NUM_THREADS; None: all that there are.
+    config: with the folder that its kernels are in on this machine. portfolio, asked: of the collector.
+    parent: process to die with. threads: of the user's OMP_NUM_THREADS; None: all that there are.
     """
 
     config: NestConfig
@@ -41,6 +42,7 @@ class EntryJob:
     portfolio: Any
     parent: int = 0
     threads: str | None = None
+    asked: Asked | None = None
 
 
 def run_entry(job: EntryJob) -> Iterator[Any]:
@@ -80,7 +82,9 @@ def main() -> None:
 
         with Compiler() as compiler, Runner() as runner:
             log = RelayedLog(job.known, send)
-            collector = NestCollector(job.config, log, compiler, runner, portfolio=job.portfolio)
+            collector = NestCollector(
+                job.config, log, compiler, runner, portfolio=job.portfolio, asked=job.asked
+            )
             collector.do(job.entry, job.work, send)
 
 

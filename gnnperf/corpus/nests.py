@@ -8,6 +8,10 @@ what the log says is done with the same settings, and nothing is measured again.
 earlier start, or of another corpus, new entries are searched as they are crossed: no pass goes over all of
 them first. "cross" and "converge" take an entry of every family at a time, so that those before an
 interruption are finished.
+
+Two passes stand alone. "asked" measures recipes that somebody asks for. "long search", of a configuration
+with `beside`, is for comparing transfer with: an evolutionary search that begins with random recipes, more
+random recipes, and every recipe that the other corpus measured.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol, TypeVar
@@ -25,9 +30,11 @@ from typing import Any, Protocol, TypeVar
 from gnnperf.backends.cpp.cases import UnitCase
 from gnnperf.backends.cpp.trials import NestBench, Trial
 from gnnperf.corpus import random_nests
+from gnnperf.corpus.asked import Asked, recipes_of
 from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.corpus.foreign import choose_portfolio, of_like_nests
 from gnnperf.corpus.nest_records import record_line, task_line, trial_of
+from gnnperf.corpus.reader import read_corpus
 from gnnperf.devices import DeviceSpec, probe
 from gnnperf.errors import BuildError, InputError, MeasureError
 from gnnperf.frontends.dace import capture_inputs, load_kernel
@@ -35,7 +42,7 @@ from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Compiler, Runner
 from gnnperf.measure.record_log import Line, RecordLog, RelayedLog, read_lines
 from gnnperf.measure.workers import Send, each
-from gnnperf.schedules.recipes import DEFAULTS, Recipe
+from gnnperf.schedules.recipes import DEFAULTS, Recipe, random_recipe
 from gnnperf.search.mutation import SearchBudget, default_starts, search
 
 FIRST_LOOK = 6
@@ -44,6 +51,9 @@ GIVE_UP = 3.0
 """Times slower than the best so far: enough to know that a recipe does not suit a nest."""
 PORTFOLIO_SHARE = 2 / 3
 """of the foreign recipes are the same for all nests; the rest suited nests like the one they are for."""
+POPULATION, EVOLVED = 0.2, 0.8
+"""Random recipes that the evolution of a long search begins with, and all that it tries, as shares of the
+number of random recipes."""
 
 Spread = Callable[
     ["NestCollector", Sequence[NestEntry], str, Callable[[tuple[str, Any]], None]],
@@ -56,7 +66,8 @@ Spread = Callable[
 @dataclass
 class NestCollector:
     """Runs the passes. `advance(steps, doing)` reports progress, `warn(text)` what was left out; `spread`
-    says where the work is done; here, on `processes` entries at a time, if it is None."""
+    says where the work is done; here, on `processes` entries at a time, if it is None. Where recipes are
+    `asked` for, they are measured and nothing else, and nests without any are passed over."""
 
     config: NestConfig
     log: RecordLog
@@ -67,6 +78,7 @@ class NestCollector:
     portfolio: Sequence[Recipe] = ()
     spread: Spread | None = None
     processes: int = 2
+    asked: Asked | None = None
 
     def __post_init__(self) -> None:
         self.device: DeviceSpec = probe()
@@ -74,19 +86,35 @@ class NestCollector:
     @property
     def steps(self) -> int:
         entries = self.config.entries
+        if self.asked is not None or self.config.beside is not None:
+            return len(entries)
         return (2 if self._looks_first else 1) * len(entries) + sum(map(self._converges, entries))
 
     def run(self) -> None:
-        """All passes over all entries, in an order that visits all families early."""
-        settings, rounds = self.config, rounds_of(self.config.entries)
+        """All passes over all entries, in an order that visits all families early.
+
+        Raises InputError where the configuration is `beside` a corpus that is not there.
+        """
+        entries = [*itertools.chain(*rounds_of(self.config.entries))]
+        if self.asked is not None:
+            ids = sorted((digest, sorted(r.id for r in recipes)) for digest, recipes in self.asked.items())
+            self._pass("asked", entries, lambda e: key_of("asked", e, ids))
+        elif self.config.beside is not None:
+            again = replace(self, asked=recipes_of(read_corpus(self.config.beside)))
+            again._pass("long search", entries, lambda e: f"random search {e.key}")
+        else:
+            self._search_and_cross(entries)
+
+    def _search_and_cross(self, entries: Sequence[NestEntry]) -> None:
+        settings = self.config
         if self._looks_first:
-            self._pass("search", [*itertools.chain(*rounds)], lambda e: f"search {e.key}")
+            self._pass("search", entries, lambda e: f"search {e.key}")
         self.portfolio = self._portfolio()
         shared = [r.id for r in (*DEFAULTS, *self.portfolio)]
         budget = (settings.recipes_per_nest, settings.patience, settings.budget_s_per_nest)
-        for entries in rounds:
-            self._pass("cross", entries, lambda e: key_of("cross", e, settings.foreign_per_nest, shared))
-            to_search = [entry for entry in entries if self._converges(entry)]
+        for of_round in rounds_of(entries):
+            self._pass("cross", of_round, lambda e: key_of("cross", e, settings.foreign_per_nest, shared))
+            to_search = [entry for entry in of_round if self._converges(entry)]
             self._pass("converge", to_search, lambda e: key_of("converge", e, *budget))
 
     @property
@@ -105,14 +133,7 @@ class NestCollector:
             self.log.require_device(self.device.fingerprint)
         todo = [entry for entry in entries if key(entry) not in self.log.done]
         self.advance(len(entries) - len(todo), name)
-
-        def receive(message: tuple[str, Any]) -> None:
-            what, content = message
-            if what == "warning":
-                self.warn(content)
-            else:
-                self.log.add(what, content)
-
+        receive = self.log.receiving(self.warn)
         if self.spread is not None:
             tasks = self.spread(self, todo, name, receive)
         else:
@@ -136,8 +157,8 @@ class NestCollector:
         """The work of that name (see `works`) on an entry, in this process. What fails is not done: it may be
         the machine, so the next start tries again. Raises SystemExit then."""
         self.warn = lambda text: send(("warning", text))
-        work = self.works[name]
         try:
+            work = self.works[name]
             for case, graph in self._cases(entry):
                 work(entry, case, graph)
         except Exception as error:  # one entry must not end hours of measuring; DaCe raises anything
@@ -147,7 +168,10 @@ class NestCollector:
     @property
     def works(self) -> Mapping[str, Callable[[NestEntry, UnitCase, ProgramGraph], None]]:
         """What a pass of that name does with a nest."""
-        return {"search": self._first_look, "cross": self._cross, "converge": self._converge}
+        return {
+            "search": self._first_look, "cross": self._cross, "converge": self._converge,
+            "asked": self._measure_asked, "long search": self._long_search,
+        }  # fmt: skip
 
     def _cases(self, entry: NestEntry) -> Iterator[tuple[UnitCase, ProgramGraph]]:
         kernel = load_kernel(*self._sources(entry), self.config.seed)
@@ -231,6 +255,44 @@ class NestCollector:
             for trial in bench.run(new, origin):
                 self._add(digest, trial)
 
+    def _measure_asked(self, entry: NestEntry, case: UnitCase, graph: ProgramGraph) -> None:
+        """All recipes of a nest in one session, so that they were timed alike."""
+        assert self.asked is not None
+        if not (asked := self.asked.get(graph.digest)):
+            return
+        self._add_nest(entry, case, graph)
+        known = self._known(graph.digest)
+        tried = {trial.recipe.id for trial in known}
+        new = [recipe for recipe in asked if recipe.id not in tried]
+        for trial in self._bench(case, known).run(new, ""):
+            self._add(graph.digest, replace(trial, origin=asked[trial.recipe]))
+
+    def _long_search(self, entry: NestEntry, case: UnitCase, graph: ProgramGraph) -> None:
+        """In one session too."""
+        assert self.asked is not None
+        digest = graph.digest
+        if digest not in self.asked:
+            self.warn(f"{entry}: not a nest of {self.config.beside}")
+            return
+        self._add_nest(entry, case, graph)
+        tried = self._known(digest)
+        bench = self._bench(case, tried)
+        rng = Random(f"{self.config.seed} {digest}")
+        wanted = self.config.recipes_per_nest
+        budget = SearchBudget(round(EVOLVED * wanted), float("inf"), POPULATION / EVOLVED)
+        evolution = [trial for trial in tried if trial.origin != "foreign"][: budget.trials]
+        search(bench, [], budget, rng, lambda trial: self._add(digest, trial), evolution)
+        tried = self._known(digest)
+        recipes = {trial.recipe for trial in tried}
+        missing = wanted - sum(trial.origin == "random" for trial in tried)
+        draw = partial(random_recipe, case.case.nest, rng, self.device.vectors)
+        for origin, new in (
+            ("random", list(fresh(draw, recipes, missing))),
+            ("foreign", [recipe for recipe in self.asked[digest] if recipe not in recipes]),
+        ):
+            for trial in bench.run(new, origin):
+                self._add(digest, trial)
+
     @property
     def _portfolio_key(self) -> str:
         return f"portfolio {round(PORTFOLIO_SHARE * self.config.foreign_per_nest)}"
@@ -275,6 +337,18 @@ def key_of(work: str, entry: NestEntry, *settings: Any) -> str:
     """Names work on an entry with these settings: with others it is other work."""
     digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:8]
     return f"{work} {entry.key} {digest}"
+
+
+def fresh(draw: Callable[[], Recipe], known: set[Recipe], count: int) -> Iterator[Recipe]:
+    """Drawn recipes that are not among the known ones, which they join; fewer where there are no more."""
+    for _ in range(20 * count):
+        if count <= 0:
+            return
+        recipe = draw()
+        if recipe not in known:
+            known.add(recipe)
+            count -= 1
+            yield recipe
 
 
 class _OfFamily(Protocol):

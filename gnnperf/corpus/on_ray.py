@@ -176,7 +176,7 @@ class RayCluster:
             waiting.remove(entry)
             job = EntryJob(
                 collector.config, entry, work, collector.log.known, list(collector.portfolio),
-                threads=os.environ.get(THREADS),
+                threads=os.environ.get(THREADS), asked=collector.asked,
             )  # fmt: skip
             stream = machine.actor.run.options(num_returns="streaming").remote(ray.put(job))
             machine.doing = entry, stream

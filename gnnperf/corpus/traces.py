@@ -55,12 +55,13 @@ class TraceCollector:
     def run(self) -> None:
         """Go on until every workload has its schedules. Loads TVM, and sets its threads, in this process."""
         self.log.require_device(describe_host().fingerprint)
+        receive = self.log.receiving(self.warn)
         set_runtime_threads()
         prepare()
         for total in self.config.passes:
             tasks = [w for w in self.config.workloads if self._missing(w, total)]
             self.advance(len(self.config.workloads) - len(tasks), f"to {total} schedules")
-            for workload, code in each(tasks, self._work(total), self._receive, self.processes):
+            for workload, code in each(tasks, self._work(total), receive, self.processes):
                 if code:
                     self.warn(f"{workload.name}: its process ended with {code}")
                 self.advance(1, f"to {total} schedules: {workload.name}")
@@ -74,13 +75,6 @@ class TraceCollector:
     def _known(self, workload: TvmWorkload) -> list[Line]:
         """What the log has of a workload, in the order of measuring."""
         return list(self.log.records.get(workload.name, {}).values())
-
-    def _receive(self, message: tuple[str, list[Mapping[str, Any]]]) -> None:
-        name, lines = message
-        if name == "warning":
-            self.warn(str(lines[0]["text"]))
-        else:
-            self.log.add(name, *lines)
 
     def _work(self, total: int) -> Callable[[TvmWorkload, Send], None]:
         return lambda workload, send: self._tune(workload, total, send)
@@ -98,7 +92,7 @@ class TraceCollector:
             tuner = self._tuner(workload, DesignSpace(workload, module, target), target, bench, known, send)
             tuner.run(total, self.config.random_share, self.config.batch)
         except (InputError, MeasureError) as error:
-            send(("warning", [{"text": f"{workload.name}: {error}"}]))
+            send(("warning", f"{workload.name}: {error}"))
             return
         seconds = {key: round(value, 2) for key, value in tuner.seconds.items()}
         seconds["all"] = round(time.monotonic() - started, 2)

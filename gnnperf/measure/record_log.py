@@ -28,6 +28,8 @@ FILES = ("tasks", "records", "done")
 Line: TypeAlias = dict[str, Any]
 Known: TypeAlias = tuple[dict[str, Line], dict[str, dict[str, Line]], dict[str, Line]]
 """`tasks`, `records` and `done` of a log."""
+Message: TypeAlias = tuple[str, Any]
+"""One of FILES and lines of it; or another word and a text for people."""
 
 
 class RecordLog:
@@ -101,6 +103,18 @@ class RecordLog:
             self._know(name, line)
         self._append(name, new)
 
+    def receiving(self, say: Callable[[str], None]) -> Callable[[Message], None]:
+        """What takes the messages of processes that do not hold the files: adds lines, tells `say` texts."""
+
+        def receive(message: Message) -> None:
+            name, content = message
+            if name in FILES:
+                self.add(name, *content)
+            else:
+                say(content)
+
+        return receive
+
     def mark_done(self, key: str, **details: Any) -> None:
         """Say that work is finished, and how it ended."""
         self.add("done", {"key": key, **details})
@@ -142,17 +156,16 @@ class RecordLog:
 
 
 class RelayedLog(RecordLog):
-    """For a process that does not hold the files: what is added to it is sent, as the arguments of `add`, to
-    the one that does. known: of the log there."""
+    """For a process that does not hold the files: what is added to it is sent to the one that does (see
+    `receiving`). known: of the log there."""
 
-    def __init__(self, known: Known, send: Callable[[tuple[str, Line]], None]) -> None:
+    def __init__(self, known: Known, send: Callable[[Message], None]) -> None:
         self.tasks, self.records, self.done = known
         self._files = {}
         self._send = send
 
     def _append(self, name: str, lines: Iterable[Line]) -> None:
-        for line in lines:
-            self._send((name, line))
+        self._send((name, list(lines)))
 
 
 REMOVE = "remove the line, or restore the file"

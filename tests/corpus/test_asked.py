@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from corpus.tiny import write_config
 
-from gnnperf.corpus.asked import AskedRecipes, asked_for
+from gnnperf.corpus.asked import asked_for
 from gnnperf.corpus.config import NestConfig, load_config
 from gnnperf.corpus.nests import NestCollector
 from gnnperf.errors import InputError
@@ -37,7 +37,7 @@ def ask(
 ) -> RecordLog:
     log = RecordLog(folder)
     try:
-        AskedRecipes(config, log, compiler, runner, asked=asked_for(asked)).run()
+        NestCollector(config, log, compiler, runner, asked=asked_for(asked)).run()
     finally:
         log.close()
     return log

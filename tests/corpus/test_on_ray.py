@@ -11,14 +11,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from corpus.tiny import write_config
 
-from gnnperf.corpus.config import NestConfig, NestEntry
+from gnnperf.corpus.asked import asked_for
+from gnnperf.corpus.config import NestConfig, NestEntry, load_config
 from gnnperf.corpus.entry_process import EntryJob, run_entry
 from gnnperf.corpus.on_ray import LOST, Kind, Machine, RayCluster
 from gnnperf.devices import describe_host
 from gnnperf.devices.host import _describe, probe_file
 from gnnperf.errors import InputError, MeasureError
+from gnnperf.frontends.dace import load_kernel
+from gnnperf.schedules.recipes import Recipe
 
+ASKED = asked_for({"nest": [Recipe()]})
 AMD, INTEL = ("cpu/x86_64/avx512", "AMD"), ("cpu/x86_64/avx512", "Intel")
 
 
@@ -84,7 +89,7 @@ def collector(**nests: Kind) -> Any:
         for name, kind in nests.items()
     }
     log = SimpleNamespace(tasks=lines, known=(lines, {}, {}))
-    return SimpleNamespace(config=None, log=log, portfolio=())
+    return SimpleNamespace(config=None, log=log, portfolio=(), asked=ASKED)
 
 
 def cluster(folder: Path, *machines: Machine) -> tuple[RayCluster, list[str]]:
@@ -105,6 +110,7 @@ def test_every_machine_does_one_entry_at_a_time(ray: None, tmp_path: Path) -> No
     assert ended == {"one": 0, "two": 0, "three": 0}
     assert len(received) == 3
     assert len(a.jobs) + len(b.jobs) == 3 and a.jobs and b.jobs
+    assert all(job.asked == ASKED for job in a.jobs + b.jobs)
     assert said == []
 
 
@@ -188,3 +194,19 @@ def test_an_entry_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     assert what == "warning" and why.startswith("kernels.py:one N=3: InputError")
     assert code == 1
+
+
+@pytest.mark.parametrize("work", ["asked", "long search"])
+def test_what_another_corpus_measured_comes_with_the_job(work: str, tmp_path: Path) -> None:
+    """The machine has no such corpus."""
+    config = load_config(write_config(tmp_path, recipes=1, foreign=0))
+    assert isinstance(config, NestConfig)
+    digest = load_kernel(config.path("kernels.py:doubled"), {"N": 300}).units[0].graph.digest
+    recipe = Recipe(parallel="none")
+    asked = asked_for({digest: [recipe]}, "foreign")
+    job = EntryJob(config, config.entries[0], work, ({}, {}, {}), (), os.getpid(), asked=asked)
+    *messages, ended = run_entry(job)
+    assert ended == ("ended", 0), messages
+    records = [line for name, lines in messages if name == "records" for line in lines]
+    assert recipe.id in {line["schedule_id"] for line in records}
+    assert {line["task"] for line in records} == {digest}

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -141,13 +140,15 @@ def test_kill_9_of_the_writer_loses_nothing_that_it_reported(tmp_path: Path) -> 
 
 def test_what_a_fork_adds_is_sent_to_who_holds_the_files(tmp_path: Path) -> None:
     log = RecordLog(tmp_path)
-    sent: list[tuple[str, Mapping[str, Any]]] = []
+    sent: list[tuple[str, Any]] = []
     fill(RelayedLog(log.known, sent.append), 0)
     assert not (tmp_path / "records.jsonl").read_bytes()
     assert [name for name, _ in sent] == ["tasks", "records", "records", "records", "done"]
-    for name, line in sent:
-        log.add(name, line)
+    said: list[str] = []
+    for message in (*sent, ("warning", "it is late")):
+        log.receiving(said.append)(message)
     log.close()
+    assert said == ["it is late"]
     assert load_corpus(tmp_path).measurement_count == 3
 
 

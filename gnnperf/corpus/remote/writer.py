@@ -57,10 +57,11 @@ class PackWriter:
         InputError where the folder holds another pack."""
         self._begin()
         self._log = RecordLog(self.folder)
+        receive = self._log.receiving(self.report)
         try:
             tasks = [w for w in self.config.workloads if w.name not in self._log.tasks]
             for ended, (workload, code) in enumerate(
-                each(tasks, self._pack, self._receive, self.processes), start=1
+                each(tasks, self._pack, receive, self.processes), start=1
             ):
                 lines = self._log.records.get(workload.name, {}).values()
                 built = sum("library" in line for line in lines)
@@ -88,13 +89,6 @@ class PackWriter:
         copy_program(self.folder / "program")
         (self.folder / HEADER).write_text(json.dumps(header, indent=1) + "\n")
 
-    def _receive(self, message: tuple[str, list[Mapping[str, Any]]]) -> None:
-        name, lines = message
-        if name == "report":
-            self.report(str(lines[0]["text"]))
-        else:
-            self._log.add(name, *lines)
-
     def _pack(self, workload: TvmWorkload, send: Send) -> None:
         """In a process of its own."""
         try:
@@ -103,7 +97,7 @@ class PackWriter:
             send(("records", self._schedules(workload, module)))
             send(("tasks", [about]))
         except (BuildError, InputError) as error:
-            send(("report", [{"text": f"{workload.name}: {error}"}]))
+            send(("report", f"{workload.name}: {error}"))
 
     def _workload_line(self, workload: TvmWorkload, module: Any) -> dict[str, Any]:
         """What the log says of a workload, with its reference and its baseline built."""

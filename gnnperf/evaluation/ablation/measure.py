@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from gnnperf.corpus.asked import AskedRecipes, asked_for, entries_behind
+from gnnperf.corpus.asked import asked_for, entries_behind
 from gnnperf.corpus.config import NestConfig, NestEntry
-from gnnperf.corpus.nests import rounds_of
+from gnnperf.corpus.nests import NestCollector, rounds_of
 from gnnperf.errors import InputError
 from gnnperf.evaluation.ablation.propose import Proposed
 from gnnperf.evaluation.ablation.table import WITHOUT, WITHOUT_NETWORK
@@ -61,8 +61,7 @@ def measure_asked(
         with Compiler() as compiler, Runner() as runner:
             for asked, config in product(rounds, configs):
                 only = replace(config, entries=entries_of(config, corpus, asked))
-                collector = AskedRecipes(only, log, compiler, runner, advance, warn, asked=asked_for(asked))
-                collector.run()
+                NestCollector(only, log, compiler, runner, advance, warn, asked=asked_for(asked)).run()
     finally:
         log.close()
 
