@@ -55,10 +55,18 @@ class Folders:
         return replace(corpus, nests=held)
 
     def load_trials(self, corpus: Corpus) -> Corpus:
-        """What queries are answered from. Raises InputError."""
+        """What queries are answered from. Raises InputError, too where it holds no nest of the corpora."""
         from gnnperf.training.corpus import load_corpus
 
-        return corpus if self.trials is None else load_corpus(self.trials)
+        if self.trials is None:
+            return corpus
+        trials = load_corpus(self.trials)
+        if not any(nest.digest in trials.measurements for nest in corpus.nests):
+            raise InputError(
+                f"--trials: expected measurements of nests of {', '.join(map(str, self.corpora))}, got "
+                f"{self.trials}, which has others; give another folder"
+            )
+        return trials
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,9 @@ ROWS = (
     "without network",
     "nearest nest",
     "neighbours alone",
+    "untrained encoder",
+    "without message passing",
+    "without contrastive loss",
     "ours",
     "oracle",
 )
@@ -120,8 +123,9 @@ def evaluate_transfer(
         settings: how to replay.
         advance: called after each task of `settings.tasks`.
     """
+    trials = folders.load_trials(corpus).measurements
     answers = replay_all(folders, settings.tasks(corpus), settings.workers, advance)
-    figures, rows = tabulate(*judged_by(folders.load_trials(corpus).measurements, corpus, answers))
+    figures, rows = tabulate(*judged_by(trials, corpus, answers))
     return BenchmarkResult("transfer", figures, rows, settings.describe(folders, corpus))
 
 

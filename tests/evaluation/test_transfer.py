@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from evaluation.worlds import FAIR, GOOD, OWN, answers, two_tastes
 
+from gnnperf.errors import InputError
+from gnnperf.evaluation import transfer
+from gnnperf.evaluation.ablation.table import WITHOUT
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.rankers import PARTS
 from gnnperf.evaluation.replay import Folders
-from gnnperf.evaluation.transfer import KS, ReplaySettings, evaluate_transfer, tabulate
+from gnnperf.evaluation.transfer import KS, ROWS, ReplaySettings, evaluate_transfer, tabulate
 from gnnperf.training import load_corpus
 
 CHEAP = ("random", "constant", "lookup", "flat", "oracle")
@@ -76,6 +79,15 @@ def test_judged_by_another_machine(tmp_path: Path) -> None:
     assert result.settings["judged_by"] == there
 
 
+def test_trials_of_other_nests_are_refused_before_anything_is_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, other = two_tastes(tmp_path / "a"), two_tastes(tmp_path / "b", sizes=(32,))
+    monkeypatch.setattr(transfer, "replay_all", lambda *_: pytest.fail("replayed"))
+    with pytest.raises(InputError, match=r"--trials: expected measurements of nests of .*a, got .*b, which"):
+        run(here, other)
+
+
 def test_rows_of_families_and_figures(result: BenchmarkResult) -> None:
     assert result.figures == {"nests": 16, "families": 8}  # no figure without ours
     assert cells(result, "oracle", "nests", "family map_add") == dict.fromkeys(KS, 2)
@@ -128,6 +140,14 @@ def test_parts_are_replayed_only_when_asked_for(tmp_path: Path) -> None:
     assert not policies & set(PARTS)
     tasks = ReplaySettings(folds=3, policies=PARTS, seeds=2).tasks(corpus)
     assert len(tasks) == 3 * 3 * 2  # they learn: for each seed
+
+
+def test_every_row_has_a_place_in_the_table(tmp_path: Path) -> None:
+    assert set(WITHOUT) <= set(ROWS)
+    corpus = load_corpus(two_tastes(tmp_path))
+    for row in ROWS:
+        _, rows = tabulate(corpus, answers(corpus, row, [GOOD] * 16))
+        assert {r["policy"] for r in rows} == {row}
 
 
 @pytest.mark.slow
