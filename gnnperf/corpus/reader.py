@@ -90,7 +90,10 @@ def _tasks(folder: Path) -> dict[str, CorpusTask]:
     tasks: dict[str, CorpusTask] = {}
     for where, line in read_lines(folder, "tasks"):
         task = CorpusTask.from_line(where, line)
-        tasks.setdefault(task.task, task)
+        try:
+            tasks.setdefault(task.task, task)
+        except TypeError as error:
+            raise _not_names(where, error) from error
     return tasks
 
 
@@ -98,10 +101,18 @@ def _records(folder: Path, tasks: Mapping[str, CorpusTask]) -> dict[tuple[str, s
     """By task, schedule and device, in the order of measuring."""
     found: dict[tuple[str, str, str], CorpusRecord] = {}
     for where, line in read_lines(folder, "records"):
-        record = CorpusRecord.from_line(where, line, tasks.get(line.get("task", "")))
-        if record.task in tasks:
-            found[record.task, record.schedule_id, record.device] = record
+        try:
+            record = CorpusRecord.from_line(where, line, tasks.get(line.get("task", "")))
+            if record.task in tasks:
+                found[record.task, record.schedule_id, record.device] = record
+        except TypeError as error:
+            raise _not_names(where, error) from error
     return found
+
+
+def _not_names(where: str, error: TypeError) -> InputError:
+    """Of a line that has a list or a mapping, which have no hash, where a task or a schedule is named."""
+    return InputError(f"{where}: expected names as text ({error}); collect it again")
 
 
 @contextmanager

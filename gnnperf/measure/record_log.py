@@ -55,6 +55,8 @@ class RecordLog:
                         self._know(name, line)
                     except KeyError as key:
                         raise CorpusError(f"{where}: expected the key {key}, got none; {REMOVE}") from None
+                    except TypeError as error:  # a list or a mapping has no hash
+                        raise CorpusError(f"{where}: expected names as text ({error}); {REMOVE}") from None
         except BaseException:
             self.close()
             raise

@@ -109,6 +109,15 @@ def test_several_devices_need_a_choice(folder: Path) -> None:
         ("tasks", "{", r"tasks.jsonl line 3: expected a JSON object"),
         ("tasks", "[]", r"tasks.jsonl line 3: expected a JSON object, got list; remove the line"),
         ("records", '{"task": "x"}', r"records.jsonl line 4: expected the key 'schedule_id'"),
+        *(
+            (
+                "records",
+                json.dumps({**measurement(A.digest, "z", 0.1), key: ["a"]}),
+                r"records.jsonl line 4: expected names as text .*; collect it again",
+            )
+            for key in ("task", "schedule_id", "device")
+        ),
+        ("tasks", json.dumps({**nest(A, "map"), "task": ["a"]}), r"tasks.jsonl line 3: expected names"),
         (
             "records",
             json.dumps(measurement(A.digest, "z", 0.1, status="fine")),

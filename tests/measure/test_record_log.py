@@ -236,6 +236,12 @@ def test_a_flipped_bit_in_a_sealed_file_is_told(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("tasks.jsonl", b'{"task": "a"}\nnonsense\n', "tasks.jsonl line 2: expected a JSON object"),
+        ("tasks.jsonl", b'{"task": ["a"]}\n', "tasks.jsonl line 1: expected names as text"),
+        (
+            "records.jsonl",
+            b'{"task": "a", "schedule_id": {}}\n',
+            "records.jsonl line 1: expected names as text .*unhashable.*; remove the line",
+        ),
         ("done.jsonl.zst", b"nonsense", "cannot read .*done.jsonl.zst: .*; restore it"),
         (
             "records.jsonl.zst",
