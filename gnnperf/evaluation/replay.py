@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +16,7 @@ from numpy.typing import NDArray
 from gnnperf.devices import vectors_of
 from gnnperf.errors import InputError
 from gnnperf.evaluation.row_log import RowLog
+from gnnperf.measure.workers import spawned
 
 if TYPE_CHECKING:
     from gnnperf.evaluation.splits import Fold
@@ -207,31 +205,10 @@ def in_processes(
         workers: number of processes.
         advance: called after each task.
     """
-    # Not forked: a fork of a process with threads, such as torch's, may deadlock.
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, _start, (folders, os.getpid()))
-    try:
-        with _spared():
-            futures = {pool.submit(_work, work, task): at for at, task in enumerate(tasks)}
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+    with closing(spawned(partial(_work, work), tasks, workers, _read, folders)) as done:
+        for found in done:
+            yield found
             advance(1, "")
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            process.terminate()
-        raise
-    pool.shutdown()
-
-
-@contextmanager
-def _spared() -> Iterator[None]:
-    """Processes started inside know nothing of Ctrl-C, not even while Python starts: this one ends them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _corpus: Corpus
@@ -239,12 +216,7 @@ _judge: Corpus
 """Of a worker process."""
 
 
-def _start(folders: Folders, parent: int) -> None:
-    """Begin a worker: one thread per process, said before any library reads it, and the corpora."""
-    os.environ["OMP_NUM_THREADS"] = "1"
-    from gnnperf.measure.confine import die_with_parent
-
-    die_with_parent(parent)
+def _read(folders: Folders) -> None:
     global _corpus, _judge
     _corpus = folders.load()
     _judge = folders.load_trials(_corpus)

@@ -10,7 +10,9 @@ import gc
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
@@ -88,6 +90,50 @@ def spread(jobs: Sequence[Callable[[], Result]], processes: int) -> dict[int, Re
     for _ in each(shares, work, lambda result: found.update([result]), processes):
         pass
     return found
+
+
+def spawned(
+    work: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    processes: int,
+    begin: Callable[..., object],
+    *given: Any,
+) -> Generator[tuple[int, Result], None, None]:
+    """Position and result of each task as it is done, in new processes of one thread each, which first
+    `begin(*given)`. All of that is of modules that can be imported.
+
+    They are no forks: a fork of a process with threads, such as torch's, may deadlock. When the caller stops
+    early, or is interrupted, they end.
+    """
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, _begin, (os.getpid(), begin, given))
+    try:
+        with _spared():
+            futures = {pool.submit(work, task): at for at, task in enumerate(tasks)}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    pool.shutdown()
+
+
+@contextmanager
+def _spared() -> Iterator[None]:
+    """Processes started inside know nothing of Ctrl-C, not even while Python starts: this one ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(parent: int, begin: Callable[..., object], given: Sequence[Any]) -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"  # said before any library reads it
+    die_with_parent(parent)
+    begin(*given)
 
 
 def _run(

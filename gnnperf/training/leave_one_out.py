@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gnnperf.measure.workers import spawned
 from gnnperf.nn.runtime.adaptation import Traits, fit_likeness, traits_of
 from gnnperf.nn.runtime.columns import FAMILIES, Rows
 from gnnperf.nn.runtime.head import RuntimeHead
@@ -64,16 +65,14 @@ def leave_one_out(
         fit = torch.from_numpy(np.flatnonzero(fit_on & (device != held)))
         judged = np.flatnonzero(judge_on & (device == held))
         tasks += [(rows.take(fit), rows.take(torch.from_numpy(judged)), seed, config) for seed in seeds]
-    predicted: list[Predicted] = []
-    if workers == 1:
-        results = map(_predict, tasks)
-        predicted = [_count(result, advance, i) for i, result in enumerate(results)]
-    else:
-        with ProcessPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            predicted = [_count(result, advance, i) for i, result in enumerate(pool.map(_predict, tasks))]
+    predicted: dict[int, Predicted] = {}
+    with closing(_predictions(tasks, workers)) as done:
+        for at, result in done:
+            predicted[at] = result
+            advance(1, f"fit {len(predicted)}")
     found = []
     for i, held in enumerate(devices):
-        mine = predicted[i * len(seeds) : (i + 1) * len(seeds)]
+        mine = [predicted[at] for at in range(i * len(seeds), (i + 1) * len(seeds))]
         log_predicted = np.stack([log for log, _ in mine])
         found.append(Held(held, np.flatnonzero(judge_on & (device == held)), log_predicted, mine[0][1]))
     return found
@@ -81,14 +80,19 @@ def leave_one_out(
 
 Predicted = tuple[NDArray[np.float64], NDArray[np.float64]]
 """ln(seconds) of rows, and their shares."""
+Task = tuple[Rows, Rows, int, RuntimeFitSettings]
+"""To fit to, to predict, seed and settings."""
 
 
-def _count(result: Predicted, advance: Callable[[int, str], None], number: int) -> Predicted:
-    advance(1, f"fit {number + 1}")
-    return result
+def _predictions(tasks: Sequence[Task], workers: int) -> Generator[tuple[int, Predicted], None, None]:
+    """With the position of their task, as they come."""
+    if workers == 1:
+        yield from enumerate(map(_predict, tasks))
+    else:
+        yield from spawned(_predict, tasks, workers, torch.set_num_threads, 1)
 
 
-def _predict(task: tuple[Rows, Rows, int, RuntimeFitSettings]) -> Predicted:
+def _predict(task: Task) -> Predicted:
     fit, judged, seed, config = task
     model = fit_model(fit, seed, config)
     with torch.inference_mode():

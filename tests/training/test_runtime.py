@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -175,6 +177,19 @@ def test_fitting_finds_the_constant_and_predicts_the_gpu_that_is_left_out() -> N
     half, eighty, most = known.widths["elementwise"]
     assert half <= eighty <= most < 0.3
     assert known.devices["bandwidth"][0] < known.devices["bandwidth"][1]
+
+
+@pytest.mark.slow
+def test_processes_that_fit_are_no_forks_of_one_with_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such may deadlock. They find what this process finds."""
+    rows = synthetic(memory=-0.5).rows({})
+    everything = np.ones(len(rows), dtype=bool)
+    fit = partial(leave_one_out, rows, [0, 1], everything, everything, [0], RuntimeFitSettings(light_steps=5))
+    here = fit()
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("forked"))
+    for one, other in zip(here, fit(workers=2), strict=True):
+        assert one.device == other.device
+        np.testing.assert_allclose(one.log_predicted, other.log_predicted, rtol=1e-6)
 
 
 def test_the_same_seed_gives_the_same_model(tmp_path: Path) -> None:
