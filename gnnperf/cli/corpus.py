@@ -6,19 +6,17 @@ from pathlib import Path
 
 import click
 
-from gnnperf.cli.options import FILE, FOLDER, output_folder
+from gnnperf.cli.options import FILE, FOLDER
 from gnnperf.cli.output import Report, Verb
-
-folder_argument = click.argument("folder", metavar="FOLDER", type=FOLDER)
 
 
 @click.group()
 def corpus() -> None:
-    """Look after corpora that `gnnperf collect` measured: card, convert."""
+    """Look after corpora that `gnnperf collect` measured: card."""
 
 
 @corpus.command(cls=Verb)
-@folder_argument
+@click.argument("folder", metavar="FOLDER", type=FOLDER)
 @click.option(
     "--model", metavar="FILE", type=FILE,
     help="Configuration of a model: which families it holds out, where the corpus does not say.",
@@ -40,14 +38,3 @@ def card(folder: Path, model: Path | None, write: bool) -> Report:
         (folder / "README.md").write_text(text, encoding="utf-8")
         return Report(numbers, Text(f"wrote {folder / 'README.md'}"))
     return Report(numbers, Text(text))
-
-
-@corpus.command(cls=Verb)
-@folder_argument
-@output_folder("Folder for the converted corpus.", metavar="NEW")
-def convert(folder: Path, output: Path) -> Report:
-    """Write a corpus of an older format anew, as the other verbs read it."""
-    from gnnperf.cli.collect import log_report
-    from gnnperf.corpus.convert import convert_corpus
-
-    return log_report(convert_corpus(folder, output))

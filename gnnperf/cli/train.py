@@ -1,12 +1,9 @@
-"""`gnnperf train`: LightningCLI, the releases of all models, and checkpoints of earlier versions."""
+"""`gnnperf train`: LightningCLI, and the releases of all models."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from gnnperf.cli.options import ANY_FOLDER, output_folder
 from gnnperf.cli.output import Report, Verb
 from gnnperf.cli.release import release
 
@@ -48,22 +45,6 @@ def train() -> None:
 
 
 train.add_command(release)
-
-
-@train.command(cls=Verb)
-@click.argument("old", type=ANY_FOLDER)
-@output_folder("Folder to write; what is there must be a checkpoint, which is replaced.", metavar="NEW")
-def convert(old: Path, output: Path) -> Report:
-    """Write a checkpoint of an older gnnperf in today's format: weights, store and card stay the same."""
-    from rich.text import Text
-
-    from gnnperf.training.convert import convert_checkpoint
-
-    model = convert_checkpoint(old, output)
-    return Report(
-        {"model": model.MODEL, "old": old, "checkpoint": output},
-        Text(f"{output}: checkpoint of {model.MODEL}"),
-    )
 
 
 def _lightning(subcommand: str, about: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gnnperf.corpus.record import CorpusRecord, CorpusTask
 from gnnperf.errors import InputError
-from gnnperf.measure.record_log import Line, log_files, read_lines, refuse_old
+from gnnperf.measure.record_log import Line, log_files, read_lines
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,9 @@ def read_corpus(folder: Path, device: str | None = None) -> MeasuredTasks:
         device: fingerprint of the machine to read; needed only where the corpus holds several.
 
     Raises:
-        InputError: no such corpus, one of an older format, a damaged line (file and line are named), nothing
-            measured, or several machines and none chosen.
+        InputError: no such corpus, a damaged line (file and line are named), nothing measured, or several
+            machines and none chosen.
     """
-    refuse_old(folder)
     for name in ("tasks", "records"):
         if not log_files(folder, name):
             raise InputError(

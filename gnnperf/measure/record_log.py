@@ -17,7 +17,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -46,7 +46,7 @@ class RecordLog:
         self.records: dict[str, dict[str, Line]] = {}
         self.done: dict[str, Line] = {}
         self._files: dict[str, IO[bytes]] = {}
-        refuse_old(folder, CorpusError)
+
         try:
             self._open()
             for name in FILES:
@@ -198,16 +198,6 @@ def read_lines(folder: Path, name: str, error: type[GnnperfError] = InputError) 
 def log_files(folder: Path, name: str) -> list[Path]:
     """Those of the two files of `name` that exist, in the order of reading."""
     return [f for f in (folder / f"{name}.jsonl.zst", folder / f"{name}.jsonl") if f.is_file()]
-
-
-def refuse_old(folder: Path, error: type[GnnperfError] = InputError) -> None:
-    """Raises `error` for a folder with files of the formats that `gnnperf corpus convert` reads."""
-    old: Sequence[str] = [name for name in ("nests", "workloads") if log_files(folder, name)]
-    if old and not log_files(folder, "tasks"):
-        raise error(
-            f"expected a corpus with tasks.jsonl, got the older format in {folder}; convert it with: "
-            f"gnnperf corpus convert {folder} -o NEW"
-        )
 
 
 def _seal(plain: Path, packed: Path) -> None:

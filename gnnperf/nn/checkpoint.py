@@ -58,8 +58,6 @@ class ModelProvenance:
 
 
 UNKNOWN = ModelProvenance()
-CONVERTED: Mapping[str, str] = {"network": "layers of", "trees": "trees as"}
-"""Of what models read: what `gnnperf train convert` can make anew."""
 
 
 @dataclass(frozen=True)
@@ -185,11 +183,6 @@ def load_checkpoint(folder: Path | str, *models: type[M]) -> M:
     kind, metadata = read_kind(folder, *models)
     for name, value in json.loads(json.dumps(kind.reads())).items():
         if (got := metadata["reads"].get(name)) != value:
-            if got is None and name in CONVERTED:
-                raise InputError(
-                    f"{folder}: expected {CONVERTED[name]} {value}, got those of an older gnnperf; "
-                    f"`gnnperf train convert {folder} -o NEW` converts it"
-                )
             raise InputError(
                 f"{folder}: {name}: got {_short(got)}, expected {_short(value)}; use a checkpoint of this "
                 f"version, or make one with `gnnperf train release {kind.MODEL}`"
@@ -236,16 +229,11 @@ def read_metadata(folder: Path) -> dict[str, Any]:
             f"expected a checkpoint folder with {METADATA} and {WEIGHTS}, got {folder} "
             f"({type(error).__name__}); give a folder written by `gnnperf train`"
         ) from error
-    got = metadata.get("format")
-    if got is None:
-        raise InputError(
-            f"{folder}: expected a checkpoint of format {FORMAT}, got one of an older gnnperf; "
-            f"`gnnperf train convert {folder} -o NEW` converts it"
-        )
-    if got != FORMAT:
+    if (got := metadata.get("format")) != FORMAT:
+        writer = _short(metadata.get("gnnperf", "an older one"))
         raise InputError(
             f"{folder}: format: got {_short(got)}, expected {FORMAT}; use the gnnperf that wrote it, "
-            f"{metadata.get('gnnperf')}"
+            f"{writer}, or train it anew with `gnnperf train release`"
         )
     for name, kind in (("model", str), ("files", dict), ("reads", dict), ("hyperparameters", dict),
                        ("provenance", dict), ("calibration", dict | None)):  # fmt: skip

@@ -1,9 +1,11 @@
-"""torch-geometric's networks, those of plain tensors with the same weights, and the layer before them."""
+"""torch-geometric's networks, those of plain tensors with the same weights, and what both compute."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -24,14 +26,13 @@ from gnnperf.nn.lean import LeanReadout, LeanTransformer, segment_softmax, segme
 from gnnperf.nn.message_passing import GraphTransformer, attention_readout
 from gnnperf.nn.traces import CostModel, CostModelConfig, batch_numbers
 from gnnperf.shipped import shipped
-from gnnperf.training.convert import renamed
 
 TOLERANCE = 1e-6
 WIDTH, HEADS, KINDS, FEATURES = 16, 4, 3, 5
 
 
-class OwnLayer(nn.Module):
-    """Message passing of gnnperf 0.1, with one head after the other instead of segments of edges."""
+class PlainLayer(nn.Module):
+    """Message passing with one head after the other instead of segments of edges."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,8 +61,8 @@ class OwnLayer(nn.Module):
         return nodes + self.perceptron(self.perceptron_norm(nodes))
 
 
-class OwnReadout(nn.Module):
-    """Attention readout of gnnperf 0.1."""
+class PlainReadout(nn.Module):
+    """Attention readout of one graph after the other."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,13 +78,31 @@ class OwnReadout(nn.Module):
         return torch.stack(rows)
 
 
+def as_theirs(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights of plain layers by the names of torch-geometric's, which have kinds of edges one-hot beside the
+    features."""
+    theirs = {}
+    for name, tensor in state.items():
+        if name.endswith("attention.edge.weight"):
+            kinds = state[name.replace("edge.weight", "edge_kind.weight")]
+            tensor = torch.cat([tensor, kinds.T], dim=1)
+        for old, new in (
+            (r"^layers\.", "passing.layers."), (r"attention\.output\.", "output."),
+            (r"attention\.(query|key|value|edge)\.", r"attention.lin_\1."),
+            (r"readout\.score\.", "readout.gate_nn."), (r"readout\.value\.", "readout.nn."),
+        ):  # fmt: skip
+            name = re.sub(old, new, name)
+        theirs[name] = tensor
+    return {name: tensor for name, tensor in theirs.items() if "edge_kind" not in name}
+
+
 @pytest.mark.parametrize("edges", [0, 1, 40])
-def test_layers_agree_with_those_that_came_before(edges: int) -> None:
+def test_layers_agree_with_plain_ones(edges: int) -> None:
     torch.manual_seed(edges)
     own = nn.Module()
-    own.layers = nn.ModuleList(OwnLayer() for _ in range(2))
-    own.readout = OwnReadout()
-    state = renamed(own.state_dict())
+    own.layers = nn.ModuleList(PlainLayer() for _ in range(2))
+    own.readout = PlainReadout()
+    state = as_theirs(own.state_dict())
     nodes, batch = torch.randn(12, WIDTH), torch.tensor([0] * 5 + [1] * 7)
     passed = torch.randint(12, (2, edges)), torch.randint(KINDS, (edges,)), torch.randn(edges, FEATURES)
     expected = nodes
