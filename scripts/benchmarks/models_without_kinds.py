@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gnnperf.corpus.reader import MeasuredTasks
 from gnnperf.errors import InputError
 from gnnperf.evaluation.trace_ranking import RankingSettings, folds_of
 from gnnperf.nn import load_checkpoint, save_checkpoint
 from gnnperf.nn.traces import TensorBundle
 from gnnperf.training.traces.bundle import fit_bundle
-from gnnperf.training.traces.corpus import HELD_OUT, TensorCorpus, load_tensor_corpus
+from gnnperf.training.traces.corpus import HELD_OUT, load_tensor_corpus
 from gnnperf.training.traces.data import SchedulePool, pools_of
 from gnnperf.training.traces.features import corpus_features, default_cache
 
@@ -24,7 +25,7 @@ class ModelsWithoutKinds:
     cache: of features of schedules. folder: where models are kept for the next time, or None.
     """
 
-    corpus: TensorCorpus
+    corpus: MeasuredTasks
     cache: Path
     folder: Path | None = None
     settings: RankingSettings = field(default_factory=RankingSettings)
@@ -40,7 +41,7 @@ class ModelsWithoutKinds:
     def without(self, kind: str, notify: Callable[[str], None] = lambda _: None) -> TensorBundle:
         """A model that was trained without schedules of the kind. Raises InputError where nothing is left
         to learn from, or where the folder cannot be written."""
-        folds = folds_of([w.kind for w in self.corpus.workloads], self.settings)
+        folds = folds_of([w.family for w in self.corpus.tasks.values()], self.settings)
         number = next((n for n, fold in enumerate(folds) if kind in fold), len(folds))
         held_out = folds[number] if number < len(folds) else frozenset[str]()
         if number not in self._models:
@@ -62,7 +63,7 @@ class ModelsWithoutKinds:
         notify(f"training a cost model without {', '.join(sorted(held_out)) or 'anything held out'}")
         if self._pools is None:
             self._pools = pools_of(self.corpus, corpus_features(self.corpus, self.cache))
-        known = [p for p in self._pools if p.workload.split != HELD_OUT and p.workload.kind not in held_out]
+        known = [p for p in self._pools if p.workload.split != HELD_OUT and p.workload.family not in held_out]
         if not known:
             kinds = ", ".join(sorted(held_out))
             raise InputError(f"expected a corpus with kinds besides {kinds}; collect more")

@@ -23,13 +23,13 @@ from gnnperf.backends.tvm.kernel import build_kernel
 from gnnperf.backends.tvm.problem import solved
 from gnnperf.backends.tvm.torch_operators import OPERATORS
 from gnnperf.cli.main import run
+from gnnperf.corpus.reader import MeasuredTasks
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.outcome import Outcome
 from gnnperf.nn.traces import TensorBundle
-from gnnperf.training.traces import TensorCorpus
 from gnnperf.training.traces.bundle import fit_bundle
 from gnnperf.training.traces.data import SchedulePool
 from gnnperf.training.traces.fit import QUICK_FIT
@@ -94,7 +94,7 @@ workloads:
 FLAT = TvmWorkload("matmul", {"m": 1024, "n": 1024, "k": 16})
 
 
-def _fit_briefly(corpus: TensorCorpus, known: Sequence[SchedulePool], *_: Any) -> TensorBundle:
+def _fit_briefly(corpus: MeasuredTasks, known: Sequence[SchedulePool], *_: Any) -> TensorBundle:
     return fit_bundle(corpus, known, QUICK_FIT)
 
 
@@ -133,8 +133,8 @@ def test_a_model_without_a_kind_is_trained_once(tmp_path: Path, monkeypatch: pyt
     write_corpus(tmp_path / "corpus")
     trained: list[list[str]] = []
 
-    def fit(corpus: TensorCorpus, known: Sequence[SchedulePool], *_: Any) -> TensorBundle:
-        trained.append([pool.workload.kind for pool in known])
+    def fit(corpus: MeasuredTasks, known: Sequence[SchedulePool], *_: Any) -> TensorBundle:
+        trained.append([pool.workload.family for pool in known])
         return _fit_briefly(corpus, known)
 
     monkeypatch.setattr(models_without_kinds, "fit_bundle", fit)

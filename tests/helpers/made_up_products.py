@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gnnperf.corpus.record import CorpusTask
 from gnnperf.graph import EncodedGraph, ProgramGraph, encode
 from gnnperf.nests import Annotation, Buffer, Const, Load, Loop, LoopNest, Op, Statement, Symbol, nest_graph
-from gnnperf.training.traces.corpus import MeasuredSchedule, MeasuredWorkload
 from gnnperf.training.traces.data import SchedulePool
 
 PARALLEL, VECTORIZED, UNROLLED = (Annotation(kind) for kind in ("parallel", "vectorized", "unrolled"))
@@ -54,7 +54,10 @@ def made_up_pool(
         runtimes.append(size * depth * 1e-9 * slow * (2.0 if tasks == 1 else 1.0 + 0.02 * tasks))
     measured = np.array(runtimes)
     intervals = np.stack([measured * 0.99, measured * 1.01], 1)
-    schedules = tuple(MeasuredSchedule([], "ok", r, (0.99 * r, 1.01 * r)) for r in runtimes)
-    workload = MeasuredWorkload(name, kind, {}, split, 2, 20 * size * depth * 1e-9, schedules)
+    baseline_s = 20 * size * depth * 1e-9
+    workload = CorpusTask(
+        name, name, kind, "tvm", {}, None, "tvm-default", baseline_s, (baseline_s, baseline_s), "cpu",
+        threads=2, split=split,
+    )  # fmt: skip
     stores = tuple(np.resize(g.node_features.sum(0), (1, 164)).astype(np.float32) for g in graphs)
     return SchedulePool(workload, tuple(graphs), stores, measured, intervals)

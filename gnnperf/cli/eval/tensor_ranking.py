@@ -15,8 +15,8 @@ from gnnperf.cli.options import quick_option
 from gnnperf.cli.output import Report, Verb, progress
 
 if TYPE_CHECKING:
+    from gnnperf.corpus.reader import MeasuredTasks
     from gnnperf.evaluation.trace_ranking import RankingSettings
-    from gnnperf.training.traces.corpus import TensorCorpus
     from gnnperf.training.traces.data import SchedulePool
 
 
@@ -26,7 +26,7 @@ class RankingStudy(Study):
 
     name = "tensor-ranking"
 
-    corpus: TensorCorpus
+    corpus: MeasuredTasks
     pools: Sequence[SchedulePool]
     ranking: RankingSettings
     each_workload: bool
@@ -93,7 +93,7 @@ def tensor_ranking(
 
     warnings.simplefilter("ignore")
     measured = load_tensor_corpus(corpus)
-    with progress("reading schedules", len(measured.workloads)) as advance:
+    with progress("reading schedules", len(measured.tasks)) as advance:
         pools = pools_of(measured, corpus_features(measured, cache or default_cache(), advance))
     start = None if from_scratch else load_checkpoint(shipped_bundle(), Bundle)
     settings = RankingSettings(folds, QUICK_FIT if quick else DEFAULT_FIT, seed, start)

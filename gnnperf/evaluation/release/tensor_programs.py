@@ -55,7 +55,7 @@ def train_tensor_programs(
     if evaluation:
         made_with = {"corpus_digest": measured.digest, "fit": settings, "began_as": encoder.encoder_id}
         check_settings(evaluation, known_of_kinds["settings"], made_with)
-    with progress("reading schedules", len(measured.workloads)) as advance:
+    with progress("reading schedules", len(measured.tasks)) as advance:
         pools = pools_of(measured, corpus_features(measured, cache, advance))
     known = [pool for pool in pools if pool.workload.split != HELD_OUT]
     asked = [pool for pool in pools if pool.workload.split == HELD_OUT]
@@ -86,7 +86,7 @@ def _worth(bundle: TensorBundle, asked: Sequence[SchedulePool], anyway: bool) ->
         rank_pool(pool, one.judgements[1:].mean(0).astype(float))
         for pool, one in zip(asked, found, strict=True)
     ]
-    kinds = [pool.workload.kind for pool in asked]
+    kinds = [pool.workload.family for pool in asked]
     ratio, low, high = first_pick_ratio(rankings, without, kinds)
     if len({*kinds}) < FEWEST_KINDS and not anyway:
         raise InputError(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gnnperf.corpus.reader import MeasuredTasks
 from gnnperf.errors import InputError
 from gnnperf.evaluation.trace_ranking.baselines import (
     CONTENDERS,
@@ -25,7 +26,7 @@ from gnnperf.evaluation.trace_ranking.scores import (
     rank_randomly,
     summary,
 )
-from gnnperf.training.traces.corpus import HELD_OUT, TensorCorpus
+from gnnperf.training.traces.corpus import HELD_OUT
 from gnnperf.training.traces.data import SchedulePool
 
 WORKLOAD, KIND = "workload", "kind"
@@ -47,20 +48,20 @@ def ranking_tasks(pools: Sequence[SchedulePool], settings: RankingSettings) -> I
     """
     learned = [p for p in pools if p.workload.split != HELD_OUT]
     held_out = [p for p in pools if p.workload.split == HELD_OUT]
-    kinds = sorted({p.workload.kind for p in pools})
-    known = sorted({p.workload.kind for p in learned})
+    kinds = sorted({p.workload.family for p in pools})
+    known = sorted({p.workload.family for p in learned})
     if not learned or not held_out or len(known) < 2:
         raise InputError(
             "expected measured workloads of at least two kinds, some marked as held out, got "
             f"{len(learned)} others and {len(held_out)} held out of {len(kinds)} kinds; collect more"
         )
-    asked = tuple(p for p in held_out if p.workload.kind in known)
+    asked = tuple(p for p in held_out if p.workload.family in known)
     if asked:
         yield RankingTask(WORKLOAD, tuple(learned), asked)
     for fold in folds_of(kinds, settings):
-        rest = tuple(p for p in learned if p.workload.kind not in fold)
+        rest = tuple(p for p in learned if p.workload.family not in fold)
         if rest:
-            yield RankingTask(KIND, rest, tuple(p for p in pools if p.workload.kind in fold))
+            yield RankingTask(KIND, rest, tuple(p for p in pools if p.workload.family in fold))
 
 
 def folds_of(kinds: Iterable[str], settings: RankingSettings) -> list[frozenset[str]]:
@@ -112,7 +113,7 @@ def judged_of(rows: Sequence[Mapping[str, Any]]) -> Judged:
 
 def table(judged: Judged, pools: Sequence[SchedulePool], each_workload: bool = False) -> list[dict[str, Any]]:
     """A row for each model and all kinds or one of them; with each_workload one per workload too."""
-    kind_of = {pool.workload.name: pool.workload.kind for pool in pools}
+    kind_of = {pool.workload.name: pool.workload.family for pool in pools}
     rows = [row for key in judged for row in _rows(key, judged[key], pools, each_workload)]
     for row in rows:
         if row["kind"] == ALL and row["model"] in (OURS, NETWORK):
@@ -158,7 +159,7 @@ def _network_figures(figures: Mapping[str, float]) -> Iterator[tuple[str, float]
 
 
 def describe(
-    pools: Sequence[SchedulePool], settings: RankingSettings, corpus: TensorCorpus
+    pools: Sequence[SchedulePool], settings: RankingSettings, corpus: MeasuredTasks
 ) -> dict[str, Any]:
     """What models are judged with and on."""
     learned = [p for p in pools if p.workload.split != HELD_OUT]
@@ -166,7 +167,7 @@ def describe(
         "corpus_digest": corpus.digest,
         "device": corpus.device,
         "workloads": len(pools),
-        "kinds": len({p.workload.kind for p in pools}),
+        "kinds": len({p.workload.family for p in pools}),
         "schedules": sum(len(p.graphs) for p in pools),
         "schedules_learned_from": sum(len(p.graphs) for p in learned),
         "folds": settings.folds,
@@ -186,8 +187,8 @@ def _rows(
     held_out, name = key
     mine = [p for p in pools if p.workload.name in rankings]
     groups = [(ALL, ALL, mine)]
-    for kind in sorted({p.workload.kind for p in mine}):
-        of_kind = [p for p in mine if p.workload.kind == kind]
+    for kind in sorted({p.workload.family for p in mine}):
+        of_kind = [p for p in mine if p.workload.family == kind]
         groups.append((kind, ALL, of_kind))
         if each_workload:
             groups += [(kind, p.workload.name, [p]) for p in of_kind]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gnnperf.corpus.reader import MeasuredTasks
 from gnnperf.devices import vectors_of
 from gnnperf.nn import Bundle, ModelProvenance
 from gnnperf.nn.traces import TensorBundle
-from gnnperf.training.traces.corpus import TensorCorpus
 from gnnperf.training.traces.data import SchedulePool
 from gnnperf.training.traces.fit import DEFAULT_FIT, JudgeFitSettings, fit_judges
 
 
 def fit_bundle(
-    corpus: TensorCorpus,
+    corpus: MeasuredTasks,
     known: Sequence[SchedulePool],
     settings: JudgeFitSettings = DEFAULT_FIT,
     seeds: Sequence[int] = (0,),
@@ -26,7 +26,7 @@ def fit_bundle(
     about: dict[str, Any] = {
         "digest": corpus.digest,
         "device": corpus.device,
-        "kinds": sorted({pool.workload.kind for pool in known}),
+        "kinds": sorted({pool.workload.family for pool in known}),
         "workloads": len(known),
         "schedules": sum(len(pool.graphs) for pool in known),
         "began_as": None if start is None else start.encoder_id,

@@ -12,10 +12,11 @@ import torch
 from jaxtyping import Float32
 from torch import Tensor
 
+from gnnperf.corpus.reader import MeasuredTasks
+from gnnperf.corpus.record import CorpusTask
 from gnnperf.devices import AVX512, VectorUnit, vectors_of
 from gnnperf.graph import EncodedGraph, GraphBatch, collate
 from gnnperf.nn.traces.numbers import StatementNumbers, batch_numbers
-from gnnperf.training.traces.corpus import MeasuredWorkload, TensorCorpus
 from gnnperf.training.traces.features import STORE_FEATURES, ScheduleFeatures
 
 FAILED = 1.0
@@ -32,7 +33,7 @@ class SchedulePool:
     they were measured on.
     """
 
-    workload: MeasuredWorkload
+    workload: CorpusTask
     graphs: tuple[EncodedGraph, ...]
     stores: tuple[Float32[np.ndarray, "rows 164"], ...]
     runtime_s: np.ndarray
@@ -52,22 +53,22 @@ class SchedulePool:
         return np.flatnonzero(~np.isnan(self.runtime_s))
 
 
-def pools_of(corpus: TensorCorpus, features: Sequence[Sequence[ScheduleFeatures]]) -> list[SchedulePool]:
+def pools_of(corpus: MeasuredTasks, features: Sequence[Sequence[ScheduleFeatures]]) -> list[SchedulePool]:
     """Workloads with at least two schedules that ran. Schedules whose trace could not be replayed, or that
     have no graph, are left out."""
     pools = []
-    for workload, found in zip(corpus.workloads, features, strict=True):
+    for workload, found in zip(corpus.tasks.values(), features, strict=True):
         kept = [
-            (schedule, f.graph, f.stores)
-            for schedule, f in zip(workload.schedules, found, strict=True)
+            (record, f.graph, f.stores)
+            for record, f in zip(corpus.records[workload.task].values(), found, strict=True)
             if f.graph is not None and f.stores is not None
         ]
-        runtimes = np.array([s.runtime_s if s.runtime_s else np.nan for s, _, _ in kept])
-        intervals = np.array([s.interval_s or (np.nan, np.nan) for s, _, _ in kept]).reshape(-1, 2)
+        runtimes = np.array([r.runtime_s if r.runtime_s else np.nan for r, _, _ in kept])
+        intervals = np.array([r.interval_s or (np.nan, np.nan) for r, _, _ in kept]).reshape(-1, 2)
         pool = SchedulePool(
             workload,
             tuple(g for _, g, _ in kept),
-            tuple(r if len(r) else np.zeros((1, STORE_FEATURES), np.float32) for _, _, r in kept),
+            tuple(s if len(s) else np.zeros((1, STORE_FEATURES), np.float32) for _, _, s in kept),
             runtimes,
             intervals,
             vectors_of(corpus.device),

@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Float32
 
+from gnnperf.corpus.reader import MeasuredTasks
+from gnnperf.corpus.record import CorpusTask
 from gnnperf.devices import gnnperf_cache_dir
 from gnnperf.documents import read_parquet, replacing
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.graph import EDGE_FEATURES, NODE_FEATURES, EncodedGraph
 from gnnperf.schedules.traces.allowed import check_trace
 from gnnperf.training.code import code_digest
-from gnnperf.training.traces.corpus import MeasuredWorkload, TensorCorpus
 
 STORE_FEATURES = 164
 """Width of a row of MetaSchedule's PerStoreFeature: one row per statement that stores."""
@@ -51,24 +52,24 @@ def default_cache() -> Path:
 
 
 def corpus_features(
-    corpus: TensorCorpus, cache: Path, report: Progress = lambda done, name: None
+    corpus: MeasuredTasks, cache: Path, report: Progress = lambda done, name: None
 ) -> list[list[ScheduleFeatures]]:
     """By workload, of its schedules in their order. cache: a folder; what it lacks is computed and added.
     Raises InputError where it cannot be written."""
     found = []
-    for workload in corpus.workloads:
+    for workload in corpus.tasks.values():
         report(0, workload.name)
-        found.append(_cached(workload, cache))
+        traces = [record.schedule["trace"] for record in corpus.records[workload.task].values()]
+        found.append(_cached(workload, traces, cache))
         report(1, workload.name)
     return found
 
 
-def _cached(workload: MeasuredWorkload, cache: Path) -> list[ScheduleFeatures]:
+def _cached(workload: CorpusTask, traces: Sequence[Any], cache: Path) -> list[ScheduleFeatures]:
     made_by = f"{code_digest(*DESCRIBING)} {version('apache-tvm')}"
     key = hashlib.sha256(f"{workload.name} {made_by}".encode()).hexdigest()[:16]
-    path = cache / f"{workload.kind}-{key}.parquet"
-    known = _read(path)[: len(workload.schedules)]
-    traces = [schedule.trace for schedule in workload.schedules]
+    path = cache / f"{workload.family}-{key}.parquet"
+    known = _read(path)[: len(traces)]
     marks = [_mark(trace) for trace in traces]
     if [mark for mark, _ in known] != marks[: len(known)]:  # another corpus with workloads of these names
         known = []
@@ -79,7 +80,7 @@ def _cached(workload: MeasuredWorkload, cache: Path) -> list[ScheduleFeatures]:
     return features
 
 
-def replayed(workload: MeasuredWorkload, traces: Sequence[Any]) -> list[ScheduleFeatures]:
+def replayed(workload: CorpusTask, traces: Sequence[Any]) -> list[ScheduleFeatures]:
     """Features of traces of a workload, replayed. Loads TVM."""
     from gnnperf.frontends.tvm.fast_import import import_tvm
     from gnnperf.frontends.tvm.target import host_target
@@ -88,7 +89,7 @@ def replayed(workload: MeasuredWorkload, traces: Sequence[Any]) -> list[Schedule
     import_tvm()
     from tvm.s_tir import meta_schedule as ms
 
-    module = TvmWorkload(workload.kind, workload.params).build()
+    module = TvmWorkload(workload.family, workload.parameters).build()
     context = ms.TuneContext(mod=module, target=host_target(workload.threads), num_threads=1)
     extractor = ms.feature_extractor.PerStoreFeature()
     arguments = ms.arg_info.ArgInfo.from_entry_func(module, remove_preproc=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 import numpy as np
 import pytest
 from helpers.made_up_products import made_up_pool
 
+from gnnperf.corpus.reader import MeasuredTasks
 from gnnperf.errors import InputError
 from gnnperf.evaluation.release import tensor_programs
 from gnnperf.evaluation.trace_ranking import (
@@ -31,7 +33,6 @@ from gnnperf.evaluation.trace_ranking.scores import (
     summary,
 )
 from gnnperf.nn.traces import CostModelConfig, Described, TensorBundle
-from gnnperf.training.traces.corpus import TensorCorpus
 from gnnperf.training.traces.data import SchedulePool
 from gnnperf.training.traces.fit import JudgeFitSettings
 
@@ -109,7 +110,7 @@ def test_first_picks_are_compared_by_hand() -> None:
 def test_a_network_that_does_not_help_is_not_released(helps: bool) -> None:
     """Without it, the schedule that takes twice the time comes first; or the network says nothing new."""
     pool = pool_of([1.0, 2.0])
-    pools = [replace(pool, workload=replace(pool.workload, kind=kind)) for kind in "abcde"]
+    pools = [replace(pool, workload=replace(pool.workload, family=kind)) for kind in "abcde"]
     without = np.array([0.0, 1.0] if helps else [1.0, 0.0], np.float32)
     network = np.array([3.0, 0.0], np.float32)
 
@@ -148,7 +149,7 @@ def test_nothing_held_out_is_learned_from() -> None:
         assert not {p.workload.name for p in task.known} & {p.workload.name for p in task.asked}
     assert [p.workload.name for p in tasks[0].asked] == ["w2", "w4"]
     for task in tasks[1:]:
-        assert not {p.workload.kind for p in task.known} & {p.workload.kind for p in task.asked}
+        assert not {p.workload.family for p in task.known} & {p.workload.family for p in task.asked}
     assert sorted(p.workload.name for task in tasks[1:] for p in task.asked) == [f"w{n}" for n in range(6)]
 
 
@@ -163,7 +164,7 @@ def test_the_whole_study_has_its_figures() -> None:
     steps = ranking_steps([*ranking_tasks(pools, settings)], settings)
     rows = json.loads(json.dumps([step(str) for step in steps.values()]))  # as the log keeps them
     judged = judged_of(rows)
-    corpus = TensorCorpus(tuple(p.workload for p in pools), "cpu", "d1")
+    corpus = MeasuredTasks(Path("corpus"), "cpu", {p.workload.task: p.workload for p in pools}, {}, (), [])
     rows_shown = table(judged, pools, each_workload=True)
     figures = headline(rows_shown)
     for name in ("top1", "top5", "pairwise", "xgb_top1", "xgb_top5", "xgb_pairwise", "heldout_kind_top1",
@@ -174,7 +175,7 @@ def test_the_whole_study_has_its_figures() -> None:
     for judge in ("network", *without):
         assert 0 < figures[f"{judge}_top1"] <= 1 and 0 < figures[f"heldout_kind_{judge}_top1"] <= 1
     assert figures["tvm_network_top1"] == figures["network_top1"]
-    kind_of = {pool.workload.name: pool.workload.kind for pool in pools}
+    kind_of = {pool.workload.name: pool.workload.family for pool in pools}
     own, others = (judged["kind", model] for model in ("gnnperf", "without_network"))
     ratio = first_pick_ratio([*own.values()], [*others.values()], [kind_of[name] for name in own])
     found = (figures[f"heldout_kind_ratio{end}"] for end in ("", "_low", "_high"))

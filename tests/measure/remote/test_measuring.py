@@ -106,10 +106,11 @@ def test_what_crashes_hangs_or_is_wrong_costs_itself(log: Path) -> None:
 
 def test_the_log_is_a_corpus_of_schedules(log: Path) -> None:
     corpus = load_tensor_corpus(log)
-    (workload,) = corpus.workloads
-    assert (corpus.device, corpus.records, workload.threads) == ("cuda/sm_90/a-gpu", 6, 64)
+    ((name, workload),) = corpus.tasks.items()
+    records = corpus.records[name].values()
+    assert (corpus.device, len(records), workload.threads) == ("cuda/sm_90/a-gpu", 6, 64)
     assert workload.baseline_s > 0
-    assert [s.runtime_s is not None for s in workload.schedules].count(True) == 2
+    assert [r.runtime_s is not None for r in records].count(True) == 2
 
 
 def test_the_log_is_sealed_like_that_of_a_cpu(log: Path, tmp_path: Path) -> None:

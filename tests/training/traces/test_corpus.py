@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from gnnperf.corpus.reader import read_corpus
 from gnnperf.corpus.record import SINGLE_SPREAD
 from gnnperf.errors import InputError
 from gnnperf.training.traces.corpus import load_tensor_corpus
@@ -37,12 +38,11 @@ def write(folder: Path, schedules: list[dict[str, Any]], *workloads: dict[str, A
 def test_medians_intervals_and_failures(tmp_path: Path) -> None:
     lines = [line(0), line(1, samples_s=[5e-6], once=True), {**line(2), "status": "timeout"}]
     corpus = load_tensor_corpus(write(tmp_path, lines))
-    three, once, failed = corpus.workloads[0].schedules
+    three, once, failed = corpus.records["m"].values()
     assert (three.runtime_s, three.interval_s) == (2e-6, (1e-6, 3e-6))
     assert once.interval_s == pytest.approx((5e-6 * (1 - SINGLE_SPREAD), 5e-6 * (1 + SINGLE_SPREAD)))
     assert (failed.status, failed.runtime_s, failed.interval_s) == ("timeout", None, None)
-    assert corpus.records == 3
-    assert corpus.workloads[0].baseline_s == 8e-6
+    assert corpus.tasks["m"].baseline_s == 8e-6
 
 
 def test_sealed_lines_come_first_and_a_torn_one_is_left_out(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_sealed_lines_come_first_and_a_torn_one_is_left_out(tmp_path: Path) -> N
     (folder / "records.jsonl.zst").write_bytes(zstandard.ZstdCompressor().compress(sealed))
     with (folder / "records.jsonl").open("a") as file:
         file.write('{"task": "m", "schedule_id": "2", "sta')
-    assert [s.runtime_s for s in load_tensor_corpus(folder).workloads[0].schedules] == [1.0, 2e-6]
+    assert [r.runtime_s for r in load_tensor_corpus(folder).records["m"].values()] == [1.0, 2e-6]
 
 
 def test_workloads_in_which_nothing_ran_are_left_out(tmp_path: Path) -> None:
@@ -59,7 +59,9 @@ def test_workloads_in_which_nothing_ran_are_left_out(tmp_path: Path) -> None:
     folder = write(
         tmp_path, [line(0), line(0, task="x", status="timeout")], {**WORKLOAD, "device": CPU}, other
     )
-    assert [w.name for w in load_tensor_corpus(folder).workloads] == ["m"]
+    found = load_tensor_corpus(folder)
+    assert [*found.tasks] == [*found.records] == ["m"]
+    assert found.digest == read_corpus(folder).digest
 
 
 @pytest.mark.parametrize(
