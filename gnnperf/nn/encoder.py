@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gnnperf.errors import InputError
 from gnnperf.graph import GraphBatch
-from gnnperf.nn.graph_net import ScheduledGraphNet
+from gnnperf.nn.graph_net import GraphNet
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class EncoderConfig:
 DEFAULT_CONFIG = EncoderConfig()
 
 
-class Encoder(ScheduledGraphNet):
+class Encoder(GraphNet):
     """Typed message passing, attention readout, projection to the unit sphere.
 
     One network for programs as they are, whose embeddings find their like (`forward`), and for what schedules
@@ -108,11 +108,3 @@ class Encoder(ScheduledGraphNet):
         twin = Encoder(self.config, lean=True)
         twin.load_state_dict(self.state_dict())
         return twin.eval().requires_grad_(False)
-
-    @torch.jit.unused
-    def fit_scales(self, programs: GraphBatch, scheduled: GraphBatch, node_costs: Tensor) -> None:
-        """Take the statistics of the inputs from programs, and from scheduled ones with their node costs."""
-        self.node_scale.fit(torch.cat([programs.node_features, scheduled.node_features]))
-        self.edge_scale.fit(torch.cat([programs.edge_features, scheduled.edge_features]))
-        self.graph_scale.fit(torch.cat([programs.graph_features, scheduled.graph_features]))
-        self.costs.fit(scheduled.node_kind, node_costs)

@@ -22,14 +22,11 @@ NETWORK = "torch-geometric TransformerConv"
 
 
 class CostInput(nn.Module):
-    """Cost fields (`gnnperf.graph.costs`), standardised over the nodes whose kind carries them.
+    """Cost fields (`gnnperf.graph.costs`), standardised over the nodes whose kind carries them."""
 
-    limit: in deviations.
-    """
-
-    def __init__(self, limit: float = 6.0) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.scale = Standardise(len(COST_FIELDS), limit)
+        self.scale = Standardise(len(COST_FIELDS))
         carried = [[float(kind in field.kinds) for field in COST_FIELDS] for kind in NODE_KINDS]
         self.carried = nn.Buffer(torch.tensor(carried), persistent=False)
 
@@ -44,23 +41,21 @@ class CostInput(nn.Module):
 
 
 class GraphNet(nn.Module):
-    """Typed message passing, attention readout, and the values of the graph as a whole.
+    """Typed message passing, attention readout, and the values of the graph as a whole. Nodes of scheduled
+    graphs come with what they cost.
 
     Args:
         width: of node states and of the readout. layers: of message passing. heads: of attention, which
             divide the width. dropout: probability, in training only.
-        limit: of standardised inputs, in deviations.
         lean: compute with `gnnperf.nn.lean`, for inference only, instead of torch-geometric, which is then
             not imported. Weights have the same names and shapes, results agree to 1e-6.
     """
 
-    def __init__(
-        self, width: int, layers: int, heads: int, dropout: float, limit: float = 6.0, lean: bool = False
-    ) -> None:
+    def __init__(self, width: int, layers: int, heads: int, dropout: float, lean: bool = False) -> None:
         super().__init__()
-        self.node_scale = Standardise(NODE_FEATURES, limit)
-        self.edge_scale = Standardise(EDGE_FEATURES, limit)
-        self.graph_scale = Standardise(GRAPH_FEATURES, limit)
+        self.node_scale = Standardise(NODE_FEATURES)
+        self.edge_scale = Standardise(EDGE_FEATURES)
+        self.graph_scale = Standardise(GRAPH_FEATURES)
         self.node_kind = nn.Embedding(len(NODE_KINDS), width)
         self.node = nn.Linear(NODE_FEATURES, width)
         sizes = width, layers, heads, len(EDGE_KINDS), EDGE_FEATURES
@@ -76,6 +71,8 @@ class GraphNet(nn.Module):
             self.readout = attention_readout(width, heads)
         self.norm = nn.LayerNorm(width)
         self.graph_values = nn.Linear(GRAPH_FEATURES, width)
+        self.costs = CostInput()
+        self.cost = nn.Linear(len(COST_FIELDS), width, bias=False)
 
     def node_states(
         self,
@@ -115,21 +112,6 @@ class GraphNet(nn.Module):
         state: Tensor = self.readout(nodes, batch, None, ptr.size(0) - 1)
         return state + self.graph_values(self.graph_scale(graph_features))
 
-    def fit_graph_scales(self, graphs: GraphBatch) -> None:
-        """Take the statistics of the inputs from the graphs that are learned from."""
-        self.node_scale.fit(graphs.node_features)
-        self.edge_scale.fit(graphs.edge_features)
-        self.graph_scale.fit(graphs.graph_features)
-
-
-class ScheduledGraphNet(GraphNet):
-    """`GraphNet` of scheduled graphs, whose nodes come with what they cost; arguments as there."""
-
-    def __init__(self, width: int, layers: int, heads: int, dropout: float, lean: bool = False) -> None:
-        super().__init__(width, layers, heads, dropout, lean=lean)
-        self.costs = CostInput()
-        self.cost = nn.Linear(len(COST_FIELDS), width, bias=False)
-
     def states(
         self,
         node_kind: Tensor,
@@ -156,3 +138,15 @@ class ScheduledGraphNet(GraphNet):
             node_kind, node_features, edge_index, edge_kind, edge_features, self.cost(costs)
         )
         return torch.cat([nodes, costs], 1), self.readout_states(nodes, graph_features, ptr, batch)
+
+    @torch.jit.unused
+    def fit_scales(
+        self, scheduled: GraphBatch, node_costs: Tensor, programs: GraphBatch | None = None
+    ) -> None:
+        """Take the statistics of the inputs from scheduled graphs with their node costs, and from programs as
+        they are, where these are learned from too."""
+        graphs = [scheduled] if programs is None else [programs, scheduled]
+        self.node_scale.fit(torch.cat([g.node_features for g in graphs]))
+        self.edge_scale.fit(torch.cat([g.edge_features for g in graphs]))
+        self.graph_scale.fit(torch.cat([g.graph_features for g in graphs]))
+        self.costs.fit(scheduled.node_kind, node_costs)

@@ -79,7 +79,7 @@ class GraphHead(nn.Module):
         """f32[b], the higher the faster.
 
         Args:
-            nodes, graphs: f32[n, state_width + C] and f32[b, state_width], of `ScheduledGraphNet.states`.
+            nodes, graphs: f32[n, state_width + C] and f32[b, state_width], of `GraphNet.states`.
             node_kind: i64[n], index into NODE_KINDS.
             batch: i64[n], the program of each node.
             numbers: f32[b, 2 C + facts], `standardised`.

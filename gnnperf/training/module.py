@@ -149,9 +149,8 @@ class RetrievalModule(lightning.LightningModule):
             [t for trials in of_nests for t in trials[:: 1 + len(trials) // SCALED_BY]]
         )
         with torch.no_grad():
-            self.encoder.fit_scales(
-                collate([data.encoded[i] for i in train]), GraphBatch.of(some), some.node_costs
-            )
+            programs = collate([data.encoded[i] for i in train])
+            self.encoder.fit_scales(GraphBatch.of(some), some.node_costs, programs)
             self.head.fit_scales(some.node_kind, some.node_costs, some.batch, some.facts)
 
     def training_step(self, batch: TrainingBatch, batch_index: int) -> Tensor:

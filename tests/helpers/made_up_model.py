@@ -69,8 +69,7 @@ def _save(folder: Path) -> None:
     encoder = Encoder()
     head = ScheduleHead(encoder.config.width, len(fact_fields()))
     graphs, node_costs, facts = collate_programs(example_programs())
-    encoder.fit_graph_scales(graphs)
-    encoder.costs.fit(graphs.node_kind, node_costs)
+    encoder.fit_scales(graphs, node_costs)
     head.fit_scales(graphs.node_kind, node_costs, graphs.batch, facts)
     with torch.no_grad():
         for _ in range(20):  # statistics of the normalisation: without them, all embeddings are alike

@@ -109,7 +109,7 @@ def test_input_scales_are_fitted_and_stored(encoder: Encoder) -> None:
     """Of programs as they are and of scheduled ones alike; costs are of scheduled ones alone."""
     batch = collate([encode(g) for g in GRAPHS])
     graphs, node_costs, _ = collate_programs(programs_of())
-    encoder.fit_scales(batch, graphs, node_costs)
+    encoder.fit_scales(graphs, node_costs, batch)
     for scale, name in (
         (encoder.node_scale, "node_features"),
         (encoder.edge_scale, "edge_features"),

@@ -33,7 +33,7 @@ def made() -> Bundle:
     encoder = Encoder(EncoderConfig(width=16, layers=2, embedding_width=8))
     head = ScheduleHead(16, len(fact_fields()), HeadConfig(width=8, numbers_width=8))
     graphs, node_costs, facts = collate_programs(PROGRAMS)
-    encoder.fit_scales(graphs, graphs, node_costs)
+    encoder.fit_scales(graphs, node_costs, graphs)
     head.fit_scales(graphs.node_kind, node_costs, graphs.batch, facts)
     return Bundle(encoder.eval(), head.eval())
 

@@ -130,7 +130,7 @@ def encoder(request: pytest.FixtureRequest) -> Encoder:
     torch.manual_seed(0)
     encoder = Encoder(EncoderConfig(width=32, layers=request.param, embedding_width=16))
     graphs, node_costs, _ = collate_programs(programs_of())
-    encoder.fit_scales(graphs, graphs, node_costs)
+    encoder.fit_scales(graphs, node_costs, graphs)
     return encoder.eval()
 
 
@@ -180,7 +180,7 @@ def test_every_weight_of_the_trained_network_is_used() -> None:
     encoder = Encoder(EncoderConfig(width=8, layers=1))
     batch = collate([encode(nest_like([8, 16])), encode(nest_like([3, 4], reduction=True))])
     graphs, node_costs, _ = collate_programs(programs_of())
-    encoder.fit_scales(batch, graphs, node_costs)
+    encoder.fit_scales(graphs, node_costs, batch)
     nodes, states = encoder.states(*graphs, node_costs)
     (encoder(*batch)[:, 0].sum() + nodes.square().sum() + states.square().sum()).backward()
     assert all(p.grad is not None for p in encoder.parameters())

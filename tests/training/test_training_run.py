@@ -287,7 +287,7 @@ def test_a_handful_of_nests_is_memorised(tmp_path: Path) -> None:
         EncoderConfig(width=32, layers=2, dropout=0.0), HeadConfig(dropout=0.0, numbers_dropout=0.0)
     )
     batch, trials = data.batch(range(8)), Batch.from_data_list(list(chain(*data.trials)))
-    module.encoder.fit_scales(batch.graphs, GraphBatch.of(trials), trials.node_costs)
+    module.encoder.fit_scales(GraphBatch.of(trials), trials.node_costs, batch.graphs)
     module.head.fit_scales(trials.node_kind, trials.node_costs, trials.batch, trials.facts)
     optimiser = torch.optim.AdamW(module.parameters(), lr=3e-3)
     for _ in range(400):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from gnnperf.errors import InputError
 from gnnperf.graph import GraphBatch
 from gnnperf.nn.encoder import Encoder
-from gnnperf.nn.graph_net import ScheduledGraphNet
+from gnnperf.nn.graph_net import GraphNet
 from gnnperf.nn.head import GraphHead
 from gnnperf.nn.pooling import log_sum_exp
 from gnnperf.nn.scaling import Standardise
@@ -90,7 +90,7 @@ class GraphJudge(nn.Module):
 
     def __init__(self, config: CostModelConfig, lean: bool = False) -> None:
         super().__init__()
-        self.net = ScheduledGraphNet(config.width, config.layers, config.heads, config.dropout, lean)
+        self.net = GraphNet(config.width, config.layers, config.heads, config.dropout, lean)
         self.head = GraphHead(config.width, 0, config.head_width, config.head_dropout)
 
     def forward(self, graphs: GraphBatch, node_costs: Tensor) -> Tensor:
@@ -101,8 +101,7 @@ class GraphJudge(nn.Module):
 
     def fit_scales(self, graphs: GraphBatch, node_costs: Tensor) -> None:
         """Take the statistics of the inputs from what is learned from."""
-        self.net.fit_graph_scales(graphs)
-        self.net.costs.fit(graphs.node_kind, node_costs)
+        self.net.fit_scales(graphs, node_costs)
         self.head.fit_scales(graphs.node_kind, node_costs, graphs.batch, _no_facts(graphs.graph_features))
 
     def begin_as(self, encoder: Encoder, head: GraphHead) -> None:

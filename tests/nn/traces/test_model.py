@@ -52,7 +52,7 @@ def test_it_may_begin_as_the_network_that_judges_nests(judge: GraphJudge, batch:
     encoder = Encoder(EncoderConfig(width=8, layers=1)).eval()
     head = ScheduleHead(8, 3, HeadConfig(width=8, numbers_width=8)).eval()
     costs, facts = batch_numbers(batch, 2).node_costs, torch.full((2, 3), float("nan"))
-    encoder.fit_scales(batch, batch, costs)
+    encoder.fit_scales(batch, costs, batch)
     head.fit_scales(batch.node_kind, costs, batch.batch, torch.rand(2, 3))
     judge.begin_as(encoder, head)
     with torch.no_grad():
