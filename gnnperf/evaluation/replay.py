@@ -124,7 +124,7 @@ def replay(corpus: Corpus, judge: Corpus, task: ReplayTask) -> list[Answer]:
     from gnnperf.evaluation.reference import Reference
 
     reference = Reference.of(corpus, task.fold, vectors_of(judge.device))
-    rankers = make_policy(task.policy, corpus, task.quick).fit(reference, task.seed)
+    rankers = make_policy(task.policy, corpus, task.quick)(reference, task.seed)
     answers, trials = [], judge.measurements
     known = list(task.fold.reference)
     for position in task.fold.queries:

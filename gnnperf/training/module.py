@@ -250,3 +250,13 @@ class RetrievalModule(lightning.LightningModule):
             "efficiency_loss": sum(each),
             **{name: float(np.exp(r.mean())) if r.size else float("nan") for name, r in reached.items()},
         }
+
+
+class NumbersModule(RetrievalModule):
+    """Trains the head's judge of numbers and nothing else: what there is without the network."""
+
+    def __init__(self) -> None:
+        super().__init__(contrastive_weight=0.0, correlation_weight=0.0, frozen_encoder=True)
+
+    def judgements(self, trials: Batch) -> Tensor:
+        return self.head.by_numbers(trials.node_kind, trials.node_costs, trials.batch, trials.facts)[None]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,18 +15,18 @@ from evaluation.worlds import OWN, line, two_tastes
 from helpers.scheduled import programs_of
 from helpers.synthetic import measurement, nest, nest_like, write_corpus
 
-from gnnperf.evaluation.rankers import PARTS, PolicyProposal, Ranker, learned, make_policy, perceptron
-from gnnperf.evaluation.rankers.constant import fixed_order, greedy_portfolio
+from gnnperf.evaluation.rankers import PARTS, PolicyProposal, Ranker, learned, make_policy
 from gnnperf.evaluation.rankers.flat import ABSENT, Standardised, flat_features, flat_programs
-from gnnperf.evaluation.rankers.learned import NearestNest, RetrievalRanker
-from gnnperf.evaluation.rankers.perceptron import NumbersModule, score_numbers
+from gnnperf.evaluation.rankers.learned import NearestNest, RetrievalRanker, score_numbers
+from gnnperf.evaluation.rankers.simple import fixed_order, greedy_portfolio
 from gnnperf.evaluation.reference import Reference
 from gnnperf.evaluation.splits import make_folds
 from gnnperf.graph import GRAPH_FEATURES, ProgramGraph
 from gnnperf.graph.costs import COST_FIELDS
 from gnnperf.nn import EncoderConfig, ScheduledProgram, ScheduleHead, collate_programs
 from gnnperf.schedules.recipes import fact_fields
-from gnnperf.training import Corpus, CorpusNest, fit_all, load_corpus
+from gnnperf.training import Corpus, CorpusNest, fit_all, load_corpus, refit
+from gnnperf.training.module import NumbersModule
 from gnnperf.training.refit import EPOCHS
 
 NAN = float("nan")
@@ -93,8 +92,7 @@ def test_what_only_a_query_found_is_not_known_though_others_tried_it(origin: str
 @pytest.fixture
 def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     """What learns is trained for two epochs."""
-    for module in (learned, perceptron):
-        monkeypatch.setattr(module, "fit_all", partial(fit_all, epochs=2))
+    monkeypatch.setattr(refit, "fit_all", partial(fit_all, epochs=2))
 
 
 @pytest.mark.usefixtures("briefly")
@@ -113,7 +111,7 @@ def test_nothing_of_a_query_but_the_nest_decides(name: str, shared: Corpus) -> N
     changed = Corpus(corpus.nests, swapped, corpus.device, corpus.digest, corpus.scheduled)
 
     def proposals(of: Corpus) -> list[tuple[str, PolicyProposal]]:
-        rankers = make_policy(name, of).fit(Reference.of(of, fold), 0)
+        rankers = make_policy(name, of)(Reference.of(of, fold), 0)
         return [(row, rank(of.nests[i], POOL)) for row, rank in rankers.items() for i in fold.queries]
 
     for (row, before), (same_row, after) in zip(proposals(corpus), proposals(changed), strict=True):
@@ -124,7 +122,7 @@ def test_nothing_of_a_query_but_the_nest_decides(name: str, shared: Corpus) -> N
 def tastes(corpus: Corpus, name: str) -> Mapping[str, list[tuple[str, list[str]]]]:
     """By row of a policy: what each query of the first fold likes best, and what is proposed to it."""
     fold = make_folds(corpus.nests, "family", 4, 0)[0]
-    rankers = make_policy(name, corpus).fit(Reference.of(corpus, fold), 0)
+    rankers = make_policy(name, corpus)(Reference.of(corpus, fold), 0)
     queries = [corpus.nests[i] for i in fold.queries]
     best = ["tile" if query.kernel.startswith("reduce") else "stream" for query in queries]
     return {
@@ -176,10 +174,10 @@ def test_a_part_is_left_out_in_training(
         asked.append({"seed": seed, **given})
         return fit_all(corpus, seed, epochs=1, **given)
 
-    monkeypatch.setattr(learned, "fit_all", watched)
+    monkeypatch.setattr(refit, "fit_all", watched)
     reference, queries = fold_of_shared
     assert name in PARTS
-    rankers = make_policy(name, reference.corpus).fit(reference, 3)
+    rankers = make_policy(name, reference.corpus)(reference, 3)
     assert list(rankers) == [row]
     assert asked == [{"seed": 3, **settings}]
     proposal = rankers[row](queries[0], POOL)
@@ -187,9 +185,9 @@ def test_a_part_is_left_out_in_training(
     assert proposal.distances is not None and len(proposal.distances) == len(reference.nests)
 
 
-@pytest.mark.parametrize(("name", "module"), [("ours", learned), ("perceptron", perceptron)])
+@pytest.mark.parametrize("name", ["ours", "perceptron"])
 def test_for_a_first_look_networks_learn_briefly(
-    name: str, module: ModuleType, fold_of_shared: Any, monkeypatch: pytest.MonkeyPatch
+    name: str, fold_of_shared: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
 
@@ -197,10 +195,10 @@ def test_for_a_first_look_networks_learn_briefly(
         asked.append(epochs)
         return fit_all(corpus, seed, epochs=1, **given)
 
-    monkeypatch.setattr(module, "fit_all", watched)
+    monkeypatch.setattr(refit, "fit_all", watched)
     reference, _ = fold_of_shared
     for quick in (False, True):
-        make_policy(name, reference.corpus, quick).fit(reference, 3)
+        make_policy(name, reference.corpus, quick)(reference, 3)
     assert asked[0] == EPOCHS > 3 * asked[1] > 0
 
 
@@ -269,7 +267,7 @@ def test_what_does_not_fit_the_query_is_not_proposed(tmp_path: Path) -> None:
     assert sorted(ranked(query, pool).schedules) == ["stream", "tile"]
     assert list(ranked(query, ["unfit"]).schedules) == []
     for name in ("trees", "perceptron"):
-        rank = make_policy(name, changed).fit(reference, 0)
+        rank = make_policy(name, changed)(reference, 0)
         (order,) = [rank[row] for row in rank if row != "without network"]
         assert sorted(order(query, pool).schedules) == ["stream", "tile"]
         assert list(order(query, ["unfit"]).schedules) == []
@@ -279,7 +277,7 @@ def test_what_does_not_fit_the_query_is_not_proposed(tmp_path: Path) -> None:
 def test_without_network_the_neighbours_are_those_of_flat_features(fold_of_shared: Any) -> None:
     """On the scale of distances that retrieval knows."""
     reference, queries = fold_of_shared
-    rankers: Mapping[str, Ranker] = make_policy("perceptron", reference.corpus).fit(reference, 0)
+    rankers: Mapping[str, Ranker] = make_policy("perceptron", reference.corpus)(reference, 0)
     assert rankers["perceptron"](queries[0], POOL).distances is None
     locate = Standardised(reference.nests)
     for query in queries:
@@ -314,7 +312,7 @@ def test_the_perceptron_is_the_judge_of_numbers_and_nothing_else_learns(tmp_path
 
 def test_oracle_knows_what_the_query_likes(corpus: Corpus) -> None:
     fold = make_folds(corpus.nests, "family", 4, 0)[0]
-    (rank,) = make_policy("oracle", corpus).fit(Reference.of(corpus, fold), 0).values()
+    (rank,) = make_policy("oracle", corpus)(Reference.of(corpus, fold), 0).values()
     for i in fold.queries:
         liked = ["tile", "stream"] if corpus.nests[i].kernel.startswith("reduce") else ["stream", "tile"]
         assert rank(corpus.nests[i], POOL).schedules == [*liked, "wrong"]
@@ -322,13 +320,13 @@ def test_oracle_knows_what_the_query_likes(corpus: Corpus) -> None:
 
 def test_random_leaves_the_order_open(fold_zero: Any) -> None:
     reference, queries = fold_zero
-    (rank,) = make_policy("random", reference.corpus).fit(reference, 0).values()
+    (rank,) = make_policy("random", reference.corpus)(reference, 0).values()
     assert rank(queries[0], POOL) == PolicyProposal(POOL, ordered=False)
 
 
 def test_constants_choose_from_the_pool(fold_zero: Any) -> None:
     reference, queries = fold_zero
-    rankers = make_policy("constant", reference.corpus).fit(reference, 0)
+    rankers = make_policy("constant", reference.corpus)(reference, 0)
     assert list(rankers["best single"](queries[0], ["wrong", "tile"]).schedules) == ["tile"]
     assert list(rankers["fixed order"](queries[0], ["wrong", "tile"]).schedules) == ["tile", "wrong"]
     assert list(rankers["portfolio"](queries[0], ["wrong", "tile"]).schedules) == ["tile", "wrong"]
@@ -365,7 +363,7 @@ def lookup(tmp_path: Path, query: ProgramGraph, kernel: str, *known: tuple[str, 
     nests = [nest(graph, "family", name=name) for name, graph in known]
     corpus = load_corpus(write_corpus(tmp_path, nests, lines))
     reference = Reference(corpus, len(known), corpus.scheduled)
-    (rank,) = make_policy("lookup", reference.corpus).fit(reference, 0).values()
+    (rank,) = make_policy("lookup", reference.corpus)(reference, 0).values()
     asked = CorpusNest(query.digest, kernel, "family", "dace", query, "dace-auto", 1.0)
     return list(rank(asked, []).schedules)
 

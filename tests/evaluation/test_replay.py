@@ -68,17 +68,16 @@ def test_answers_say_how_well_distances_tell(tmp_path: Path, monkeypatch: pytest
     """A policy that is near what has the taste of the query, beside one without distances."""
     corpus = Folders([two_tastes(tmp_path)]).load()
 
-    class Tasteful:
-        def fit(self, reference: Reference, seed: int) -> object:
-            worlds = [n.family.split("_")[0] for n in reference.nests]
+    def tasteful(reference: Reference, seed: int) -> object:
+        worlds = [n.family.split("_")[0] for n in reference.nests]
 
-            def near(query: object, pool: list[str]) -> PolicyProposal:
-                own = query.family.split("_")[0]  # type: ignore[attr-defined]
-                return PolicyProposal(pool, distances=np.array([0.1 if w == own else 0.9 for w in worlds]))
+        def near(query: object, pool: list[str]) -> PolicyProposal:
+            own = query.family.split("_")[0]  # type: ignore[attr-defined]
+            return PolicyProposal(pool, distances=np.array([0.1 if w == own else 0.9 for w in worlds]))
 
-            return {"near": near, "blind": lambda query, pool: PolicyProposal(pool, ordered=False)}
+        return {"near": near, "blind": lambda query, pool: PolicyProposal(pool, ordered=False)}
 
-    monkeypatch.setattr(rankers, "make_policy", lambda *_: Tasteful())
+    monkeypatch.setattr(rankers, "make_policy", lambda *_: tasteful)
     fold = make_folds(corpus.nests, "family", 4, 0)[1]
     found = replay(corpus, corpus, ReplayTask("tasteful", fold, 1, 7))
     assert [(a.row, a.nest) for a in found] == [(row, q) for q in fold.queries for row in ("near", "blind")]
@@ -103,14 +102,11 @@ def test_queries_are_scheduled_for_the_machine_that_answers(
     tiled, fold = Recipe(order="row", register_p=4), make_folds(corpus.nests, "family", 4, 0)[0]
     asked, seen = corpus.nests[fold.queries[0]], []
 
-    class Watching:
-        def fit(self, reference: Reference, seed: int) -> object:
-            seen.append(
-                [made.of(asked, {"tiled": tiled})[0] for made in (reference.queries, corpus.scheduled)]
-            )
-            return {"watching": lambda query, pool: PolicyProposal(pool)}
+    def watching(reference: Reference, seed: int) -> object:
+        seen.append([made.of(asked, {"tiled": tiled})[0] for made in (reference.queries, corpus.scheduled)])
+        return {"watching": lambda query, pool: PolicyProposal(pool)}
 
-    monkeypatch.setattr(rankers, "make_policy", lambda *_: Watching())
+    monkeypatch.setattr(rankers, "make_policy", lambda *_: watching)
     for device in ("cpu/x86_64/avx2", corpus.device):
         replay(corpus, replace(corpus, device=device), ReplayTask("watching", fold, 0, 0))
     (narrow, wide), (same, as_learned) = seen

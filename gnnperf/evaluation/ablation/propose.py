@@ -83,7 +83,7 @@ def propose(corpus: Corpus, _: Corpus, task: ReplayTask, nests: frozenset[int], 
     from gnnperf.evaluation.replay import rank_correlation
 
     reference = Reference.of(corpus, task.fold, describe_host().vectors)
-    rankers = make_policy(task.policy, corpus, task.quick).fit(reference, task.seed)
+    rankers = make_policy(task.policy, corpus, task.quick)(reference, task.seed)
     known = list(task.fold.reference)
     result = []
     for position in sorted(nests.intersection(task.fold.queries)):

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from gnnperf.evaluation.rankers.kernel_regression import KernelRegression, choose_bandwidth
-from gnnperf.evaluation.rankers.policy import Ranker
+from gnnperf.evaluation.rankers.policy import PolicyProposal, Rankers
+from gnnperf.evaluation.rankers.simple import UNKNOWN
 from gnnperf.evaluation.reference import Reference
 from gnnperf.graph import NODE_KINDS, ProgramGraph, encode
 from gnnperf.nn import ScheduledProgram, collate_programs
 from gnnperf.nn.graph_net import CostInput
 from gnnperf.nn.pooling import pool_costs
-from gnnperf.training import CorpusNest
+from gnnperf.training import Corpus, CorpusNest
 
+BANDWIDTHS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Tried on the validation nests; in units of the median distance between reference nests."""
+TRIALS = 3
+"""Candidates whose best the bandwidth is chosen by."""
 ABSENT = -100.0
 """Stands for a fact that is absent: below every other, so that trees tell it apart."""
 
@@ -65,11 +69,49 @@ class Standardised:
         return ((flat_features(nests) - self.mean) / self.deviation.clip(1e-6))[:, self.kept]
 
 
-class Flat:
-    """Nearest by standardised flat features."""
+def nearest(reference: Reference, seed: int, corpus: Corpus, quick: bool) -> Rankers:
+    """Nearest by standardised flat features: schedules by their mean ln efficiency on the reference nests,
+    weighted by exp(-distance / bandwidth) (Nadaraya-Watson). Distances are Euclidean."""
+    locate = Standardised(reference.nests)
+    points = locate(reference.nests)
+    bandwidth = choose_bandwidth(reference, points)
+    schedules = reference.schedules
+    log_efficiency = np.nan_to_num(reference.log_efficiency, nan=UNKNOWN)
 
-    def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
-        locate = Standardised(reference.nests)
-        points = locate(reference.nests)
-        bandwidth = choose_bandwidth(reference, points)
-        return {"flat features": KernelRegression(reference, points, locate, bandwidth)}
+    def rank(query: CorpusNest, pool: Sequence[str]) -> PolicyProposal:
+        distances = np.linalg.norm(points - locate([query])[0], axis=1)
+        order = _order(distances, log_efficiency, bandwidth)
+        return PolicyProposal([schedules[s] for s in order])
+
+    return {"flat features": rank}
+
+
+def choose_bandwidth(reference: Reference, points: NDArray[np.float32]) -> float:
+    """The bandwidth with which the training nests serve the validation nests best: highest mean over these
+    of the ln efficiency of the best of `TRIALS`."""
+    train, validation = range(reference.train), reference.validation
+    known = np.nan_to_num(reference.log_efficiency[: reference.train], nan=UNKNOWN)
+    distances = np.linalg.norm(points[validation][:, None] - points[train][None], axis=2)
+    unit = float(np.median(distances))
+
+    def reached(bandwidth: float) -> float:
+        best = []
+        for row, measured, baseline in zip(
+            distances,
+            reference.log_efficiency[validation],
+            reference.log_baseline[validation],
+            strict=True,
+        ):
+            order = _order(row, known, bandwidth)
+            tried = measured[order]
+            best.append(max(baseline, *tried[~np.isnan(tried)][:TRIALS]))
+        return float(np.mean(best))
+
+    return max((unit * share for share in BANDWIDTHS), key=reached)
+
+
+def _order(
+    distances: NDArray[np.float32], log_efficiency: NDArray[np.float32], bandwidth: float
+) -> NDArray[np.int64]:
+    weights = np.exp(-(distances - distances.min()) / max(bandwidth, 1e-12))
+    return np.argsort(-(weights @ log_efficiency), kind="stable")

@@ -1,76 +1,104 @@
-"""Ours: the encoder and the head that learned from measured speedups; and the same with one part left out."""
+"""Ours: the encoder and the head that learned from measured speedups; the same with one part left out; and a
+perceptron on the same numbers, without the network."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, TypeAlias
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from gnnperf.evaluation.rankers.policy import PolicyProposal, Ranker
+from gnnperf.evaluation.rankers.flat import Standardised, choose_bandwidth
+from gnnperf.evaluation.rankers.policy import Policy, PolicyProposal, Rankers
+from gnnperf.evaluation.rankers.simple import Score, by_score
 from gnnperf.evaluation.reference import Reference
-from gnnperf.nn import Bundle, EncoderConfig, ScheduledProgram
+from gnnperf.nn import Bundle, EncoderConfig, ScheduledProgram, ScheduleHead, collate_programs
 from gnnperf.retrieval.from_corpus import recipe_words, records_of
-from gnnperf.retrieval.ranking import rank
+from gnnperf.retrieval.ranking import BANDWIDTH, rank
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Neighbour, Nest, Record
-from gnnperf.training import CorpusNest, fit_all
-from gnnperf.training.refit import QUICK
+from gnnperf.training import Corpus, CorpusNest
 
 NEIGHBOURS = 48
+PARTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "untrained": ("untrained encoder", {"frozen_encoder": True}),
+    "no-passing": ("without message passing", {"encoder": EncoderConfig(layers=0)}),
+    "no-contrast": ("without contrastive loss", {"contrastive_weight": 0.0, "correlation_weight": 0.0}),
+}
+"""Ours with a part left out: policy -> row of the table, and settings of `RetrievalModule`. The encoder is as
+drawn while the head learns; every node is by itself before the readout; nothing says which nests are alike.
+"""
 
-Distances = Callable[[CorpusNest], Float[NDArray, " r"]]
+Distances: TypeAlias = Callable[[CorpusNest], Float[NDArray, " r"]]
 """Of a query to the reference nests, on the scale of cosine distances between embeddings."""
-Score = Callable[[Sequence[ScheduledProgram]], Float[NDArray, " b"]]
-"""Of scheduled programs, in nats."""
 
 
-class Learned:
-    """The released way to train, and retrieval with what comes of it. settings: as of `RetrievalModule`."""
-
-    row: ClassVar = "ours"
-    settings: ClassVar[Mapping[str, Any]] = {}
-
-    def __init__(self, quick: bool = False) -> None:
-        self.given = {**self.settings, **(QUICK if quick else {})}
-
-    def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
-        module, _ = fit_all(reference.corpus, seed, **self.given)
-        bundle = Bundle(module.encoder, module.head)
-        points = bundle.embed([nest.graph for nest in reference.nests])
-
-        def distances(query: CorpusNest) -> Float[NDArray, " r"]:
-            return 1.0 - points @ bundle.embed([query.graph])[0]
-
-        rankers: dict[str, Ranker] = {self.row: RetrievalRanker(reference, distances, bundle.score)}
-        if self.row == Learned.row:
-            rankers["neighbours alone"] = RetrievalRanker(reference, distances, None)
-            rankers["nearest nest"] = NearestNest(reference, distances)
-        return rankers
+def ours(reference: Reference, seed: int, corpus: Corpus, quick: bool) -> Rankers:
+    """The released way to train, and retrieval with what comes of it."""
+    distances, score = _trained(reference, seed, quick)
+    return {
+        "ours": RetrievalRanker(reference, distances, score),
+        "neighbours alone": RetrievalRanker(reference, distances, None),
+        "nearest nest": NearestNest(reference, distances),
+    }
 
 
-class WithoutContrastiveLoss(Learned):
-    """Nothing says which nests are alike."""
+def without(part: str) -> Policy:
+    """Ours without one of PARTS."""
+    row, settings = PARTS[part]
 
-    row = "without contrastive loss"
-    settings: ClassVar = {"contrastive_weight": 0.0, "correlation_weight": 0.0}
+    def policy(reference: Reference, seed: int, corpus: Corpus, quick: bool) -> Rankers:
+        return {row: RetrievalRanker(reference, *_trained(reference, seed, quick, **settings))}
 
-
-class WithoutMessagePassing(Learned):
-    """Every node by itself, then the readout."""
-
-    row = "without message passing"
-    settings: ClassVar = {"encoder": EncoderConfig(layers=0)}
+    return policy
 
 
-class UntrainedEncoder(Learned):
-    """Its weights are as drawn; the head learns."""
+def _trained(reference: Reference, seed: int, quick: bool, **settings: Any) -> tuple[Distances, Score]:
+    # Lightning takes seconds to import, and policies that do not learn have no use for it.
+    from gnnperf.training.refit import QUICK, fit_all
 
-    row = "untrained encoder"
-    settings: ClassVar = {"frozen_encoder": True}
+    module, _ = fit_all(reference.corpus, seed, **settings, **(QUICK if quick else {}))
+    bundle = Bundle(module.encoder, module.head)
+    points = bundle.embed([nest.graph for nest in reference.nests])
+
+    def distances(query: CorpusNest) -> Float[NDArray, " r"]:
+        return 1.0 - points @ bundle.embed([query.graph])[0]
+
+    return distances, bundle.score
+
+
+def perceptron(reference: Reference, seed: int, corpus: Corpus, quick: bool) -> Rankers:
+    """One training, two rows. "perceptron": its scores alone. "without network": in the place of the head,
+    with the neighbours that flat features find in the place of the embedding's."""
+    from gnnperf.training.module import NumbersModule
+    from gnnperf.training.refit import QUICK, fit_all
+
+    module, _ = fit_all(reference.corpus, seed, module=NumbersModule, **(QUICK if quick else {}))
+    score = partial(score_numbers, module.head)
+    locate = Standardised(reference.nests)
+    points = locate(reference.nests)
+    unit = choose_bandwidth(reference, points) / BANDWIDTH
+
+    def distances(query: CorpusNest) -> Float[NDArray, " r"]:
+        return np.linalg.norm(points - locate([query])[0], axis=1) / unit
+
+    return {
+        "perceptron": by_score(reference, score),
+        "without network": RetrievalRanker(reference, distances, score),
+    }
+
+
+def score_numbers(head: ScheduleHead, programs: Sequence[ScheduledProgram]) -> Float[NDArray, " b"]:
+    """What the judge of numbers says of b scheduled programs."""
+    if not programs:
+        return np.zeros(0, np.float32)
+    graphs, node_costs, facts = collate_programs(programs)
+    with torch.inference_mode():
+        return head.by_numbers(graphs.node_kind, node_costs, graphs.batch, facts).numpy()
 
 
 class RetrievalRanker:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from jaxtyping import Float
 from numpy.typing import NDArray
 
 from gnnperf.evaluation.reference import Reference
-from gnnperf.training import CorpusNest
+from gnnperf.training import Corpus, CorpusNest
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,8 @@ class Ranker(Protocol):
     def __call__(self, query: CorpusNest, pool: Sequence[str]) -> PolicyProposal: ...
 
 
-class Policy(Protocol):
-    """A way of choosing schedules, with whatever it learns from the reference nests."""
-
-    def fit(self, reference: Reference, seed: int) -> Mapping[str, Ranker]:
-        """One ranker per row of the table, by the name of the row."""
-        ...
+Rankers: TypeAlias = Mapping[str, Ranker]
+"""One per row of the table, by the name of the row."""
+Policy: TypeAlias = Callable[[Reference, int, Corpus, bool], Rankers]
+"""A way of choosing schedules, with whatever it learns from the reference nests: of these, a seed, the whole
+corpus, which only the oracle may look at, and whether networks train briefly."""
