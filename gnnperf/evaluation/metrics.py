@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnnperf.measure import is_tie
-from gnnperf.measure.statistics import Interval, chances_of_best
+from gnnperf.measure.statistics import Interval, expected_best
 from gnnperf.training.regret import Relative, regret_of
 
 __all__ = [
-    "Coverage",
     "average_peak_score",
     "coverage",
     "expected_search_reduction",
@@ -82,13 +80,12 @@ def expected_transfer_regret(
 ) -> float:
     """The mean of value(transfer_regret@k) over all orders of the candidates: what a random order is worth.
 
-    Exact: see `chances_of_best`.
+    Exact: see `expected_best`.
     """
-    n, k = len(tried), min(k, len(tried))
-    regrets = sorted(transfer_regret([achieved], best, 1) for achieved in tried)
-    if not k:
+    if not tried or not k:
         return value(transfer_regret([], best, 0))
-    return math.fsum(value(r) * chance for r, chance in zip(regrets, chances_of_best(n, k), strict=True))
+    regrets = sorted(transfer_regret([achieved], best, 1) for achieved in tried)
+    return expected_best([value(regret) for regret in regrets], k)
 
 
 # --------------------------------------------------------------------------- search
@@ -190,17 +187,10 @@ def _percentage_errors(predicted: ArrayLike, measured: ArrayLike) -> NDArray[np.
     return 100.0 * np.abs(np.asarray(predicted, dtype=np.float64) - truth) / truth
 
 
-class Coverage(NamedTuple):
-    """`share` of measurements inside their predicted interval, beside the `nominal` level of it."""
-
-    share: float
-    nominal: float
-
-
-def coverage(measured: ArrayLike, low: ArrayLike, high: ArrayLike, nominal: float) -> Coverage:
-    """How often predicted intervals [low, high] hold what was measured; ends belong to them."""
+def coverage(measured: ArrayLike, low: ArrayLike, high: ArrayLike) -> float:
+    """How often predicted intervals [low, high] hold what was measured, as a share; ends belong to them."""
     values = np.asarray(measured)
-    return Coverage(float(np.mean((np.asarray(low) <= values) & (values <= np.asarray(high)))), nominal)
+    return float(np.mean((np.asarray(low) <= values) & (values <= np.asarray(high))))
 
 
 def per_group(

@@ -93,3 +93,12 @@ def chances_of_best(n: int, k: int) -> list[float]:
     for i in range(n - 1):
         chances.append(chances[-1] * max(0, n - k - i) / (n - 1 - i))
     return chances
+
+
+def expected_best(best_first: Sequence[float], k: int) -> float:
+    """The mean of the best of k of these values, drawn without replacement; of all where there are fewer.
+
+    best_first: the values, from the best to the worst.
+    """
+    n = len(best_first)
+    return math.fsum(v * c for v, c in zip(best_first, chances_of_best(n, min(k, n)), strict=True))

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from gnnperf.frontends.gpu_kernels.tables import GpuTable
-from gnnperf.measure.statistics import chances_of_best
+from gnnperf.measure.statistics import expected_best
 from gnnperf.nn.demand import ANY, DemandBundle
 from gnnperf.retrieval.configurations import rank_configurations
 
@@ -68,5 +68,4 @@ def _check(table: GpuTable, bundle: DemandBundle, k: int) -> TableCheck:
 
 def random_best(efficiency: Float64[np.ndarray, " n"], k: int) -> float:
     """Expected best efficiency of k different configurations drawn at random."""
-    n = len(efficiency)
-    return float(np.dot(chances_of_best(n, min(k, n)), np.sort(efficiency)[::-1]))
+    return expected_best(np.sort(efficiency)[::-1].tolist(), k)

@@ -118,8 +118,8 @@ def test_percentage_errors() -> None:
     assert mdape(predicted, measured) == pytest.approx(10.0)
 
 
-def test_coverage_stands_beside_its_nominal_level() -> None:
-    assert coverage([1.0, 2.0, 3.0, 4.0], [0.5, 2.0, 3.5, 3.0], [1.5, 2.5, 4.0, 3.9], 0.9) == (0.5, 0.9)
+def test_coverage_counts_the_ends_of_intervals() -> None:
+    assert coverage([1.0, 2.0, 3.0, 4.0], [0.5, 2.0, 3.5, 3.0], [1.5, 2.5, 4.0, 3.9]) == 0.5
 
 
 def test_metrics_per_group() -> None:

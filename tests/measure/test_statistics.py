@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import itertools
 import math
 import random
+from statistics import mean
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from scipy.stats import binom
 
 from gnnperf.measure import Limits, Measurement, Timing, is_tie, median_interval, speedup_interval
 from gnnperf.measure.measurement import pool
-from gnnperf.measure.statistics import chances_of_best, paired_interval
+from gnnperf.measure.statistics import chances_of_best, expected_best, paired_interval
 
 runtimes = st.floats(1e-7, 1e3)
 intervals = st.tuples(runtimes, runtimes).map(lambda pair: (min(pair), max(pair)))
@@ -138,3 +140,11 @@ def test_chances_of_the_best_of_some_drawn_at_random(n: int, k: int) -> None:
     found = chances_of_best(n, k)
     assert len(found) == n and [found[i] for i in some] == pytest.approx(expected, rel=1e-9)
     assert math.fsum(found) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 7])
+def test_the_best_of_some_drawn_at_random_is_the_mean_over_all_draws(k: int) -> None:
+    values = [1.0, 2.0, 5.0, 9.0]
+    draws = [*itertools.combinations(values, min(k, 4))]
+    assert expected_best(values, k) == pytest.approx(mean(min(draw) for draw in draws))
+    assert expected_best(values[::-1], k) == pytest.approx(mean(max(draw) for draw in draws))

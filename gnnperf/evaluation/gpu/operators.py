@@ -93,7 +93,7 @@ def evaluate_operators(
         if head.calibration.likeness is not None:
             runs = errors_after_runs(head.calibration.likeness, *one.errors(rows))
             for family, by_count in runs.items():
-                found[family] |= {f"mape_after_{count}_runs": after for count, (_, after) in by_count.items()}
+                found[family] |= {f"mape_after_{count}_runs": error for count, error in by_count.items()}
         table += [{"device": name, "family": family, **row} for family, row in found.items()]
         predicted.append(np.exp(one.log_predicted.mean(0)))
         advance(1, name)
@@ -140,7 +140,7 @@ def _compare(
             "mape": mape(ours, truth[mine]),
             "mdape": mdape(ours, truth[mine]),
             "seeds_mape": float(np.mean(seeds)),
-            "coverage80": coverage(truth[mine], low, high, LEVEL).share,
+            "coverage80": coverage(truth[mine], low, high),
             "roofline_mape": mape(bound, truth[mine]),
             "fitted_roofline_mape": mape(bound / share, truth[mine]),
             "trees_mape": mape(trees[mine], truth[mine]),

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from gnnperf.evaluation.metrics import average_peak_score, mean_interval, pairwise_accuracy, top_k_score
-from gnnperf.measure.statistics import chances_of_best
+from gnnperf.measure.statistics import expected_best
 from gnnperf.training.traces.data import FAILED, SchedulePool
 
 PEAK = 8
@@ -49,15 +49,11 @@ def rank_pool(pool: SchedulePool, scores: Float64[np.ndarray, " n"]) -> Ranking:
 
 def rank_randomly(pool: SchedulePool) -> Ranking:
     """The mean over all orders of the schedules, exactly."""
-    reached = _reached(pool)
+    reached = np.sort(_reached(pool)).tolist()
     best = float(np.nanmin(pool.runtime_s))
-    peaks = [-expected_best(-best / reached, k) for k in range(1, min(PEAK, len(reached)) + 1)]
+    throughputs = [best / seconds for seconds in reached]
+    peaks = [expected_best(throughputs, k) for k in range(1, min(PEAK, len(reached)) + 1)]
     return Ranking(best, expected_best(reached, 1), expected_best(reached, 5), 0.5, float(np.mean(peaks)))
-
-
-def expected_best(values: Float64[np.ndarray, " n"], k: int) -> float:
-    """The mean of the least of k values drawn without replacement."""
-    return float(np.dot(chances_of_best(len(values), min(k, len(values))), np.sort(values)))
 
 
 def summary(rankings: Sequence[Ranking]) -> dict[str, float]:
