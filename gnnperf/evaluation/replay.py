@@ -19,6 +19,8 @@ from gnnperf.evaluation.row_log import RowLog
 from gnnperf.measure.workers import spawned
 
 if TYPE_CHECKING:
+    from gnnperf.evaluation.rankers import PolicyProposal
+    from gnnperf.evaluation.reference import Reference
     from gnnperf.evaluation.splits import Fold
     from gnnperf.training.corpus import Corpus
     from gnnperf.training.regret import Relative
@@ -29,13 +31,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Folders:
-    """What is replayed. corpora: folders, read as one. device: see `load_corpus`. trials: folder with more
-    measurements of nests of the corpora, which no policy sees and which say what a query's candidates give,
-    where given.
+    """What is replayed. corpora: folders, read as one. trials: folder with more measurements of nests of the
+    corpora, which no policy sees and which say what a query's candidates give, where given.
     """
 
     corpora: Sequence[Path]
-    device: str | None = None
     trials: Path | None = None
 
     def load(self) -> Corpus:
@@ -43,7 +43,7 @@ class Folders:
         Raises InputError."""
         from gnnperf.training.corpus import load_corpora
 
-        corpus = load_corpora(self.corpora, self.device)
+        corpus = load_corpora(self.corpora)
         held = tuple(nest for nest in corpus.nests if nest.nest is not None)
         if not held:
             raise InputError(
@@ -120,27 +120,47 @@ def replay(corpus: Corpus, judge: Corpus, task: ReplayTask) -> list[Answer]:
     """Fit a policy on the reference nests of a fold and let it answer the queries that `judge` has measured,
     for the machine that it did so on."""
     from gnnperf.evaluation.outcomes import Outcomes
-    from gnnperf.evaluation.rankers import make_policy
     from gnnperf.evaluation.reference import Reference
 
     reference = Reference.of(corpus, task.fold, vectors_of(judge.device))
+    digests = {position: corpus.nests[position].digest for position in task.fold.queries}
+    outcomes = {
+        position: Outcomes(judge.measurements[digest])
+        for position, digest in digests.items()
+        if digest in judge.measurements
+    }
+    pools = {
+        position: [schedule for schedule in reference.schedules if schedule in of_query.measured]
+        for position, of_query in outcomes.items()
+    }
+    return [
+        Answer(
+            row, position, task.number, task.seed, tuple(outcomes[position].tried(proposal.schedules)),
+            proposal.ordered, spearman,
+        )
+        for position, row, proposal, spearman in proposals(corpus, task, reference, pools)
+    ]  # fmt: skip
+
+
+def proposals(
+    corpus: Corpus, task: ReplayTask, reference: Reference, pools: Mapping[int, Sequence[str]]
+) -> Iterator[tuple[int, str, PolicyProposal, float | None]]:
+    """What the policy of a task proposes to queries of its fold, once it is fitted: position of the query,
+    row of the table, proposal, and its rank correlation as of `Answer`.
+
+    reference: of the fold. pools: what to choose from, by position of the query.
+    """
+    from gnnperf.evaluation.rankers import make_policy
+
     rankers = make_policy(task.policy, corpus, task.quick)(reference, task.seed)
-    answers, trials = [], judge.measurements
     known = list(task.fold.reference)
-    for position in task.fold.queries:
-        query = corpus.nests[position]
-        if query.digest not in trials:
-            continue
-        outcomes = Outcomes(trials[query.digest])
-        pool = [schedule for schedule in reference.schedules if schedule in outcomes.measured]
+    for position, pool in pools.items():
         for row, rank in rankers.items():
-            proposal = rank(query, pool)
-            tried = tuple(outcomes.tried(proposal.schedules))
+            proposal = rank(corpus.nests[position], pool)
             spearman = None
             if proposal.distances is not None:
                 spearman = rank_correlation(proposal.distances, corpus.regret[position, known])
-            answers.append(Answer(row, position, task.number, task.seed, tried, proposal.ordered, spearman))
-    return answers
+            yield position, row, proposal, spearman
 
 
 def rank_correlation(distances: Float[NDArray, " r"], regret: Float[NDArray, " r"]) -> float | None:

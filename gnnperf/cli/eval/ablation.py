@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gnnperf.cli.eval.replaying import replay_options, replay_settings
+from gnnperf.cli.eval.replaying import replay_options, replay_settings, replayed
 from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.options import ANY_FOLDER, FILE, FOLDER, LEARNED_FROM, refuse
 from gnnperf.cli.output import Report, Verb, going_on, progress
@@ -86,10 +86,7 @@ def ablation(
         for option, value in (("--per-family", per_family), ("--config", configs)):
             if value:
                 raise InputError(f"{option} is for --measure; leave it out, or give --measure DIR")
-        read = folders.load()
-        with progress("replaying", len(settings.tasks(read))) as advance:
-            result = evaluate_ablation(folders, read, settings, advance)
-        return report(result)
+        return report(replayed(evaluate_ablation, folders, settings))
     if options["split"] != "family":
         raise InputError("--measure is for families that are held out; leave --split out")
     chosen = configs or tuple(shipped("configs/corpus") / f"{name}.yaml" for name in LEARNED_FROM)

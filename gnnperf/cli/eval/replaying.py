@@ -1,4 +1,4 @@
-"""What benchmarks that replay a corpus have in common: their options."""
+"""What benchmarks that replay a corpus have in common: their options, and showing how far they are."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gnnperf.cli.options import corpora_option, quick_option
+from gnnperf.cli.output import progress
 from gnnperf.errors import InputError
 
 if TYPE_CHECKING:
+    from gnnperf.evaluation import BenchmarkResult
+    from gnnperf.evaluation.replay import Folders
     from gnnperf.evaluation.transfer import ReplaySettings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,3 +55,12 @@ def replay_settings(options: Mapping[str, Any], policies: Sequence[str] = ()) ->
             raise InputError(f"--{name}: expected at least 1, got {options[name]}")
     settings = ReplaySettings(**options)
     return replace(settings, policies=tuple(policies)) if policies else settings
+
+
+def replayed(
+    evaluate: Callable[..., BenchmarkResult], folders: Folders, settings: ReplaySettings
+) -> BenchmarkResult:
+    """What `evaluate(folders, corpus, settings, advance)` gives, of the corpus in the folders."""
+    corpus = folders.load()
+    with progress("replaying", len(settings.tasks(corpus))) as advance:
+        return evaluate(folders, corpus, settings, advance)

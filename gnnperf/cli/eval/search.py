@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from gnnperf.cli.eval.replaying import replay_options, replay_settings
+from gnnperf.cli.eval.replaying import replay_options, replay_settings, replayed
 from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.options import ANY_FOLDER, refuse, released_trials
-from gnnperf.cli.output import Report, Verb, progress
+from gnnperf.cli.output import Report, Verb
 
 
 @click.command(cls=Verb, page=True)
@@ -39,8 +39,5 @@ def search(corpora: tuple[Path, ...], trials: Path, no_trials: bool, **options: 
             "configs/corpus/random_search.yaml`, or give --no-trials"
         )
     settings = replay_settings(options, policies=["ours"])
-    folders = Folders(corpora, trials=None if no_trials else trials)
-    read = folders.load()
-    with progress("replaying", len(settings.tasks(read))) as advance:
-        result = evaluate_search(folders, read, settings, advance)
-    return benchmark_report(result)
+    folders = Folders(corpora, None if no_trials else trials)
+    return benchmark_report(replayed(evaluate_search, folders, settings))

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from gnnperf.cli.eval.replaying import replay_options, replay_settings
+from gnnperf.cli.eval.replaying import replay_options, replay_settings, replayed
 from gnnperf.cli.eval.table import benchmark_report
 from gnnperf.cli.options import ANY_FOLDER
-from gnnperf.cli.output import Report, Verb, progress
+from gnnperf.cli.output import Report, Verb
 
 
 @click.command(cls=Verb, page=True)
@@ -36,10 +36,7 @@ def transfer(
     from gnnperf.evaluation.transfer import evaluate_transfer
 
     settings = replay_settings(options, policies)
-    folders = Folders(corpora, trials=trials)
-    read = folders.load()
-    with progress("replaying", len(settings.tasks(read))) as advance:
-        result = evaluate_transfer(folders, read, settings, advance)
+    result = replayed(evaluate_transfer, Folders(corpora, trials), settings)
     if families:
         return benchmark_report(result)
     all_nests = [dict(row) for row in result.rows if row["subset"] == ALL]

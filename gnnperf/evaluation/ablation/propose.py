@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
-from gnnperf.evaluation.replay import Folders, ReplayTask, resumed
+from gnnperf.evaluation.replay import Folders, ReplayTask, proposals, resumed
 from gnnperf.evaluation.row_log import FILE, RowLog, read_rows
 
 if TYPE_CHECKING:
@@ -78,23 +78,17 @@ def recorded_proposals(folder: Path) -> tuple[dict[str, Any], list[Proposed]]:
 def propose(corpus: Corpus, _: Corpus, task: ReplayTask, nests: frozenset[int], count: int) -> list[Proposed]:
     """Fit a policy on the reference nests of a fold; it chooses among all schedules that these know, for this
     machine."""
-    from gnnperf.evaluation.rankers import make_policy
     from gnnperf.evaluation.reference import Reference
-    from gnnperf.evaluation.replay import rank_correlation
 
     reference = Reference.of(corpus, task.fold, describe_host().vectors)
-    rankers = make_policy(task.policy, corpus, task.quick)(reference, task.seed)
-    known = list(task.fold.reference)
+    asked = sorted(nests.intersection(task.fold.queries))
     result = []
-    for position in sorted(nests.intersection(task.fold.queries)):
+    for position, row, proposal, spearman in proposals(
+        corpus, task, reference, dict.fromkeys(asked, reference.schedules)
+    ):
         query = corpus.nests[position]
-        for row, rank in rankers.items():
-            proposal = rank(query, reference.schedules)
-            spearman = None
-            if proposal.distances is not None:
-                spearman = rank_correlation(proposal.distances, corpus.regret[position, known])
-            first = different(reference, query, proposal.schedules, count)
-            result.append(Proposed(row, query.digest, task.number, task.seed, first, spearman))
+        first = different(reference, query, proposal.schedules, count)
+        result.append(Proposed(row, query.digest, task.number, task.seed, first, spearman))
     return result
 
 
