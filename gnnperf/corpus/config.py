@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import yaml
 
@@ -19,12 +19,42 @@ from gnnperf.corpus.random_nests import generate
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm.workloads import TvmWorkload, read_workloads
 
-Bounds: TypeAlias = Mapping[str, tuple[type, float, float]]
-"""Type, least and largest value of each numeric setting."""
-SEED = (int, 0, 2**31 - 1)
 ANY = float("inf")
+LAST_SEED = 2**31 - 1
 CUDA = Path(__file__).with_name("cuda")
 """Sources of the tunable kernels that can be measured, `NAME.cu`."""
+
+READ = "read"
+"""In the metadata of a field that a file may set: from the file, the field's name and the value there to what
+it means. Raises InputError."""
+T = TypeVar("T")
+
+
+def bounded(default: T, least: float = 0, most: float = ANY) -> T:
+    """A field for a number of the type of its default, which a file may set within bounds."""
+    kind: Any = type(default)
+
+    def read(path: Path, name: str, value: Any) -> Any:
+        accepted = int | float if kind is float else int
+        if not isinstance(value, accepted) or isinstance(value, bool) or not least <= value <= most:
+            what = "a number" if kind is float else "an integer"
+            limits = f"of at least {least:g}" if most == ANY else f"from {least:g} to {most:g}"
+            raise InputError(f"{path}: {name}: expected {what} {limits}, got {_shortly(value)}")
+        return kind(value)
+
+    return field(default=default, metadata={READ: read})
+
+
+def _beside_it(path: Path, name: str, value: Any) -> Path:
+    """A path that a file names relative to its folder."""
+    return path.parent / str(value)
+
+
+def _passes(path: Path, name: str, value: Any) -> tuple[int, ...]:
+    good = isinstance(value, list) and value and all(isinstance(v, int) and v > 0 for v in value)
+    if not good or sorted(set(value)) != value:
+        raise InputError(f"{path}: {name}: expected growing numbers of schedules, got {value!r}")
+    return tuple(value)
 
 
 @dataclass(frozen=True)
@@ -70,25 +100,17 @@ class NestConfig:
     name: str
     folder: Path
     entries: tuple[NestEntry, ...]
-    recipes_per_nest: int = 40
-    patience: int = 12
-    budget_s_per_nest: float = 20.0
-    budget_s_per_recipe: float = 0.15
-    foreign_per_nest: int = 24
-    converge_share: float = 1.0
-    random_nests: int = 0
-    first_random: int = 0
-    seed: int = 0
-    portfolio: Path | None = None
-    beside: Path | None = None
-
-    CORPORA: ClassVar[tuple[str, ...]] = ("portfolio", "beside")
-    BOUNDS: ClassVar[Bounds] = {
-        "recipes_per_nest": (int, 1, ANY), "patience": (int, 0, ANY), "budget_s_per_nest": (float, 0, ANY),
-        "budget_s_per_recipe": (float, 0, ANY),
-        "foreign_per_nest": (int, 0, ANY), "converge_share": (float, 0, 1), "random_nests": (int, 0, ANY),
-        "first_random": (int, 0, ANY), "seed": (int, 0, ANY),
-    }  # fmt: skip
+    recipes_per_nest: int = bounded(40, 1)
+    patience: int = bounded(12)
+    budget_s_per_nest: float = bounded(20.0)
+    budget_s_per_recipe: float = bounded(0.15)
+    foreign_per_nest: int = bounded(24)
+    converge_share: float = bounded(1.0, 0, 1)
+    random_nests: int = bounded(0)
+    first_random: int = bounded(0)
+    seed: int = bounded(0)
+    portfolio: Path | None = field(default=None, metadata={READ: _beside_it})
+    beside: Path | None = field(default=None, metadata={READ: _beside_it})
 
     @staticmethod
     def read(path: Path, raw: Any) -> NestConfig:
@@ -97,8 +119,7 @@ class NestConfig:
             raise InputError(
                 f"{path}: expected a mapping with `name` and a list `entries`, got {_shortly(raw)}"
             )
-        settings = _settings(path, raw, NestConfig.BOUNDS, "name", "entries", *NestConfig.CORPORA)
-        settings |= {key: path.parent / str(raw[key]) for key in NestConfig.CORPORA if key in raw}
+        settings = _settings(NestConfig, path, raw, "entries")
         entries = [_entry(path, number, item) for number, item in enumerate(raw["entries"], start=1)]
         first = settings.get("first_random", 0)
         nests = map(generate, range(first, first + settings.get("random_nests", 0)))
@@ -115,32 +136,34 @@ class NestConfig:
 
 
 @dataclass(frozen=True)
-class WorkloadConfig:
+class _OfWorkloads:
+    """What configurations of TVM workloads have in common."""
+
+    name: str
+    workloads: tuple[TvmWorkload, ...]
+
+    @classmethod
+    def read(cls, path: Path, raw: Mapping[str, Any]) -> Self:
+        """From the content of a file. Raises InputError."""
+        workloads = read_workloads(path)[1]
+        return cls(str(raw.get("name", path.stem)), workloads, **_settings(cls, path, raw, "workloads"))
+
+    def only(self, names: Sequence[str]) -> Self:
+        """The workloads whose name or kind is given. Raises InputError for one that there is not."""
+        chosen = _chosen(self.workloads, names, lambda w: {w.kind, w.name}, "workload or kind")
+        return replace(self, workloads=chosen)
+
+
+@dataclass(frozen=True)
+class WorkloadConfig(_OfWorkloads):
     """TVM workloads. passes: schedules per workload after each pass over all of them. random_share: of the
     schedules of a workload, sampled at random; the others are found by the search. batch: schedules per round
     of the search."""
 
-    name: str
-    workloads: tuple[TvmWorkload, ...]
-    passes: tuple[int, ...] = (32, 128)
-    random_share: float = 0.25
-    batch: int = 16
-    seed: int = 0
-
-    BOUNDS: ClassVar[Bounds] = {"random_share": (float, 0, 1), "batch": (int, 1, 1024), "seed": SEED}
-
-    @staticmethod
-    def read(path: Path, raw: Mapping[str, Any]) -> WorkloadConfig:
-        """From the content of a file. Raises InputError."""
-        workloads = read_workloads(path)[1]
-        settings = _settings(path, raw, WorkloadConfig.BOUNDS, "name", "workloads", "passes")
-        if "passes" in raw:
-            settings["passes"] = _passes(path, raw["passes"])
-        return WorkloadConfig(str(raw.get("name", path.stem)), workloads, **settings)
-
-    def only(self, names: Sequence[str]) -> WorkloadConfig:
-        """The workloads whose name or kind is given. Raises InputError for one that there is not."""
-        return replace(self, workloads=_chosen(self.workloads, names, _words, WORKLOAD))
+    passes: tuple[int, ...] = field(default=(32, 128), metadata={READ: _passes})
+    random_share: float = bounded(0.25, 0, 1)
+    batch: int = bounded(16, 1, 1024)
+    seed: int = bounded(0, 0, LAST_SEED)
 
     def up_to(self, schedules: int) -> WorkloadConfig:
         """So many schedules per workload in all."""
@@ -148,28 +171,13 @@ class WorkloadConfig:
 
 
 @dataclass(frozen=True)
-class PackConfig:
+class PackConfig(_OfWorkloads):
     """TVM workloads for a pack. schedules: sampled per workload, the same number from each of its design
     spaces. together: built into one library, which saves most of what the CUDA compiler takes."""
 
-    name: str
-    workloads: tuple[TvmWorkload, ...]
-    schedules: int = 64
-    together: int = 16
-    seed: int = 0
-
-    BOUNDS: ClassVar[Bounds] = {"schedules": (int, 1, 100_000), "together": (int, 1, 256), "seed": SEED}
-
-    @staticmethod
-    def read(path: Path, raw: Mapping[str, Any]) -> PackConfig:
-        """From the content of a file. Raises InputError."""
-        workloads = read_workloads(path)[1]
-        settings = _settings(path, raw, PackConfig.BOUNDS, "name", "workloads")
-        return PackConfig(str(raw.get("name", path.stem)), workloads, **settings)
-
-    def only(self, names: Sequence[str]) -> PackConfig:
-        """The workloads whose name or kind is given. Raises InputError for one that there is not."""
-        return replace(self, workloads=_chosen(self.workloads, names, _words, WORKLOAD))
+    schedules: int = bounded(64, 1, 100_000)
+    together: int = bounded(16, 1, 256)
+    seed: int = bounded(0, 0, LAST_SEED)
 
 
 @dataclass(frozen=True)
@@ -179,15 +187,13 @@ class KernelConfig:
 
     name: str
     kernels: tuple[str, ...]
-    configurations_per_kernel: int = 300
-    seed: int = 0
-
-    BOUNDS: ClassVar[Bounds] = {"configurations_per_kernel": (int, 1, ANY), "seed": SEED}
+    configurations_per_kernel: int = bounded(300, 1)
+    seed: int = bounded(0, 0, LAST_SEED)
 
     @staticmethod
     def read(path: Path, raw: Mapping[str, Any]) -> KernelConfig:
         """From the content of a file. Raises InputError."""
-        settings = _settings(path, raw, KernelConfig.BOUNDS, "name", "kernels")
+        settings = _settings(KernelConfig, path, raw, "kernels")
         kernels, known = raw.get("kernels"), sorted(path.stem for path in CUDA.glob("*.cu"))
         if not isinstance(kernels, list) or not kernels or not all(kernel in known for kernel in kernels):
             raise InputError(
@@ -220,48 +226,23 @@ def load_config(path: Path) -> Config:
     return KINDS[kind](path, raw)
 
 
-def _settings(path: Path, raw: Mapping[str, Any], bounds: Bounds, *others: str) -> dict[str, Any]:
-    """The settings that have bounds, checked. others: further keys that a file may have."""
-    known = {"kind", *others, *bounds}
+def _settings(kind: type[Any], path: Path, raw: Mapping[str, Any], listed: str) -> dict[str, Any]:
+    """The settings that a file has for a kind of configuration, checked. listed: what its list is called."""
+    reads = {f.name: f.metadata[READ] for f in fields(kind) if READ in f.metadata}
+    known = {"kind", "name", listed, *reads}
     if unknown := sorted(str(key) for key in set(raw) - known):
         raise InputError(f"{path}: unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
-    return {name: _number(path, name, raw[name], *limits) for name, limits in bounds.items() if name in raw}
-
-
-def _number(path: Path, name: str, value: Any, kind: type, low: float, high: float) -> Any:
-    accepted = int | float if kind is float else int
-    if not isinstance(value, accepted) or isinstance(value, bool) or not low <= value <= high:
-        what = "a number" if kind is float else "an integer"
-        limits = f"of at least {low:g}" if high == ANY else f"from {low:g} to {high:g}"
-        raise InputError(f"{path}: {name}: expected {what} {limits}, got {_shortly(value)}")
-    return kind(value)
-
-
-def _passes(path: Path, value: Any) -> tuple[int, ...]:
-    good = isinstance(value, list) and value and all(isinstance(v, int) and v > 0 for v in value)
-    if not good or sorted(set(value)) != value:
-        raise InputError(f"{path}: passes: expected growing numbers of schedules, got {value!r}")
-    return tuple(value)
-
-
-Item = TypeVar("Item")
+    return {name: read(path, name, raw[name]) for name, read in reads.items() if name in raw}
 
 
 def _chosen(
-    items: Sequence[Item], names: Sequence[str], words: Callable[[Item], set[str]], what: str
-) -> tuple[Item, ...]:
+    items: Sequence[T], names: Sequence[str], words: Callable[[T], set[str]], what: str
+) -> tuple[T, ...]:
     """The items with one of the names among their words. Raises InputError for a name that none has."""
     known = {word for item in items for word in words(item)}
     if unknown := [name for name in names if name not in known]:
         raise InputError(f"no {what} {unknown[0]!r}; there are {', '.join(sorted(known))}")
     return tuple(item for item in items if words(item) & set(names))
-
-
-WORKLOAD = "workload or kind"
-
-
-def _words(workload: TvmWorkload) -> set[str]:
-    return {workload.kind, workload.name}
 
 
 def _entry(path: Path, number: int, item: Any) -> NestEntry:
