@@ -51,6 +51,8 @@ GIVE_UP = 3.0
 """Times slower than the best so far: enough to know that a recipe does not suit a nest."""
 PORTFOLIO_SHARE = 2 / 3
 """of the foreign recipes are the same for all nests; the rest suited nests like the one they are for."""
+SAID = 3
+"""Exit code of what failed on an entry and said why; other codes, Python's own among them, say nothing."""
 POPULATION, EVOLVED = 0.2, 0.8
 """Random recipes that the evolution of a long search begins with, and all that it tries, as shares of the
 number of random recipes."""
@@ -142,7 +144,7 @@ class NestCollector:
             for entry, code in ended:
                 if code == 0:
                     self.log.mark_done(key(entry))
-                elif code != 1:  # 1: it said so itself
+                elif code != SAID:
                     self.warn(f"{entry}: its process ended with {code}")
                 self.advance(1, f"{name} {entry}")
 
@@ -163,7 +165,7 @@ class NestCollector:
                 work(entry, case, graph)
         except Exception as error:  # one entry must not end hours of measuring; DaCe raises anything
             self.warn(f"{entry}: {type(error).__name__}: {error}")
-            raise SystemExit(1) from None
+            raise SystemExit(SAID) from None
 
     @property
     def works(self) -> Mapping[str, Callable[[NestEntry, UnitCase, ProgramGraph], None]]:

@@ -18,7 +18,7 @@ from typing import Any
 from gnnperf import __version__
 from gnnperf.corpus.config import NestConfig, NestEntry
 from gnnperf.corpus.entry_process import THREADS, EntryJob, run_entry
-from gnnperf.corpus.nests import NestCollector
+from gnnperf.corpus.nests import SAID, NestCollector
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError, MeasureError
 
@@ -189,7 +189,7 @@ class RayCluster:
         for entry in waiting:
             names = ", ".join(sorted(name for _, name in _kinds(collector, entry)))
             self.warn(f"{entry}: it was measured on {names}, and no machine of the cluster is one")
-            yield entry, 1
+            yield entry, SAID
 
 
 def _kinds(collector: NestCollector, entry: NestEntry) -> set[Kind]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from corpus.tiny import write_config
 
 from gnnperf.backends.cpp.cases import UnitCase
 from gnnperf.corpus import nests
-from gnnperf.corpus.config import NestConfig, load_config
+from gnnperf.corpus.config import NestConfig, NestEntry, load_config
 from gnnperf.errors import CorpusError, MeasureError
 from gnnperf.measure import Compiler, Runner
 from gnnperf.measure.record_log import RecordLog
@@ -133,6 +133,26 @@ def test_a_kernel_that_cannot_be_read_is_left_out(collection: Collection) -> Non
     log = collection.run()
     assert [nest["name"] for nest in log.tasks.values()] == ["total"]
     assert all("kernels.py:missing N=300: InputError" in line for line in collection.warnings)
+
+
+def test_what_fails_without_a_word_is_left_out_with_its_exit_code(
+    config: Path, compiler: Compiler, runner: Runner
+) -> None:
+    """As a process does that cannot read its job. What says why it failed is not told twice."""
+    settings, said = load_config(config), list[str]()
+    assert isinstance(settings, NestConfig)
+
+    def spread(
+        _: object, entries: Sequence[NestEntry], *__: object
+    ) -> Generator[tuple[NestEntry, int], None, None]:
+        yield from zip(entries, (1, nests.SAID), strict=True)
+
+    log = RecordLog(config.parent / "corpus")
+    collector = nests.NestCollector(settings, log, compiler, runner, warn=said.append, spread=spread)
+    collector._pass("search", settings.entries, lambda entry: entry.key)
+    log.close()
+    assert said == ["kernels.py:doubled N=300: its process ended with 1"]
+    assert not log.done
 
 
 def test_a_log_that_cannot_be_written_ends_the_collection(
