@@ -22,7 +22,7 @@ from gnnperf.integrations.tvm import Imported, import_database
 from gnnperf.integrations.tvm.records import target_fingerprint
 from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval.traces.proposals import propose
-from gnnperf.schedules.traces import TraceDocument
+from gnnperf.schedules.traces import TraceDocument, replay
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Store
 
@@ -99,6 +99,34 @@ def test_what_tvm_timed_without_packing_is_kept_apart(tmp_path: Path, bundle: Bu
     assert baselines == {
         "dense": "metaschedule-median-constant-weights", "matmul": "metaschedule-median",
     }  # fmt: skip
+
+
+def test_functions_of_one_graph_keep_the_names_of_their_blocks(tmp_path: Path, bundle: Bundle) -> None:
+    class Product(TvmWorkload):
+        def build(self) -> Any:
+            from tvm import te
+
+            a, b = te.placeholder((32, 24), name="a"), te.placeholder((24, 48), name="b")
+            k = te.reduce_axis((0, 24), "k")
+            turned = self.kind == "out"  # else MetaSchedule takes them for one workload
+
+            def element(i: Any, j: Any) -> Any:
+                return te.sum(b[k, j] * a[i, k] if turned else a[i, k] * b[k, j], k)
+
+            return single(te.create_prim_func([a, b, te.compute((32, 48), element, name=self.kind)]))
+
+    products = {name: Product(name, {}) for name in ("C", "out")}
+    write_database(tmp_path, [(product, host_target(), [1e-3]) for product in products.values()])
+    store, done = imported(tmp_path, bundle)
+    assert (done.nests, done.records) == (1, 2)
+    documents = [
+        TraceDocument.from_json(record.schedule)
+        for record in store.records(TvmTask("any", products["C"].build()).graph.digest)
+    ]
+    anchors = [name for document in documents for name, role in document.blocks.items() if role == "anchor"]
+    assert sorted(anchors) == ["C", "out"]
+    for name, document in zip(anchors, documents, strict=True):
+        replay(document, DesignSpace(None, products[name].build(), host_target()).context)
 
 
 def test_other_targets_are_kept_apart_or_left_out(tmp_path: Path, bundle: Bundle) -> None:

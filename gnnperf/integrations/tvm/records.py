@@ -51,12 +51,20 @@ class Imported:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(frozen=True)
+class _Tuned:
+    """A tuning record that ran, in so many seconds. task: that it is of: another function of the same graph
+    may call its blocks otherwise."""
+
+    seconds: float
+    record: Any
+    task: TvmTask
+
+
 @dataclass
 class _Workload:
     graph: ProgramGraph
-    task: TvmTask
-    tuned: list[tuple[float, Any]] = field(default_factory=list)
-    """(median seconds, tuning record) of what ran."""
+    tuned: list[_Tuned] = field(default_factory=list)
 
 
 def import_database(folder: Path, open_store: Callable[[], Store], bundle: Bundle, best: int) -> Imported:
@@ -86,8 +94,8 @@ def import_database(folder: Path, open_store: Callable[[], Store], bundle: Bundl
         else:
             task, graph = entry
             free = has_free_weights(task.function)
-            workload = found.setdefault((graph.digest, fingerprint, free), _Workload(graph, task))
-            workload.tuned.append((statistics.median(seconds), record))
+            workload = found.setdefault((graph.digest, fingerprint, free), _Workload(graph))
+            workload.tuned.append(_Tuned(statistics.median(seconds), record, task))
     if not found:
         reasons = "; ".join(f"{n} {why}" for why, n in done.left_out.items()) or "it is empty"
         raise InputError(f"nothing in {folder} can be used: {reasons}")
@@ -104,7 +112,7 @@ def _add(
     done: Imported,
 ) -> None:
     by_digest = {digest: workload for (digest, *_), workload in found.items()}
-    names = {digest: _name(workload) for digest, workload in by_digest.items()}
+    names = {digest: _name(workload.tuned[0].task) for digest, workload in by_digest.items()}
     records = [
         record
         for (digest, fingerprint, _), workload in found.items()
@@ -166,9 +174,9 @@ def _task(module: Any) -> tuple[TvmTask, ProgramGraph] | str:
         return f"of workloads with {reason}"
 
 
-def _name(workload: _Workload) -> str:
+def _name(task: TvmTask) -> str:
     """The block that does most of the work, and the shape of the result."""
-    function = workload.task.function
+    function = task.function
     anchor = roles_of(function).names["anchor"]
     return f"{anchor}-{'x'.join(str(int(n)) for n in function.params[-1].shape)}"
 
@@ -176,25 +184,23 @@ def _name(workload: _Workload) -> str:
 def _records(
     workload: _Workload, name: str, fingerprint: str, best: int, created: str, done: Imported
 ) -> list[Record]:
-    baseline_s = statistics.median(seconds for seconds, _ in workload.tuned)
+    baseline_s = statistics.median(one.seconds for one in workload.tuned)
     made: dict[str, Record] = {}
-    for position in sorted(range(len(workload.tuned)), key=lambda n: workload.tuned[n][0]):
+    for one in sorted(workload.tuned, key=lambda one: one.seconds):
         if len(made) == best:
             break
-        seconds, tuned = workload.tuned[position]
+        tuned, task = one.record, one.task
         measured = Measurement.from_samples([float(s) for s in tuned.run_secs])
-        document = document_of_json(
-            tuned.trace.as_json(remove_postproc=False), workload.task.module, tuned.target
-        )
+        document = document_of_json(tuned.trace.as_json(remove_postproc=False), task.module, tuned.target)
         record = record_of(
-            replace(measured, baseline_s=baseline_s, speedup=baseline_s / seconds),
+            replace(measured, baseline_s=baseline_s, speedup=baseline_s / one.seconds),
             nest_digest=workload.graph.digest,
             kernel=plain_name(name),
             family=FAMILY,
             frontend=TvmProgram.frontend,
             device_fingerprint=fingerprint,
             device_name=plain_name(str(tuned.target.attrs.get("mcpu", "unknown processor"))),
-            baseline=BASELINE + PACKED_AHEAD if has_free_weights(workload.task.function) else BASELINE,
+            baseline=BASELINE + PACKED_AHEAD if has_free_weights(task.function) else BASELINE,
             schedule=document.to_json(),
             schedule_kind=TraceDocument.kind,
             created=created,
