@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.relax_programs import exported_program, relax_program
-from gnnperf.frontends.tvm.tasks import TvmTask, single
+from gnnperf.frontends.tvm.tasks import TvmTask, free_identifier, single
 from gnnperf.frontends.user_files import load_attribute, split_spec
 
 
@@ -64,7 +63,7 @@ def tasks_of(thing: Any, name: str, target: Any = None) -> tuple[TvmTask, ...]:
         except Exception as error:  # TVM raises anything
             raise InputError(f"kernel: TVM makes no function of {name!r}: {first_line(error)}") from None
     if isinstance(thing, tvm.tirx.PrimFunc):
-        return (TvmTask(_identifier(name), single(thing)),)
+        thing = single(thing)
     if not isinstance(thing, tvm.IRModule):
         raise InputError(
             f"kernel: expected {name!r} to be a PrimFunc, an IRModule, a list of TE tensors or a function "
@@ -72,12 +71,15 @@ def tasks_of(thing: Any, name: str, target: Any = None) -> tuple[TvmTask, ...]:
         )
     functions = {v.name_hint: f for v, f in thing.functions.items()}
     if any(isinstance(f, tvm.relax.Function) for f in functions.values()):
-        return tuple(relax_program(thing, _identifier(name), target).tasks)
+        return tuple(relax_program(thing, name, target).tasks)
     found = {k: f for k, f in functions.items() if isinstance(f, tvm.tirx.PrimFunc)}
     if not found:
         raise InputError(f"kernel: the module {name!r} has no PrimFunc to tune")
-    names = {k: _identifier(name if len(found) == 1 else f"{name}_{k}") for k in found}
-    return tuple(TvmTask(names[k], single(f)) for k, f in sorted(found.items()))
+    tasks: dict[str, TvmTask] = {}
+    for own, function in sorted(found.items()):
+        task = free_identifier(name if len(found) == 1 else f"{name}_{own}", tasks)
+        tasks[task] = TvmTask(task, single(function))
+    return tuple(tasks.values())
 
 
 def _called(thing: Any, name: str, symbols: Mapping[str, float]) -> Any:
@@ -107,7 +109,3 @@ def _saved(path: Path, tvm: Any) -> Any:
             f"kernel: {str(path)!r} is no module saved by tvm.ir.save_json "
             f"({type(error).__name__}: {first_line(error)})"
         ) from None
-
-
-def _identifier(name: str) -> str:
-    return re.sub(r"\W", "_", name)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import traceback
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.tvm import torch_missing, torch_scatter
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.tasks import TvmTask, single
+from gnnperf.frontends.tvm.tasks import TvmTask, free_identifier, single
 from gnnperf.frontends.tvm.torch_indices import counted_from_start
 from gnnperf.frontends.tvm.torch_kept import Converter, or_kept
 from gnnperf.frontends.tvm.weights import with_constant_weights
@@ -96,12 +95,11 @@ def relax_program(module: Any, name: str, target: Any = None) -> WholeProgram:
         found = meta_schedule.relax_integration.extract_tasks(_without_preparation(fused), target)
     except Exception as error:  # passes raise anything
         raise InputError(f"kernel: relax cannot split {name!r} into tasks: {first_line(error)}") from None
-    names = _unique([re.sub(r"\W", "_", f"{name}_{_original(t.task_name, plain)}") for t in found])
-    tasks = tuple(
-        TvmTask(own, with_constant_weights(_single(task.dispatched[0])), int(task.weight))
-        for own, task in zip(names, found, strict=True)
-    )
-    return WholeProgram(fused, target, (), tasks, _sites(fused, tasks))
+    tasks: dict[str, TvmTask] = {}
+    for task in found:
+        own = free_identifier(f"{name}_{_original(task.task_name, plain)}", tasks)
+        tasks[own] = TvmTask(own, with_constant_weights(_single(task.dispatched[0])), int(task.weight))
+    return WholeProgram(fused, target, (), tuple(tasks.values()), _sites(fused, tasks.values()))
 
 
 def _imported(program: Any, weights_apart: bool) -> tuple[Any, list[str]]:
@@ -149,7 +147,7 @@ def _end_blocks(error: Exception) -> None:
                     builder._end_block()
 
 
-def _sites(module: Any, tasks: Sequence[TvmTask]) -> dict[str, str]:
+def _sites(module: Any, tasks: Iterable[TvmTask]) -> dict[str, str]:
     """The task that every function of a program is, by the function's name."""
     from tvm.tirx import PrimFunc
 
@@ -195,13 +193,3 @@ def _original(name: str, known: Collection[str]) -> str:
     """Of a function that a pass made of another one: its name with a number."""
     made_of = [old for old in known if name.startswith(old) and name[len(old) :].isdecimal()]
     return name if name in known else max(made_of, key=len, default=name)
-
-
-def _unique(names: list[str]) -> list[str]:
-    """Names with a number where one occurs again."""
-    seen: dict[str, int] = {}
-    result = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        result.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    return result

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.blocks import has_root
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.translate import TirProgram, translate
+from gnnperf.frontends.tvm.translate import TirProgram, free_name, translate
 from gnnperf.frontends.tvm.weights import has_constant_weights
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest, nest_graph, normalise
@@ -92,6 +93,11 @@ def single(function: Any) -> Any:
     """An IRModule whose only function, `main`, is a PrimFunc."""
     tvm = import_tvm()
     return tvm.IRModule({"main": function.with_attr("global_symbol", "main")})
+
+
+def free_identifier(name: str, taken: Container[str]) -> str:
+    """A name of a task: one that functions can have, and no other has."""
+    return free_name(re.sub(r"\W", "_", name), taken)
 
 
 def whole_nest(program: TirProgram, name: str) -> LoopNest:

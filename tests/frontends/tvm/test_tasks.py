@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -156,6 +157,25 @@ def test_arguments_of_a_function_are_set() -> None:
 
 def test_every_function_of_a_module_is_a_task() -> None:
     assert [t.name for t in load_tasks(f"{FILE}:both")] == ["both_product", "both_rows"]
+
+
+def test_names_that_are_one_as_identifiers_are_told_apart() -> None:
+    module = tvm.IRModule({"f.a": functions.matmul(), "f_a": functions.matmul(k=32)})
+    assert [t.name for t in tasks_of(module, "m")] == ["m_f_a", "m_f_a_1"]
+
+
+def test_tasks_of_programs_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever relax calls what it fused."""
+    from tvm import relax
+    from tvm.s_tir.meta_schedule import relax_integration
+
+    builder, x = relax.BlockBuilder(), relax.Var("x", relax.TensorType([16], "float32"))
+    with builder.function("main", [x]):
+        builder.emit_func_output(x)
+    product = tvm.IRModule({"main": functions.matmul()})
+    found = [SimpleNamespace(task_name=name, dispatched=[product], weight=1) for name in ("a", "a", "a_2")]
+    monkeypatch.setattr(relax_integration, "extract_tasks", lambda *_: found)
+    assert [t.name for t in tasks_of(builder.get(), "m")] == ["m_a", "m_a_1", "m_a_2"]
 
 
 def test_a_saved_module_is_the_module(tmp_path: Path) -> None:
