@@ -199,6 +199,16 @@ def test_double_precision_is_openblas() -> None:
         with_calls(module, LibraryCall("onednn", "m"), CORES)
 
 
+def test_the_type_that_a_library_lacks_is_named() -> None:
+    from tvm import te, topi
+
+    a, w = te.placeholder((32, 48), name="a"), te.placeholder((40, 48), name="w")
+    v = te.placeholder((40, 40), "float64", name="v")
+    module = te_module(a, w, v, topi.nn.dense(topi.cast(topi.nn.dense(a, w), "float64"), v))
+    with pytest.raises(NotApplicable, match="onednn does not multiply float64"):
+        with_calls(module, LibraryCall("onednn", "m"), CORES)
+
+
 def test_constant_weights_are_packed_ahead() -> None:
     from tvm import te, topi
 

@@ -58,8 +58,8 @@ def with_calls(module: Any, call: LibraryCall, cores: int) -> Any:
     found = [one for one in operations(function) if call.shares in one.along] if library else []
     if library is None or not found or not has_root(function):
         raise NotApplicable(f"the function has no product or convolution for {call.library}")
-    if any(one.dtype not in library.types for one in found):
-        raise NotApplicable(f"{call.library} does not multiply {found[0].dtype}")
+    if refused := [one.dtype for one in found if one.dtype not in library.types]:
+        raise NotApplicable(f"{call.library} does not multiply {refused[0]}")
     builder = _Builder(function, library.entry, call.shares, cores)
     for one in found:
         builder.replace(one)
