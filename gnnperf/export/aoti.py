@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnnperf.errors import BuildError, InputError
+from gnnperf.errors import BuildError, InputError, first_line
 from gnnperf.export.functions import Function
 from gnnperf.export.torchscript import METADATA
 from gnnperf.export.writing import check_archive, write_whole
@@ -31,8 +31,7 @@ def save_aoti(path: Path, functions: Sequence[Function], metadata: str) -> None:
             files = {function.name: _compiled(function) for function in functions}
             package_pt2(buffer, aoti_files=files, extra_files={METADATA: metadata})
     except Exception as error:  # torch raises what it likes, down to the compiler's own errors
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise BuildError(f"AOTInductor cannot compile the model: {reason}") from error
+        raise BuildError(f"AOTInductor cannot compile the model: {first_line(error)}") from error
     write_whole(path, [buffer.getvalue()])
 
 
@@ -92,8 +91,9 @@ def load_aoti(path: Path) -> tuple[AotiFunctions, str]:
         with PT2ArchiveReader(str(path)) as archive:
             text = archive.read_string(f"extra/{METADATA}")
     except (OSError, RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"cannot read {path}: {reason}; write it again with `gnnperf export`") from error
+        raise InputError(
+            f"cannot read {path}: {first_line(error)}; write it again with `gnnperf export`"
+        ) from error
     return AotiFunctions(path), text
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.jit._trace import TracerWarning  # torch.jit has it, but not for type checkers
 
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 from gnnperf.export.functions import Call, Function
 from gnnperf.export.writing import check_archive, write_whole
 
@@ -51,8 +51,9 @@ def load_torchscript(path: Path) -> tuple[Call, str]:
         with _torchscript_is_deprecated():
             module = torch.jit.load(str(path), map_location="cpu", _extra_files=extra)  # type: ignore[no-untyped-call]
     except (OSError, RuntimeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"cannot read {path}: {reason}; write it again with `gnnperf export`") from error
+        raise InputError(
+            f"cannot read {path}: {first_line(error)}; write it again with `gnnperf export`"
+        ) from error
     text = extra[METADATA]
 
     def call(name: str, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -239,6 +239,22 @@ def test_files_that_are_no_artefact(folder: Path, tmp_path: Path, content: bytes
         load_exported(path)
 
 
+@pytest.mark.parametrize(
+    ("name", "reader"),
+    [("m.pt", "torch.jit.load"), ("m.pt2", "torch.export.pt2_archive._package.PT2ArchiveReader")],
+)
+def test_an_error_of_torch_without_words_is_told(
+    name: str, reader: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(reader, fail)
+    (tmp_path / name).write_bytes((folder / "model.pt").read_bytes())
+    with pytest.raises(InputError, match=r"cannot read .*: RuntimeError; write it again with"):
+        load_exported(tmp_path / name)
+
+
 def test_a_compressed_part_that_cannot_be_read_is_told(folder: Path, tmp_path: Path) -> None:
     data = bytearray((folder / "model.pt").read_bytes())
     with zipfile.ZipFile(folder / "model.pt") as archive:
