@@ -32,7 +32,7 @@ def task_line(
         "parameters": dict(entry.symbols),
         "graph": json.loads(graph.to_json()),
         "nest": nest_to_dict(case.case.nest),
-        "trip_counts": measured_trip_counts(case.case.nest, case.case.data),
+        "trip_counts": measured_trip_counts(case.case.nest, case.case.problem.inputs),
         "baseline": {"name": case.built.name, "runtime_s": case.baseline.runtime_s},
         "profile": _profile(case, graph, device, runner),
         "device": device.to_record(),
@@ -88,10 +88,10 @@ def _interval(pair: Sequence[float]) -> Interval:
 def _profile(
     case: UnitCase, graph: ProgramGraph, device: DeviceSpec, runner: Runner
 ) -> dict[str, Any] | None:
-    c = case.case
+    c, problem = case.case, case.case.problem
     dtypes = {b.dtype for b in c.nest.buffers.values() if b.dtype.startswith("float")}
     baseline = Case(
-        c.baseline, c.data, tuple(c.outputs), tuple(c.inouts), tuple(c.updated),
+        c.baseline, problem.inputs, tuple(problem.outputs), tuple(c.inouts), tuple(problem.updated),
         graph.number("total_flops"), graph.number("distinct_bytes"),
         "float32" if dtypes == {"float32"} else "float64",
     )  # fmt: skip

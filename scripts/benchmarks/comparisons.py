@@ -7,7 +7,7 @@ functions for each competitor.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import geometric_mean
@@ -26,11 +26,10 @@ from gnnperf.cli.output import Report
 from gnnperf.documents import to_json
 from gnnperf.errors import GnnperfError
 from gnnperf.evaluation import BenchmarkResult
-from gnnperf.frontends.dace import DaceKernel, load_kernel
+from gnnperf.frontends.dace import load_kernel
 from gnnperf.frontends.dace.source import load_attribute
 from gnnperf.measure import Compiler, Measurement, Runner
 from gnnperf.measure.competitors import Effort, PythonFunction, measure_side_by_side
-from gnnperf.measure.problem import Problem
 from gnnperf.retrieval import Options, RetrievalReport
 from gnnperf.session import Session
 
@@ -179,16 +178,12 @@ def compare(kernel: ComparedKernel, session: Session, k: int, effort: Effort, sa
             if executor.tuned is not None:
                 tuned = compiler.build(executor.tuned.source(f"{loaded.name}_tuned"))
                 contenders = {OURS: tuned, **contenders}
-            found = measure_side_by_side(contenders, _problem(loaded, whole), effort, notify=say)
+            problem = whole.built.problem
+            problem = replace(problem, inputs={**problem.inputs, **loaded.symbols})
+            found = measure_side_by_side(contenders, problem, effort, notify=say)
     except GnnperfError as error:
         return ComparedRow(kernel.name, retrieval, {}, str(error))
     return ComparedRow(kernel.name, retrieval, {OURS: found.get(OURS, found[AUTO]), **found})
-
-
-def _problem(kernel: DaceKernel, whole: WholeKernel) -> Problem:
-    inputs = {**kernel.data, **kernel.sizes}
-    built = whole.built
-    return Problem(inputs, kernel.outputs, built.reference, built.reduction_length, kernel.updated)
 
 
 # --------------------------------------------------------------------------- the table

@@ -13,6 +13,7 @@ from gnnperf.errors import MeasureError
 from gnnperf.frontends.dace import load_kernel
 from gnnperf.measure import Compiler, Library, Limits, Measurement, Runner
 from gnnperf.measure.competitors import PythonFunction
+from gnnperf.measure.problem import Problem
 from gnnperf.schedules.recipes import Recipe
 
 STRUCTURES = ("uniform", "banded", "power_law", "block", "diagonal")
@@ -115,9 +116,8 @@ def best_known(
     kernel = load_kernel(compared.program, compared.symbols, compared.inputs)
     (unit,) = kernel.units
     reference = runner.reference(baseline, kernel.data, kernel.outputs)
-    length = unit.reduction_length
-    nest = NestCase(unit.nest, kernel.data, kernel.outputs, (), (), length, reference, baseline)
-    bench = NestBench(nest, compiler, runner, LIMITS)
+    problem = Problem(kernel.data, kernel.outputs, reference, unit.reduction_length)
+    bench = NestBench(NestCase(unit.nest, problem, (), baseline), compiler, runner, LIMITS)
     trial = min(bench.run(KNOWN, "known"), key=lambda t: t.runtime_s)
     prepared = bench.prepare(trial.recipe)
     if trial.measurement.status != "ok" or isinstance(prepared, Measurement):

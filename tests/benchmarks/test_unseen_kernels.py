@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import re
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -24,7 +25,6 @@ from gnnperf.backends.cpp.competitors import competitors_of
 from gnnperf.frontends.dace import load_kernel
 from gnnperf.measure import Compiler, Runner
 from gnnperf.measure.competitors import Effort, measure_side_by_side
-from gnnperf.measure.problem import Problem
 from gnnperf.shipped import shipped_bundle
 
 NAMES = [*KERNELS]
@@ -124,13 +124,8 @@ def test_numpy_agrees_with_dace(name: str) -> None:
     loaded = load_kernel(kernel.program, small(kernel), kernel.inputs)
     with Compiler() as compiler, Runner() as runner:
         whole = WholeKernel.prepare(loaded, "simplify", compiler, runner)
-        problem = Problem(
-            {**loaded.data, **loaded.sizes},
-            loaded.outputs,
-            whole.built.reference,
-            whole.built.reduction_length,
-            loaded.updated,
-        )
+        problem = whole.built.problem
+        problem = replace(problem, inputs={**problem.inputs, **loaded.sizes})
         versions = competitors_of(loaded, [kernel.competitors["numpy"]])
         (found,) = measure_side_by_side(versions, problem, Effort(1, rounds=1, budget_s=0.0)).values()
     assert found.status == "ok", found.detail

@@ -115,7 +115,7 @@ def check(kernel: DaceKernel, recipes: int, compiler: Compiler, runner: Runner) 
     capture_inputs(kernel, compiler, runner)
     unit = kernel.units[-1]
     case = UnitCase.prepare(unit, "simplify", compiler, runner)
-    for name, result in case.case.reference.items():
+    for name, result in case.case.problem.reference.items():
         assert np.all(np.isfinite(result)), name
         assert result.size == 1 or np.ptp(result) > 0, name
     bench = NestBench(case.case, compiler, runner, Limits(budget_s=0.0))

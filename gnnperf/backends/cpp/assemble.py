@@ -120,7 +120,8 @@ def _refusal(measurement: Measurement) -> str:
 
 def _silence(evidence: Evidence, whole: WholeKernel) -> str:
     """Why agreeing results do not count: no output had a number, or none was changed; empty where they do."""
-    if len(evidence.unverifiable) < len(whole.built.reference) or (evidence.finite and evidence.changed):
+    outputs = len(whole.built.problem.reference)
+    if len(evidence.unverifiable) < outputs or (evidence.finite and evidence.changed):
         return ""
     return f"the results are {unverifiable(evidence)}"
 

@@ -25,6 +25,7 @@ from gnnperf.measure import (
     verify,
 )
 from gnnperf.measure.candidate import OUTCLASSED, VERY_LONG_RUN_S
+from gnnperf.measure.problem import Problem
 
 LONGEST_SECOND_RUN_S = 2.0
 """What takes longer is not run again to see how it amplifies rounding errors."""
@@ -33,16 +34,15 @@ LONGEST_SECOND_RUN_S = 2.0
 @dataclass(frozen=True)
 class Baseline:
     """`name` is what was built, `reason` why it is not what was asked for, `plain` the plain program,
-    `reference` what it computes, in `plain_s` seconds: the outputs that are right, up to the roundings of
-    `reduction_length` terms. once: what its only run took, where that is so long that it is not run again."""
+    `problem` what it computes from the inputs, in `plain_s` seconds. once: what its only run took, where that
+    is so long that it is not run again."""
 
     library: Library
     plain: Library
     name: str
     reason: str | None
-    reference: Mapping[str, NDArray[Any]]
+    problem: Problem
     plain_s: float
-    reduction_length: int
     once: Timing | None = None
 
     @property
@@ -114,6 +114,7 @@ def build_baseline(
             length = equivalent_length(reference, run(plain, perturbed(code.data)), length)
         if length > code.reduction_length and (fault := verify(reference, run(plain, code.data), length)):
             raise MeasureError(f"its results differ from run to run, nothing can be verified: {fault}")
+    problem = Problem(code.data, code.outputs, reference, length, code.updated, code.quantised)
     right: dict[str, Library] = {}
     once_s: dict[str, float] = {}
     slower: list[str] = []
@@ -127,7 +128,7 @@ def build_baseline(
             found, once_s[name] = runner.run_once(
                 library, code.data, code.outputs, inouts, replace(limits, timeout_s=patience_s)
             )
-            wrong = verify(reference, found, length, code.quantised)
+            wrong = problem.verify(found)
         except TookTooLong as error:
             if right:
                 slower.append(f"{name} takes more than {patience_s / min(once_s.values()):.1f} times as long")
@@ -140,8 +141,7 @@ def build_baseline(
             else:
                 reason = f"{name} changes the results: {wrong}"
     if not right:
-        name = baselines[plain_name]
-        return Baseline(plain, plain, name, reason, reference, plain_s, length, _once(plain_s))
+        return Baseline(plain, plain, baselines[plain_name], reason, problem, plain_s, _once(plain_s))
     times_s = {name: once_s[name] for name in right}
     if (
         max(times_s.values()) < max(LONGEST_SECOND_RUN_S, OUTCLASSED * min(times_s.values()))
@@ -153,10 +153,8 @@ def build_baseline(
         if name != fastest:
             much = f"takes {runtime_s / times_s[fastest]:.1f} times as long"
             slower.append(f"{name} {much if runtime_s < math.inf else 'fails when it is run again'}")
-    once = _once(once_s[fastest])
-    return Baseline(
-        right[fastest], plain, fastest, "; ".join(slower) or None, reference, plain_s, length, once
-    )
+    reason, once = "; ".join(slower) or None, _once(once_s[fastest])
+    return Baseline(right[fastest], plain, fastest, reason, problem, plain_s, once)
 
 
 def timed(

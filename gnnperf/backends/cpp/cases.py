@@ -73,10 +73,10 @@ class UnitCase:
     @staticmethod
     def _of(task: NestTask, code: Measurable, built: Baseline, baseline: Timing) -> UnitCase:
         """code: what was built."""
-        case = NestCase(
-            task.nest, {**task.data, **code.data}, task.outputs, tuple(code.inouts), tuple(code.updated),
-            built.reduction_length, built.reference, built.library, built.once_s, task.quantised,
-        )  # fmt: skip
+        problem = replace(
+            built.problem, inputs={**task.data, **code.data}, outputs=task.outputs, quantised=task.quantised
+        )
+        case = NestCase(task.nest, problem, tuple(code.inouts), built.library, built.once_s)
         return UnitCase(case, built, baseline)
 
 
@@ -125,8 +125,9 @@ class WholeKernel:
             cutoff=float("inf"),
         )  # fmt: skip
         return timed(
-            library, self.code, runner, limits, None if built.once else built.library, built.reference,
-            reduction_length=built.reduction_length, baseline_s=built.once_s, quantised=self.code.quantised,
+            library, self.code, runner, limits, None if built.once else built.library,
+            built.problem.reference, reduction_length=built.problem.reduction_length,
+            baseline_s=built.once_s, quantised=built.problem.quantised,
         )  # fmt: skip
 
     def tuned_source(self, tuned: Tuned) -> Source:
@@ -136,8 +137,9 @@ class WholeKernel:
     @cached_property
     def evidence(self) -> Evidence:
         """What agreeing with the reference is worth."""
-        rounded = sorted({*self.code.quantised} & {*self.built.reference})
-        return replace(Evidence.of(self.built.reference, self.code.data), quantised=rounded)
+        problem = self.built.problem
+        rounded = sorted({*problem.quantised} & {*problem.reference})
+        return replace(Evidence.of(problem.reference, problem.inputs), quantised=rounded)
 
     def verify_elsewhere(
         self, tuned: Tuned, others: Iterable[tuple[str, Arguments]], compiler: Compiler, runner: Runner
@@ -163,7 +165,7 @@ class WholeKernel:
             except MeasureError:
                 continue
             if all(is_moderate(array) for array in expected.values()):
-                length = equivalent_length(expected, moved, self.built.reduction_length)
+                length = equivalent_length(expected, moved, self.built.problem.reduction_length)
                 try:
                     fault = verify(expected, run(library, inputs), length, code.quantised)
                 except MeasureError as error:

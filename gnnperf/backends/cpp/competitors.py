@@ -14,7 +14,6 @@ from gnnperf.frontends.nest_program import TunableProgram
 from gnnperf.frontends.user_files import split_spec
 from gnnperf.measure import Library, Measurement, Runner
 from gnnperf.measure.competitors import Effort, PythonFunction, measure_side_by_side
-from gnnperf.measure.problem import Problem
 
 KEPT = "what is kept"
 OWN = {"numpy": ("numpy", ""), "numba": ("numba", "numba"), "torch": ("torch", ""),
@@ -59,15 +58,6 @@ def beside(
 ) -> dict[str, Measurement]:
     """Measurements of the competitors, each with what is kept as its baseline. Never raises for what one of
     them does."""
-    code = whole.code
-    problem = Problem(
-        code.data,
-        list(code.outputs),
-        whole.built.reference,
-        whole.built.reduction_length,
-        list(code.updated),
-        code.quantised,
-    )
-    found = measure_side_by_side({KEPT: kept, **competitors}, problem, EFFORT, runner.threads)
+    found = measure_side_by_side({KEPT: kept, **competitors}, whole.built.problem, EFFORT, runner.threads)
     ours = found.pop(KEPT)
     return {name: theirs.over(ours) if ours.status == "ok" else theirs for name, theirs in found.items()}

@@ -116,7 +116,8 @@ class CppExecutor:
         computed = self._python.found() if self._python else None
         if computed is None or self._whole is None:
             return found
-        said = difference(self._whole.built.reference, computed, self._whole.built.reduction_length)
+        problem = self._whole.built.problem
+        said = difference(problem.reference, computed, problem.reduction_length)
         return replace(found, evidence=replace(found.evidence, python=said))
 
     def _assembled(self, trials: Sequence[Trials]) -> Whole:

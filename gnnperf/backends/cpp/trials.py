@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-from numpy.typing import NDArray
 
 from gnnperf.errors import BuildError, NotApplicable
 from gnnperf.frontends.native import native_function
 from gnnperf.measure import Compiler, Library, Limits, Measurement, Runner, Source
 from gnnperf.measure.candidate import VERY_LONG_RUN_S
+from gnnperf.measure.problem import Problem
 from gnnperf.nests import LoopNest
 from gnnperf.schedules.recipes import Recipe
 
@@ -36,19 +34,15 @@ class Trial:
 
 @dataclass(frozen=True)
 class NestCase:
-    """A nest ready to be measured: inputs, the truth, and the baseline to beat."""
+    """A nest ready to be measured: what it must compute, and the baseline to beat. inouts: outputs that are
+    read before they are written, or not wholly written. baseline_s: what the baseline takes, where that is
+    too long to run it beside every candidate."""
 
     nest: LoopNest
-    data: Mapping[str, Any]
-    outputs: Sequence[str]
+    problem: Problem
     inouts: Sequence[str]
-    updated: Sequence[str]
-    reduction_length: int
-    reference: Mapping[str, NDArray[Any]]
     baseline: Library
     baseline_s: float | None = None
-    """What it takes, where that is too long to run it beside every candidate."""
-    quantised: Collection[str] = ()
 
 
 class NestBench:
@@ -119,13 +113,14 @@ class NestBench:
         return self._measured[key]
 
     def _time(self, library: Library) -> Measurement:
-        case, limits = self.case, self.limits
+        case, problem, limits = self.case, self.case.problem, self.limits
         if self._best_speedup > 0:
             limits = replace(limits, cutoff=min(limits.cutoff, self._give_up / self._best_speedup))
         measured = self.runner.measure(
-            case.baseline if self._baseline_s is None else None, library, case.data, case.outputs,
-            case.inouts, case.reference, limits, reduction_length=case.reduction_length,
-            baseline_s=self._baseline_s, updated=case.updated, quantised=case.quantised,
+            case.baseline if self._baseline_s is None else None, library, problem.inputs,
+            problem.outputs, case.inouts, problem.reference, limits,
+            reduction_length=problem.reduction_length, baseline_s=self._baseline_s, updated=problem.updated,
+            quantised=problem.quantised,
         )  # fmt: skip
         if (measured.baseline_s or 0.0) > VERY_LONG_RUN_S:
             self._baseline_s = measured.baseline_s

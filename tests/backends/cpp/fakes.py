@@ -12,6 +12,7 @@ from nests.examples import gemm
 from gnnperf.backends.cpp.trials import NestBench, NestCase
 from gnnperf.errors import BuildError
 from gnnperf.measure import Library, Limits, Measurement, Source
+from gnnperf.measure.problem import Problem
 from gnnperf.nests import LoopNest
 
 
@@ -57,5 +58,6 @@ def pseudo_random_runtime_s(text: str) -> float:
 
 def bench(workshop: Workshop, nest: LoopNest | None = None, give_up: float = math.inf) -> NestBench:
     nest = nest or gemm()
-    case = NestCase(nest, {}, nest.outputs, nest.outputs, nest.outputs, 1, {}, Library("", "baseline", ()))
+    problem = Problem({}, nest.outputs, {}, updated=nest.outputs)
+    case = NestCase(nest, problem, nest.outputs, Library("", "baseline", ()))
     return NestBench(case, workshop, workshop, Limits(), give_up)

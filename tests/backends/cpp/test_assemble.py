@@ -33,7 +33,7 @@ class Program:
 class WholeProgram:
     """Takes what `seconds` say of the task's text."""
 
-    built = SimpleNamespace(reference={"C": None})
+    built = SimpleNamespace(problem=SimpleNamespace(reference={"C": None}))
     evidence = Evidence()
 
     def __init__(self, seconds: Mapping[str, float]) -> None:

@@ -37,8 +37,8 @@ def test_auto_and_simplify_agree(baseline_of: BaselineOf) -> None:
     assert (simplify.name, simplify.reason) == ("dace-simplify", None)
     assert (auto.name, auto.reason) == ("dace-auto", None)
     assert simplify.library.path != auto.library.path
-    for name, expected in simplify.reference.items():
-        np.testing.assert_array_equal(auto.reference[name], expected)
+    for name, expected in simplify.problem.reference.items():
+        np.testing.assert_array_equal(auto.problem.reference[name], expected)
 
 
 def failing(*_: Any, **__: Any) -> None:
@@ -63,7 +63,7 @@ def test_auto_with_wrong_results_is_no_baseline(
 ) -> None:
     monkeypatch.setattr("dace.transformation.auto.auto_optimize.auto_optimize", wrong)
     baseline = baseline_of("functions", "auto")
-    assert all(np.isfinite(v).all() for v in baseline.reference.values())
+    assert all(np.isfinite(v).all() for v in baseline.problem.reference.values())
     assert baseline.name == "dace-simplify"
     assert baseline.reason is not None
     assert "changes the results" in baseline.reason

@@ -77,7 +77,7 @@ def test_integers_that_are_rounded_may_be_one_off_and_are_said_to_be(
         path.write_text(HEADER + text.format(change))
         kernels.append(load_kernel(f"{path}:kernel", {"N": 150}, given))
     whole = WholeKernel.prepare(kernels[0], "simplify", *tools)
-    assert whole.evidence.quantised == ["C"] and whole.built.reference["C"][-1] == 3
+    assert whole.evidence.quantised == ["C"] and whole.built.problem.reference["C"][-1] == 3
     assert whole.measure(plain(kernels[1]), *tools, budget_s=0.01).status == "ok"
     assert whole.measure(plain(kernels[2]), *tools, budget_s=0.01).status == "wrong_result"
 

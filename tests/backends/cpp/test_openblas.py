@@ -103,7 +103,9 @@ def test_lapack_works_out_of_the_box_and_in_what_is_written(
     matrix = np.random.default_rng(1).random((70, 70)) + 70 * np.eye(70)
     kernel = loaded(tmp_path, text, inputs={"A": matrix})
     baseline = build_baseline(kernel, "auto", *tools)
-    np.testing.assert_allclose(baseline.reference["C"], np.linalg.inv(matrix) + 1.0, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(
+        baseline.problem.reference["C"], np.linalg.inv(matrix) + 1.0, rtol=1e-8, atol=1e-12
+    )
     folder = tmp_path / "out"
     folder.mkdir()
     write_output(folder, kernel, kernel.kept(baseline.name), "{}", tools[0])
