@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import torch
 
 from gnnperf.devices import DeviceSpec, find_device, known_device
@@ -22,6 +21,7 @@ from gnnperf.nn.runtime.columns import FAMILIES, assumptions, device_columns, is
 from gnnperf.nn.runtime.model import LEVELS
 from gnnperf.nn.runtime.model_table import ModelGraph
 from gnnperf.nn.runtime.operator_table import OperatorTable, operator_table
+from gnnperf.retrieval.runs import read_csv
 
 ADDED = ("predicted_ms", "lo_ms", "hi_ms", "objection")
 """Columns that are added to a table; the last, to one of models."""
@@ -214,13 +214,9 @@ def calibrate_from(
 
     Unchanged where no row does. Raises InputError when the file is not that.
     """
-    try:
-        table = pa.csv.read_csv(path)
-        names = table.column_names
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        raise InputError(f"cannot read {path} as CSV: {str(error).splitlines()[0]}") from None
+    table = read_csv(path)
     for name in ("B", "M", "N", "K", "H", "op"):
-        if name not in names:
+        if name not in table.column_names:
             table = table.append_column(name, pa.nulls(len(table)))
     operators = operator_table(table, str(path))
     mine = np.array([find_device(str(name), devices) == device for name in operators.device], dtype=bool)

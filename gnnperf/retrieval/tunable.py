@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
 from jaxtyping import Float64
 
 from gnnperf.devices import DeviceSpec, find_device
@@ -22,6 +20,7 @@ from gnnperf.nn.demand import LEVELS, DemandBundle
 from gnnperf.retrieval.configurations import expected_log2_ms, rank_configurations
 from gnnperf.retrieval.few_shot import adapted
 from gnnperf.retrieval.prediction import KernelPrediction
+from gnnperf.retrieval.runs import read_csv
 
 KERNEL_TUNER_SCHEMA = "1.0.0"
 
@@ -75,14 +74,10 @@ def read_runs(path: Path | None, device: DeviceSpec, devices: Mapping[str, Devic
     of the kernel; none without a file. Raises InputError when the file is not that."""
     if path is None:
         return Runs([], np.array([]))
-    try:
-        table = pyarrow.csv.read_csv(path)
-        rows, names = table.to_pylist(), table.column_names
-    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-        raise InputError(f"cannot read {path} as CSV: {str(error).splitlines()[0]}") from None
-    if missing := [name for name in ("device", "runtime_ms") if name not in names]:
-        raise InputError(f"{path}: expected a column {missing[0]}, got {', '.join(names)}")
-    runs = [run for run in rows if find_device(str(run.pop("device")), devices) == device]
+    table = read_csv(path)
+    if missing := [name for name in ("device", "runtime_ms") if name not in table.column_names]:
+        raise InputError(f"{path}: expected a column {missing[0]}, got {', '.join(table.column_names)}")
+    runs = [run for run in table.to_pylist() if find_device(str(run.pop("device")), devices) == device]
     measured = [run.pop("runtime_ms") for run in runs]
     if not all(isinstance(ms, int | float) and 0 < ms < math.inf for ms in measured):
         raise InputError(f"{path}: expected runtime_ms above 0 in every row of {device.name}")

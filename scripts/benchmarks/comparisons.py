@@ -179,7 +179,7 @@ def compare(kernel: ComparedKernel, session: Session, k: int, effort: Effort, sa
                 tuned = compiler.build(executor.tuned.source(f"{loaded.name}_tuned"))
                 contenders = {OURS: tuned, **contenders}
             problem = whole.built.problem
-            problem = replace(problem, inputs={**problem.inputs, **loaded.symbols})
+            problem = replace(problem, inputs={**problem.inputs, **loaded.sizes})
             found = measure_side_by_side(contenders, problem, effort, notify=say)
     except GnnperfError as error:
         return ComparedRow(kernel.name, retrieval, {}, str(error))
