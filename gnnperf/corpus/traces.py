@@ -19,7 +19,7 @@ from gnnperf.corpus.config import WorkloadConfig
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError, MeasureError
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.spaces import DesignSpace, seed_of
+from gnnperf.frontends.tvm.spaces import DesignSpace, seed_of, workload_generator
 from gnnperf.frontends.tvm.target import host_mcpu, host_target, set_runtime_threads
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.outcome import Outcome
@@ -89,7 +89,8 @@ class TraceCollector:
             bench = TraceBench(module, target, self.limits, self.build, self.config.seed, time_baseline=new)
             if new:
                 send(("tasks", [self._description(workload, module, bench)]))
-            tuner = self._tuner(workload, DesignSpace(workload, module, target), target, bench, known, send)
+            space = DesignSpace(module, target, workload_generator(workload))
+            tuner = self._tuner(workload, space, target, bench, known, send)
             tuner.run(total, self.config.random_share, self.config.batch)
         except (InputError, MeasureError) as error:
             send(("warning", f"{workload.name}: {error}"))

@@ -248,7 +248,7 @@ class TraceSearch:
         assert isinstance(tuning.proposer.model, TensorBundle)
         self.bench, self.target = bench, bench.target
         self._transferred = {c.key: c for c in query.candidates if isinstance(c, TraceCandidate)}
-        space = DesignSpace(None, bench.task.module, self.target)
+        space = DesignSpace(bench.task.module, self.target)
         tuner = Tuner(
             space,
             self.target,

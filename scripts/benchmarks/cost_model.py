@@ -31,6 +31,7 @@ from benchmarks.tvm_in_turn import (
 from gnnperf.backends.tvm.server import BenchServer
 from gnnperf.cli.eval.study import Row, Rows, Say, Study, output_option
 from gnnperf.cli.output import Report, Verb
+from gnnperf.frontends.tvm.spaces import workload_generator
 from gnnperf.frontends.tvm.vector_math import needs_vector_math
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure.interleaved import Pace
@@ -148,7 +149,9 @@ class CostModelStudy(Study):
         else:
             measure = partial(self.server.measure, number)
             notify = lambda text: say(f"{name}: {text}")  # noqa: E731
-            trials = metaschedule(workload, module, self.target, count, measure, self.seed, notify, model)
+            trials = metaschedule(
+                module, self.target, count, measure, self.seed, notify, model, workload_generator(workload)
+            )
         return trials, (time.perf_counter() - started) / max(1, len(trials))
 
     @cached_property

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnnperf.frontends.tvm.spaces import DesignSpace
-from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure import Measurement
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.outcome import Outcome
@@ -31,7 +30,6 @@ class SearchTrial:
 
 
 def metaschedule(
-    workload: TvmWorkload | None,
     module: Any,
     target: Any,
     trials: int,
@@ -42,13 +40,12 @@ def metaschedule(
     generator: Any = None,
 ) -> list[SearchTrial]:
     """So many trials (fewer where the space is exhausted) of the evolutionary search with MetaSchedule's own
-    settings but for `ROUND`. workload: of the module; generator: rules in its place, see `DesignSpace`.
-    model: the cost model; None for `xgboost_model`."""
+    settings but for `ROUND`. model: the cost model; None for `xgboost_model`. generator: of `DesignSpace`."""
     from tvm.s_tir import meta_schedule as ms
     from tvm.s_tir.meta_schedule.database import TuningRecord
     from tvm.s_tir.meta_schedule.runner import RunnerResult
 
-    space = DesignSpace(workload, module, target, generator)
+    space = DesignSpace(module, target, generator)
     model = xgboost_model() if model is None else model
     database = ms.database.MemoryDatabase()
     entry = database.commit_workload(module)

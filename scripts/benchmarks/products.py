@@ -122,7 +122,7 @@ def searched(server: Any, workload: Any, target: Any, trials: int) -> list[Any]:
     from gnnperf.frontends.tvm.spaces import plain_generator
 
     measure = partial(server.measure, 0)
-    return metaschedule(None, workload.build(), target, trials, measure, generator=plain_generator())
+    return metaschedule(workload.build(), target, trials, measure, generator=plain_generator())
 
 
 def compared_bytes(server: Any, tried: list[Any], plain: list[Any]) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from gnnperf.cli.eval.trace_options import cache_option, corpus_option
 from gnnperf.cli.output import Report, Verb
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.tvm.program import TvmProgram
+from gnnperf.frontends.tvm.spaces import tune_context, workload_generator
 from gnnperf.frontends.tvm.vector_math import needs_vector_math
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.measure import Measurement
@@ -153,7 +154,10 @@ class TensorTransferStudy(Study):
         floor = self._measure(number, self._re_decided(task, query, workload.kind))
         chosen[FLOOR] = raced(self.server, number, floor)
         measure = partial(self.server.measure, number)
-        trials = metaschedule(workload, task.module, self.target, self.trials, measure, self.seed, say)
+        trials = metaschedule(
+            task.module, self.target, self.trials, measure, self.seed, say,
+            generator=workload_generator(workload),
+        )  # fmt: skip
         for name, end in ((MS, SHORT), (MS_LONG, self.trials)):
             if name == MS or self.trials >= LONG:
                 found = [(trial.module, trial.outcome) for trial in trials[:end]]
@@ -178,7 +182,7 @@ class TensorTransferStudy(Study):
 
     def _re_decided(self, task: Any, query: Query, kind: str) -> list[Any]:
         """The floor: the best trace of the nearest workload of the kind, its tiles decided anew, no model."""
-        from gnnperf.retrieval.traces.proposals import best_traces, context_of
+        from gnnperf.retrieval.traces.proposals import best_traces
         from gnnperf.schedules.traces import TraceDocument, transfer
 
         for neighbour in query.neighbours:
@@ -187,7 +191,7 @@ class TensorTransferStudy(Study):
             for record in best_traces(neighbour.records, 1):
                 try:
                     proposals = transfer(
-                        TraceDocument.from_json(record.schedule), context_of(task.module, self.target), K
+                        TraceDocument.from_json(record.schedule), tune_context(task.module, self.target), K
                     )
                 except GnnperfError:
                     break

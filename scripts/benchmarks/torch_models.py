@@ -184,7 +184,7 @@ class TorchModelsStudy(Study):
         for number, task in enumerate(network.program.tasks):
             if task.objection is None:
                 measure, tell = partial(server.measure, number), partial(_say, say, task.name)
-                tried = metaschedule(None, task.module, target, self.trials, measure, self.seed, tell)
+                tried = metaschedule(task.module, target, self.trials, measure, self.seed, tell)
                 trials += len(tried)
                 winner = best_of(tried)
                 # As with ours, what is not faster than the unscheduled function is not kept.

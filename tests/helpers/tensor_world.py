@@ -27,7 +27,7 @@ def write_corpus(folder: Path, workloads: Sequence[TvmWorkload] = (MATMUL, SOFTM
         for workload in workloads:
             module = workload.build()
             tasks.write(json.dumps(_about(workload)) + "\n")
-            candidates = DesignSpace(workload, module, host_target()).sample(count + 1, seed=1)
+            candidates = DesignSpace(module, host_target()).sample(count + 1, seed=1)
             for n, candidate in enumerate(candidates):
                 line: dict[str, Any] = {"task": workload.name, "schedule_id": str(n), "origin": "random"}
                 line["schedule"] = {"kind": "trace", "trace": plain(candidate.sch.trace.as_json())}

@@ -43,7 +43,7 @@ def write_database(folder: Path, entries: Sequence[tuple[TvmWorkload, Any, Seque
     database = JSONDatabase(work_dir=str(folder))
     for seed, (workload, target, seconds) in enumerate(entries):
         module = workload.build()
-        space = DesignSpace(workload, module, host_target())
+        space = DesignSpace(module, host_target())
         entry = database.commit_workload(module)
         for candidate, time_s in zip(space.sample(len(seconds), 100 * seed), seconds, strict=True):
             record = TuningRecord(candidate.sch.trace, entry, [time_s] * 2, target, space.arguments)
@@ -126,7 +126,7 @@ def test_functions_of_one_graph_keep_the_names_of_their_blocks(tmp_path: Path, b
     anchors = [name for document in documents for name, role in document.blocks.items() if role == "anchor"]
     assert sorted(anchors) == ["C", "out"]
     for name, document in zip(anchors, documents, strict=True):
-        replay(document, DesignSpace(None, products[name].build(), host_target()).context)
+        replay(document, DesignSpace(products[name].build(), host_target()).context)
 
 
 def test_other_targets_are_kept_apart_or_left_out(tmp_path: Path, bundle: Bundle) -> None:

@@ -19,9 +19,9 @@ def cuda_spaces(module: Any, target: Any) -> dict[str, DesignSpace]:
 
     Samples of both passed the check of the code against the limits of the target (VerifyGPUCode).
     """
-    spaces = {CUDA_CORES: DesignSpace(None, module, target, cuda_generator())}
+    spaces = {CUDA_CORES: DesignSpace(module, target, cuda_generator())}
     if any(str(parameter.dtype) == "float16" for parameter in module["main"].params):
-        space = DesignSpace(None, module, target, tensor_core_generator())
+        space = DesignSpace(module, target, tensor_core_generator())
         space.designs = [design for design in space.designs if _TENSORIZED in str(design.trace)]
         if space.designs:
             spaces[TENSOR_CORES] = space

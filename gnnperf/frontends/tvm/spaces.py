@@ -22,34 +22,19 @@ _ATTEMPTS = 8  # per schedule wanted: some samples do not pass post-processing
 
 
 class DesignSpace:
-    """The schedules that MetaSchedule's rules, by default those for CPUs, give a module.
+    """The schedules that rules of MetaSchedule, by default those for CPUs, give a module.
 
     Attributes:
         generator: the rules, post-processors and mutators. context: in which traces are applied. designs:
             sketches, with random decisions.
     """
 
-    def __init__(
-        self, workload: TvmWorkload | None, module: Any, target: Any, generator: Any | None = None
-    ) -> None:
-        """workload: that the module is of; None: its rules go by what the function does. generator: rules in
-        place of both."""
+    def __init__(self, module: Any, target: Any, generator: Any | None = None) -> None:
+        """generator: rules in place of those of `generator_of`."""
         from tvm.s_tir import meta_schedule as ms
 
         self.module = module
-        if generator is not None:
-            self.generator = generator
-        elif workload is None:
-            self.generator = generator_of(module, target)
-        elif workload.kind.endswith("_int8") and workload.params.get("layout") != "plain" and has_vnni():
-            self.generator = vnni_generator()
-        elif workload.kind in ("elementwise", "transpose"):
-            self.generator = spatial_generator()
-        else:
-            self.generator = plain_generator()
-        self.context = ms.TuneContext(
-            mod=module, target=target, space_generator=self.generator, num_threads=1
-        )
+        self.context = tune_context(module, target, generator)
         self.generator = self.context.space_generator
         self.designs = self.context.generate_design_space()
         self.arguments = ms.arg_info.ArgInfo.from_entry_func(module, remove_preproc=True)
@@ -91,18 +76,33 @@ def seed_of(text: str) -> int:
     return zlib.crc32(text.encode()) & 0x3FFFFFFF
 
 
+def tune_context(module: Any, target: Any, generator: Any | None = None) -> Any:
+    """The `TuneContext` of an unscheduled module. Its choices are the same every time. generator: rules in
+    place of those of `generator_of`."""
+    from tvm.s_tir import meta_schedule as ms
+
+    return ms.TuneContext(
+        mod=module,
+        target=target,
+        space_generator=generator or generator_of(module, target),
+        num_threads=1,
+        rand_state=1,
+    )
+
+
 def generator_of(module: Any, target: Any) -> Any:
     """Rules by what a function does: those for a tensor instruction where it multiplies what the instruction
     does and the target has it, those that tile what has no reduction, else MetaSchedule's own."""
-    if multiplies_bytes(module, target):
+    types = {str(parameter.dtype) for parameter in module["main"].params}
+    if types >= _BYTES and has_vnni(str(target.attrs["mcpu"])):
         return vnni_generator()
     return plain_generator() if "R" in roles_of(module["main"]).loops else spatial_generator()
 
 
-def multiplies_bytes(module: Any, target: Any) -> bool:
-    """Whether a function takes what VNNI's dot product multiplies, and the target has it."""
-    types = {str(parameter.dtype) for parameter in module["main"].params}
-    return types >= _BYTES and has_vnni(str(target.attrs["mcpu"]))
+def workload_generator(workload: TvmWorkload) -> Any | None:
+    """Rules in place of those of `generator_of`, where a corpus has others for a workload: the instruction
+    for products of bytes takes packed weights."""
+    return plain_generator() if workload.params.get("layout") == "plain" else None
 
 
 def plain_generator() -> Any:

@@ -17,13 +17,7 @@ from typing import Any, NamedTuple
 
 from gnnperf.errors import NotApplicable, UnsupportedConstruct, first_line
 from gnnperf.frontends.tvm import TvmTask, scheduled_graph
-from gnnperf.frontends.tvm.spaces import (
-    DesignSpace,
-    multiplies_bytes,
-    plain_generator,
-    seed_of,
-    vnni_generator,
-)
+from gnnperf.frontends.tvm.spaces import DesignSpace, seed_of, tune_context
 from gnnperf.graph import EncodedGraph, encode
 from gnnperf.measure.confine import available_threads
 from gnnperf.measure.workers import spread
@@ -101,7 +95,7 @@ def propose(task: TvmTask, neighbours: Sequence[Neighbour], target: Any, pool: i
     found = CandidatePool([], {})
     if not neighbours:
         return found
-    context, known = context_of(task.module, target), set[int]()
+    context, known = tune_context(task.module, target), set[int]()
     drawing = _drawing(task, target)
     done, wave = 0, 1 + pool // (TRACES * PROPOSALS)  # neighbours that most often are enough
     drawn: list[_Lot] = []
@@ -143,7 +137,7 @@ def _made_by(jobs: Sequence[Callable[[], _Lot]]) -> list[_Lot]:
 
 def variants(task: TvmTask, origin: TraceCandidate, target: Any) -> list[TraceCandidate]:
     """A task's candidate with the tiles of one loop changed to the next best: at most `VARIANTS`."""
-    context = context_of(task.module, target)
+    context = tune_context(task.module, target)
     try:
         documents = other_tiles(origin.schedule, context, VARIANTS)
     except Exception:  # NotApplicable, or what TVM raises: anything
@@ -168,7 +162,7 @@ def variants(task: TvmTask, origin: TraceCandidate, target: Any) -> list[TraceCa
 
 def adopted(task: TvmTask, measured: TraceCandidate, target: Any) -> TraceCandidate:
     """A candidate of a task with the same graph, for this one. Raises NotApplicable."""
-    context = context_of(task.module, target)
+    context = tune_context(task.module, target)
     try:
         schedule = replay(measured.schedule, context)
     except NotApplicable:  # its blocks have other names
@@ -199,7 +193,7 @@ def _transferred(
     neighbour: Neighbour, module: Any, target: Any, near: int, neighbours: int, seen: set[int]
 ) -> _Lot:
     """The neighbour's traces, on another module."""
-    context, lot = context_of(module, target), _Lot(seen=seen)
+    context, lot = tune_context(module, target), _Lot(seen=seen)
     for rank, record in enumerate(best_traces(neighbour.records)):
         try:
             proposals = transfer(TraceDocument.from_json(record.schedule), context, PROPOSALS)
@@ -215,7 +209,7 @@ def _transferred(
 def _drawing(task: TvmTask, target: Any) -> list[Callable[[], _Lot]]:
     """Lots to draw: none where MetaSchedule's rules fail on the task."""
     try:
-        space = DesignSpace(None, task.module, target)
+        space = DesignSpace(task.module, target)
     except Exception:  # whatever TVM raises
         return []
     return [partial(_drawn, space, target, seed_of(f"{task.graph.digest} {lot}")) for lot in range(LOTS)]
@@ -250,18 +244,3 @@ def _new(
                 made.turn,
                 made.encoded,
             )
-
-
-def context_of(module: Any, target: Any) -> Any:
-    """The `TuneContext` of an unscheduled module: with the rules for a tensor instruction where the function
-    multiplies what the instruction does and the target has it, else with MetaSchedule's own. Its choices are
-    the same every time."""
-    from tvm.s_tir import meta_schedule as ms
-
-    return ms.TuneContext(
-        mod=module,
-        target=target,
-        space_generator=vnni_generator() if multiplies_bytes(module, target) else plain_generator(),
-        num_threads=1,
-        rand_state=1,
-    )

@@ -79,7 +79,7 @@ def layer(program: WholeProgram) -> Any:
 
 
 def scheduled(program: WholeProgram) -> Any:
-    return next(DesignSpace(None, layer(program).module, program.target).sample(1, seed=1)).sch.mod
+    return next(DesignSpace(layer(program).module, program.target).sample(1, seed=1)).sch.mod
 
 
 def wrong(program: WholeProgram) -> Any:

@@ -99,7 +99,7 @@ def test_units_compute_what_the_function_computes(name: str) -> None:
 def test_scheduled_nests_compute_what_the_function_computes(name: str) -> None:
     thing, reference = CASES[name]
     (task,) = tasks_of(thing, name)
-    for sample in DesignSpace(None, task.module, host_target(2), plain_generator()).sample(3, 1):
+    for sample in DesignSpace(task.module, host_target(2), plain_generator()).sample(3, 1):
         found = computed([scheduled_nest(sample.sch.mod)], task.function)
         assert agree(found, expected(task.function, reference))
 

@@ -23,7 +23,7 @@ def summed(shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
 
 
 def traces(module: Any) -> list[str]:
-    return [str(design.trace) for design in DesignSpace(None, module, host_target(2)).designs]
+    return [str(design.trace) for design in DesignSpace(module, host_target(2)).designs]
 
 
 def test_sums_of_columns_have_tiles_and_sums_of_rows_as_before() -> None:
@@ -42,7 +42,7 @@ def test_a_sum_of_all_is_split_among_threads_and_lanes(shape: tuple[int, ...], s
 def test_schedules_compute_what_the_function_does(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     module, x = summed(shape, axes), np.random.default_rng(0).standard_normal(shape, np.float32)
     wanted = (x.astype(np.float64) ** 2).sum(axes)
-    for sample in DesignSpace(None, module, host_target(2)).sample(8, 0):
+    for sample in DesignSpace(module, host_target(2)).sample(8, 0):
         result = tvm.runtime.tensor(np.empty(wanted.shape, np.float32))
         tvm.tirx.build(sample.sch.mod, host_target(2)).get_function("main")(tvm.runtime.tensor(x), result)
         np.testing.assert_allclose(result.numpy(), wanted, rtol=1e-4)

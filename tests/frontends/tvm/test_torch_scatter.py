@@ -98,7 +98,7 @@ def test_a_program_that_scatters_takes_schedules_that_pack_weights() -> None:
     whole = torch_program(program, "layer", target)
     (task,) = [task for task in whole.tasks if "matmul" in task.name]
     assert all(unpacked(task.module) == (task.module, None) for task in whole.tasks)  # as they are written
-    found = DesignSpace(None, task.module, target).sample(4, 0, 8)
+    found = DesignSpace(task.module, target).sample(4, 0, 8)
     packing = [sample.sch.mod for sample in found if marked_blocks(sample.sch)]
     machine, weights = whole.compiled({task.name: packing[0]}).machine()
     (result,) = machine["main"](*(tvm.runtime.tensor(array.numpy()) for array in given), *weights)

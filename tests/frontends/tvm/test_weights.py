@@ -49,7 +49,7 @@ def twice() -> Any:
 
 
 def scheduled(module: Any, count: int = 2) -> list[Any]:
-    found = [sample.sch.mod for sample in DesignSpace(None, module, host_target(2)).sample(count, 3)]
+    found = [sample.sch.mod for sample in DesignSpace(module, host_target(2)).sample(count, 3)]
     assert found
     return found
 

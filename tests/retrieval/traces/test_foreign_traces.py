@@ -15,12 +15,13 @@ from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.spaces import tune_context
 from gnnperf.frontends.tvm.target import host_target
 from gnnperf.frontends.tvm.workloads import TvmWorkload
 from gnnperf.nn import Bundle, load_checkpoint
 from gnnperf.retrieval.from_corpus import fill_store
 from gnnperf.retrieval.traces import proposals
-from gnnperf.retrieval.traces.proposals import context_of, propose
+from gnnperf.retrieval.traces.proposals import propose
 from gnnperf.schedules.traces import TraceDocument, replay
 from gnnperf.shipped import shipped_bundle
 from gnnperf.store import Neighbour, Record, Store
@@ -74,7 +75,7 @@ def test_it_would_be_in_the_program_if_tvm_were_given_it(store: Store, bundle: B
         instructions=tuple(map(tuple, instructions)),
         decisions={int(k): v for k, v in decisions},
     )
-    assert "pragma_import_llvm" in str(replay(bad, context_of(PRODUCT.build(), host_target())).mod)
+    assert "pragma_import_llvm" in str(replay(bad, tune_context(PRODUCT.build(), host_target())).mod)
     with pytest.raises(InputError, match="pragma_import_llvm"):
         TraceDocument.from_json(bad.to_json())
 

@@ -69,7 +69,7 @@ def test_released_traces_and_those_of_the_corpus_are_allowed() -> None:
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.kind)
 def test_what_rules_and_recipes_make_is_allowed(workload: TvmWorkload) -> None:
     module, target = workload.build(), host_target()
-    space = DesignSpace(None, module, target)
+    space = DesignSpace(module, target)
     for candidate in space.sample(6, seed=3):
         found = trace_document(candidate.sch, module, target)
         assert TraceDocument.from_json(found.to_json()) is not None
@@ -162,7 +162,7 @@ def test_the_trace_that_these_are_made_from_is_allowed() -> None:
 
 
 def test_a_recorded_trace_of_a_corpus_is_checked_before_it_is_replayed() -> None:
-    space = DesignSpace(None, WORKLOADS[0].build(), host_target())
+    space = DesignSpace(WORKLOADS[0].build(), host_target())
     trace = json.loads(document(annotate("pragma_import_llvm", '"define void @f() { ret void }"')))["trace"]
     with pytest.raises(InputError, match="pragma_import_llvm"):
         space.replay(trace)
