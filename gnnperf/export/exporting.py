@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -109,7 +109,6 @@ def export_checkpoint(checkpoint: Path, folder: Path, backend: Backend) -> Expor
         return result
     path = folder / STORE
     header = export_store(path, Store.open(checkpoint / "store"), found.about["encoder_id"])
-    return Exported(
-        result.kind, result.functions, model, result.model_bytes,
-        path, path.stat().st_size, header["nests"], header["records"],
-    )  # fmt: skip
+    return replace(
+        result, store=path, store_bytes=path.stat().st_size, nests=header["nests"], records=header["records"]
+    )

@@ -11,19 +11,15 @@ from gnnperf.documents import check_expansion, replacing
 from gnnperf.errors import InputError
 
 
-def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> int:
-    """Write the parts one after another; what was there is replaced in one step. Returns the size in bytes.
-
-    Raises InputError if it cannot be written.
-    """
+def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> None:
+    """Write the parts one after another; what was there is replaced in one step. Raises InputError if it
+    cannot be written."""
     try:
         with replacing(path) as partial, partial.open("wb") as file:
             for part in parts:
                 file.write(part)
-            size = file.tell()
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}; choose another folder") from error
-    return size
 
 
 def check_archive(path: Path) -> None:

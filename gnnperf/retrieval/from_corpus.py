@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,19 +39,13 @@ class StoredTask:
     records: list[Record]
 
 
-def fill_store(
-    corpus: MeasuredTasks,
-    bundle: Bundle,
-    store: Store,
-    best: int | None = None,
-    splits: Collection[str] = LEARNED_FROM,
-) -> int:
+def fill_store(corpus: MeasuredTasks, bundle: Bundle, store: Store, best: int | None = None) -> int:
     """Add the records of a corpus of nests or of TVM workloads to a store; how many there were.
 
     bundle: embeds the unscheduled graphs. best: keep the fastest of each task, this many; None: see BEST.
-    splits: whose tasks. Raises InputError where there is nothing to add.
+    Raises InputError where there is nothing to add.
     """
-    found = [task for task in stored_tasks(corpus, best, splits) if task.records]
+    found = [task for task in stored_tasks(corpus, best) if task.records]
     if not found:
         raise InputError(
             "expected a corpus of loop nests or TVM workloads that models may learn from, "
@@ -62,15 +56,13 @@ def fill_store(
     return len(records)
 
 
-def stored_tasks(
-    corpus: MeasuredTasks, best: int | None = None, splits: Collection[str] = LEARNED_FROM
-) -> Iterator[StoredTask]:
-    """The tasks of a corpus that have a graph."""
+def stored_tasks(corpus: MeasuredTasks, best: int | None = None) -> Iterator[StoredTask]:
+    """The tasks of a corpus that models may learn from and that have a graph."""
     for task in corpus.tasks.values():
-        words: Words = recipe_words
-        measured: Iterable[CorpusRecord] = corpus.records[task.task].values()
-        if task.split not in splits:
+        if task.split not in LEARNED_FROM:
             continue
+        words: Words = recipe_words
+        kept = best
         if task.graph is not None:
             graph = task.graph
         elif task.frontend == "tvm":
@@ -78,11 +70,12 @@ def stored_tasks(
                 graph, words = _of_workload(task)
             except UnsupportedConstruct:
                 continue
-            measured = _fastest(measured, best or BEST)
+            kept = best or BEST
         else:
             continue
-        if best is not None:
-            measured = _fastest(measured, best)
+        measured: Iterable[CorpusRecord] = corpus.records[task.task].values()
+        if kept is not None:
+            measured = _fastest(measured, kept)
         nest = Nest(graph.digest, task.name, task.family, task.frontend)
         about = {
             "corpus": corpus.digest, "threads": task.threads, **task.about.get("versions", {}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,13 +43,12 @@ class TirBlock:
         """Does it move elements, and nothing else?"""
         return self.pointwise and all(isinstance(s.value, Load) for s in band(self.node).statements)
 
-    def band(self, schedule: Any, loops: Sequence[Any], kept: Collection[str] | None = None) -> Band:
-        """The band of the loops, one for each iterator, with the extents that the schedule has left of them.
-        kept: iterators that still have loops; all by default."""
+    def band(self, schedule: Any, loops: Sequence[Any]) -> Band:
+        """The band of the loops, one for each iterator, with the extents that the schedule has left them."""
         sizes = {
             name: int(schedule.get(loop).extent)
             for name, loop in zip(self.iterators, loops, strict=True)
-            if name is not None and (kept is None or name in kept)
+            if name is not None
         }
         whole = band(self.node)
         left = [

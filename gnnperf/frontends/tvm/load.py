@@ -9,7 +9,7 @@ from typing import Any
 
 from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.relax_programs import exported_program, relax_program
+from gnnperf.frontends.tvm.relax_programs import relax_program
 from gnnperf.frontends.tvm.tasks import TvmTask, free_identifier, single
 from gnnperf.frontends.user_files import load_attribute, split_spec
 
@@ -37,18 +37,15 @@ def is_tvm_kernel(spec: str) -> bool:
 def load_tasks(
     spec: str, symbols: Mapping[str, float] | None = None, target: Any = None
 ) -> tuple[TvmTask, ...]:
-    """Load `file.py:name`, a saved module (`.json`) or a torch exported program (`.pt2`).
+    """Load `file.py:name` or a saved module (`.json`).
 
     `name` is a PrimFunc, an IRModule, a list of TE tensors (arguments, results last), or a function that
     returns one of these. symbols: arguments of that function (`--set`). target: a `tvm.target.Target`
     that relax programs are legalised for (default: plain llvm). Raises InputError.
     """
-    tvm = import_tvm()
     path = Path(spec)
-    if path.suffix == ".pt2":
-        return tuple(exported_program(path, target).tasks)
     if path.suffix == ".json":
-        return tasks_of(_saved(path, tvm), path.stem, target)
+        return tasks_of(_saved(path), path.stem, target)
     path, name = split_spec(spec, "kernel")
     return tasks_of(_called(load_attribute(path, name, "kernel"), name, symbols or {}), name, target)
 
@@ -99,11 +96,11 @@ def _called(thing: Any, name: str, symbols: Mapping[str, float]) -> Any:
         ) from None
 
 
-def _saved(path: Path, tvm: Any) -> Any:
+def _saved(path: Path) -> Any:
     if not path.is_file():
         raise InputError(f"kernel: there is no file {str(path)!r}")
     try:
-        return tvm.ir.load_json(path.read_text(encoding="utf-8"))
+        return import_tvm().ir.load_json(path.read_text(encoding="utf-8"))
     except Exception as error:  # anything may be wrong with a file
         raise InputError(
             f"kernel: {str(path)!r} is no module saved by tvm.ir.save_json "

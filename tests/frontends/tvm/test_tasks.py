@@ -20,6 +20,7 @@ from gnnperf.frontends.dace import kernel_of
 from gnnperf.frontends.tvm import TvmTask, is_tvm_kernel, load_tasks, tasks_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.program import tvm_program
+from gnnperf.frontends.tvm.relax_programs import exported_program
 from gnnperf.nests import nest_graph
 
 tvm = import_tvm()
@@ -202,7 +203,7 @@ def test_an_exported_program_is_split_into_tasks(tmp_path: Path) -> None:
 
     path = tmp_path / "block.pt2"
     torch.export.save(torch.export.export(Block(), (torch.randn(8, 16),)), path)
-    tasks = load_tasks(str(path))
+    tasks = exported_program(path).tasks
     assert sorted(t.calls for t in tasks) == [1, 3]  # weights are transposed before the program runs
     assert all(t.unsupported is None for t in tasks)
 
@@ -211,7 +212,6 @@ def test_an_exported_program_is_split_into_tasks(tmp_path: Path) -> None:
     ("spec", "message"),
     [
         ("nowhere.json", "no file"),
-        ("nowhere.pt2", "no file"),
         ("nowhere.py:f", "no file"),
         (f"{FILE}:nothing", "has no 'nothing'"),
         (f"{FILE}:NUMBER", "expected 'NUMBER' to be a PrimFunc, an IRModule.*got int"),
@@ -227,6 +227,11 @@ def test_bad_kernels_are_one_clear_line(spec: str, message: str) -> None:
     assert "\n" not in str(raised.value)
 
 
+def test_an_exported_program_that_is_not_there_is_one_clear_line() -> None:
+    with pytest.raises(InputError, match=r"there is no file 'nowhere\.pt2'"):
+        exported_program(Path("nowhere.pt2"))
+
+
 def test_arguments_of_what_takes_none_are_refused() -> None:
     with pytest.raises(InputError, match="--set: 'SAVED' takes no arguments, got k, n"):
         load_tasks(f"{FILE}:SAVED", {"n": 32, "k": 8})
@@ -237,7 +242,7 @@ def test_bad_files_are_one_clear_line(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"bad{suffix}"
     path.write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="is no") as raised:
-        load_tasks(str(path))
+        tvm_program(str(path), Given())
     assert "\n" not in str(raised.value)
 
 

@@ -75,8 +75,9 @@ def _product(place: int, nest: Band, program: TirProgram) -> Operation | None:
         return None
     axes = {"m": call.m, "n": call.n, "k": call.k}
     sizes = {name: axis.limit for name, axis in axes.items() if axis is not None}
+    in_order = term.left, term.right, term.target
     around = [
-        (extent(loop), *(stride(load, loop.iterator, program.buffers) for load in _turned(term.operands)))
+        (extent(loop), *(stride(load, loop.iterator, program.buffers) for load in in_order))
         for loop in call.batch
     ]
     if any(n is None for loop in around for n in loop):
@@ -91,12 +92,6 @@ def _product(place: int, nest: Band, program: TirProgram) -> Operation | None:
         {name: found for name, loop in shared.items() if (found := _along(loop, term.target)) is not None},
         prod(sizes.values()) * prod(int(n) for n, *_ in around if n),
     )  # fmt: skip
-
-
-def _turned(operands: tuple[Load, Load, Load]) -> tuple[Load, Load, Load]:
-    """Target last."""
-    target, left, right = operands
-    return left, right, target
 
 
 def _product_text(
@@ -133,13 +128,12 @@ def _from_zero(init: Expr | None) -> bool:
 
 @dataclass(frozen=True)
 class _Picture:
-    """One dimension of pictures: iterators of the result and of the kernel, sizes, stride, dilation."""
+    """One dimension of pictures: sizes of the result and of the kernel, stride, dilation."""
 
     result: int
     kernel: int
     stride: int
     dilation: int
-    size: int
 
 
 def _convolution(place: int, nest: Band, program: TirProgram) -> Operation | None:
@@ -173,7 +167,7 @@ def _of_roles(
     kernel, results = _plain(weights), _plain(target)
     if rank < 1 or len(data.indices) != rank + 2 or kernel is None or results is None:
         return None
-    shape, of_weights = _sizes(data.buffer, program), set(filter(None, kernel))
+    of_weights = set(filter(None, kernel))
     for channels, spatial in ((rank + 1, range(1, rank + 1)), (1, range(2, rank + 2))):
         out, (into,) = results[channels], [*_terms(data.indices[channels]), None][:1]
         if out not in of_weights or into not in of_weights or out == into or into in results:
@@ -182,9 +176,7 @@ def _of_roles(
             continue
         if into is None or affine(data.indices[channels]) != affine(Symbol(into)):
             continue
-        pictures = [
-            _picture(data.indices[d], results[d], of_weights - {out, into}, sizes, shape[d]) for d in spatial
-        ]
+        pictures = [_picture(data.indices[d], results[d], of_weights - {out, into}, sizes) for d in spatial]
         kernels = {name for d in spatial for name in _terms(data.indices[d])} - {results[d] for d in spatial}
         if any(p is None for p in pictures) or of_weights != {out, into} | kernels:
             continue
@@ -192,22 +184,21 @@ def _of_roles(
         order = [out, into, *own]
         assert out is not None
         found = [p for p in pictures if p is not None]
-        padded, padding = _padding(data.buffer, program, place)
-        low = [padded[1][d] if padded else 0 for d in spatial]
-        inner = _sizes(padded[0], program) if padded else shape
+        unpadded = data.buffer, [0] * len(data.indices), None
+        source, low, padding = _padding(data.buffer, program, place) or unpadded
+        inner = _sizes(source, program)
         letter = "l" if channels == rank + 1 else "f"
         count = sizes[results[0]] if results[0] is not None else 1
         numbers = [
             rank, count, sizes[into], sizes[out], *(inner[d] for d in spatial),
             *(p.kernel for p in found), *(p.result for p in found), *(p.stride for p in found),
-            *(p.dilation for p in found), *low,
+            *(p.dilation for p in found), *(low[d] for d in spatial),
         ]  # fmt: skip
         texts = {s: " ".join([CONVOLUTION, letter, s, *map(str, numbers)]) for s in ("s", "n")}
         along = {"s": (spatial[0], found[0].result), "n": (0, count)}
         work = count * sizes[into] * sizes[out] * prod(p.kernel * p.result for p in found)
         return Operation(
-            CONVOLUTION, place, "float32", padded[0] if padded else data.buffer, weights.buffer,
-            target.buffer, texts, along, work, padding,
+            CONVOLUTION, place, "float32", source, weights.buffer, target.buffer, texts, along, work, padding,
             tuple(None if n is None else kernel.index(n) for n in order),
         )  # fmt: skip
     return None
@@ -238,9 +229,7 @@ def _terms(index: Expr) -> dict[str, int]:
     return {atom.name: step for atom, step in affine(index).terms.items() if isinstance(atom, Symbol)}
 
 
-def _picture(
-    index: Expr, result: str | None, kernels: set[str], sizes: Mapping[str, int], size: int
-) -> _Picture | None:
+def _picture(index: Expr, result: str | None, kernels: set[str], sizes: Mapping[str, int]) -> _Picture | None:
     terms, form = _terms(index), affine(index)
     others = {name: step for name, step in terms.items() if name != result}
     if form.constant or len(form.terms) != len(terms) or len(others) > 1 or not set(others) <= kernels:
@@ -254,41 +243,40 @@ def _picture(
         sizes[name] if name is not None else 1,
         step,
         dilation,
-        size,
     )
 
 
-def _padding(buffer: str, program: TirProgram, user: int) -> tuple[tuple[str, list[int]] | None, int | None]:
+def _padding(buffer: str, program: TirProgram, user: int) -> tuple[str, list[int], int] | None:
     """What a buffer is, where a block makes it of another one with zeros around it, for this user alone:
-    ((the other, elements before its first in every dimension), the block)."""
+    (the other, elements before its first in every dimension, the block)."""
     writers = [n for n, node in enumerate(program.body) if buffer in written(node)]
     readers = [n for n, node in enumerate(program.body) if buffer in read(node)]
     if len(writers) != 1 or readers != [user] or not program.buffers[buffer].transient:
-        return None, None
+        return None
     nest = band(program.body[writers[0]])
     if not nest.is_perfect or len(nest.statements) != 1:
-        return None, None
+        return None
     (statement,) = nest.statements
     value = statement.value
     if statement.reduce is not None or not isinstance(value, Op) or value.name != "select":
-        return None, None
+        return None
     condition, inside, outside = value.args
     targets = _plain(statement.target)
     if not isinstance(inside, Load) or not equals_number(outside, 0) or targets is None:
-        return None, None
+        return None
     bounds = _bounds(condition)
     low = []
     shape, whole = _sizes(inside.buffer, program), _sizes(buffer, program)
     for index, name, size, padded in zip(inside.indices, targets, shape, whole, strict=True):
         form = affine(index)
         if _terms(index) != ({name: 1} if name is not None else {}) or bounds is None:
-            return None, None
+            return None
         before = -form.constant
         begin, end = bounds.pop(name, (0, padded)) if name is not None else (0, 1)
         if begin != before or end != before + size:
-            return None, None
+            return None
         low.append(before)
-    return (None, None) if bounds else ((inside.buffer, low), writers[0])
+    return None if bounds else (inside.buffer, low, writers[0])
 
 
 def _bounds(condition: Expr) -> dict[str | None, tuple[int, int]] | None:
