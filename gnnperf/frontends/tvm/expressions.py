@@ -58,8 +58,8 @@ class Expressions:
             return Const(bool(number) if str(value.ty.dtype) == "bool" else number)
         if (operation := _BINARY.get(kind)) is not None:
             return self.operation(operation, self(value.a), self(value.b))
-        if kind in ("TensorLoad", "BufferLoad"):
-            return self.load(value.source if kind == "TensorLoad" else value.buffer, value.indices)
+        if kind == "TensorLoad":
+            return self.load(value.source, value.indices)
         if kind in _OTHERS:
             return _OTHERS[kind](self, value)
         raise UnsupportedConstruct(f"an expression of the kind {kind}: {_short(value)}")

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, cast
 from gnnperf.frontends.tvm.expressions import dtype_of
 from gnnperf.nests import Annotation, Const, Expr, Load, Loop, Node, Op, Statement, Symbol
 from gnnperf.nests.names import free_name
+from gnnperf.schedules.traces.roles import REDUCED
 
 if TYPE_CHECKING:
     from gnnperf.frontends.tvm.scheduled import ScheduledTranslator
-from gnnperf.schedules.traces.roles import REDUCED
 
 AXES = ("m", "n", "k", "batch")
 WARP = "warp"
@@ -104,14 +104,14 @@ def tensor_instruction(translator: ScheduledTranslator, block: Any) -> list[Node
 
 
 def _tile(region: Any) -> _Tile:
-    buffer = region.source if hasattr(region, "source") else region.buffer
     ranges = list(region.region)
     sides = tuple(
         _Dimension(d, int(r.extent.value), _variables(r.min))
         for d, r in enumerate(ranges)
         if int(r.extent.value) > 1
     )
-    return _Tile(buffer, tuple(r.min for r in ranges), sides, str(buffer.scope()) == WARP)
+    in_lanes = str(region.source.scope()) == WARP
+    return _Tile(region.source, tuple(r.min for r in ranges), sides, in_lanes)
 
 
 def _variables(expr: Any) -> frozenset[int]:

@@ -294,10 +294,7 @@ def _used(body: Any) -> set[str]:
     names: set[str] = set()
 
     def visit(block: Any) -> None:
-        names.update(
-            region.buffer.name if hasattr(region, "buffer") else region.source.name
-            for region in [*block.reads, *block.writes]
-        )
+        names.update(region.source.name for region in [*block.reads, *block.writes])
 
     tvm_ffi.structural_walk(body, [(SBlock, visit)], order="pre")
     return names
