@@ -22,8 +22,7 @@ from typing import Any
 
 from gnnperf.backends.base import Trials
 from gnnperf.backends.folder import LIBRARY, REPORT, SCRIPT, cannot_write
-from gnnperf.backends.tvm.program_output import write_program
-from gnnperf.errors import GnnperfError
+from gnnperf.backends.tvm.program_output import linked, write_program
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.program import TvmProgram
 from gnnperf.frontends.tvm.vendor.functions import libraries_called
@@ -38,6 +37,8 @@ def write_output(folder: Path, program: TvmProgram, trials: Sequence[Trials], re
 
     report: text of report.json. Raises GnnperfError.
     """
+    import tvm
+
     winners = {t.task.name: t.winner[0] for t in trials if t.winner}
     modules = {t.name: winners[t.name].program if t.name in winners else t.module for t in program.tasks}
     schedules = {
@@ -55,7 +56,9 @@ def write_output(folder: Path, program: TvmProgram, trials: Sequence[Trials], re
         with tempfile.TemporaryDirectory(dir=folder, prefix=".gnnperf-") as scratch:
             new = Path(scratch)
             called = libraries_called(combined)
-            _compile(combined, program.target, new / LIBRARY, called)
+            with linked(LIBRARY):
+                built = tvm.tirx.build(combined, program.target)
+                built.export_library(str(new / LIBRARY), options=linking(called))
             beside = [*_copied(called, new)]
             (new / TVMSCRIPT).write_text(_readable(combined), encoding="utf-8")
             (new / SCHEDULES).write_text(json.dumps(schedules, indent=1) + "\n", encoding="utf-8")
@@ -92,18 +95,6 @@ def _readable(module: Any) -> str:
     """TVMScript that Python can import: TVM comments its imports out."""
     lines = module.script(show_meta=True).splitlines()
     return "\n".join(line.removeprefix("# ") if line.startswith("# from ") else line for line in lines) + "\n"
-
-
-def _compile(module: Any, target: Any, path: Path, called: Sequence[VendorLibrary]) -> None:
-    import tvm
-
-    try:
-        tvm.tirx.build(module, target).export_library(str(path), options=linking(called))
-    except OSError:
-        raise
-    except Exception as error:  # the linker, or what it could not find
-        last = str(error).strip().splitlines()[-1]
-        raise GnnperfError(f"cannot link {path.name}: {last}; --output needs a C++ compiler") from error
 
 
 def _copied(called: Sequence[VendorLibrary], folder: Path) -> Iterator[str]:

@@ -9,13 +9,14 @@ DIR/torch_runtime.py where operators stay with PyTorch: what calls it
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gnnperf.errors import GnnperfError, first_line
+from gnnperf.errors import GnnperfError, last_line
 from gnnperf.frontends.tvm import torch_runtime
 from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
 
@@ -28,20 +29,27 @@ def write_program(
     """Write the files; their names. scheduled: IRModules by task. options: of the linker. Raises
     GnnperfError and OSError."""
     compiled = program.compiled(scheduled)
-    try:
+    with linked(PROGRAM):
         compiled.executable.export_library(str(folder / PROGRAM), options=[*options])
-    except OSError:
-        raise
-    except Exception as error:  # the linker, or what it could not find
-        raise GnnperfError(
-            f"cannot link {PROGRAM}: {first_line(error)}; --output needs a C++ compiler"
-        ) from error
     np.savez(folder / WEIGHTS, *program.weights)
     (folder / MODEL).write_text(_script(name, program, compiled.preparing), encoding="utf-8")
     if not program.kept:
         return PROGRAM, WEIGHTS, MODEL
     shutil.copyfile(torch_runtime.__file__, folder / TORCH)
     return PROGRAM, WEIGHTS, MODEL, TORCH
+
+
+@contextmanager
+def linked(file: str) -> Iterator[None]:
+    """Around what makes a shared library. Raises GnnperfError where that fails, and OSError."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # the linker, or what it could not find
+        raise GnnperfError(
+            f"cannot link {file}: {last_line(error)}; --output needs a C++ compiler"
+        ) from error
 
 
 def _script(name: str, program: WholeProgram, preparing: Sequence[str]) -> str:
