@@ -139,13 +139,16 @@ class _Unit:
         """None for a single statement."""
         if not found.loops:
             return None
-        if self.streams and recipe is self.recipe and not self._is_contraction(found):
-            recipe = streaming(recipe)
-        plan = BandPlan(found, recipe, dict(self.buffers), frozenset(), parallel, self.names, self.vectors)
+        plan = self._plan_of(found, recipe, parallel)
         if plan.vector_role == "r":  # in lanes that were not made: they would leave something over
-            plain = replace(recipe, vector="none")
-            return BandPlan(found, plain, dict(self.buffers), frozenset(), parallel, self.names, self.vectors)
+            plan = self._plan_of(found, replace(plan.recipe, vector="none"), parallel)
         return plan
+
+    def _plan_of(self, found: Band, recipe: Recipe, parallel: bool) -> BandPlan:
+        """Of a recipe, which means something else for a band without reuse beside a contraction."""
+        if recipe is self.recipe and self.streams and not self._is_contraction(found):
+            recipe = streaming(recipe)
+        return BandPlan(found, recipe, dict(self.buffers), frozenset(), parallel, self.names, self.vectors)
 
     # ------------------------------------------------------------------ vectors along reductions
 
@@ -156,17 +159,14 @@ class _Unit:
         found = block.band(schedule, loops)
         if not found.loops:
             return
-        recipe = self.recipe
-        if self.streams and not self._is_contraction(found):
-            recipe = streaming(recipe)
-        plan = BandPlan(found, recipe, dict(self.buffers), frozenset(), False, self.names, self.vectors)
+        plan = self._plan_of(found, self.recipe, parallel=False)
         if plan.vector_role != "r" or plan.vector is None:
             return
         loop = loops[block.iterators.index(plan.vector)]
         size = int(schedule.get(loop).extent)
         if not (width := whole_lanes(size, plan.lanes)):
             return
-        wanted = max(1, recipe.register_r)
+        wanted = max(1, plan.recipe.register_r)
         vectors = nearest(size // width, (max(1, size // width // wanted), wanted), 0, 1)[0][1]
         _, across = schedule.split(loop, [None, vectors * width])
         axis = len(schedule.get(block.handle).writes[0].region)
