@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from gnnperf.backends.base import Bench, Tried
 from gnnperf.backends.cpp.executor import CppBench
 from gnnperf.backends.cpp.trials import Trial
 from gnnperf.backends.tvm.executor import TvmBench
-from gnnperf.errors import InputError, NotApplicable
+from gnnperf.errors import NotApplicable
 from gnnperf.frontends.tvm.spaces import DesignSpace, seed_of
 from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.measure import Measurement
@@ -44,6 +44,19 @@ from gnnperf.store import Record
 
 TOLD = 8
 """Measured schedules of a task that are reported: the fastest."""
+RECIPES, MOST_RECIPES = 0.5, 64
+"""Share of the trials on a nest that are retrieval's candidates, and the most of them: mutations take long to
+find what others know."""
+RANDOM_SHARE = 0.2
+"""Of the trials on a nest."""
+AGAIN = 3
+"""Of the recipes that the store knows, the fastest are measured again: beside the baseline of this run."""
+TRACES = 0.25
+"""Share of the trials on a function that are retrieval's candidates: at least a round."""
+ROUND = 16
+"""Schedules of a function measured before the search thinks again."""
+SEARCHED, METASCHEDULE = "search", "MetaSchedule"
+"""Stand for the neighbour of recipes, and of traces, that a search itself found."""
 
 
 @dataclass
@@ -72,9 +85,11 @@ class Tuning(Pipeline):
     def search(self, query: Query, bench: Bench) -> TrialLog:
         """All trials of a task that has candidates; `Query.search` tells of them."""
         log = TrialLog(query, self)
-        searcher: Searcher = TraceSearch(log) if isinstance(bench, TvmBench) else RecipeSearch(log)
         try:
-            exhausted = searcher.run(bench)
+            if isinstance(bench, TvmBench):
+                exhausted = search_traces(log, bench)
+            else:
+                exhausted = search_recipes(log, cast(CppBench, bench))
         finally:
             log.keep()
         query.search = log.summary(exhausted)
@@ -165,156 +180,104 @@ class TrialLog:
         return f", best {best_s * 1e3:.4g} ms" if best_s < math.inf else ""
 
 
-class Searcher(Protocol):
-    """A search on one task."""
-
-    def run(self, bench: Any) -> bool:
-        """Search until the trials or the time are used up; whether there is nothing new to try."""
-
-
-@dataclass
-class RecipeSearch:
+def search_recipes(log: TrialLog, bench: CppBench) -> bool:
     """Retrieval's candidates beside the defaults, then random recipes and mutations of the best, of which the
-    network chooses."""
+    network chooses; until the trials or the time are used up. Whether there is nothing new to try."""
+    query, tuning = log.query, log.tuning
+    known = _known_trials(log)
+    transferred = min(round(RECIPES * tuning.trials), MOST_RECIPES)
+    given = {c.schedule: c for c in query.candidates[:transferred]}
+    best = [t.recipe for t in sorted(known, key=lambda t: t.runtime_s)[:AGAIN]]
+    known = [t for t in known if t.recipe not in best]
+    starts = [(recipe, "known") for recipe in best]
+    starts += [(recipe, "given") for recipe in given] + default_starts()
+    log.restore([], len(known))
+    bench.bench.remember(known)
 
-    log: TrialLog
+    def note(trial: Trial) -> None:
+        own = RecipeCandidate(trial.recipe, 0.0, query.graph.digest, SEARCHED, 0.0)
+        log.add(trial.origin, [(given.get(trial.recipe, own), trial.measurement)])
 
-    TRANSFERRED = 0.5
-    """Share of the trials that are retrieval's candidates: mutations take long to find what others know."""
-    MOST = 64
-    """So many of them at the most."""
-    RANDOM_SHARE = 0.2
-    AGAIN = 3
-    """Of the schedules that the store knows, the fastest are measured again: beside the baseline of this run.
-    """
-    SEARCHED = "search"
-    """Stands for the neighbour of what the search itself found."""
-
-    def run(self, bench: CppBench) -> bool:
-        """See `Searcher`."""
-        query, tuning = self.log.query, self.log.tuning
-        known = self._remembered()
-        transferred = min(round(self.TRANSFERRED * tuning.trials), self.MOST)
-        self._given = {c.schedule: c for c in query.candidates[:transferred]}
-        best = [t.recipe for t in sorted(known, key=lambda t: t.runtime_s)[: self.AGAIN]]
-        known = [t for t in known if t.recipe not in best]
-        starts = [(recipe, "known") for recipe in best]
-        starts += [(recipe, "given") for recipe in self._given] + default_starts()
-        self.log.restore([], len(known))
-        bench.bench.remember(known)
-        seed = int(hashlib.sha256(query.graph.digest.encode()).hexdigest()[:8], 16)
-        left_s = min(tuning.deadline - time.monotonic(), 1e9)
-        budget = SearchBudget(tuning.trials, left_s, self.RANDOM_SHARE)
-        head = partial(scores_of, tuning.bundle, cast(OfNest, query.task), vectors=tuning.device.vectors)
-        found = search(bench.bench, starts, budget, Random(seed), self._note, known, head)
-        return found.ended == "exhausted"
-
-    def _note(self, trial: Trial) -> None:
-        own = RecipeCandidate(trial.recipe, 0.0, self.log.query.graph.digest, self.SEARCHED, 0.0)
-        self.log.add(trial.origin, [(self._given.get(trial.recipe, own), trial.measurement)])
-
-    def _remembered(self) -> list[Trial]:
-        found: dict[Recipe, Trial] = {}
-        for record in self.log.records(Recipe.kind):
-            try:
-                recipe = Recipe.from_json(record.schedule)
-            except InputError:  # of another version
-                continue
-            found.setdefault(recipe, Trial(recipe, _measurement(record), "known"))
-        return list(found.values())[: self.log.tuning.trials]
+    seed = int(hashlib.sha256(query.graph.digest.encode()).hexdigest()[:8], 16)
+    left_s = min(tuning.deadline - time.monotonic(), 1e9)
+    budget = SearchBudget(tuning.trials, left_s, RANDOM_SHARE)
+    head = partial(scores_of, tuning.bundle, cast(OfNest, query.task), vectors=tuning.device.vectors)
+    found = search(bench.bench, starts, budget, Random(seed), note, known, head)
+    return found.ended == "exhausted"
 
 
-@dataclass
-class TraceSearch:
+def _known_trials(log: TrialLog) -> list[Trial]:
+    """What was measured before, each recipe once."""
+    found: dict[Recipe, Trial] = {}
+    for record in log.records(Recipe.kind):
+        recipe = Recipe.from_json(record.schedule)
+        found.setdefault(recipe, Trial(recipe, _measurement(record), "known"))
+    return list(found.values())[: log.tuning.trials]
+
+
+def search_traces(log: TrialLog, bench: TvmBench) -> bool:
     """MetaSchedule's evolution, by our cost model, whose populations grow from what is measured: retrieval's
-    candidates, and what the store knows."""
+    candidates, and what the store knows; until the trials or the time are used up. Whether there is nothing
+    new to try."""
+    from gnnperf.nn.traces import TensorBundle
+    from gnnperf.retrieval.traces.cost_model import GNNCostModel
 
-    log: TrialLog
+    query, tuning, target = log.query, log.tuning, bench.target
+    assert isinstance(tuning.proposer, TraceProposer)
+    assert isinstance(tuning.proposer.model, TensorBundle)
+    space = DesignSpace(bench.task.module, target)
+    transferred = {c.key: c for c in query.candidates if isinstance(c, TraceCandidate)}
 
-    ROUND = 16
-    """Schedules measured before the search thinks again; the least that are retrieval's."""
-    TRANSFERRED = 0.25
-    """Share of the trials that are retrieval's candidates."""
-    SEARCHED = "MetaSchedule"
-    """Stands for the neighbour of what the search itself found."""
+    def candidate(schedule: Any) -> TraceCandidate:
+        """The transferred candidate that a schedule is, or one of its own."""
+        return transferred.get(program_key(schedule.mod)) or of_schedule(
+            schedule, space.module, target, policy="searched", neighbour=query.graph.digest,
+            neighbour_kernel=METASCHEDULE, distance=0.0,
+        )  # fmt: skip
 
-    def run(self, bench: TvmBench) -> bool:
-        """See `Searcher`."""
-        from gnnperf.nn.traces import TensorBundle
-        from gnnperf.retrieval.traces.cost_model import GNNCostModel
-
-        query, tuning = self.log.query, self.log.tuning
-        assert isinstance(tuning.proposer, TraceProposer)
-        assert isinstance(tuning.proposer.model, TensorBundle)
-        self.bench, self.target = bench, bench.target
-        self._transferred = {c.key: c for c in query.candidates if isinstance(c, TraceCandidate)}
-        space = DesignSpace(bench.task.module, self.target)
-        tuner = Tuner(
-            space,
-            self.target,
-            lambda modules, best_s: bench.server.measure(bench.number, [*map(vector_math, modules)], best_s),
-            self._keep,
-            seed_of(query.graph.digest),
-            GNNCostModel(tuning.proposer.model),
-        )
-        self._restore(tuner, space)
-        wanted = max(self.ROUND, round(self.TRANSFERRED * tuning.trials))
-        calls = [c for c in query.candidates if isinstance(c, CallCandidate)]
-        self.log.add("given", [*bench.measure(calls, len(calls))])
-        traces = [c for c in query.candidates if not isinstance(c, CallCandidate)]
-        given = [_measurable(space, c.scheduled) for c in traces[:wanted]]
-        tuner.run(
-            tuning.trials - len(calls), 0.0, self.ROUND, given, lambda: time.monotonic() < tuning.deadline
-        )
-        return tuner.exhausted
-
-    def _restore(self, tuner: Tuner, space: DesignSpace) -> None:
-        """Hand on what was measured before, as far as it fits the task: another function may have the same
-        graph, but other blocks."""
-        candidates, outcomes = [], []
-        for record in self.log.records(TraceDocument.kind)[: self.log.tuning.trials]:
-            times = () if record.runtime_s is None else (record.runtime_s,)
-            try:
-                with quiet():
-                    schedule = replay(TraceDocument.from_json(record.schedule), space.context)
-            except (InputError, NotApplicable):
-                continue
-            candidates.append(_measurable(space, schedule))
-            outcomes.append(Outcome.from_dict({"status": record.status, "samples_s": times}))
-        self.log.restore(self._described(candidates, outcomes), len(candidates))
-        tuner.restore(["known"] * len(candidates), candidates, outcomes)
-
-    def _keep(self, origin: str, candidates: Sequence[Any], outcomes: Sequence[Outcome]) -> None:
-        """A round was measured."""
-        self.log.add(origin, self._described(candidates, outcomes))
-        self.log.keep(origin)
-
-    def _described(self, candidates: Sequence[Any], outcomes: Sequence[Outcome]) -> list[Tried]:
+    def described(candidates: Sequence[Any], outcomes: Sequence[Outcome]) -> list[Tried]:
         return [
-            (self._candidate(candidate.sch), outcome.measurement.over(self.bench.baseline))
-            for candidate, outcome in zip(candidates, outcomes, strict=True)
+            (candidate(one.sch), outcome.measurement.over(bench.baseline))
+            for one, outcome in zip(candidates, outcomes, strict=True)
         ]
 
-    def _candidate(self, schedule: Any) -> TraceCandidate:
-        """The transferred candidate that a schedule is, or one of its own."""
-        known = self._transferred.get(program_key(schedule.mod))
-        if known is not None:
-            return known
-        return of_schedule(
-            schedule,
-            self.bench.task.module,
-            self.target,
-            policy="searched",
-            neighbour=self.log.query.graph.digest,
-            neighbour_kernel=self.SEARCHED,
-            distance=0.0,
-        )
+    def keep(origin: str, candidates: Sequence[Any], outcomes: Sequence[Outcome]) -> None:
+        log.add(origin, described(candidates, outcomes))
+        log.keep(origin)
+
+    tuner = Tuner(
+        space,
+        target,
+        lambda modules, best_s: bench.server.measure(bench.number, [*map(vector_math, modules)], best_s),
+        keep,
+        seed_of(query.graph.digest),
+        GNNCostModel(tuning.proposer.model),
+    )
+    known, outcomes = _known_traces(log, space)
+    log.restore(described(known, outcomes), len(known))
+    tuner.restore(["known"] * len(known), known, outcomes)
+    calls = [c for c in query.candidates if isinstance(c, CallCandidate)]
+    log.add("given", [*bench.measure(calls, len(calls))])
+    traces = [c for c in query.candidates if not isinstance(c, CallCandidate)]
+    given = [space.candidate(c.scheduled) for c in traces[: max(ROUND, round(TRACES * tuning.trials))]]
+    tuner.run(tuning.trials - len(calls), 0.0, ROUND, given, lambda: time.monotonic() < tuning.deadline)
+    return tuner.exhausted
 
 
-def _measurable(space: DesignSpace, schedule: Any) -> Any:
-    from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
-
-    return MeasureCandidate(schedule, space.arguments)
+def _known_traces(log: TrialLog, space: DesignSpace) -> tuple[list[Any], list[Outcome]]:
+    """What was measured before, as far as it fits the task: another function may have the same graph, but
+    other blocks."""
+    candidates, outcomes = [], []
+    for record in log.records(TraceDocument.kind)[: log.tuning.trials]:
+        times = () if record.runtime_s is None else (record.runtime_s,)
+        try:
+            with quiet():
+                schedule = replay(TraceDocument.from_json(record.schedule), space.context)
+        except NotApplicable:
+            continue
+        candidates.append(space.candidate(schedule))
+        outcomes.append(Outcome.from_dict({"status": record.status, "samples_s": times}))
+    return candidates, outcomes
 
 
 def _runtime_s(measurement: Measurement) -> float:

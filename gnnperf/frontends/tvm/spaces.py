@@ -42,7 +42,6 @@ class DesignSpace:
     def sample(self, count: int, seed: int, attempts: int = _ATTEMPTS) -> Iterator[Any]:
         """Random schedules as `MeasureCandidate`s, `count` of them where `attempts` for each find so many."""
         from tvm.s_tir import Schedule
-        from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
         from tvm.s_tir.schedule import Trace
 
         found = 0
@@ -55,19 +54,24 @@ class DesignSpace:
             schedule.enter_postproc()
             if all(postproc.apply(schedule) for postproc in self.generator.postprocs):
                 found += 1
-                yield MeasureCandidate(schedule, self.arguments)
+                yield self.candidate(schedule)
 
     def replay(self, trace: Any) -> Any:
         """A recorded trace as a `MeasureCandidate`. Raises InputError where it holds what schedules for
         processors do not need: it may be of anybody."""
         from tvm.s_tir import Schedule
-        from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
         from tvm.s_tir.schedule import Trace
 
         instructions, decisions = trace
         check_trace(instructions, {int(position): value for position, value in decisions})
         schedule = Schedule(self.module)
         Trace.apply_json_to_schedule(trace, schedule)
+        return self.candidate(schedule)
+
+    def candidate(self, schedule: Any) -> Any:
+        """A schedule of the module as a `MeasureCandidate`."""
+        from tvm.s_tir.meta_schedule.search_strategy import MeasureCandidate
+
         return MeasureCandidate(schedule, self.arguments)
 
 
