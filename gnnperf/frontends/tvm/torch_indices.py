@@ -41,12 +41,7 @@ def counted_from_start(module: Any) -> Any:
         def counted(self, index: Any, extent: int) -> Any:
             if isinstance(index, tvm.ir.GenericConst):
                 return _constant(relax, index, extent)
-            dtype = str(index.ty.dtype)
-            zero, size = relax.const(0, dtype), relax.const(extent, dtype)
-            emit = self.builder_.emit
-            return emit(
-                relax.op.where(emit(relax.op.less(index, zero)), emit(relax.op.add(index, size)), index)
-            )
+            return from_start(self.builder_, index, extent)
 
     mutator = Indices(module)
     for variable, function in module.functions.items():
@@ -54,6 +49,14 @@ def counted_from_start(module: Any) -> Any:
             mutator.builder_.update_func(variable, mutator.visit_expr(function))
     found = mutator.builder_.get()
     return tvm.IRModule(found.functions, attrs=module.attrs)
+
+
+def from_start(builder: Any, index: Any, extent: int) -> Any:
+    """An index of relax, where negative ones count from the end, as one that does not. builder: of blocks."""
+    relax, emit = import_tvm().relax, builder.emit
+    index = emit(index)
+    zero, size = (relax.const(number, str(index.ty.dtype)) for number in (0, extent))
+    return emit(relax.op.where(relax.op.less(index, zero), relax.op.add(index, size), index))
 
 
 def _extent(array: Any, axis: int) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.torch_indices import from_start
 from gnnperf.frontends.tvm.torch_kept import Converter
 
 _LANES = 32
@@ -46,7 +47,7 @@ def _index_put(node: Any, importer: Any) -> Any:
     together = list(np.broadcast_shapes(*(shape_of(index) for _, index in given)))
     flat, count = None, math.prod(shape[first : last + 1])
     for axis, index in given:  # one index into all of these dimensions
-        counted = _from_start(importer, op.broadcast_to(index, together), shape[axis])
+        counted = from_start(importer.block_builder, op.broadcast_to(index, together), shape[axis])
         size = the_relax().const(shape[axis], str(index.ty.dtype))
         flat = counted if flat is None else emit(op.add(op.multiply(flat, size), counted))
     outer, inner = math.prod(shape[:first]), math.prod(shape[last + 1 :])
@@ -72,7 +73,7 @@ def _scatter(node: Any, importer: Any, reduction: str) -> Any:
         source = emit(op.strided_slice(source, [axis], [0], [places[axis]]))
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     whole = [outer, places[axis], inner]
-    flat = _from_start(importer, index, shape[axis])
+    flat = from_start(importer.block_builder, index, shape[axis])
     made = _written(importer, (array, [outer, shape[axis], inner]), (flat, whole), (source, whole), reduction)
     return emit(op.reshape(made, shape))
 
@@ -169,14 +170,6 @@ def _embedding_bag(node: Any, importer: Any) -> Any:
         sizes = _written(importer, (op.zeros([bags], dtype), [1, bags, 1]), (bag, [count]), ones, "add")
         result = emit(op.divide(result, op.maximum(op.reshape(sizes, [bags, 1]), const(1, dtype))))
     return (result,)
-
-
-def _from_start(importer: Any, index: Any, extent: int) -> Any:
-    """An index, where negative ones count from the end."""
-    op, emit = the_relax().op, importer.block_builder.emit
-    index = emit(index)
-    const = partial(the_relax().const, dtype=str(index.ty.dtype))
-    return emit(op.where(op.less(index, const(0)), op.add(index, const(extent)), index))
 
 
 def _lanes(inner: int) -> int:
