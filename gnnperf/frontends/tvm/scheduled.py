@@ -32,17 +32,17 @@ _NOTES = ("meta_schedule.parallel", "meta_schedule.vectorize", "meta_schedule.un
 _MAX_STEP = "pragma_auto_unroll_max_step"
 
 
-def scheduled_graph(module: Any, name: str = "main") -> ProgramGraph:
+def scheduled_graph(module: Any) -> ProgramGraph:
     """The program graph of a scheduled IRModule (its function `main`) or PrimFunc.
 
     Tile levels, parallel, vectorized and unrolled loops (also those that TVM unrolls because a pragma says
     so), bindings to blocks and threads, caches with their scope and the size that they are allocated with,
     tensor instructions. Raises UnsupportedConstruct where the IR lacks what the function does.
     """
-    return nest_graph(scheduled_nest(module, name))
+    return nest_graph(scheduled_nest(module))
 
 
-def scheduled_nest(module: Any, name: str = "main") -> LoopNest:
+def scheduled_nest(module: Any) -> LoopNest:
     """The same as a nest."""
     function = _noted(module["main"] if hasattr(module, "functions") else module)
     translator = ScheduledTranslator(function)
@@ -55,7 +55,7 @@ def scheduled_nest(module: Any, name: str = "main") -> LoopNest:
         for k, b in translator.buffers.items()
         if k in used
     }
-    return LoopNest(name, buffers, body)
+    return LoopNest("main", buffers, body)
 
 
 def _noted(function: Any) -> Any:

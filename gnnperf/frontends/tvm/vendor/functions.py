@@ -95,7 +95,7 @@ class _Builder:
         self._buffers: dict[str, Any] = {
             translator.declare(b, transient=n >= len(function.params)): b for n, b in enumerate(known)
         }
-        self._dropped: set[int] = set()
+        self._dropped: set[int] = set()  # places of blocks that pad: the library does
         self._before: dict[int, Any] = {}
         self.called = _Called([], set(), set())
 
@@ -113,7 +113,7 @@ class _Builder:
         text = operation.texts[self._shares]
         if operation.kind == CONVOLUTION:
             if operation.padding is not None:
-                self._drop(operation.padding)
+                self._dropped.add(operation.padding)
             weights = self._packed(operation, weights, text, parts)
         index = _dtype(target.shape[place])
         loop, first = tirx.Var("part", index), tirx.IntImm(index, 0)
@@ -139,10 +139,6 @@ class _Builder:
         )
         self.called.names.append(name)
         self.called.touched |= {source.name, weights.name}
-
-    def _drop(self, place: int) -> None:
-        """The block that pads, and the buffer that it writes."""
-        self._dropped.add(place)
 
     def _packed(self, operation: Operation, weights: Any, text: str, parts: int) -> Any:
         """The weights as the library wants them: themselves, or a buffer that a block before the call packs
