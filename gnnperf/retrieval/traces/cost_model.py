@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
         scores, features = self._judge(candidates)
         runtimes = [min(map(float, r.run_secs)) if r.run_secs else np.inf for r in results]
         known = self._known.setdefault(_workload(context), _Measured())
-        known.add(scores, features, np.array(runtimes))
+        known.rows.append((scores, features, np.array(runtimes)))
 
     def save(self, path: str) -> None:
         """What was learned from measurements; the released model itself is not written."""
@@ -93,7 +93,7 @@ class GNNCostModel(PyCostModel):  # type: ignore[misc]
             with np.load(path) as arrays:
                 names = [str(name) for name in arrays["workloads"]]
                 self._known = {
-                    name: _Measured(*(arrays[f"{i}.{k}"] for k in ("scores", "features", "runtimes_s")))
+                    name: _Measured([tuple(arrays[f"{i}.{k}"] for k in ("scores", "features", "runtimes_s"))])
                     for i, name in enumerate(names)
                 }
         except (OSError, ValueError, KeyError) as error:
@@ -124,25 +124,16 @@ def _workload(context: Any) -> str:
     return f"{program_key(context.mod):016x}"
 
 
+@dataclass
 class _Measured:
-    """Measured schedules of one workload: scores f64[n], features f64[n, f], runtimes_s f64[n]."""
+    """Measured schedules of one workload. rows: scores f64[n], features f64[n, f], runtimes_s f64[n], of
+    several at a time."""
 
-    def __init__(
-        self,
-        scores: NDArray[np.float64] | None = None,
-        features: NDArray[np.float64] | None = None,
-        runtimes_s: NDArray[np.float64] | None = None,
-    ) -> None:
-        self._rows = [(scores, features, runtimes_s)] if scores is not None else []
-
-    def add(
-        self, scores: NDArray[np.float64], features: NDArray[np.float64], runtimes_s: NDArray[np.float64]
-    ) -> None:
-        self._rows.append((scores, features, runtimes_s))
+    rows: list[tuple[NDArray[np.float64], ...]] = field(default_factory=list)
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
         scores, features, runtimes_s = (
-            np.concatenate(part)[-MEMORY:] for part in zip(*self._rows, strict=True)
+            np.concatenate(part)[-MEMORY:] for part in zip(*self.rows, strict=True)
         )
         return {"scores": scores, "features": features, "runtimes_s": runtimes_s}
 
