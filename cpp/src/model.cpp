@@ -107,9 +107,10 @@ class TorchScript : public Backend {
     metadata = extra[METADATA];
   }
   Tensors call(const std::string& function, const Tensors& inputs) override {
-    auto outputs = module_.attr(function).toModule().forward({inputs.begin(), inputs.end()}).toTuple();
+    const auto found = module_.attr(function).toModule().forward({inputs.begin(), inputs.end()});
+    if (found.isTensor()) return {found.toTensor()};
     Tensors result;
-    for (const auto& output : outputs->elements()) result.push_back(output.toTensor());
+    for (const auto& output : found.toTupleRef().elements()) result.push_back(output.toTensor());
     return result;
   }
 

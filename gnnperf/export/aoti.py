@@ -71,15 +71,15 @@ class AotiFunctions:
         self._path = str(path)
         self._loaded: dict[str, Any] = {}
 
-    def __call__(self, name: str, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def __call__(self, name: str, inputs: Sequence[Tensor]) -> Tensor | Sequence[Tensor]:
         """Call one function."""
         if name not in self._loaded:
             from torch._inductor.package.package import load_package
 
             with _known_warnings():
                 self._loaded[name] = load_package(self._path, name, run_single_threaded=True)
-        result = self._loaded[name](*inputs)
-        return (result,) if isinstance(result, Tensor) else tuple(result)
+        found: Tensor | Sequence[Tensor] = self._loaded[name](*inputs)
+        return found
 
 
 def load_aoti(path: Path) -> tuple[AotiFunctions, str]:

@@ -42,7 +42,8 @@ class ExportedModel:
         sizes: dict[str, int] = {}
         check_tensors(f"{self.path}: {function}", inputs, about["inputs"], sizes)
         with torch.inference_mode():  # compiled code takes rows as they lie in memory
-            outputs = self._functions(function, [tensor.contiguous() for tensor in inputs])
+            found = self._functions(function, [tensor.contiguous() for tensor in inputs])
+        outputs = (found,) if isinstance(found, Tensor) else tuple(found)
         check_tensors(f"{self.path}: result of {function}", outputs, about["outputs"], sizes)
         return outputs
 

@@ -7,22 +7,9 @@ What they read (features, occupancy, the time of each resource) is computed from
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
 
 from gnnperf.export.functions import Function, TensorSpec
-from gnnperf.nn.demand import GENERIC, OWN, STATE, TIMES, Demand, DemandBundle, DemandNet
-
-
-class Log2Milliseconds(nn.Module):
-    """A `DemandNet` that returns a tuple, as all functions do."""
-
-    def __init__(self, net: DemandNet) -> None:
-        super().__init__()
-        self.net = net
-
-    def forward(self, features: Tensor, state: Tensor, times: Tensor, share: Tensor) -> tuple[Tensor]:
-        """As of `DemandNet.forward` -> (f32[n],)."""
-        return (self.net(features, state, times, share),)
+from gnnperf.nn.demand import GENERIC, OWN, STATE, TIMES, Demand, DemandBundle
 
 
 def demand_functions(bundle: DemandBundle) -> tuple[Function, ...]:
@@ -50,4 +37,4 @@ def _function(name: str, demand: Demand) -> Function:
     )
     output = TensorSpec("runtime", "float32", ("n",), "log2(ms)", "predicted runtime")
     example = tuple(torch.zeros(2, width) for width in widths)
-    return Function(name, Log2Milliseconds(demand.net), inputs, (output,), example, traced=True)
+    return Function(name, demand.net, inputs, (output,), example, traced=True)

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from gnnperf.errors import InputError
 
-Call = Callable[[str, Sequence[Tensor]], tuple[Tensor, ...]]
-"""What a loaded artefact gives: it calls a function by its name."""
+Call = Callable[[str, Sequence[Tensor]], Tensor | Sequence[Tensor]]
+"""What a loaded artefact gives: it calls a function by its name. A function gives several tensors, or one."""
 
 DTYPES = {"int64": torch.int64, "float32": torch.float32, "float64": torch.float64}
 
@@ -41,9 +41,9 @@ class TensorSpec:
 class Function:
     """One function of an artefact.
 
-    module: what computes it; takes the inputs in order and returns a tuple of the outputs. example: inputs
-    that it is traced with. traced: it is traced rather than scripted, because its formulas read mappings of
-    columns or constants of Python modules; it has no branch that depends on values or sizes.
+    module: what computes it; takes the inputs in order and returns the only output, or a tuple of several.
+    example: inputs that it is traced with. traced: it is traced rather than scripted, because its formulas
+    read mappings of columns or constants of Python modules; it has no branch that depends on values or sizes.
     """
 
     name: str

@@ -20,31 +20,6 @@ LOG = "log2"
 """Unit of columns in which quantities are sign(x)*log2(1+|x|); those of each field are in the registry."""
 
 
-class Embed(nn.Module):
-    """An `Encoder` that returns a tuple, as all functions do."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        super().__init__()
-        self.encoder = encoder
-
-    def forward(
-        self,
-        node_kind: Tensor,
-        node_features: Tensor,
-        edge_index: Tensor,
-        edge_kind: Tensor,
-        edge_features: Tensor,
-        graph_features: Tensor,
-        ptr: Tensor,
-        batch: Tensor,
-    ) -> tuple[Tensor]:
-        """As of `Encoder.forward` -> (f32[b, embedding_width],)."""
-        embedding = self.encoder(
-            node_kind, node_features, edge_index, edge_kind, edge_features, graph_features, ptr, batch
-        )
-        return (embedding,)
-
-
 class Score(nn.Module):
     """Encoder and head in one pass."""
 
@@ -65,8 +40,8 @@ class Score(nn.Module):
         batch: Tensor,
         node_costs: Tensor,
         facts: Tensor,
-    ) -> tuple[Tensor]:
-        """As of `Encoder.states` and `ScheduleHead.forward` -> (f32[b],)."""
+    ) -> Tensor:
+        """As of `Encoder.states` and `ScheduleHead.forward` -> f32[b]."""
         nodes, graphs = self.encoder.states(
             node_kind,
             node_features,
@@ -78,7 +53,8 @@ class Score(nn.Module):
             batch,
             node_costs,
         )
-        return (self.head(nodes, graphs, node_kind, node_costs, batch, facts),)
+        scores: Tensor = self.head(nodes, graphs, node_kind, node_costs, batch, facts)
+        return scores
 
 
 def retrieval_functions(bundle: Bundle) -> tuple[Function, ...]:
@@ -91,7 +67,7 @@ def retrieval_functions(bundle: Bundle) -> tuple[Function, ...]:
     )  # fmt: skip
     inputs = embed_inputs()
     return (
-        Function("embed", Embed(encoder), inputs, (embedding,), example[: len(inputs)]),
+        Function("embed", encoder, inputs, (embedding,), example[: len(inputs)]),
         Function("score", Score(encoder, bundle.head), score_inputs(), (scores,), example),
     )
 

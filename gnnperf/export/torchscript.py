@@ -56,8 +56,9 @@ def load_torchscript(path: Path) -> tuple[Call, str]:
         ) from error
     text = extra[METADATA]
 
-    def call(name: str, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        return tuple(getattr(module, name)(*inputs))
+    def call(name: str, inputs: Sequence[Tensor]) -> Tensor | Sequence[Tensor]:
+        found: Tensor | Sequence[Tensor] = getattr(module, name)(*inputs)
+        return found
 
     return call, text.decode() if isinstance(text, bytes) else text
 
