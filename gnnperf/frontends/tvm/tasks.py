@@ -11,11 +11,12 @@ from typing import Any
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.blocks import has_root
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.translate import TirProgram, free_name, translate
+from gnnperf.frontends.tvm.translate import TirProgram, translate
 from gnnperf.frontends.tvm.weights import has_constant_weights
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest, nest_graph, normalise
 from gnnperf.nests.analysis import accesses, written
+from gnnperf.nests.names import free_name
 
 _VERIFIED = {"bool", "bfloat16", "float16", "float32", "float64"} | {
     f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)
