@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,35 @@ def python_function(found: Any, values: Mapping[str, Any]) -> Any:
 
     values: of the symbols, by name.
     """
-    return _plain(found, values, {}) if _is_of_dace(found) else found
+    if not _is_of_dace(found):
+        return found
+    sys.modules["dace"].reduce = reduced  # type: ignore[attr-defined]
+    return _plain(found, values, {})
+
+
+def reduced(
+    op: Callable[[Any, Any], Any],
+    in_array: NDArray[Any],
+    out_array: NDArray[Any] | None = None,
+    axis: int | Sequence[int] | None = None,
+    identity: Any = None,
+) -> NDArray[Any] | None:
+    """What `dace.reduce` means, of which DaCe has no Python: `in_array`, of any shape, combined by `op` along
+    `axis`, or along all, beginning with `identity`, or with what `out_array` holds."""
+    combine = np.frompyfunc(op, 2, 1)
+    axes = range(in_array.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+    found: Any = in_array
+    for dimension in sorted((a % in_array.ndim for a in axes), reverse=True):
+        found = combine.reduce(found, axis=dimension)
+    if identity is not None:
+        found = combine(identity, found)
+    elif out_array is not None:
+        found = combine(out_array.reshape(np.shape(found)), found)
+    found = np.asarray(found).astype(in_array.dtype)
+    if out_array is None:
+        return found
+    out_array[...] = found.reshape(out_array.shape)
+    return None
 
 
 def calls_programs(program: Any) -> bool:

@@ -602,6 +602,48 @@ def tasklets(A: f8[N], B: f8[N], C: f8[N]):
 
 
 @dace.program
+def looping_tasklets(A: f8[N, M], w: f8[3, 3], B: f8[N, M], halvings: dace.int64[N, M], steps: f8[N, M, 4]):
+    @dace.map
+    def window(i: _[1 : N - 1], j: _[1 : M - 1]):
+        a << A[i - 1 : i + 2, j - 1 : j + 2]
+        k << w[:]
+        b >> B[i, j]
+        b = 0.0
+        for p in range(3):
+            for q in range(p, 3):
+                b = b + a[p, q] * k[p, q]
+
+    @dace.map
+    def halve(i: _[0:N], j: _[0:M]):
+        a << A[i, j]
+        count >> halvings[i, j]
+        out >> steps[i, j, 0:4]
+        x = 100.0 * a
+        n = 0
+        while x > 1.0 and n < 5:
+            if x > 40.0:
+                x = x - 30.0
+            x = 0.5 * x
+            n = n + 1
+        count = n
+        for s in range(1, 4):
+            out[s] = a + s
+        out[0] = x
+
+
+@dace.program
+def wired_lookup(indptr: i4[N + 1], indices: i4[NNZ], data: f8[NNZ], x: f8[M], y: f8[N]):
+    @dace.mapscope(_[0:N])
+    def rows(i):
+        @dace.map(_[indptr[i] : indptr[i + 1]])
+        def entries(k):
+            a << data[k]
+            b << x[indices[k]]
+            out >> y(1, lambda p, q: p + q)[i]
+            out = a * b
+
+
+@dace.program
 def nbody(x: f8[N], y: f8[N], mass: f8[N], force: f8[N]):
     for i, j in dace.map[0:N, 0:N]:
         with dace.tasklet:
@@ -1015,6 +1057,8 @@ CASES: dict[str, dict[str, Any]] = {
     "functions": dict(N=6),
     "closure": dict(N=7),
     "tasklets": dict(N=7),
+    "looping_tasklets": dict(N=6, M=7),
+    "wired_lookup": dict(N=6, M=7),
     "nbody": dict(N=6),
     "several_steps": dict(N=5, M=6),
     "local_array": dict(N=4, M=5),
@@ -1039,7 +1083,8 @@ CASES: dict[str, dict[str, Any]] = {
     "symmetrised": dict(N=6),
 }
 INPUTS = {
-    "spmm": "make_csr", "spmv": "make_unsigned_csr", "spmv_map": "make_csr", "data_loop": "make_counts",
+    "spmm": "make_csr", "spmv": "make_unsigned_csr", "spmv_map": "make_csr", "wired_lookup": "make_csr",
+    "data_loop": "make_counts",
     "guarded_loop": "make_flags", "cholesky": "make_definite", "lu": "make_definite",
     "signed_division": "make_signed", "collatz": "make_starts",
 }  # fmt: skip

@@ -15,7 +15,7 @@ from gnnperf.frontends.dace.dtypes import dtype_name, expression_dtype
 from gnnperf.frontends.dace.expressions import SymbolNames, from_ast
 from gnnperf.frontends.dace.scope import Scope
 from gnnperf.frontends.dace.views import Subset, View
-from gnnperf.nests.affine import affine
+from gnnperf.nests.affine import affine, constant
 from gnnperf.nests.ir import Const, Expr, Load, Op, Reduction, loads
 
 _KINDS = dace.dtypes.ReductionType
@@ -110,6 +110,7 @@ class TaskletTranslator:
         self.builder, self.scope, self.inputs, self.outputs = builder, scope, inputs, outputs
         self.types = types
         self.locals: dict[str, Load] = {}
+        self.counters: dict[str, Expr] = {}
         self.names = SymbolNames(self._name, self._element, self._truncates)
 
     def run(self, node: Any) -> None:
@@ -119,6 +120,13 @@ class TaskletTranslator:
         if not isinstance(body, list):
             body = ast.parse(str(body)).body
         assigned = [t for s in body for t in _assigned(s)]
+        assigned += [
+            t
+            for s in body
+            for loop in ast.walk(s)
+            if isinstance(loop, ast.For | ast.While)
+            for t in _assigned(loop)
+        ]  # again in every turn
         if len(assigned) > 1:
             self._detach_inputs()
         deferred = {
@@ -160,6 +168,8 @@ class TaskletTranslator:
     # ------------------------------------------------------------------ names
 
     def _name(self, name: str) -> Expr:
+        if name in self.counters:
+            return self.counters[name]
         if name in self.locals:
             return self.locals[name]
         if name in self.inputs:
@@ -204,12 +214,37 @@ class TaskletTranslator:
                 condition = self.builder.local("condition", from_ast(test, self.names))
                 for holds, arm in ((condition, body), (Op("not", (condition,)), orelse)):
                     with self.builder.guarded(holds):
-                        for inner in arm:
-                            self._statement(inner)
+                        self._block(arm)
+            case ast.For(
+                target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=args), orelse=[]
+            ):
+                self._loop(name, [from_ast(a, self.names) for a in args], statement.body)
+            case ast.While(test=test, body=body, orelse=[]):
+                self.builder.turns(from_ast(test, self.names), lambda: self._block(body))
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 pass
             case _:
                 raise UnsupportedConstruct(f"the statement `{ast.unparse(statement)}` in a tasklet")
+
+    def _block(self, body: list[ast.stmt]) -> None:
+        for statement in body:
+            self._statement(statement)
+
+    def _loop(self, name: str, bounds: list[Expr], body: list[ast.stmt]) -> None:
+        start, stop, step = {1: [Const(0), *bounds, Const(1)], 2: [*bounds, Const(1)]}.get(
+            len(bounds), bounds
+        )
+        by = constant(step)
+        if not isinstance(by, int) or by < 1 or name in {t for s in body for t in _assigned(s)}:
+            raise UnsupportedConstruct(f"the counter {name} in a tasklet, which takes steps of its own")
+
+        def turn(value: Expr) -> None:
+            outer = self.counters.copy()
+            self.counters[name] = value
+            self._block(body)
+            self.counters = outer
+
+        self.builder.loop(name, start, stop, by, turn, independent=False)
 
     def _assign(self, name: str, value: Expr) -> None:
         if name in self.locals:

@@ -315,15 +315,19 @@ class _ItemTranslator:
                 if edge.data.data in scope.accumulating and edge.data.wcr is None:
                     raise UnsupportedConstruct("a plain store into an array that is combined outside")
                 outputs[edge.src_conn] = connector(scope, edge.data)
+        untyped: list[str] = []
         for edge in direct:
             dtype = node.out_connectors[edge.src_conn]
             if dtype is None or dtype.type is None:
-                raise UnsupportedConstruct("a tasklet wired to another one without a type")
+                untyped.append(edge.src_conn)  # of the type of what is assigned
+                continue
             wire = self.builder.scalar(edge.src_conn, dtype_name(dtype))
             view = whole(wire, ViewLayout((Const(1),), (Const(1),)))
             outputs[edge.src_conn] = Connector(view, everything(view.layout), [True])
             wires[node, edge.src_conn] = Load(wire)
-        TaskletTranslator(self.builder, scope, inputs, outputs, node.out_connectors).run(node)
+        translator = TaskletTranslator(self.builder, scope, inputs, outputs, node.out_connectors)
+        translator.run(node)
+        wires.update({(node, name): translator.locals[name] for name in untyped})
 
     def _nested(self, scope: Scope, state: Any, node: Any) -> None:
         inner = Scope(node.sdfg, self._declare_inner, _no_symbol)

@@ -36,6 +36,11 @@ PROGRAMS = {
     "def f(x: dace.float64[N]):\n    return x + 1.0\n": {"__return": X + 1},
     "def f(x: dace.float64[N]):\n    return np.sum(x), 2.0 * x\n":
         {"__return_0": np.array([21.0]), "__return_1": 2 * X},
+    "def f(x: dace.float64[N], m: dace.float64[1]):\n"
+    "    dace.reduce(lambda a, b: max(a, b), x, m, identity=0)\n":
+        {"m": np.array([6.0])},
+    "def f(x: dace.float64[N], s: dace.float64[1]):\n    s[0] = 2.0\n"
+    "    dace.reduce(lambda a, b: a + b, x, s, axis=0)\n": {"s": np.array([23.0])},
 }  # fmt: skip
 
 
