@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib.util
-import inspect
 import os
 import socket
 import statistics
@@ -26,7 +25,7 @@ from gnnperf.measure.arrays import Bytes
 from gnnperf.measure.candidate import Arrays, bind
 from gnnperf.measure.confine import MEASURED, prefer_this_process
 from gnnperf.measure.protocol import receive, send
-from gnnperf.measure.python_function import by_name, python_function
+from gnnperf.measure.python_function import arguments_of, by_name, python_function
 from gnnperf.measure.supervisor import spawned
 
 LONG = 20.0
@@ -92,10 +91,7 @@ def _function(where: Mapping[str, Any], values: Mapping[str, Any]) -> Call:
     sys.modules[path.stem] = module  # Numba's cache finds functions by the name of their module
     spec.loader.exec_module(module)
     function = python_function(getattr(module, where["name"]), values)
-    parameters = inspect.signature(getattr(function, "py_func", function)).parameters
-    if unknown := [name for name in parameters if name not in values]:
-        raise TypeError(f"its parameter {unknown[0]} is none of the kernel's arguments: {', '.join(values)}")
-    arguments = [values[name] for name in parameters]
+    arguments = arguments_of(getattr(function, "py_func", function), values)
     if where["compiled"] == "numba":
         import numba
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,17 @@ def python_function(found: Any, values: Mapping[str, Any]) -> Any:
         return found
     sys.modules["dace"].reduce = reduced  # type: ignore[attr-defined]
     return _plain(found, values, {})
+
+
+def arguments_of(function: Callable[..., Any], values: Mapping[str, Any]) -> list[Any]:
+    """Values in the order of a function's parameters, of others its own defaults. Raises TypeError for a
+    parameter with neither."""
+    arguments = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name not in values and parameter.default is parameter.empty:
+            raise TypeError(f"its parameter {name} is none of the kernel's arguments: {', '.join(values)}")
+        arguments.append(values.get(name, parameter.default))
+    return arguments
 
 
 def reduced(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import dace
@@ -587,6 +588,16 @@ def closure(A: f8[N], B: f8[N]):
     B[1:-1] = SCALE * (WEIGHTS[0] * A[:-2] + WEIGHTS[1] * A[1:-1] + WEIGHTS[2] * A[2:])
 
 
+def beyond(a, b):
+    return a * b - math.sqrt(2.0)
+
+
+@dace.program
+def called_function(A: f8[N], B: f8[N], C: f8[N]):
+    for i in dace.map[0:N]:
+        C[i] = beyond(A[i], B[i]) * np.sqrt(2.0)
+
+
 @dace.program
 def tasklets(A: f8[N], B: f8[N], C: f8[N]):
     for i in dace.map[0:N]:
@@ -1056,6 +1067,7 @@ CASES: dict[str, dict[str, Any]] = {
     "mixed_types": dict(N=6),
     "functions": dict(N=6),
     "closure": dict(N=7),
+    "called_function": dict(N=7),
     "tasklets": dict(N=7),
     "looping_tasklets": dict(N=6, M=7),
     "wired_lookup": dict(N=6, M=7),

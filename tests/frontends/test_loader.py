@@ -463,6 +463,23 @@ def test_a_while_that_ends_with_a_for_runs_again(tmp_path: Path) -> None:
     assert [*found["y"]] == [3, 2, 1, 1, 0, 0, 0, 0]
 
 
+@pytest.mark.parametrize(
+    ("body", "skipped"),
+    [
+        ("C[b] = A[b] @ A[b]", []),
+        ("t = A[b] @ A[b]; C[b] = t @ t", ["a private array of 40000 elements in every iteration"]),
+    ],
+)
+def test_large_results_of_an_iteration(tmp_path: Path, body: str, skipped: list[str]) -> None:
+    """Those that are on the way to an argument need no room; others have none on the stack of a thread."""
+    text = (
+        "@dace.program\ndef batches(A: dace.float64[M, N, N], C: dace.float64[M, N, N]):\n"
+        f"    for b in dace.map[0:M]:\n        {body}\n"
+    )
+    kernel = load_kernel(f"{write(tmp_path / 'k.py', text)}:batches", {"M": 3, "N": 200})
+    assert [part.reason for part in kernel.skipped] == skipped
+
+
 def test_powers_of_symbols_are_sizes_and_subscripts(tmp_path: Path) -> None:
     text = (
         "@dace.program\n"

@@ -11,9 +11,23 @@ from math import inf
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import Affine, Ranges, affine, constant, simplify
-from gnnperf.nests.analysis import Access, accesses, mentions
+from gnnperf.nests.analysis import Access, accesses, mentions, touched
 from gnnperf.nests.coverage import flow
-from gnnperf.nests.ir import Buffer, Expr, Load, Loop, Node, Op, Statement, Symbol, map_expr, row_major, walk
+from gnnperf.nests.ir import (
+    Buffer,
+    Expr,
+    Load,
+    Loop,
+    LoopNest,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    map_expr,
+    row_major,
+    walk,
+)  # fmt: skip
+from gnnperf.nests.normalise import normalise
 from gnnperf.nests.ranges import Loops
 
 Block = tuple[Node, ...]
@@ -171,6 +185,7 @@ def place_private(body: Block, buffers: dict[str, Buffer], ranges: Ranges) -> No
     """Decide where private arrays live: on the stack inside the independent loop that they belong to,
     or in scratch memory where no loop runs them in parallel. Extents that vary with a loop become
     their largest value. Changes `buffers`."""
+    large: dict[str, int] = {}
     for name in {a.load.buffer for n in body for a in accesses(n)}:
         buffer = buffers[name]
         if buffer.scope != "local" or not buffer.shape:
@@ -181,8 +196,18 @@ def place_private(body: Block, buffers: dict[str, Buffer], ranges: Ranges) -> No
         if not _inside_independent(body, name):
             buffer = replace(buffer, scope="global", transient=True)
         elif count * ELEMENT_BYTES[buffer.dtype] > MAX_PRIVATE_BYTES:
-            raise UnsupportedConstruct(f"a private array of {count} elements in every iteration")
+            large[name] = count
         buffers[name] = buffer
+    if left := large.keys() & _left_in_normal_form(body, buffers) if large else ():
+        raise UnsupportedConstruct(f"a private array of {large[min(left)]} elements in every iteration")
+
+
+def _left_in_normal_form(body: Block, buffers: Mapping[str, Buffer]) -> set[str]:
+    """Buffers that are not only on the way to others (`C[b] = A[b] @ B[b]`)."""
+    used = {name: buffers[name] for node in body for name in touched(node)}
+    visible = {n: replace(b, transient=b.transient and b.scope == "local") for n, b in used.items()}
+    nest = normalise(LoopNest("", visible, tuple(body)))
+    return {name for node in nest.body for name in touched(node)}
 
 
 def _largest(size: int | Expr, ranges: Ranges) -> int:

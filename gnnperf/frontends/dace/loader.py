@@ -41,7 +41,7 @@ from gnnperf.frontends.dace.translate import DaceTranslator
 from gnnperf.frontends.dace.units import Unit, make_units
 from gnnperf.frontends.user_files import split_spec
 from gnnperf.measure import Compiler, Runner, Source
-from gnnperf.measure.python_function import by_name, calls_programs, python_function
+from gnnperf.measure.python_function import arguments_of, by_name, calls_programs, python_function
 from gnnperf.nests.analysis import is_data_dependent, quantised
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class DaceKernel:
             values |= {other: values[name] for other, name in self.same.items()}
             values |= self.sizes
             function = python_function(program, self.sizes)
-            returned = function(*(values[name] for name in inspect.signature(function).parameters))
+            returned = function(*arguments_of(function, values))
             shapes = {name: np.shape(self.data[name]) for name in self.outputs}
             found = {**values, **by_name(returned, shapes)}
             return {name: found[name] for name in self.outputs}

@@ -14,6 +14,7 @@ from typing import Any
 
 import dace
 import networkx as nx
+import numpy as np
 from dace.sdfg import nodes as dn
 from dace.sdfg import utils as sdutil
 from dace.transformation.interstate import InlineMultistateSDFG, StateFusion
@@ -38,6 +39,7 @@ def bind(sdfg: Any, symbols: Mapping[str, int], expand: bool = True) -> None:
             sdutil.inline_conditional_blocks(nested)
             sdutil.inline_control_flow_regions(nested)
             _views_of_nothing(nested)
+            _store_constants(nested)
             _rename_shadowing(nested)
         sdfg.using_experimental_blocks = False
         sdfg.reset_cfg_list()
@@ -56,6 +58,21 @@ def _views_of_nothing(sdfg: Any) -> None:
                 del views[node.data]
     for name, descriptor in views.items():
         sdfg.arrays[name] = dace.data.Array(descriptor.dtype, descriptor.shape, transient=True)
+
+
+def _store_constants(sdfg: Any) -> None:
+    """In place: numbers that a program has as constants and reads as data (`sqrt(2.0)` in a function that it
+    calls) are stored where they are read."""
+    for name in [n for n, value in sdfg.constants.items() if n in sdfg.arrays and np.ndim(value) == 0]:
+        value = np.asarray(sdfg.constants[name]).item()
+        for state in sdfg.states():
+            for node in [n for n in state.data_nodes() if n.data == name]:
+                store = state.add_tasklet(f"set_{name}", set(), {"out"}, f"out = {value!r}")
+                for edge in state.in_edges(node):  # of order alone
+                    state.remove_edge(edge)
+                    state.add_nedge(edge.src, store, dace.Memlet())
+                state.add_edge(store, "out", node, None, dace.Memlet(data=name, subset="0"))
+        del sdfg.constants_prop[name]
 
 
 def _rename_shadowing(sdfg: Any) -> None:

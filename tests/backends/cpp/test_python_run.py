@@ -34,6 +34,7 @@ PROGRAMS = {
         {"y": 6 * X},
     "def f(x: dace.float64[N]):\n    x[1:] = x[:-1] + 1.0\n": {"x": np.array([1, 2, 3, 4, 5, 6.0])},
     "def f(x: dace.float64[N]):\n    return x + 1.0\n": {"__return": X + 1},
+    "def f(x: dace.float64[N], a: dace.float64 = 3.0):\n    x[:] = a * x\n": {"x": 3 * X},
     "def f(x: dace.float64[N]):\n    return np.sum(x), 2.0 * x\n":
         {"__return_0": np.array([21.0]), "__return_1": 2 * X},
     "def f(x: dace.float64[N], m: dace.float64[1]):\n"
