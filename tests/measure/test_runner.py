@@ -282,8 +282,8 @@ def test_a_slow_baseline_that_is_outclassed_is_run_twice() -> None:
     nothing = lambda: None  # noqa: E731
     calls = [lambda: time.sleep(0.11), nothing]
     assert [len(s) for s in sample(calls, [0.1, 0.0], nothing, limits, nothing)] == [2, 6]
-    calls = [lambda: time.sleep(0.01), nothing]
-    assert [len(s) for s in sample(calls, [0.01, 0.0], nothing, limits, nothing)] == [6, 6]
+    calls = [lambda: time.sleep(0.001), nothing]
+    assert [len(s) for s in sample(calls, [0.001, 0.0], nothing, limits, nothing)] == [6, 6]
 
 
 def test_what_takes_seconds_is_run_no_more_often_than_it_must() -> None:
