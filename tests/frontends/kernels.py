@@ -593,6 +593,30 @@ def beyond(a, b):
 
 
 @dace.program
+def solved_in_place(T: f8[N, N], b: f8[N], x: f8[N]):
+    for i in range(N):
+        x[i] = b[i]
+        for j in range(i):
+            x[i] -= T[i, j] * x[j]
+        x[i] = x[i] / (1.0 + T[i, i])
+
+
+@dace.program
+def best_splits(T: f8[N, N]):
+    for i in range(N - 1, -1, -1):
+        for j in range(i + 1, N):
+            for k in range(i + 1, j):
+                T[i, j] = max(T[i, j], T[i, k] + T[k + 1, j])
+
+
+@dace.program
+def with_itself(x: f8[N]):
+    for i in range(N):
+        for j in range(i + 1):
+            x[i] = 0.5 * x[j] + x[i]
+
+
+@dace.program
 def called_function(A: f8[N], B: f8[N], C: f8[N]):
     for i in dace.map[0:N]:
         C[i] = beyond(A[i], B[i]) * np.sqrt(2.0)
@@ -1067,6 +1091,9 @@ CASES: dict[str, dict[str, Any]] = {
     "mixed_types": dict(N=6),
     "functions": dict(N=6),
     "closure": dict(N=7),
+    "solved_in_place": dict(N=7),
+    "best_splits": dict(N=8),
+    "with_itself": dict(N=7),
     "called_function": dict(N=7),
     "tasklets": dict(N=7),
     "looping_tasklets": dict(N=6, M=7),

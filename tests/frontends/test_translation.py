@@ -81,6 +81,21 @@ def test_recurrences_stay_sequential(name: str, kernels: dict[str, DaceKernel | 
     assert not all(loop.independent for loop in nest_loops(name, kernels))
 
 
+@pytest.mark.parametrize(
+    ("name", "independent"),
+    [
+        ("solved_in_place", [False, True]),
+        ("best_splits", [False, False, True]),
+        ("with_itself", [False, False]),
+    ],
+)
+def test_what_is_summed_up_in_place_never_meets_itself(
+    name: str, independent: list[bool], kernels: dict[str, DaceKernel | GnnperfError]
+) -> None:
+    """Elements before the one that is added to may be read in any order, the element itself may not."""
+    assert [loop.independent for loop in nest_loops(name, kernels)] == independent
+
+
 def test_csr_products_have_one_normal_form(kernels: dict[str, DaceKernel | GnnperfError]) -> None:
     """NumPy-style, with Python loops and with an explicit accumulator: a reduction into y[i]."""
     for name in ("spmv", "spmv_map"):

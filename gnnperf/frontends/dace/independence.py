@@ -9,9 +9,10 @@ from dataclasses import replace
 from math import inf
 
 from gnnperf.errors import UnsupportedConstruct
+from gnnperf.frontends.dace.tidy.reductions import combining
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import Affine, Ranges, affine, constant, simplify
-from gnnperf.nests.analysis import Access, accesses, mentions, touched
+from gnnperf.nests.analysis import accesses, mentions, touched
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import (
     Buffer,
@@ -44,11 +45,20 @@ def mark_independent(body: Block, buffers: Mapping[str, Buffer], ranges: Ranges)
 
     def loop(node: Loop) -> Loop:
         node = replace(node, body=visit(node.body))
-        if node.independent or not _independent(node, body, buffers, ranges):
+        if node.independent:
             return node
-        return replace(node, independent=True)
+        for made in (node, replace(node, body=tuple(map(_combining, node.body)))):
+            if _independent(made, body, buffers, ranges):
+                return replace(made, independent=True)
+        return node
 
     return visit(body)
+
+
+def _combining(node: Node) -> Node:
+    if isinstance(node, Statement):
+        return combining(node)
+    return replace(node, body=tuple(map(_combining, node.body)))
 
 
 def _independent(loop: Loop, root: Block, buffers: Mapping[str, Buffer], ranges: Ranges) -> bool:
@@ -67,12 +77,15 @@ def _independent(loop: Loop, root: Block, buffers: Mapping[str, Buffer], ranges:
             inner.setdefault(node.iterator, []).append(node)
     for name in {a.load.buffer for a in inside if a.is_write} - own:
         touching = [a for a in inside if a.load.buffer == name]
-        if _only_combined(loop, name, touching):
-            continue
-        writes = [a for a in touching if a.is_write]
-        first = [_in_iteration("one", w.load, own) for w in writes]
-        second = [_in_iteration("other", a.load, own) for a in touching]
-        if not all(_apart(one, other, loop, inner, ranges) for one in first for other in second):
+        # The order of combinations of one kind does not matter.
+        ordered = [a for a in touching if not a.is_write] if _are_combined(loop, name) else touching
+        first = [_in_iteration("one", a.load, own) for a in touching if a.is_write]
+        second = [_in_iteration("other", a.load, own) for a in ordered]
+        if not all(
+            _apart(one, other, loop, inner, ranges) or _misses(other, one, loop, inner)
+            for one in first
+            for other in second
+        ):
             return False
     return True
 
@@ -90,11 +103,10 @@ def _in_iteration(name: str, load: Load, own: Collection[str]) -> Load:
     return made
 
 
-def _only_combined(loop: Loop, name: str, touching: list[Access]) -> bool:
-    """Every access is a reduction of one kind: the order of the combinations does not matter."""
-    statements = [s for s in walk(loop.body) if isinstance(s, Statement) and s.target.buffer == name]
-    kinds = {s.reduce for s in statements}
-    return len(kinds) == 1 and None not in kinds and all(a.is_write for a in touching)
+def _are_combined(loop: Loop, name: str) -> bool:
+    """Are all stores into an array reductions of one kind?"""
+    kinds = {s.reduce for s in walk(loop.body) if isinstance(s, Statement) and s.target.buffer == name}
+    return len(kinds) == 1 and None not in kinds
 
 
 def _apart(one: Load, two: Load, loop: Loop, inner: Loops, ranges: Ranges) -> bool:
@@ -123,6 +135,19 @@ def _iteration(one: Expr, two: Expr, loop: Loop, inner: Loops) -> Expr | None:
     if any(mentions(expr, name) for expr in (simplify(rest), two) for name in (loop.iterator, *inner)):
         return None
     return Op("sub", (two, rest))
+
+
+def _misses(one: Load, two: Load, loop: Loop, inner: Loops) -> bool:
+    """Would the loop have to begin earlier, or to go on, for `one` to be `two`, which stands still? (`x[j]`,
+    with j below i, is never `x[i]`.)"""
+    for a, b in zip(one.indices, two.indices, strict=True):
+        meeting = _iteration(a, b, loop, inner)
+        if meeting is None:
+            continue
+        after, before = (constant(Op("sub", ends)) for ends in ((meeting, loop.stop), (loop.start, meeting)))
+        if (after is not None and after >= 0) or (before is not None and before > 0):
+            return True
+    return False
 
 
 def _beyond(one: Affine, two: Affine, loop: Loop, inner: Loops) -> tuple[float, float] | None:

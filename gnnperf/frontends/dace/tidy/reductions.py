@@ -17,20 +17,32 @@ def find_reductions(block: Block, outside: Counts, code: Code) -> Block:
     return tuple(_as_reduction(n) if isinstance(n, Statement) and n.reduce is None else n for n in block)
 
 
+def combining(statement: Statement) -> Statement:
+    """The same where `e` reads other elements of the array: loops that never come to the element itself may
+    run in any order."""
+    if statement.reduce is not None or not statement.target.indices:
+        return statement
+    kind, rest = _combined(statement)
+    return statement if rest is None else replace(statement, value=rest, reduce=kind)
+
+
 def _as_reduction(statement: Statement) -> Statement:
     extreme = _extreme(statement)
     if extreme is not None:
         return replace(statement, reduce=extreme, guard=None)
-    kind: Reduction = "add"
-    found = _rest_of_sum(statement.value, statement.target)
-    if found is None and isinstance(statement.value, Op) and statement.value.name in ("mul", "min", "max"):
-        left, right = statement.value.args
-        if statement.target in (left, right):
-            kind = statement.value.name  # type: ignore[assignment]
-            found = right if left == statement.target else left
-    if found is None or any(ld.buffer == statement.target.buffer for ld in loads(found)):
+    kind, rest = _combined(statement)
+    if rest is None or any(ld.buffer == statement.target.buffer for ld in loads(rest)):
         return statement
-    return replace(statement, value=found, reduce=kind)
+    return replace(statement, value=rest, reduce=kind)
+
+
+def _combined(statement: Statement) -> tuple[Reduction, Expr | None]:
+    """What a statement adds to its target, or combines it with, and by which operation."""
+    rest = _rest_of_sum(statement.value, statement.target)
+    match statement.value:
+        case Op(name="mul" | "min" | "max" as kind, args=(left, right)) if statement.target in (left, right):
+            return kind, right if left == statement.target else left
+    return "add", rest
 
 
 def _extreme(statement: Statement) -> Reduction | None:
