@@ -73,9 +73,10 @@ class Recipe:
     invariant in q, "p": those invariant in p). unroll: factor of the innermost reduction loop.
     combine: run pointwise nests of a unit as one (see `combine.py`). prefetch: distance for indirect loads.
     nontemporal: results that the nest does not read go past the caches. fuse: 0 keeps the nests of a unit
-    apart, n shares their outermost loop in tiles of n iterations, inside sequential loops too; along a loop
-    that is contiguous the tiles are strips of register_p vectors (see `column_strips.py`), those of stencils
-    of stencils overlap (see `overlap.py`). time_tile: steps of loops over time that a tile of rows goes
+    apart, n shares their outermost loop in tiles of n iterations, inside sequential loops too; where n is as
+    many as there are heads or batches of products, the next loop in each of them; along a loop that is
+    contiguous the tiles are strips of register_p vectors (see `column_strips.py`), those of stencils of
+    stencils overlap (see `overlap.py`). time_tile: steps of loops over time that a tile of rows goes
     through before the next does (see `time_tiles.py`). library: bands that are routines of that library
     become calls of it; the other fields say what happens to the rest.
     """
