@@ -617,9 +617,16 @@ def with_itself(x: f8[N]):
 
 
 @dace.program
-def called_function(A: f8[N], B: f8[N], C: f8[N]):
+def beyond_all(x: f8[N], y: f8[N]):
+    for i in dace.map[0:N]:
+        y[i] = beyond(x[i], 3.0) * math.sqrt(5.0)
+
+
+@dace.program
+def called_function(A: f8[N], B: f8[N], C: f8[N], D: f8[N]):
     for i in dace.map[0:N]:
         C[i] = beyond(A[i], B[i]) * np.sqrt(2.0)
+    beyond_all(C, D)
 
 
 @dace.program

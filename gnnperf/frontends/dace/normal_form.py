@@ -63,11 +63,13 @@ def _views_of_nothing(sdfg: Any) -> None:
 def _store_constants(sdfg: Any) -> None:
     """In place: numbers that a program has as constants and reads as data (`sqrt(2.0)` in a function that it
     calls) are stored where they are read."""
-    for name in [n for n, value in sdfg.constants.items() if n in sdfg.arrays and np.ndim(value) == 0]:
-        value = np.asarray(sdfg.constants[name]).item()
+    for name, (_, value) in list(sdfg.constants_prop.items()):
+        if name not in sdfg.arrays or np.ndim(value):
+            continue
+        text = repr(np.asarray(value).item())
         for state in sdfg.states():
             for node in [n for n in state.data_nodes() if n.data == name]:
-                store = state.add_tasklet(f"set_{name}", set(), {"out"}, f"out = {value!r}")
+                store = state.add_tasklet(f"set_{name}", set(), {"out"}, f"out = {text}")
                 for edge in state.in_edges(node):  # of order alone
                     state.remove_edge(edge)
                     state.add_nedge(edge.src, store, dace.Memlet())
