@@ -46,7 +46,6 @@ class RecordLog:
         self.records: dict[str, dict[str, Line]] = {}
         self.done: dict[str, Line] = {}
         self._files: dict[str, IO[bytes]] = {}
-
         try:
             self._open()
             for name in FILES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -49,6 +50,11 @@ def accesses(node: Node) -> Iterator[Access]:
 @lru_cache(EXPRESSIONS_KEPT)
 def _of_statement(statement: Statement) -> tuple[Access, ...]:
     return (*[Access(load, False) for load in reads(statement)], Access(statement.target, True))
+
+
+def access_counts(body: Iterable[Node]) -> Counter[str]:
+    """How often each buffer is addressed, reads of subscripts among it."""
+    return Counter(access.load.buffer for node in body for access in accesses(node))
 
 
 def written(node: Node) -> set[str]:

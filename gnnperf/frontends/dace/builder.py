@@ -95,9 +95,9 @@ class Builder:
         if low is not None and high is not None:
             self.ranges[iterator] = (low[0], max(low[0], high[1]))
         guard = self.guard
-        if guard is not None and any(True for e in (start, stop) for _ in loads(e)):
+        if guard is not None and any(map(loads, (start, stop))):
             # The bounds may only be read where the guard holds: elsewhere the loop is empty.
-            if any(True for _ in loads(start)):
+            if loads(start):
                 start = Op("select", (guard, start, Const(0)))
                 stop = Op("select", (guard, stop, Const(0)))
             else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import inf
@@ -12,7 +11,7 @@ from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.dace.tidy.reductions import combining
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import Affine, Ranges, affine, constant, simplify
-from gnnperf.nests.analysis import accesses, mentions, touched
+from gnnperf.nests.analysis import access_counts, accesses, mentions, touched
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import (
     Buffer,
@@ -45,11 +44,11 @@ def mark_independent(body: Block, buffers: Mapping[str, Buffer], ranges: Ranges)
 
     def loop(node: Loop) -> Loop:
         node = replace(node, body=visit(node.body))
-        if node.independent:
-            return node
-        for made in (node, replace(node, body=tuple(map(_combining, node.body)))):
-            if _independent(made, body, buffers, ranges):
-                return replace(made, independent=True)
+        if node.independent or _independent(node, body, buffers, ranges):
+            return replace(node, independent=True)
+        made = replace(node, body=tuple(map(_combining, node.body)))
+        if made != node and _independent(made, body, buffers, ranges):
+            return replace(made, independent=True)
         return node
 
     return visit(body)
@@ -68,8 +67,7 @@ def _independent(loop: Loop, root: Block, buffers: Mapping[str, Buffer], ranges:
     own = {a.load.buffer for a in inside if buffers[a.load.buffer].scope == "local"}
     if own:
         exposed = flow(loop.body).exposed
-        here = Counter(a.load.buffer for a in inside)
-        total = Counter(a.load.buffer for node in root for a in accesses(node))
+        here, total = access_counts((loop,)), access_counts(root)
         own = {n for n in own if n not in exposed and here[n] == total[n]}
     inner: dict[str, list[Loop]] = {}
     for node in walk(loop.body):

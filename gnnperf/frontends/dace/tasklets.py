@@ -120,13 +120,6 @@ class TaskletTranslator:
         if not isinstance(body, list):
             body = ast.parse(str(body)).body
         assigned = [t for s in body for t in _assigned(s)]
-        assigned += [
-            t
-            for s in body
-            for loop in ast.walk(s)
-            if isinstance(loop, ast.For | ast.While)
-            for t in _assigned(loop)
-        ]  # again in every turn
         if len(assigned) > 1:
             self._detach_inputs()
         deferred = {
@@ -268,7 +261,7 @@ class TaskletTranslator:
 
 
 def _assigned(statement: ast.stmt) -> list[str]:
-    """Names a statement assigns, nested statements included, with repetition."""
+    """Names a statement assigns, nested statements included, with repetition: in a loop at least twice."""
     names: list[str] = []
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -277,4 +270,6 @@ def _assigned(statement: ast.stmt) -> list[str]:
             names.append(ast.unparse(node.value))
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             names.append(node.target.id)
+        elif isinstance(node, ast.For | ast.While):
+            names += [name for inner in node.body for name in _assigned(inner)]
     return names

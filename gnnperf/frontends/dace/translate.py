@@ -134,10 +134,7 @@ class _ItemTranslator:
     def _assign_symbols(self, scope: Scope, values: Mapping[str, str]) -> None:
         expressions = {k: parse_expression(v, scope.names) for k, v in values.items()}
         if len(expressions) > 1:  # all values are computed before any symbol changes
-            expressions = {
-                k: self.builder.local(k, e) if any(True for _ in loads(e)) else e
-                for k, e in expressions.items()
-            }
+            expressions = {k: self.builder.local(k, e) if loads(e) else e for k, e in expressions.items()}
         for name, value in expressions.items():
             target = scope.symbols.get(name)
             if not isinstance(target, Load) or target.buffer not in scope.symbol_buffers:
@@ -166,7 +163,7 @@ class _ItemTranslator:
             end = Op("add", (stop, Const(1))) if loop.closed else stop
             self.builder.loop(loop.iterator, start, end, loop.step, body, independent=False)
         else:
-            if any(True for _ in loads(start)):
+            if loads(start):
                 start = self.builder.local("start", start)
             down = -loop.step
             span = Op("sub", (start, stop))

@@ -10,6 +10,7 @@ from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import (
+    access_counts,
     accesses,
     band,
     extent,
@@ -55,7 +56,7 @@ from gnnperf.schedules.recipes.overwritten import without_overwritten
 from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.roles import assign_roles
 from gnnperf.schedules.recipes.sums_in_place import sums_in_place
-from gnnperf.schedules.recipes.threads import access_counts, legal_threads
+from gnnperf.schedules.recipes.threads import legal_threads
 from gnnperf.schedules.recipes.time_tiles import tile_time
 from gnnperf.schedules.recipes.triangular_blas import staircase
 from gnnperf.schedules.recipes.vectors import lanes
@@ -263,37 +264,40 @@ def _fused(
 
 
 def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel: bool) -> tuple[Node, ...]:
-    """What nests share, as a loop over tiles of it."""
+    """What nests share, as a loop over tiles of it. Where a tile would be all heads or batches of products,
+    each is by itself, and the nests share the next loop in it."""
     recipe, buffers = unit.recipe, unit.buffers
     shared = replace(shared, body=without_overwritten(shared.body, buffers))
     if strip := _strips(shared, unit, parallel):
         return strip
     tile = f"{shared.iterator}_f"
     size = extent(shared)
-    if (
-        size is not None
-        and 1 < size <= recipe.fuse
-        and (inside := _tiles_inside(unit, shared, scratch, parallel))
-    ):
-        return inside
-    width = min(recipe.fuse, max(1, size)) if size is not None else recipe.fuse
+    one_by_one = (
+        size is not None and 1 < size <= recipe.fuse and unit.streams and _is_batch(shared, buffers)
+        and fuse_outermost(LoopNest("", buffers, _iteration(shared, tile))) is not None
+    )  # fmt: skip
+    width = 1 if one_by_one else recipe.fuse if size is None else min(recipe.fuse, max(1, size))
     exact = size is not None and size % width == 0
     end: Expr = Op("add", (Symbol(tile), Const(width)))
     stop = simplify(end if exact else Op("min", (end, shared.stop)))
     tiles, points = tile_trips(shared.measured_trips, width)
-    inner: list[Node]
-    if width == 1:
-        inner = [substitute_node(child, {shared.iterator: Symbol(tile)}) for child in shared.body]
-    else:
-        inner = [
+    inner: list[Node] = (
+        [*_iteration(shared, tile)]
+        if width == 1
+        else [
             replace(shared, start=Symbol(tile), stop=stop, body=children, measured_trips=points)
             for children in _in_one_iteration(shared.body, buffers)
         ]
+    )
     dimensions = _contracted_dimensions(shared, scratch)
     inner = [_contract(n, tile, dimensions) for n in inner]
     _shrink(dimensions, width, buffers)
-    lowered = tuple(part for node in inner for part in _lower(node, unit, False))
-    annotation = _threads(recipe, parallel and safe_parallel(shared, buffers))
+    here = parallel and safe_parallel(shared, buffers)
+    if one_by_one:
+        lowered = _fused(unit, tuple(inner), scratch, parallel and not here)
+    else:
+        lowered = tuple(part for node in inner for part in _lower(node, unit, False))
+    annotation = _threads(recipe, here)
     level = 2 if width > 1 else 0
     loop = Loop(
         tile, shared.start, shared.stop, lowered, width, True, annotation, level, measured_trips=tiles
@@ -301,22 +305,9 @@ def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel:
     return (loop,)
 
 
-def _tiles_inside(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel: bool) -> tuple[Node, ...]:
-    """Where a tile would be all heads or batches of products that nests share: each by itself, in which they
-    share the next loop; () where they do not."""
-    tile, buffers = f"{shared.iterator}_f", unit.buffers
-    if not unit.streams or not _is_batch(shared, buffers):
-        return ()
-    dimensions = _contracted_dimensions(shared, scratch)
-    children = [substitute_node(child, {shared.iterator: Symbol(tile)}) for child in shared.body]
-    nodes = tuple(_contract(child, tile, dimensions) for child in children)
-    if fuse_outermost(LoopNest("", buffers, nodes)) is None:
-        return ()
-    _shrink(dimensions, 1, buffers)
-    here = parallel and safe_parallel(shared, buffers)
-    body = _fused(unit, nodes, scratch, parallel and not here)
-    annotation = _threads(unit.recipe, here)
-    return (Loop(tile, shared.start, shared.stop, body, 1, True, annotation, 0, None, shared.measured_trips),)
+def _iteration(loop: Loop, name: str) -> tuple[Node, ...]:
+    """What the loop does in one iteration, which is called `name`."""
+    return tuple(substitute_node(child, {loop.iterator: Symbol(name)}) for child in loop.body)
 
 
 def _is_batch(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:

@@ -17,7 +17,7 @@ from itertools import product
 from gnnperf.errors import NotApplicable
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import extent, stride, varies, write_only
+from gnnperf.nests.analysis import access_counts, extent, stride, varies, write_only
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -47,7 +47,7 @@ from gnnperf.schedules.recipes.library_calls import emit_call, prelude
 from gnnperf.schedules.recipes.prefetching import prefetched
 from gnnperf.schedules.recipes.shared_loops import share_loop, stores_past_caches
 from gnnperf.schedules.recipes.storage import Path, Storage
-from gnnperf.schedules.recipes.threads import access_counts, span_elements
+from gnnperf.schedules.recipes.threads import span_elements
 
 MAX_STACK_BYTES = 1 << 16
 

@@ -18,11 +18,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from gnnperf.errors import NotApplicable
-from gnnperf.nests.analysis import depth
+from gnnperf.nests.analysis import access_counts, depth
 from gnnperf.nests.ir import Buffer, Const, Load, Loop, Node, Op, Statement, subexpressions, walk
 from gnnperf.schedules.recipes.blas import MAX_INT
 from gnnperf.schedules.recipes.small_run import Memory, SmallRun
-from gnnperf.schedules.recipes.threads import access_counts
 
 Kind: TypeAlias = Literal["lower", "upper", "unit lower", "unit upper"]
 """Cholesky: the triangle that holds L, or its transpose; LU: the one whose diagonal is one."""

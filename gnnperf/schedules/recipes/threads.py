@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import constant
-from gnnperf.nests.analysis import accesses, bound_dependences
+from gnnperf.nests.analysis import access_counts, accesses, bound_dependences
 from gnnperf.nests.ir import (
     Buffer,
     Loop,
@@ -119,8 +118,3 @@ def _writers(loop: Loop) -> dict[str, list[Statement]]:
         if isinstance(node, Statement):
             found.setdefault(node.target.buffer, []).append(node)
     return found
-
-
-def access_counts(body: tuple[Node, ...]) -> Counter[str]:
-    """How often each buffer is addressed, reads of subscripts among it."""
-    return Counter(access.load.buffer for node in body for access in accesses(node))

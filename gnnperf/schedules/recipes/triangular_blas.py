@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gnnperf.nests.affine import affine, constant, simplify
-from gnnperf.nests.analysis import Band, band, bound_dependences, extent, mentions, rebuild
+from gnnperf.nests.analysis import Band, access_counts, band, bound_dependences, extent, mentions, rebuild
 from gnnperf.nests.ir import Buffer, Const, Expr, Loop, Node, Op, Symbol, substitute, substitute_node
 from gnnperf.nests.ranges import longest
 from gnnperf.nests.subscripts import canonical_subscripts
 from gnnperf.schedules.recipes.blas import Call, match
 from gnnperf.schedules.recipes.factorisation import match_factorisation
-from gnnperf.schedules.recipes.threads import access_counts
 from gnnperf.schedules.recipes.triangular_solve import match_solve
 
 STEP = 64

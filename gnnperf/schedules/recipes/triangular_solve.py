@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gnnperf.nests.affine import affine, constant, simplify
-from gnnperf.nests.analysis import mentions, stride
+from gnnperf.nests.analysis import access_counts, mentions, stride
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -33,7 +33,6 @@ from gnnperf.nests.ir import (
     substitute,
 )
 from gnnperf.schedules.recipes.blas import MAX_INT, products
-from gnnperf.schedules.recipes.threads import access_counts
 
 Buffers = Mapping[str, Buffer]
 

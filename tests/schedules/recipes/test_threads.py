@@ -24,9 +24,10 @@ from schedules.recipes.kernels import (
 from schedules.recipes.running import build, call, differences
 
 from gnnperf.nests import Buffer, Loop, LoopNest, Symbol, normalise
+from gnnperf.nests.analysis import access_counts
 from gnnperf.nests.ir import walk
 from gnnperf.schedules.recipes import Recipe, apply, emit
-from gnnperf.schedules.recipes.threads import access_counts, private_reductions
+from gnnperf.schedules.recipes.threads import private_reductions
 
 
 def parallel_loops(scheduled: LoopNest) -> list[Loop]:

@@ -13,9 +13,9 @@ from schedules.recipes.running import build, call, differences
 
 from gnnperf.errors import NotApplicable
 from gnnperf.nests import Loop, LoopNest, normalise
+from gnnperf.nests.analysis import access_counts
 from gnnperf.nests.ir import Expr, Load, Node
 from gnnperf.schedules.recipes import Recipe, apply, emit
-from gnnperf.schedules.recipes.threads import access_counts
 from gnnperf.schedules.recipes.triangular_solve import match_solve
 
 N, M = 21, 13
