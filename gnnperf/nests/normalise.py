@@ -42,16 +42,18 @@ from gnnperf.nests.ir import (
     reads,
     subexpressions,
 )  # fmt: skip
+from gnnperf.nests.peeled import with_peeled
 from gnnperf.nests.scratch_sums import settled_sums
 from gnnperf.nests.subscripts import canonical_subscripts
 
 
 def normalise(nest: LoopNest) -> LoopNest:
-    """The normal form: canonical subscripts, sums of products where they are stored, maximal fission, forward
-    substitution of scratch arrays, independent loops outside of sequential ones, reductions that own their
-    initial value, stride-minimising loop order, no scratch array for one element, no dead code."""
+    """The normal form: canonical subscripts, no peeled iterations, sums of products where they are stored,
+    maximal fission, forward substitution of scratch arrays, independent loops outside of sequential ones,
+    reductions that own their initial value, stride-minimising loop order, no scratch array for one element,
+    no dead code."""
     body = tuple(canonical_subscripts(delinearise(canonical_subscripts(n))) for n in nest.body)
-    body, buffers = settled_sums(body, nest.buffers)
+    body, buffers = settled_sums(with_peeled(body, nest.buffers), nest.buffers)
     body = tuple(part for node in body for part in fission(node, buffers))
     body = forward_substitute(body, buffers)
     body = tuple(independent_outside(n, buffers) for n in body)
