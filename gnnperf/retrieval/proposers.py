@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LIBRARY, TIME = "a library", "tiles of time"
 """Stand for the neighbour of a schedule that none has."""
+FEW_ROWS = 64
+"""At least, of tiles that calls of a library are made for."""
 
 
 @dataclass
@@ -121,34 +123,30 @@ class RecipeProposer:
 
 
 def _with_rules(ranked: Sequence[RecipeCandidate], query: Query, k: int) -> list[RecipeCandidate]:
-    """Calls of libraries, and steps of time in tiles, among the first k, where the nest is what these are
-    for: of such nests there may be none among the neighbours."""
+    """Calls of libraries, and steps of time in tiles, as the last of the first k, where the nest is what they
+    are for: of such nests there may be none among the neighbours."""
     nest = cast(OfNest, query.task).nest
-    timed = _among(ranked, time_recipes(nest, ranked[0].schedule), "time_tile", TIME, query, k)
-    return _among(timed, library_recipes(nest), "library", LIBRARY, query, k)
-
-
-def _among(
-    ranked: Sequence[RecipeCandidate], recipes: Sequence[Recipe], field: str, rule: str, query: Query, k: int
-) -> list[RecipeCandidate]:
-    """A candidate with a field set, or else recipes of a rule, as the last of the first k, unless there is
-    one before. Where this very nest was measured with the field set, the ranking knows better."""
-    marked = [c for c in ranked if getattr(c.schedule, field)]
-    if not recipes or any(c in ranked[:k] for c in marked) or _was_measured(query, field):
-        return [*ranked]
-    ruled = [
-        RecipeCandidate(recipe, 0.0, query.graph.digest, rule, 0.0) for recipe in recipes[: max(1, k // 2)]
-    ]
-    moved = marked[:1] or ruled
+    calls = library_recipes(nest)
+    moved: list[RecipeCandidate] = []
+    for name, recipes, is_one in (
+        (LIBRARY, calls[:1], lambda recipe: bool(recipe.library)),
+        (LIBRARY, calls[1:], lambda recipe: bool(recipe.library) and recipe.fuse >= FEW_ROWS),
+        (TIME, time_recipes(nest, ranked[0].schedule), lambda recipe: bool(recipe.time_tile)),
+    ):
+        marked = [c for c in ranked if is_one(c.schedule)]
+        first = [*ranked[: max(0, k - len(moved))], *moved]
+        if recipes and not any(c in first for c in marked) and not _was_measured(query, is_one):
+            ruled = [RecipeCandidate(r, 0.0, query.graph.digest, name, 0.0) for r in recipes]
+            moved += marked[:1] or ruled[: max(1, k // 2)]
     rest = [c for c in ranked if c not in moved]
     at = max(0, k - len(moved))
     return [*rest[:at], *moved, *rest[at:]]
 
 
-def _was_measured(query: Query, field: str) -> bool:
-    """Whether this very nest was, with a recipe that has the field set."""
+def _was_measured(query: Query, is_one: Callable[[Recipe], bool]) -> bool:
+    """Whether this very nest was, with such a recipe: the ranking knows better then."""
     return any(
-        record.schedule_kind == Recipe.kind and getattr(Recipe.from_json(record.schedule), field)
+        record.schedule_kind == Recipe.kind and is_one(Recipe.from_json(record.schedule))
         for near in query.neighbours
         if near.nest.digest == query.graph.digest
         for record in near.records

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,16 @@ def product(n: int) -> LoopNest:
     value = mul(load("A", "i", "k"), load("B", "k", "j"))
     body = loops({"i": n, "j": n, "k": n}, accumulate(load("C", "i", "j"), value, init=0.0))
     return nest("product", [array(x, n, n) for x in "ABC"], body)
+
+
+def chain(n: int) -> LoopNest:
+    """(A B)^2 C, of which n^2 numbers are handed on."""
+    first = accumulate(load("s", "i", "j"), mul(load("A", "i", "k"), load("B", "k", "j")), init=0.0)
+    square = assign(load("t", "i", "j"), mul(load("s", "i", "j"), load("s", "i", "j")))
+    second = accumulate(load("D", "i", "j"), mul(load("t", "i", "k"), load("C", "k", "j")), init=0.0)
+    bodies = [loops({"i": n, "j": n, "k": n}, first), loops({"i": n, "j": n}, square)]
+    arrays = [*(array(x, n, n) for x in "ABCD"), *(array(x, n, n, transient=True) for x in "st")]
+    return nest("chain", arrays, *bodies, loops({"i": n, "j": n, "k": n}, second))
 
 
 def over_time(rows: int) -> LoopNest:
@@ -61,6 +72,19 @@ def test_what_neighbours_call_is_moved_to_the_front() -> None:
     assert [c.schedule for c in proposed(product(70), ranked, 2)] == [ROWS[0], theirs, *ROWS[1:]]
     first = candidates(theirs, *ROWS)
     assert proposed(product(70), first, 2) == first
+
+
+def test_products_that_hand_much_on_are_called_for_tiles_of_rows_too() -> None:
+    assert [r.fuse > 0 for r in library_recipes(chain(600))] == [False, True]
+    assert [r.fuse > 0 for r in library_recipes(chain(200))] == [False]  # caches hold it
+    found = proposed(chain(600), candidates(*ROWS), 3)
+    assert [c.schedule for c in found] == [ROWS[0], *library_recipes(chain(600)), *ROWS[1:]]
+    theirs = Recipe(order="dot", library="blas", fuse=64)
+    ranked = candidates(*ROWS, theirs, replace(theirs, fuse=1))
+    assert [c.schedule for c in proposed(chain(600), ranked, 3)][:3] == [*ROWS[:2], theirs]
+    whole = library_recipes(chain(600))[0]
+    known = proposed(chain(600), candidates(*ROWS), 3, measured("own", whole))
+    assert [c.schedule.fuse > 0 for c in known[:3]] == [False, False, True]
 
 
 def test_what_libraries_are_worth_on_this_very_nest_is_known_once_it_was_measured() -> None:

@@ -8,9 +8,11 @@ from random import Random
 from typing import Any
 
 from gnnperf.devices import AVX512, VectorUnit
+from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read, write_only
 from gnnperf.nests.ir import Loop, LoopNest, loads, walk
 from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
+from gnnperf.schedules.recipes.threads import span_elements
 from gnnperf.schedules.recipes.time_tiles import time_loops
 from gnnperf.schedules.recipes.triangular_blas import matches
 
@@ -70,14 +72,24 @@ DEFAULTS = (
 LIBRARY = DEFAULTS[-1]
 HEAVY = 1 << 18
 """Multiplications from which on a product is better left to a library than to loops that nobody tuned."""
+HANDED_ON = 1 << 20
+"""Bytes of scratch from which on what a product leaves is out of a core's cache when the next nest comes."""
+ROWS_AT_ONCE = 128
+"""Of a product, which a call computes before the next nest: few enough to stay in caches, and enough for
+the call."""
 
 
 def library_recipes(nest: LoopNest) -> list[Recipe]:
     """The recipe that calls a library, where that is hard to beat: for products of matrices, triangular
-    systems and factorisations."""
-    found = (c for n in nest.body for c in matches(n, nest.buffers))
-    heavy = any(isinstance(c, Loop) or (c.routine == "gemm" and c.work >= HEAVY) for c in found)
-    return [LIBRARY] if heavy else []
+    systems and factorisations; and that with tiles of rows, where products hand much on to other nests."""
+    found = [c for n in nest.body for c in matches(n, nest.buffers)]
+    products = [c for c in found if not isinstance(c, Loop) and c.routine == "gemm" and c.work >= HEAVY]
+    if not products and not any(isinstance(c, Loop) for c in found):
+        return []
+    scratch = (b for b in nest.buffers.values() if b.transient and b.scope == "global")
+    hands_on = any((span_elements(b) or 0) * ELEMENT_BYTES[b.dtype] >= HANDED_ON for b in scratch)
+    tiled = products and len(nest.body) > 1 and hands_on
+    return [LIBRARY, replace(LIBRARY, fuse=ROWS_AT_ONCE)] if tiled else [LIBRARY]
 
 
 OUT_OF_CACHE = 1 << 22
