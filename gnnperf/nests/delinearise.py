@@ -43,7 +43,9 @@ def delinearise(node: Node, around: Loops | None = None) -> Node:
     start_, stop = (map_expr(e, lambda x: _division(x, around)) for e in (node.start, node.stop))
     node = replace(node, start=start_, stop=stop)
     inside = {**around, node.iterator: [node]}
-    return replace(node, body=tuple(delinearise(n, inside) for n in node.body))
+    done = replace(node, body=tuple(delinearise(n, inside) for n in node.body))
+    # A quotient that is an iterator may be divided in turn: x // 10 % 10.
+    return done if done == node else delinearise(done, around)
 
 
 def _split(loop: Loop, divisor: int, size: int, around: Loops) -> Loop:

@@ -16,7 +16,8 @@ from schedules.recipes.kernels import every_kernel
 from schedules.recipes.running import differences, has_single
 
 from gnnperf.nests import Const, Load, LoopNest, Op, normalise
-from gnnperf.nests.analysis import band
+from gnnperf.nests.analysis import band, extent
+from gnnperf.nests.ir import Symbol
 
 
 def assert_same_results(before: LoopNest, after: LoopNest) -> None:
@@ -126,6 +127,21 @@ def test_linearised_loops_are_split_again() -> None:
     )  # fmt: skip
     assert normalise(flat).body == normalise(plain).body
     assert_same_results(flat, normalise(flat))
+
+
+def test_three_loops_in_one_are_split_again() -> None:
+    """Rows of A.reshape(m * n, k) are elements of A[m, n, k], whose index is divided twice."""
+    m, n, k = 3, 5, 7
+    row = op("floordiv", "x", k)
+    flat = [op("floordiv", row, n), op("mod", row, n), op("mod", "x", k)]
+    example = nest(
+        "flat", [array("A", m, n, k), array("B", m, n, k)],
+        loop("x", m * n * k, assign(load("B", *flat), mul(load("A", *flat), 2.0))),
+    )  # fmt: skip
+    whole = band(normalise(example).body[0])
+    assert [extent(lp) for lp in whole.loops] == [m, n, k]
+    assert all(isinstance(index, Symbol) for index in whole.statements[0].target.indices)
+    assert_same_results(example, normalise(example))
 
 
 def test_a_division_that_the_range_does_not_decide_stays() -> None:
