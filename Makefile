@@ -89,7 +89,7 @@ $(VENV)/.torch:
 ifdef TORCH_INDEX_URL
 	$(PIP) install --index-url $(TORCH_INDEX_URL) '$(TORCH)'
 else ifndef CUDA
-	@if $(PIP) install --dry-run --report - '$(TORCH)' | grep --quiet '"nvidia-'; then \
+	@if $(PIP) install --dry-run --report - '$(TORCH)' | grep '"nvidia-' >/dev/null; then \
 	  echo "pip finds torch only with CUDA (several GB). Name an index of CPU wheels (the PyTorch site has it):" \
 	    "make TORCH_INDEX_URL=...; or accept CUDA: make CUDA=1"; exit 1; fi
 	$(PIP) install '$(TORCH)'
