@@ -19,7 +19,10 @@ from gnnperf.frontends.torch_modules import export_module
 from gnnperf.frontends.user_files import load_attribute
 from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
 
-FREE = frozenset("dropout alpha_dropout feature_dropout lift_fresh_copy getitem _unsafe_view".split())
+FREE = frozenset((
+    *("dropout", "alpha_dropout", "feature_dropout", "lift_fresh_copy", "getitem", "_unsafe_view", "detach"),
+    *("alias", "squeeze", "unsqueeze", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk"),
+))  # fmt: skip
 """Operators that launch nothing, beside views and those that take no tensor."""
 
 QUANTISED = ("_scaled_mm", "_int_mm")
@@ -33,7 +36,9 @@ _LIKE: Mapping[str, str] = {
     "cumsum cumprod logcumsumexp",
     "mul": "mul square batch_norm _native_batch_norm_legit_no_training",
     "copy": "contiguous clone cat stack copy to _to_copy index_select gather roll flip pad constant_pad_nd "
-    "repeat reshape flatten zeros_like ones_like full_like index select_scatter slice_scatter",
+    "repeat reshape flatten zeros_like ones_like full_like index select_scatter slice_scatter scatter "
+    "pixel_shuffle pixel_unshuffle channel_shuffle im2col upsample_nearest1d upsample_nearest2d "
+    "upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d",
     **{name: name for name in "sub div pow relu gelu silu sigmoid tanh sqrt neg abs log".split()},
 }
 _POINTWISE = {name: function for function, names in _LIKE.items() for name in names.split()}
@@ -247,7 +252,7 @@ def _tensors(node: Any) -> list[Any]:
 
 def _decomposed(node: Any) -> Any:
     """The graph that PyTorch's own definition of a composite operator runs on such arguments; None where it
-    has none."""
+    has none, or one that this machinery sees as the operator itself (`upsample_nearest2d`)."""
     import torch
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -264,7 +269,8 @@ def _decomposed(node: Any) -> Any:
         return node.target(*arguments, **named)
 
     with torch.no_grad():
-        return make_fx(run)(*(n.meta["val"] for n in nodes)).graph
+        graph = make_fx(run)(*(n.meta["val"] for n in nodes)).graph
+    return None if any(inner.target == node.target for inner in graph.nodes) else graph
 
 
 def _linear(call: _Call) -> list[Operator]:
@@ -285,7 +291,21 @@ def _matmul(call: _Call) -> list[Operator]:
     if len(second) == 2:
         return [MatMul(math.prod(first[:-1]), second[-1], first[-1])]
     batch = math.prod(call.shape()[:-2])
+    if first[-2] == second[-1] == 1:  # products of vectors: both are read once
+        return [Reduction("add", max(1, batch), 2 * first[-1])]
     return [MatMul(first[-2], second[-1], first[-1], batch=batch)]
+
+
+def _added_product(call: _Call) -> list[Operator]:
+    """baddbmm: batched products, and a tensor that is added to them."""
+    (batch, m, k), n = call.shape(1), call.shape(2)[-1]
+    return [MatMul(m, n, k, batch=batch, epilogue=("add",))]
+
+
+def _vector_product(call: _Call) -> list[Operator]:
+    """addmv, mv and dot: every row of a matrix is summed."""
+    matrix = call.shape(1 if call.name == "addmv" else 0)
+    return [Reduction("add", max(1, math.prod(matrix[:-1])), matrix[-1])]
 
 
 def _attention(call: _Call) -> list[Operator]:
@@ -390,6 +410,12 @@ def _embedding(call: _Call) -> list[Operator]:
     return [Embedding(math.prod(y[:-1]), table[1], table[0])]
 
 
+def _bags(call: _Call) -> list[Operator]:
+    """Rows that are gathered and summed by bags: fewer results than rows are written, which counts little."""
+    table, indices = call.shape(0), call.shape(1)
+    return [Embedding(math.prod(indices), table[1], table[0])]
+
+
 def _pooling(call: _Call) -> list[Operator]:
     """max_pool1d to max_pool3d, and of averages."""
     x, y, axes = call.shape(0), call.shape(), _pooled_axes(call)
@@ -420,6 +446,8 @@ _BUILD: Mapping[str, Callable[[_Call], list[Operator]]] = {
     "linear": _linear,
     "addmm": _addmm,
     **dict.fromkeys(("mm", "bmm", "matmul", "_scaled_mm", "_int_mm"), _matmul),
+    "baddbmm": _added_product,
+    **dict.fromkeys(("addmv", "mv", "dot", "vdot"), _vector_product),
     "scaled_dot_product_attention": _attention,
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), _convolution),
     **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _turned),
@@ -428,6 +456,7 @@ _BUILD: Mapping[str, Callable[[_Call], list[Operator]]] = {
     **dict.fromkeys(("group_norm", "instance_norm"), _grouped_norm),
     "nll_loss_forward": _reduction,
     "embedding": _embedding,
+    **dict.fromkeys(("_embedding_bag", "_embedding_bag_forward_only"), _bags),
     **dict.fromkeys((f"{kind}_pool{axes}d" for kind in ("max", "avg") for axes in (1, 2, 3)), _pooling),
     **dict.fromkeys((f"max_pool{axes}d_with_indices" for axes in (2, 3)), _pooling),
     **dict.fromkeys(

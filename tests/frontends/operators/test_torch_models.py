@@ -14,6 +14,7 @@ from gnnperf.frontends.operators import (
     CapturedModel,
     Convolution,
     Elementwise,
+    Embedding,
     LayerNorm,
     MatMul,
     Operator,
@@ -233,6 +234,14 @@ def test_recurrent_layers_take_a_product_and_a_pointwise_kernel_per_step() -> No
         (lambda _, x: x[0, 0] @ x.mT, Reduction("add", 128, 32)),
         (lambda _, x: x @ x[0, 0], Reduction("add", 128, 32)),
         (lambda _, x: x[0, 0] @ x[0, 1], Reduction("add", 1, 32)),
+        (lambda _, x: torch.dot(x[0, 0], x[0, 1]), Reduction("add", 1, 32)),
+        (lambda _, x: torch.addmv(x[0, :, 0], x[0], x[0, 0]), Reduction("add", 16, 32)),
+        (lambda _, x: torch.einsum("bij,bij->b", x, x), Reduction("add", 8, 2 * 16 * 32)),
+        (lambda _, x: torch.baddbmm(x[:, :, :16], x, x.mT), MatMul(16, 16, 32, batch=8, epilogue=("add",))),
+        (lambda _, x: functional.interpolate(x, scale_factor=2), Elementwise("copy", 8192)),
+        (lambda _, x: functional.interpolate(x, scale_factor=2, mode="linear"), Elementwise("copy", 8192)),
+        (lambda _, x: functional.pixel_shuffle(x[None, :4], 2), Elementwise("copy", 2048)),
+        (lambda _, x: x[:, torch.tensor([0, 2])], Elementwise("copy", 512)),
         (lambda _, x: functional.max_pool1d(x, 4, 2), Pooling("max", 128, (15,), (4,), (2,))),
         (lambda _, x: functional.elu(x), Elementwise("exp", 4096)),
         (lambda _, x: torch.maximum(x, x * 1), Elementwise("max", 4096, 2)),
@@ -248,6 +257,20 @@ def test_operators_as_their_libraries_run_them(
     model = captured(function, torch.randn(8, 16, 32))
     assert expected in model.operators
     assert not model.unknown and not model.left_out
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+def test_an_operator_that_is_made_of_itself(dimensions: int) -> None:
+    """PyTorch defines `upsample_nearest2d` by itself, for another kind of tensor."""
+    layer, x = nn.Upsample(scale_factor=2.0), torch.randn(1, 3, *(4,) * dimensions)
+    model = captured(lambda self, x: self.layer(x), x, layer=layer)
+    assert model.operators == (Elementwise("copy", 3 * 8**dimensions),)
+
+
+def test_bags_of_an_embedding_read_the_rows_that_they_sum() -> None:
+    bags = nn.EmbeddingBag(10_000, 64)
+    model = captured(lambda self, i: self.bags(i), torch.zeros(8, 16, dtype=torch.int64), bags=bags)
+    assert model.operators == (Embedding(8 * 16, 64, 10_000),) and not model.unknown
 
 
 def test_views_launch_nothing() -> None:
