@@ -158,6 +158,10 @@ class RowsTime(Physics):
         cores = (size + again * torch.exp(c["cached"])) / (x["cores"] * x["clock"] * torch.exp(c["per_core"]))
         waves = torch.ceil(rows / rows_per_block / resident)
         steps = torch.ceil(columns / block / 4)
+        # Plain reductions go over all threads at once: short rows share a block, and blocks share long ones.
+        spread = x["family"] < 0
+        waves = torch.where(spread, 1.0, waves)
+        steps = torch.where(spread, torch.ceil(rows * columns / block / 4 / resident), steps)
         latency = waves * (torch.exp(c["row"]) + torch.exp(c["step"]) * steps) / x["clock"]
         body = either(memory, torch.sqrt(cores**2 + latency**2), c["soft"])
         return torch.log(self.started(x, body, offsets))
@@ -168,16 +172,15 @@ def _row_kernel(x: Columns) -> tuple[Tensor, Tensor, Tensor]:
 
     Softmax of up to 1024 columns keeps rows in registers and gives each to a warp; beyond, a block takes a
     row, with half as many threads as there are groups of four columns, at most 512. Layer normalisation,
-    and what is not known, has blocks of 128 threads; of the latter, short rows share one.
+    and what is not known, has blocks of 128 threads.
     """
-    softmax, other = x["family"] == 2, x["family"] < 0
+    softmax = x["family"] == 2
     columns = x["columns"]
     groups = torch.clamp(torch.floor(columns / 4), 64, 1024)
     wide = torch.clamp(2 ** torch.ceil(torch.log2(groups / 2)), 32, 512)
     small = softmax & (columns <= 1024)
     block = torch.where(softmax & ~small, wide, torch.full_like(columns, 128))
     per_block = torch.where(small, torch.where(columns <= 128, 8.0, 4.0), torch.ones_like(columns))
-    per_block = torch.where(other, torch.clamp(torch.floor(128 / columns), min=1), per_block)
     # On AMD GPUs rows of a multiple of four columns are kept in local memory.
     kept = small | (softmax & (x["amd"] == 1) & (columns % 4 == 0))
     return block, per_block, torch.where(kept, torch.ones_like(columns), x["passes"])

@@ -8,7 +8,15 @@ import torch
 
 from gnnperf.devices import DeviceSpec, load_device
 from gnnperf.errors import InputError
-from gnnperf.frontends.operators import Convolution, Elementwise, LayerNorm, MatMul, Operator, Softmax
+from gnnperf.frontends.operators import (
+    Convolution,
+    Elementwise,
+    LayerNorm,
+    MatMul,
+    Operator,
+    Reduction,
+    Softmax,
+)
 from gnnperf.nn import load_checkpoint
 from gnnperf.nn.runtime import RuntimeHead, roofline_s
 from gnnperf.nn.runtime.columns import assumptions, device_columns, on_device
@@ -53,6 +61,16 @@ def test_more_work_takes_longer(head: RuntimeHead) -> None:
     sizes = [MatMul(n, n, n, linear=True).workload() for n in (512, 1024, 2048, 4096, 8192)]
     times = head.predict(sizes, load_device("a10")).runtime_s
     assert bool((times[1:] > 2 * times[:-1]).all())
+
+
+@pytest.mark.parametrize("gpu", ["a100-sxm4-80gb", "t4", "mi250x"])
+def test_a_plain_reduction_takes_as_long_as_its_bytes_in_any_shape(head: RuntimeHead, gpu: str) -> None:
+    """Short rows share blocks, and blocks share long rows."""
+    found = head.predict(
+        [Reduction("add", 2**n, 2 ** (26 - n)).workload() for n in range(25)], load_device(gpu)
+    )
+    ratio = found.runtime_s / found.roofline_s
+    assert float(ratio.min()) > 1.0 and float(ratio.max()) < 2.5
 
 
 def test_a_board_with_less_power_is_slower_at_large_products_only(head: RuntimeHead) -> None:
