@@ -130,9 +130,9 @@ def _view(proposal: ConfigurationProposal) -> Any:
         cells = [str(i + 1), *(str(configuration[n]) for n in names)]
         table.add_row(*cells, f"{proposal.prediction.runtime_ms[i]:.3g}", f"[{lo[i]:.3g}, {hi[i]:.3g}]")
     rest = f"measured elsewhere: {', '.join(proposal.spaces)}" if proposal.spaces else "not measured anywhere"
-    return Group(
-        Text(f"{proposal.kernel} on {proposal.device.name}: the first {len(proposal.configurations)} of "
-             f"{proposal.candidates:,} configurations to try; {rest}"),
-        table,
-        Text("in all of them: " + ", ".join(f"{n}={v}" for n, v in same.items())),
-    )  # fmt: skip
+    head = (
+        f"{proposal.kernel} on {proposal.device.name}: the first {len(proposal.configurations)} of "
+        f"{proposal.candidates:,} configurations to try; {rest}"
+    )
+    common = "in all of them: " + ", ".join(f"{n}={v}" for n, v in same.items())
+    return Group(Text(head), table, *([Text(common)] if same else []))

@@ -157,13 +157,13 @@ def propose(
         k: how many, at least one.
         measured: configurations measured on GPUs; those of this kernel are used.
             They say which configurations are good, never that one is allowed: the description's parameters
-            and constraints do. Configurations that are one program are proposed once, so that there may be
-            fewer than k.
+            and constraints do. Configurations that are one program are proposed once, and those of which a
+            block is too large for the GPU never, so that there may be fewer than k.
         sizes: problem size, where it is not the description's. What was measured counts for the order of
             the configurations whatever its size.
 
     Raises:
-        InputError: no GPU, unknown sizes, or no configuration is allowed.
+        InputError: no GPU, unknown sizes, or no configuration is allowed or fits.
     """
     check_gpu(device)
     _check_sizes(description, sizes or {})
@@ -182,14 +182,25 @@ def propose(
             found += itertools.compress(fast, valid)
             seen.update(tuple(c.values()) for c in fast)
     alike = _candidates(description, found, device, sizes)
-    different = np.unique(alike.programs, return_index=True)[1]
+    _, different, program = np.unique(alike.programs, return_index=True, return_inverse=True)
     candidates = _candidates(description, [found[i] for i in different], device, sizes)
+    fits = candidates.physics["fits"] > 0
+    if not fits.any():
+        raise InputError(
+            f"{description.name}: no configuration fits on {device.name}: a block needs more shared memory "
+            "or threads than one can have; give smaller values"
+        )
+    if not fits.all():
+        different = different[fits]
+        candidates = _candidates(description, [found[i] for i in different], device, sizes)
     ranking = rank_configurations(candidates, bundle.demands(description), mine)
     first = ranking.first(k)
     chosen = [found[i] for i in different[first]]
     prediction = _prediction(_candidates(description, chosen, device, sizes), bundle, ranking.log2_ms[first])
     spaces = sorted({table.space for table in mine})
-    return ConfigurationProposal(description.name, device, chosen, prediction, len(found), spaces)
+    return ConfigurationProposal(
+        description.name, device, chosen, prediction, int(fits[program].sum()), spaces
+    )
 
 
 def kernel_tuner_cache(

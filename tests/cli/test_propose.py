@@ -74,6 +74,33 @@ def test_a_described_kernel_that_nobody_measured(
     assert "no measurements of other GPUs" in said.err
 
 
+def test_blocks_that_no_gpu_can_run_are_not_proposed(
+    world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GNNPERF_DATA", raising=False)
+    text = (
+        "name: scale\nsizes: {N: 1048576}\nparameters: {threads: [THREADS], items: [1, 2]}\n"
+        "buffers: {x: {dtype: float32, shape: [N]}, y: {dtype: float32, shape: [N]}}\n"
+        "loops:\n"
+        '- {axis: i, extent: "cdiv(N, threads * items)", bind: block.x}\n'
+        "- {axis: i, extent: threads, bind: thread.x, step: 1}\n"
+        "- {axis: i, extent: items, unroll: true, step: threads}\n"
+        "compute: ['y[i] = 2 * x[i]']\n"
+    )
+    path = tmp_path / "scale.yaml"
+    path.write_text(text.replace("THREADS", "256, 2048"))
+    assert propose(world, str(path), "--gpu", "h200", "-k", "4", "--json") == 0
+    document = json.loads(capfd.readouterr().out)
+    assert [c["threads"] for c in document["configurations"]] == [256, 256]
+    assert document["candidates"] == 2
+    path.write_text(text.replace("THREADS", "2048, 4096"))
+    assert propose(world, str(path), "--gpu", "h200") == 2
+    assert "scale: no configuration fits on NVIDIA H200" in capfd.readouterr().err
+    path.write_text(text.replace("THREADS", "128, 256"))
+    assert propose(world, str(path), "--gpu", "h200", "-k", "4") == 0
+    assert "in all of them" not in capfd.readouterr().out  # they have nothing in common
+
+
 def test_limits_of_a_description_hold_for_what_other_gpus_lend(
     world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

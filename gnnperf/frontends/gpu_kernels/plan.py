@@ -352,7 +352,8 @@ def configurations_of(
     """
     problem = _values(description, [{}], sizes or {})
     choices = list(description.parameters.values())
-    if math.prod(map(len, choices)) <= limit:
+    count = math.prod(map(len, choices))
+    if count <= limit:
         drawn: list[tuple[int, ...]] = list(itertools.product(*choices))
         found = _allowed(description, problem, drawn)
     else:
@@ -366,21 +367,30 @@ def configurations_of(
             if len(found) >= limit:
                 break
     if not found:
-        raise InputError(f"{description.name}: constraints: no configuration is left")
+        said = "no configuration is left"
+        if count > limit:
+            said = f"none of {len(seen):,} configurations drawn out of {count:,} is left; give fewer values"
+        raise InputError(f"{description.name}: constraints: {said}")
     return found[:limit]
 
 
 def _allowed(
     description: Description, problem: Mapping[str, Integers], drawn: Sequence[tuple[int, ...]]
 ) -> list[dict[str, int]]:
-    """problem: has the sizes, of one configuration."""
-    if not drawn:
-        return []
-    names = list(description.parameters)
-    values = dict(zip(names, np.array(drawn, dtype=np.int64).T, strict=True))
-    values |= {name: np.full(len(drawn), problem[name]) for name in description.sizes}
-    chosen = np.flatnonzero(_plan(description, values).valid)
-    return [dict(zip(names, drawn[i], strict=True)) for i in chosen]
+    """problem: has the sizes, of one configuration. What a constraint rules out need make no sense in those
+    after it, nor in what else the description says."""
+    names, left = list(description.parameters), np.arange(len(drawn))
+    columns = np.array(drawn, dtype=np.int64).reshape(-1, len(names)).T
+
+    def values() -> dict[str, Integers]:
+        chosen = dict(zip(names, columns[:, left], strict=True))
+        return chosen | {name: np.full(len(left), problem[name]) for name in description.sizes}
+
+    for rule in description.constraints:
+        left = left[rule(values(), f"{description.name}: constraints") != 0]
+    if len(left):
+        left = left[_plan(description, values()).valid]
+    return [dict(zip(names, drawn[i], strict=True)) for i in left]
 
 
 def is_tunable(text: str) -> bool:
@@ -401,6 +411,8 @@ def parse_configuration(text: str) -> tuple[Description, dict[str, int]]:
         key, _, value = part.partition("=")
         if not value.isdecimal():
             raise InputError(f"{text}: expected parameters and sizes as NAME=64,OTHER=2, got {part!r}")
+        if key.strip() in given:
+            raise InputError(f"{text}: expected each parameter once, got {key.strip()} twice")
         given[key.strip()] = int(value)
     plan(description, [given]).require_valid(text)
     return description, given

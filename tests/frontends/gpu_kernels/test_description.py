@@ -133,6 +133,24 @@ def test_constraints_that_leave_nothing_are_told(tmp_path: Path) -> None:
         configurations_of(read_description(tmp_path / "mine.yaml"))
 
 
+def test_of_too_many_configurations_it_is_told_how_many_were_tried(tmp_path: Path) -> None:
+    values = yaml.safe_load((KERNELS / "pnpoly.yaml").read_text())
+    values["parameters"] |= {f"choice{i}": list(range(10)) for i in range(9)}
+    values["constraints"] = [" and ".join(f"choice{i} == 7" for i in range(9))]
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
+    with pytest.raises(InputError, match=r"none of 200,000 .* out of 4,092,000,000,000 is left"):
+        configurations_of(read_description(tmp_path / "mine.yaml"))
+
+
+def test_what_a_constraint_rules_out_need_not_make_sense(tmp_path: Path) -> None:
+    values = yaml.safe_load((KERNELS / "pnpoly.yaml").read_text())
+    values["parameters"]["tile_size"] = [0, 1, 2]
+    values["constraints"] = ["tile_size >= 1", "block_size_x % tile_size == 0"]
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
+    found = configurations_of(read_description(tmp_path / "mine.yaml"))
+    assert {c["tile_size"] for c in found} == {1, 2}
+
+
 @pytest.mark.parametrize(
     ("configuration", "message"),
     [
