@@ -63,10 +63,10 @@ def predict(
     """Predict the runtime of an operator, a model, a tunable kernel, or a table of operators on GPUs.
 
     KERNEL is an operator with its sizes (linear:M=512,N=1024,K=768; bmm:B=..,M=..,N=..,K=..; softmax,
-    layernorm, reduction, add, relu, ...:B=rows,H=columns; conv, pool, embedding), a torch exported program
-    (model.pt2), or file.py:function that returns (module, example inputs). Operators are fp32, or what
-    dtype=fp16 among their sizes says; models what their tensors are. Only fp32 was measured: other dtypes are
-    physics with wider intervals, and one that a GPU is not known to have is refused. Or it is a
+    layernorm, rmsnorm, reduction, add, relu, ...:B=rows,H=columns; conv, pool, embedding), a torch exported
+    program (model.pt2), or file.py:function that returns (module, example inputs). Operators are fp32, or
+    what dtype=fp16 among their sizes says; models what their tensors are. Only fp32 was measured: other
+    dtypes are physics with wider intervals, and one that a GPU is not known to have is refused. Or it is a
     configuration of a tunable kernel (gemm:MWG=64,NWG=64,M=1024; your-description.yaml:threads=128), where
     what is not given has its first value; --calibrate then takes runs with the kernel's parameters, device
     and runtime_ms as columns.
@@ -74,8 +74,8 @@ def predict(
     The table has the columns op_family, op, device, B, M, N, K and H, and perhaps dtype (products
     sum over K; over N where columns kernel_name, grid_x, grid_y and grid_z of what ran say so),
     and of a conv conv_cin, conv_cout, conv_k, conv_img, conv_stride, conv_pad and perhaps conv_groups;
-    of other families (attention, fused_attention, embedding, pool, reduction, copy, cat) the sizes that they
-    have as a KERNEL. predicted_ms, lo_ms and hi_ms (the 80% interval) are added.
+    of other families (attention, fused_attention, embedding, pool, rmsnorm, reduction, copy, cat) the sizes
+    that they have as a KERNEL. predicted_ms, lo_ms and hi_ms (the 80% interval) are added.
 
     The table of models has the columns desc, device and num_layer, with their graphs in
     gpu_models_opgraphs.parquet beside it; or it is such graphs (a row is a node: desc, OpName, FwOps, BwOps,

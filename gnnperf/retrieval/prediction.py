@@ -222,8 +222,13 @@ def calibrate_from(
     mine = np.array([find_device(str(name), devices) == device for name in operators.device], dtype=bool)
     if not mine.any():
         return head
+    latency = operators.latency_ms()[mine]
+    if wrong := latency[~((latency > 0) & (latency < math.inf))].tolist():
+        raise InputError(
+            f"{path}: expected latency_ms above 0 in every row of {device.name}, got {wrong[0]:g}"
+        )
     measured = operators.rows(devices, mine)
     if not len(measured):
-        raise InputError(f"{path}: no row of {device.name} has a known operator, its sizes and latency_ms")
+        raise InputError(f"{path}: no row of {device.name} has a known operator and its sizes")
     columns: Columns = measured.columns
     return head.calibrated(columns, measured.seconds)

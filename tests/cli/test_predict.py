@@ -113,7 +113,7 @@ OTHERS = (
     "pool:B=64,H=28,W=28,K=3,S=2", "pool:B=64,H=28,W=28,K=3", "embedding:B=4096,H=1024,V=50000",
     "reduction:B=512,H=1024", "cat:B=512,H=1024", "copy:B=512,H=1024",
     "conv:B=8,C=64,O=64,H=56,W=56,K=3,P=1", "conv:B=8,C=64,O=64,H=56,W=56,K=3,P=1,G=64",
-    "conv:B=8,C=64,O=64,H=56,W=56,K=3,P=1,G=8",
+    "conv:B=8,C=64,O=64,H=56,W=56,K=3,P=1,G=8", "rmsnorm:B=512,H=1024",
 )  # fmt: skip
 _CONV = {"C": "conv_cin", "O": "conv_cout", "W": "conv_img", "K": "conv_k", "S": "conv_stride",
          "P": "conv_pad", "G": "conv_groups"}  # fmt: skip
@@ -265,8 +265,10 @@ def test_a_table_is_calibrated_by_runs_on_its_gpu(capfd: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("linear,a10,4096,4096,,1.5", "no row of NVIDIA A10 has a known operator, its sizes and latency_ms"),
-        ("linear,a10,4096,4096,1024,-1", "no row of NVIDIA A10 has a known operator, its sizes and latency"),
+        ("linear,a10,4096,4096,,1.5", "no row of NVIDIA A10 has a known operator and its sizes"),
+        ("linear,a10,4096,4096,1024,-1", "expected latency_ms above 0 in every row of NVIDIA A10, got -1"),
+        ("linear,a10,4096,4096,1024,0", "expected latency_ms above 0 in every row of NVIDIA A10, got 0"),
+        ("linear,a10,4096,4096,1024,nan", "expected latency_ms above 0 in every row of NVIDIA A10, got nan"),
         ("linear,a10,4096,4096,1k,1.5", "runs.csv: column K: expected numbers: Failed to parse string: '1k'"),
         ("linear,a10,4096,4096,1024,soon", "column latency_ms: expected numbers"),
         ("linear,a10", "as CSV: "),
@@ -344,6 +346,10 @@ TABLE = ["--table", __file__, "-o", "out.parquet"]
         (["softmax:B=8,H=8", "--gpu", "host"], 2, "expected a GPU, got a cpu"),
         (["softmax:B=8,H=8", "--gpu", "abacus"], 2, "no device 'abacus'"),
         (["nowhere.pt2", "--gpu", "t4"], 2, "no file nowhere.pt2"),
+        (["conv2d:B=8", "--gpu", "t4"], 2, "did you mean conv?"),
+        (["Layer_Norm:B=8,H=8", "--gpu", "t4"], 2, "did you mean layernorm?"),
+        (["softmax:B=8,B=8,H=8", "--gpu", "t4"], 2, "expected each size once, got B twice"),
+        (["gemm:MWG=64,MWG=32", "--gpu", "t4"], 2, "expected each parameter once, got MWG twice"),
         (["softmax:B=8", "--gpu", "t4"], 2, "softmax needs the sizes B H"),
         (["softmax:B=8,H=8", "--gpu", "t4", "--checkpoint", "nowhere"], 2, "'nowhere' does not exist"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -24,6 +25,7 @@ _FORMS: Mapping[str, tuple[str, str, _Build]] = {
     "bmm": ("B M N K", "", lambda s: MatMul(s["M"], s["N"], s["K"], batch=s["B"])),
     "softmax": ("B H", "", lambda s: Softmax(s["B"], s["H"])),
     "layernorm": ("B H", "", lambda s: LayerNorm(s["B"], s["H"])),
+    "rmsnorm": ("B H", "", lambda s: LayerNorm(s["B"], s["H"])),
     "reduction": ("B H", "", lambda s: Reduction("add", s["B"], s["H"])),
     _UNFUSED: ("B M N K", "", lambda s: FusedAttention(s["B"], s["M"], s["N"], s["K"])),
     "fused_attention": ("B M N K", "", lambda s: FusedAttention(s["B"], s["M"], s["N"], s["K"])),
@@ -48,6 +50,13 @@ def is_operator(text: str) -> bool:
     """Whether a text means an operator, not a file."""
     name = text.partition(":")[0]
     return name in _FORMS or not {name, name.removesuffix("u")}.isdisjoint(get_args(Function))
+
+
+def no_operator(name: str) -> str:
+    """What to write in place of a name that is no operator, in words."""
+    known = list(dict.fromkeys((*_FORMS, *get_args(Function))))
+    near = difflib.get_close_matches(name.lower().replace("_", ""), known, n=1)
+    return f"operators are {', '.join(known)}{f'; did you mean {near[0]}?' if near else ''}"
 
 
 def sizes_of(name: str) -> tuple[list[str], list[str]]:
@@ -80,6 +89,8 @@ def parse_operator(text: str) -> Operator:
             continue
         if not value.isdecimal():
             raise InputError(f"{text}: expected sizes as B=16,M=512, got {part!r}")
+        if key.strip() in sizes:
+            raise InputError(f"{text}: expected each size once, got {key.strip()} twice")
         sizes[key.strip()] = int(value)
     needed, optional, build = _FORMS.get(name, ("B H", "", lambda s: _elementwise(name, s)))
     wrong = (set(needed.split()) - sizes.keys()) | (sizes.keys() - {*needed.split(), *optional.split()})

@@ -15,6 +15,7 @@ from gnnperf.frontends.operators.linear_algebra import Convolution, FusedAttenti
 from gnnperf.frontends.operators.operator import BINARY, Epilogue, Function, Operator
 from gnnperf.frontends.operators.pointwise import Elementwise, Embedding
 from gnnperf.frontends.operators.rows import LayerNorm, Pooling, Reduction, Softmax
+from gnnperf.frontends.operators.spec import no_operator
 from gnnperf.frontends.torch_modules import export_module
 from gnnperf.frontends.user_files import load_attribute
 from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
@@ -88,7 +89,8 @@ def load_model(spec: str) -> CapturedModel:
 
     path, _, function = spec.partition(":")
     if not Path(path).is_file():
-        raise InputError(f"no file {path}; give model.pt2, or file.py:function")
+        named = "" if Path(path).suffix else f"; {no_operator(path)}"
+        raise InputError(f"no file {path}; give model.pt2, or file.py:function{named}")
     if not path.endswith(".pt2"):
         return capture(export_module(*_made_by(Path(path), function), spec), spec)
     try:

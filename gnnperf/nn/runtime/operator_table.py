@@ -37,7 +37,7 @@ _KIND_OF = {
     "elementwise": "map",
 }
 _PASSES = {"softmax": 3.0, "layernorm": 2.0}
-DESCRIBED = ("attention", "fused_attention", "embedding", "pool", "reduction", "copy", "cat")
+DESCRIBED = ("attention", "fused_attention", "embedding", "pool", "reduction", "copy", "cat", "rmsnorm")
 """Families that are read as `parse_operators` does, one row at a time: their sizes are columns, too."""
 
 
@@ -68,9 +68,7 @@ class OperatorTable:
 
     def rows(self, devices: Mapping[str, DeviceSpec], chosen: NDArray[np.bool_] | None = None) -> Rows:
         """Measured rows (column latency_ms) on known GPUs, among `chosen`. Raises InputError."""
-        if "latency_ms" not in self.table.column_names:
-            raise InputError("expected a column latency_ms of measured milliseconds, got none")
-        latency = _numbers(self.table["latency_ms"], "column latency_ms")
+        latency = self.latency_ms()
         keep = self.usable & np.isfinite(latency) & (latency > 0)
         keep &= True if chosen is None else chosen
         columns = {name: values[keep] for name, values in self.columns.items()}
@@ -79,6 +77,12 @@ class OperatorTable:
             columns["variant"] = torch.from_numpy(self.variant[keep])
         code = np.unique(self.device, return_inverse=True)[1]
         return Rows(columns, torch.from_numpy(latency[keep] * 1e-3), torch.from_numpy(code[keep]))
+
+    def latency_ms(self) -> NDArray[np.float64]:
+        """What was measured, NaN where nothing was. Raises InputError where the table has no such column."""
+        if "latency_ms" not in self.table.column_names:
+            raise InputError("expected a column latency_ms of measured milliseconds, got none")
+        return _numbers(self.table["latency_ms"], "column latency_ms")
 
     def device_numbers(
         self, devices: Mapping[str, DeviceSpec], chosen: NDArray[np.bool_]
@@ -153,7 +157,8 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
     inputs = np.where(np.isnan(inputs), batch * m * k, inputs)
     elements = size["B"] * size["H"]
     pointwise = family == "elementwise"
-    usable = (product & (batch * m * n * k > 0)) | (np.isin(family, FAMILIES[2:]) & (elements > 0))
+    usable = product & np.all([side > 0 for side in (batch, m, n, k)], axis=0)
+    usable |= np.isin(family, FAMILIES[2:]) & (size["B"] > 0) & (size["H"] > 0)
     tensors = np.where(pointwise & np.isin(text["op"], TWO_TENSORS), 2.0, 1.0)
     rows = np.where(pointwise, elements, size["B"])
     # Depthwise: see `Convolution.workload`.
