@@ -7,6 +7,7 @@ import json
 import math
 import threading
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,10 +95,19 @@ def from_json(text: str) -> Any:
 
 def from_yaml(text: str) -> Any:
     """The value of a YAML text that anybody may have written. Raises ValueError, in a few words, for anything
-    else, for tags that make objects, aliases, and what is nested deeper than `DEPTH`."""
+    else, for tags that make objects, aliases, keys that are given twice, and what is nested deeper than
+    `DEPTH`."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(loader):  # type: ignore[misc, valid-type]
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            counts = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            if twice := [key for key, count in counts.items() if count > 1]:
+                raise ValueError(f"{twice[0]!r} is given twice")
+            return super().construct_mapping(node, deep)
+
     try:
         depth = 0
         for event in yaml.parse(text, loader):  # deep ones overflow the stack of the loader
@@ -106,7 +116,7 @@ def from_yaml(text: str) -> Any:
                 raise ValueError(f"nested deeper than {DEPTH} levels")
             if isinstance(event, yaml.AliasEvent):  # a few lines of them are a text of gigabytes
                 raise ValueError(f"an alias, *{event.anchor}")
-        return yaml.load(text, loader)
+        return yaml.load(text, Loader)
     except (yaml.YAMLError, AttributeError, LookupError, OverflowError, RecursionError, TypeError) as error:
         raise ValueError(" ".join(str(error).split())) from None  # of dates that are none, it raises anything
 

@@ -43,6 +43,8 @@ def test_plain_yaml_is_read() -> None:
         ("!!timestamp 9", "groupdict"),
         ("2026-13-45", "month must be in"),
         ("{[1]: 2}", "unhashable key"),
+        ("a: 1\nb: 2\na: 3", "'a' is given twice"),
+        ("[{a: 1, a: 1}]", "'a' is given twice"),
         ("\t", "cannot start any token"),
         ("9" * 5_000, "digits"),
     ],
