@@ -92,7 +92,8 @@ def _operators(
     model: CapturedModel, gpus: Sequence[str], calibrate: Path | None, head: RuntimeHead,
     dtype: str | None,
 ) -> OperatorForecast:  # fmt: skip
-    from gnnperf.retrieval.prediction import calibrated_heads, predict_kernel
+    from gnnperf.nn.runtime.columns import UnknownPeakError
+    from gnnperf.retrieval.prediction import KernelPrediction, calibrated_heads, predict_kernel
 
     devices = {name: load_device(name) for name in gpus}
     operators = list(model.operators)
@@ -101,7 +102,15 @@ def _operators(
         operators = [replace(o, dtype=dtype) if o.dtype == "fp32" else o for o in operators]
     workloads = [operator.workload() for operator in operators]
     heads = calibrated_heads(head, calibrate, devices, devices)
-    found = {gpu: predict_kernel(heads[gpu], workloads, device) for gpu, device in devices.items()}
+    found, refused = dict[str, KernelPrediction](), list[UnknownPeakError]()
+    for gpu, device in devices.items():
+        try:
+            found[gpu] = predict_kernel(heads[gpu], workloads, device)
+        except UnknownPeakError as error:  # of the other GPUs something may be said
+            found[gpu] = KernelPrediction(device, objection=str(error))
+            refused.append(error)
+    if len(refused) == len(found):
+        raise refused[0]
     _require_one(found)
     return OperatorForecast(model.name, operators, workloads, model.unknown, model.left_out, found)
 

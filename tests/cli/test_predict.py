@@ -70,6 +70,8 @@ def test_dtypes(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert same["runtime_ms"] == half["runtime_ms"]
     assert "got fp8" in refusal(capfd, kernel, "--gpu", "a100", "--dtype", "fp8")
     assert "expected a dtype out of fp64" in refusal(capfd, kernel, "--gpu", "a100", "--dtype", "half")
+    both = document(capfd, kernel, "--gpu", "a100", "--gpu", "h100", "--dtype", "fp8")["predictions"]
+    assert isinstance(both, list) and "got fp8" in both[0]["objection"] and both[1]["runtime_ms"] > 0
     row = {"op_family": "linear", "op": "linear", "device": "a100", "M": 8192, "N": 4096, "K": 1024, "B": 1}
     source, result = tmp_path / "rows.parquet", tmp_path / "out.parquet"
     rows = [{**row, "H": None, "dtype": dtype} for dtype in (None, "fp16")]

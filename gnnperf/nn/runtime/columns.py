@@ -151,16 +151,21 @@ def on_device(workloads: Sequence[Workload], device: DeviceSpec) -> dict[str, Te
     return columns
 
 
+class UnknownPeakError(InputError):
+    """A GPU is not known to have a dtype; others may."""
+
+
 def gain(device: DeviceSpec, dtype: str, kind: str) -> float:
     """The peak of a GPU in a dtype over that in fp32: of products, or of other arithmetic, which is done in
-    fp32 whatever is stored, but for fp64. Raises InputError where the GPU is not known to have the dtype."""
+    fp32 whatever is stored, but for fp64. Raises UnknownPeakError where the GPU is not known to have the
+    dtype."""
     product = kind == "contraction"
     if not product and dtype != "fp64":
         return 1.0
     peak = device.product_gflops(dtype) if product else device.peak_gflops_fp64
     if peak is None:
         known = [name for name in PRECISIONS if device.product_gflops(name)]
-        raise InputError(
+        raise UnknownPeakError(
             f"{device.name}: expected a dtype that its peak is known of ({', '.join(known)}), got {dtype}; "
             f"choose one of them, or add peak_gflops_{dtype} to a YAML of the device"
         )
