@@ -43,10 +43,18 @@ NOT_MEASURED = "the kernel was not measured anywhere: physics, and what others n
     metavar="NAME",
     help="What fp32 tensors are taken for: fp64, tf32, fp16, bf16, fp8, int8.",
 )
-@click.option("--table", type=FILE, metavar="FILE.parquet", help="Predict every row instead of a KERNEL.")
-@click.option("--models", type=FILE, metavar="FILE.parquet", help="Predict every whole model of a table.")
+@click.option(
+    "--table", type=FILE, metavar="FILE", help="Predict every row of a .parquet or .csv instead of a KERNEL."
+)
+@click.option("--models", type=FILE, metavar="FILE", help="Predict every whole model of such a table.")
 @click.option("--devices", "described", type=FILE, metavar="FILE.yaml", help="GPUs that the table names.")
-@click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.parquet")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A .parquet or .csv, with a --table or --models.",
+)
 @checkpoint_option
 def predict(
     kernel: str | None,
@@ -216,11 +224,13 @@ def _devices(described: Path | None) -> dict[str, DeviceSpec]:
 
 
 def _written(predicted: pa.Table, output: Path) -> int:
-    """Write a table; how many of its rows are predicted."""
+    """Write a table, as CSV or Parquet; how many of its rows are predicted."""
+    import pyarrow.csv
     import pyarrow.parquet as pq
 
+    write = pyarrow.csv.write_csv if output.suffix == ".csv" else pq.write_table
     try:
-        pq.write_table(predicted, output)
+        write(predicted, output)
     except OSError as error:
         raise InputError(f"cannot write {output}: {error.strerror}") from None
     return len(predicted) - int(predicted["predicted_ms"].null_count)

@@ -20,8 +20,7 @@ from gnnperf.nn.runtime import Columns, RuntimeHead
 from gnnperf.nn.runtime.columns import FAMILIES, assumptions, device_columns, is_measured, on_device
 from gnnperf.nn.runtime.model import LEVELS
 from gnnperf.nn.runtime.model_table import ModelGraph
-from gnnperf.nn.runtime.operator_table import OperatorTable, operator_table
-from gnnperf.retrieval.runs import read_csv
+from gnnperf.nn.runtime.operator_table import OperatorTable, operator_table, read_csv
 
 ADDED = ("predicted_ms", "lo_ms", "hi_ms", "objection")
 """Columns that are added to a table; the last, to one of models."""

@@ -17,10 +17,10 @@ from gnnperf.errors import InputError
 from gnnperf.frontends.gpu_kernels import Description, check_gpu, configurations_of, plan
 from gnnperf.frontends.gpu_kernels.tables import Candidates, GpuTable
 from gnnperf.nn.demand import LEVELS, DemandBundle
+from gnnperf.nn.runtime.operator_table import read_csv
 from gnnperf.retrieval.configurations import expected_log2_ms, rank_configurations
 from gnnperf.retrieval.few_shot import adapted
 from gnnperf.retrieval.prediction import KernelPrediction
-from gnnperf.retrieval.runs import read_csv
 
 KERNEL_TUNER_SCHEMA = "1.0.0"
 

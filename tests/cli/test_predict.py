@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -69,9 +70,9 @@ def test_dtypes(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (same,) = document(capfd, kernel, "--gpu", "a100", "--dtype", "fp16")["predictions"]  # type: ignore[misc]
     assert same["runtime_ms"] == half["runtime_ms"]
     assert "got fp8" in refusal(capfd, kernel, "--gpu", "a100", "--dtype", "fp8")
-    assert "expected a dtype out of fp64" in refusal(capfd, kernel, "--gpu", "a100", "--dtype", "half")
     both = document(capfd, kernel, "--gpu", "a100", "--gpu", "h100", "--dtype", "fp8")["predictions"]
     assert isinstance(both, list) and "got fp8" in both[0]["objection"] and both[1]["runtime_ms"] > 0
+    assert "expected a dtype out of fp64" in refusal(capfd, kernel, "--gpu", "a100", "--dtype", "half")
     row = {"op_family": "linear", "op": "linear", "device": "a100", "M": 8192, "N": 4096, "K": 1024, "B": 1}
     source, result = tmp_path / "rows.parquet", tmp_path / "out.parquet"
     rows = [{**row, "H": None, "dtype": dtype} for dtype in (None, "fp16")]
@@ -108,6 +109,21 @@ def test_tables(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     nowhere = tmp_path / "none" / "out.parquet"
     assert run(["predict", *table[:2], "-o", str(nowhere), "--devices", str(devices)]) == 2
     assert f"cannot write {nowhere}: " in capfd.readouterr().err
+
+
+def test_tables_may_be_csv(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    source, result = tmp_path / "rows.csv", tmp_path / "out.csv"
+    rows = "linear,linear,l4,1,512,512,64,,fp16\nsoftmax,softmax,t4,512,,,,1024,\nsoftmax,softmax,t4,,,,,,\n"
+    source.write_text(f"op_family,op,device,B,M,N,K,H,dtype\n{rows}")
+    assert document(capfd, "--table", str(source), "-o", str(result))["predicted"] == 2
+    written = pyarrow.csv.read_csv(result).to_pylist()
+    single = document(capfd, "softmax:B=512,H=1024", "--gpu", "t4")["predictions"]
+    assert isinstance(single, list)
+    assert written[1]["predicted_ms"] == pytest.approx(single[0]["runtime_ms"])
+    assert written[2]["predicted_ms"] is None
+    source.write_text("")
+    said = refusal(capfd, "--table", str(source), "-o", str(result))
+    assert f"cannot read {source} as CSV: Empty CSV file" in said
 
 
 OTHERS = (

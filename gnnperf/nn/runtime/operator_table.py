@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import torch
 from numpy.typing import NDArray
 
 from gnnperf.devices import DeviceSpec, known_device
 from gnnperf.documents import read_parquet
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.operators import parse_operators, sizes_of
 from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
 from gnnperf.graph.workload import Workload
@@ -112,17 +113,29 @@ class OperatorTable:
 
 
 def read_operators(path: Path) -> OperatorTable:
-    """Read a Parquet file with the columns op_family, op, device, B, M, N, K and H, and perhaps dtype, which
-    is fp32 elsewhere. Raises InputError."""
+    """Read a Parquet or CSV file with the columns op_family, op, device, B, M, N, K and H, and perhaps dtype,
+    which is fp32 elsewhere. Raises InputError."""
     return operator_table(read_table(path), str(path))
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """A table of a Parquet file. Raises InputError where it is none, or lacks a column."""
+    """A table of a Parquet file, or of a file.csv. Raises InputError where it is none, or lacks a column."""
+    if path.suffix == ".csv":
+        return read_csv(path)
     try:
         return read_parquet(path, columns)
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
+
+
+def read_csv(path: Path) -> pa.Table:
+    """A table with a line of names. Raises InputError where the file is none."""
+    try:
+        table = pyarrow.csv.read_csv(path)
+        table.column_names  # noqa: B018  (they may be no text)
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise InputError(f"cannot read {path} as CSV: {first_line(error)}") from None
+    return table
 
 
 def operator_table(table: pa.Table, origin: str) -> OperatorTable:
