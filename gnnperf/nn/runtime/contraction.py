@@ -33,6 +33,10 @@ that vendors publish for large ones."""
 SPAN_BYTES, SPAN_SLOPE = 2.0**27, 4.0
 """Operands of linear layers that lie over more memory than this slow NVIDIA's GPUs before Volta down, by a
 fitted factor: training rows of P100 show the step. Addresses are likely translated anew."""
+VECTOR_BYTES = 32.0
+"""Of a matrix that is multiplied by a vector, what a multiprocessor takes in a cycle at most: half of what
+its first cache gives. No such product is in the tables; memory is slower, but for matrices in the last
+cache."""
 SHRINKING = 1.15
 """Exponent of the process in joules: foundries claim 65% less power from 16 to 7 nm, 30% from 7 to 5."""
 _REFERENCE = 128 * 128
@@ -101,7 +105,8 @@ class ContractionTime(Physics):
         return x["power"] - torch.minimum(torch.exp(self.constants["idle"]), x["power"] / 2)
 
     def tiles(self, x: Columns, offsets: Offsets) -> tuple[Tensor, Tensor]:
-        """Seconds of the fastest tile, and FLOPs done over FLOPs needed with it."""
+        """Seconds of the fastest tile, and FLOPs done over FLOPs needed with it. A product with a vector has
+        no tiles: all threads share the matrix, which is read once."""
         c = self.constants
         batch, m, n, k = x["batch"], x["m"], x["n"], x["k"]
         share = self.get("rate", offsets) + c["rate_amd"] * x["amd"] + SINGLE_ISSUE * x["single_issue"]
@@ -129,6 +134,10 @@ class ContractionTime(Physics):
         runs = self.runs[x["library"].long(), x["family"].clamp(0, 1).long()] | ~known[:, None]
         fastest, which = torch.where(runs.T, time, torch.inf).min(0)
         padding = (count * size * whole / (batch * m * n * k)).gather(0, which[None])[0]
+        vector = torch.minimum(m, n) == 1
+        streamed = bytes_of(x) * batch * k * torch.maximum(m, n) / (x["cores"] * x["clock"] * VECTOR_BYTES)
+        fastest = torch.where(vector, torch.minimum(fastest, streamed), fastest)
+        padding = torch.where(vector, 1.0, padding)
         # Rows of both operands of a linear layer lie k elements apart.
         span = torch.log(bytes_of(x) * (m + n) * k / SPAN_BYTES)
         apart = torch.sigmoid(SPAN_SLOPE * span) * legacy(x) * (x["family"] == 1)

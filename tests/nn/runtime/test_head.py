@@ -73,6 +73,15 @@ def test_a_plain_reduction_takes_as_long_as_its_bytes_in_any_shape(head: Runtime
     assert float(ratio.min()) > 1.0 and float(ratio.max()) < 2.5
 
 
+@pytest.mark.parametrize("gpu", ["a100-sxm4-80gb", "t4", "h200", "mi250x"])
+def test_a_product_with_a_vector_takes_as_long_as_its_matrix(head: RuntimeHead, gpu: str) -> None:
+    """However few tiles its result would have: the scores of one query, and what they weigh."""
+    scores, weighed = MatMul(1, 8192, 128, batch=64), MatMul(1, 128, 8192, batch=64)
+    column = MatMul(8192, 1, 8192, linear=True)
+    found = head.predict([o.workload() for o in (scores, weighed, column)], load_device(gpu))
+    assert float((found.runtime_s / found.roofline_s).max()) < 3.5
+
+
 def test_a_board_with_less_power_is_slower_at_large_products_only(head: RuntimeHead) -> None:
     device = load_device("l40s")
     weak = dataclasses.replace(device, board_power_w=70.0)
