@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import logging
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from gnnperf.errors import InputError, first_line
@@ -22,12 +26,25 @@ def export_module(module: Any, inputs: Any, name: str) -> Any:
             "give them as a tuple, inputs=(x,)"
         )
     try:
-        with warnings.catch_warnings():
+        with _quiet_torch(), warnings.catch_warnings():
             # Recurrent layers list their parameters a second time, which torch remarks on.
             warnings.filterwarnings("ignore", "The tensor attributes .*_flat_weights", UserWarning)
             return torch.export.export(*_of_tensors(module.eval(), tuple(inputs)))
     except Exception as error:  # torch and the module's code raise anything
         raise InputError(f"kernel: torch cannot export {name!r}: {first_line(error)}") from None
+
+
+@contextlib.contextmanager
+def _quiet_torch() -> Iterator[None]:
+    """Without the tracebacks and graphs that torch logs of what it cannot export, before it raises an error
+    that says the same."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(disabled)
 
 
 def _of_tensors(module: Any, inputs: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -257,6 +258,16 @@ def test_operators_as_their_libraries_run_them(
     model = captured(function, torch.randn(8, 16, 32))
     assert expected in model.operators
     assert not model.unknown and not model.left_out
+
+
+@pytest.mark.parametrize("function", [lambda _, x: x @ x, lambda _, x: x if x.sum() > 0 else -x])
+def test_what_torch_cannot_export_is_one_error_and_no_log(
+    function: Callable[..., torch.Tensor], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match="torch cannot export 'module'"):
+        captured(function, torch.randn(2, 9))
+    assert capfd.readouterr().err == ""
+    assert not logging.root.manager.disable
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
