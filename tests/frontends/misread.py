@@ -458,3 +458,23 @@ def one_number(x: f8[1], y: f8[4]):
 @dace.program
 def rolled_round(x: f8[N, 4], y: f8[N, 4]):
     y[:] = np.roll(x, 5, axis=1) - np.roll(x, -9, axis=1) + np.roll(x, 4, axis=1) + np.roll(x, 7, axis=0)
+
+
+@dace.program
+def one_wide(x: f8[N, M], y: f8[N, M], d: f8[N, N], z: f8[N, 1, M]):
+    first = x[:, 0:1]
+    d[:] = np.transpose(first) - first
+    z[:] = x[:, np.newaxis, :] + x[:, 1:2, np.newaxis]
+    y[:] = x / first - x[:, -1:] + x[:1, :]
+    y[:, 1:] /= x[:, :1] + 1
+    y[1:, 3:] += x[0:1, 3:] + x[1:, 1:2]
+    y[:, 0:1] = first.T.T @ x[1:2, 2:3]
+    for i in range(N):
+        y[i : i + 1, :] += x[i : i + 1, :] @ (x.T @ x)
+
+
+@dace.program
+def thin_products(x: f8[3, N, M], w: f8[M, K], column: f8[N, 1], row: f8[1, M], y: f8[3, N, K], z: f8[N, M]):
+    y[:] = x @ w
+    y += np.reshape(w[0] @ w[1] * (row @ row.T), (1, 1, 1))
+    z[:] = column @ row + column.T @ column + w[:, 0][None, :] * (row.T @ (row @ w[:, 0:1]))[0]

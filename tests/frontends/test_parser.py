@@ -62,6 +62,8 @@ SIZES: dict[str, dict[str, int]] = {
     "more_functions": dict(N=6, M=4),
     "one_number": {},
     "rolled_round": dict(N=3),
+    "one_wide": dict(N=6, M=5),
+    "thin_products": dict(N=6, M=5, K=3),
 }
 
 

@@ -17,19 +17,22 @@ import networkx as nx
 import numpy as np
 from dace.sdfg import nodes as dn
 from dace.sdfg import utils as sdutil
+from dace.transformation.dataflow import redundant_array
 from dace.transformation.interstate import InlineMultistateSDFG, StateFusion
 from dace.transformation.passes import scalar_to_symbol
 from dace.transformation.passes.simplify import SimplifyPass
 
 from gnnperf.errors import first_line
 from gnnperf.frontends.dace.fourier import STAGES
+from gnnperf.frontends.dace.products import WHOLE
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.repaired import Repairs, repaired
 from gnnperf.frontends.dace.state_graph import subscript_names
 
 
 def bind(sdfg: Any, symbols: Mapping[str, int], expand: bool = True) -> None:
-    """In place: structured regions lowered to states, symbols bound, library nodes expanded, if wanted.
+    """In place: structured regions lowered to states, symbols bound, library nodes expanded, if wanted: else
+    those alone that DaCe knows nothing for.
 
     Libraries before anything is simplified: inlining changes the ranks of operands, and expansions
     check them.
@@ -44,8 +47,7 @@ def bind(sdfg: Any, symbols: Mapping[str, int], expand: bool = True) -> None:
         sdfg.using_experimental_blocks = False
         sdfg.reset_cfg_list()
         specialise(sdfg, symbols)
-        if expand:
-            expand_libraries(sdfg)
+        expand_libraries(sdfg, () if expand else (WHOLE,))
 
 
 def _views_of_nothing(sdfg: Any) -> None:
@@ -197,9 +199,22 @@ def _reads_come_first(first: Any, second: Any) -> bool:
     return True
 
 
+def _without_new_axes(original: Any) -> Any:
+    """Which views are slices, each of whose axes is one of the array: not of `x[i, np.newaxis, :]`, where
+    DaCe takes an axis for two."""
+
+    def is_slice(array: Any, view: Any) -> bool:
+        return bool(original(array, view)) and len({*map(array.strides.index, view.strides)}) == len(
+            view.shape
+        )
+
+    return is_slice
+
+
 _REPAIRS: Repairs = {
     (scalar_to_symbol, "_handle_connectors"): _keeping_sums,
     (StateFusion, "can_be_applied"): _once_each,
+    (redundant_array, "_is_slice"): _without_new_axes,
 }
 
 
@@ -225,22 +240,25 @@ def specialise(sdfg: Any, values: Mapping[str, int]) -> None:
                 specialise(node.sdfg, known)
 
 
-def expand_libraries(sdfg: Any) -> None:
-    """Library nodes as plain maps; the ones without such an implementation stay."""
+def expand_libraries(sdfg: Any, names: Sequence[str] = ()) -> None:
+    """Library nodes as plain maps; the ones without such an implementation stay. names: of implementations,
+    all unless said."""
     for _ in range(10):
         pending = [(n, s) for n, s in sdfg.all_nodes_recursive() if isinstance(n, dn.LibraryNode)]
-        expanded = [_expand(node, state) for node, state in pending]
+        expanded = [_expand(node, state, names) for node, state in pending]
         if not any(expanded):
             return
 
 
-def _expand(node: Any, state: Any) -> bool:
-    wanted = (STAGES, "pure", node.default_implementation, *node.implementations)
+def _expand(node: Any, state: Any, names: Sequence[str]) -> bool:
+    wanted = names or (STAGES, WHOLE, "pure", node.default_implementation, *node.implementations)
+    before = node.implementation
     for name in dict.fromkeys(w for w in wanted if w in node.implementations):
         node.implementation = name
         try:
             node.expand(state.sdfg, state)
         except Exception:  # an implementation says in any way it likes that it does not fit
+            node.implementation = before
             continue
         return True
     return False

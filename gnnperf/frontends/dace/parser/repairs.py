@@ -37,7 +37,7 @@ def repaired_parser() -> Iterator[None]:
     """DaCe's parser without its mistakes."""
     repairs: Repairs = {
         (ProgramVisitor, "_add_access"): slices.fitting,
-        (ProgramVisitor, "_add_read_slice"): slices.stepping,
+        (ProgramVisitor, "_add_read_slice"): slices.reading,
         (ProgramVisitor, "_add_aug_assignment"): slices.broadcasting,
         (memlet_parser, "_fill_missing_slices"): slices.from_the_end,
         (replacements, "math"): lambda _: math,  # to evaluate `1.0 / (N - 1)`; it is not imported

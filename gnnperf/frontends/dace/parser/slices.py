@@ -93,15 +93,22 @@ def _rises(subscript: Any, counter: Any) -> bool:
     return counter not in slope.free_symbols and slope.is_nonnegative is True
 
 
-def stepping(original: Method) -> Method:
-    """`x[::2]`, which DaCe takes for the first half of x, and `x[::-1]`, which it refuses, are copies."""
+def reading(original: Method) -> Method:
+    """`x[::2]`, which DaCe takes for the first half of x, and `x[::-1]`, which it refuses, are copies. Slices
+    of one element keep their axes: `x[:, :1]` is `x[:, 0, np.newaxis]`, not `x[:, 0]`."""
 
     @wraps(original)
     def add(visitor: Any, array: str, node: ast.Subscript, expression: Any) -> Any:
         ranges, held = expression.subset, visitor.sdfg.arrays[array]
-        is_plain = not isinstance(ranges, Range) or all(step == 1 for _, _, step in ranges)
-        if is_plain or expression.arrdims or expression.new_axes:
+        if not isinstance(ranges, Range) or expression.arrdims:
             return original(visitor, array, node, expression)
+        if expression.new_axes or all(step == 1 for _, _, step in ranges):
+            if all(size == 1 for size in ranges.size()):
+                return original(visitor, array, node, expression)
+            expression.new_axes, strides = _kept_axes(node.slice, ranges, held.strides)
+            name = original(visitor, array, node, expression)
+            visitor.sdfg.arrays[name].strides = strides
+            return name
         written = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         slices = [*written, *[ast.Slice()] * (len(held.shape) - len(written))]
         spans = [_span(*axis) for axis in zip(ranges, held.shape, slices, strict=True)]
@@ -116,6 +123,30 @@ def stepping(original: Method) -> Method:
         return name
 
     return add
+
+
+def _kept_axes(written: ast.expr, ranges: Range, strides: Sequence[Any]) -> tuple[list[int], list[Any]]:
+    """Where axes of one element are made: new ones, and those that slices leave, each before the axis of the
+    array that it stands for. And the strides of all axes that stay."""
+    axes = written.elts if isinstance(written, ast.Tuple) else [written]
+    at = next((i for i, axis in enumerate(axes) if _is_ellipsis(axis)), len(axes))
+    named = [axis for axis in axes if not _is_ellipsis(axis)]
+    whole: list[ast.expr] = [ast.Slice()] * (len(ranges) - sum(not _is_new(axis) for axis in named))
+    made, steps, place = [], [], 0
+    sizes = zip(ranges.size(), strides, strict=True)
+    for axis in [*named[:at], *whole, *named[at:]]:
+        size, step = (1, 1) if _is_new(axis) else next(sizes)
+        if size != 1 or isinstance(axis, ast.Slice) or _is_new(axis):
+            steps.append(step)
+            if size == 1:
+                made.append(place)
+                place += isinstance(axis, ast.Slice)
+        place += 1
+    return made, steps
+
+
+def _is_new(axis: ast.expr) -> bool:
+    return isinstance(axis, ast.Constant) and axis.value is None
 
 
 def _span(ends: Ends, size: Any, written: ast.expr) -> tuple[Any, Any, Any]:
