@@ -97,24 +97,27 @@ class Retrieval(RetrievalReport):
     def _script(self) -> Any:
         return load_script(self.save(folder_of(self, "gnnperf-tuned-")))
 
-    def call(self, *arrays: Any, **arguments: Any) -> None:
+    def call(self, *arrays: Any, **arguments: Any) -> Any:
         """Run the tuned kernel once, in place: a DaCe kernel on arrays and scalars by name, a TVM function on
-        its arrays in order, results last. Raises TypeError where an array is given otherwise, or is not of
-        the kernel's dtype and shape, GnnperfError of a kernel of several functions."""
-        takes = self._script.ARGUMENTS
+        its arrays in order, results last. What a DaCe program returns is made, and returned; its global
+        arrays need not be given. Raises TypeError where an array is given otherwise, or is not of the
+        kernel's dtype and shape, or is written and read-only, GnnperfError of a kernel of several functions.
+        """
+        script, takes = self._script, self._script.ARGUMENTS
         if not isinstance(takes, dict):  # of one program
             if arrays:
-                names = ", ".join(name for name, *_ in takes)
+                names = ", ".join(
+                    name for name, *_ in takes if name not in (*script.RETURNED, *script.GLOBALS)
+                )
                 raise TypeError(f"expected all arguments by name ({names}), got {len(arrays)} without one")
-            self._script.call(**arguments)
-        elif len(takes) == 1:
-            if arguments:
-                raise TypeError(f"expected arrays in their order, got {', '.join(arguments)} by name")
-            self._script.call(*takes, *arrays)
-        else:
+            return script.call(**arguments)
+        if len(takes) > 1:
             raise GnnperfError(
                 f"expected a kernel of one function, got {len(takes)}; save it, and use {SCRIPT}"
             )
+        if arguments:
+            raise TypeError(f"expected arrays in their order, got {', '.join(arguments)} by name")
+        return script.call(*takes, *arrays)
 
     def _repr_html_(self) -> str:
         from gnnperf.report import retrieval_page

@@ -10,6 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+RETURNED = "__return"
+"""Name that DaCe gives to what a program returns; several are numbered."""
+
+
+def in_order(returned: str) -> tuple[int, str]:
+    """By which the names of several results are as the program returns these."""
+    return len(returned), returned
+
 
 def python_function(found: Any, values: Mapping[str, Any]) -> Any:
     """The function behind a DaCe program, and behind those that it calls, with numbers for its symbols; any
@@ -97,7 +105,7 @@ def by_name(returned: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, N
         return {}
     if not isinstance(returned, Mapping):
         several = returned if isinstance(returned, tuple) else (returned,)
-        names = sorted(name for name in shapes if name.startswith("__return"))
+        names = sorted((name for name in shapes if name.startswith(RETURNED)), key=in_order)
         returned = dict(zip(names, several, strict=False))
     found = {name: np.asarray(value) for name, value in returned.items()}
     return {n: a.reshape(shapes.get(n, a.shape)) if a.size == 1 else a for n, a in found.items()}

@@ -11,6 +11,7 @@ import pytest
 from gnnperf.measure import Argument, Compiler, Library, Source
 from gnnperf.measure.competitors import Effort, PythonFunction, measure_side_by_side
 from gnnperf.measure.problem import Problem
+from gnnperf.measure.python_function import by_name
 
 FUNCTIONS = Path(__file__).with_name("competing.py")
 BRIEF = Effort(processes=1, rounds=6, budget_s=0.0, warm_up_s=0.0, timed_s=0.0, timeout_s=60.0)
@@ -108,6 +109,11 @@ def test_symbols_are_passed_by_name_and_outputs_are_restored() -> None:
     problem = Problem({"x": x, "N": 50, "STEPS": 3}, ["x"], {"x": once}, updated=["x"])
     (measurement,) = measure_side_by_side({"numpy": python("smooth")}, problem, BRIEF).values()
     assert measurement.status == "ok", measurement.detail
+
+
+def test_many_results_are_in_the_order_in_which_they_are_returned() -> None:
+    shapes: dict[str, tuple[int, ...]] = {f"__return_{i}": (1,) for i in range(12)}
+    assert [by_name(tuple(range(12)), shapes)[name] for name in shapes] == list(range(12))
 
 
 def test_torch_gets_tensors_and_what_it_returns_is_verified(tmp_path: Path, problem: Problem) -> None:

@@ -4,6 +4,7 @@
 * libkernel.so: the same, compiled for this machine
 * run.py: loads the library; `call(**arrays)` for other programs, `python run.py` to try it
 * report.json: the document of `--json`
+* globals.npz: where the program uses global arrays, these as they were
 * libscipy_openblas.so: where a nest became calls of BLAS, the library that they open
 """
 
@@ -22,7 +23,12 @@ from gnnperf.backends.folder import LIBRARY, REPORT, SCRIPT, cannot_write
 from gnnperf.frontends.nest_program import Measurable, TunableProgram, Tuned
 from gnnperf.measure import Compiler, Library, complex_scalars
 from gnnperf.measure.library import CTYPES
+from gnnperf.measure.python_function import RETURNED, in_order
 from gnnperf.schedules.recipes.library_calls import libraries
+
+GLOBAL = "__g_"
+"""How DaCe's names of global arrays begin."""
+GLOBALS = "globals.npz"
 
 
 def write_output(
@@ -40,6 +46,9 @@ def write_output(
             new = Path(scratch)
             saved = tuned.save(new)
             shutil.copyfile(library.path, new / LIBRARY)
+            if arrays := _global_arrays(code, library):
+                np.savez(new / GLOBALS, **arrays)
+                saved = (*saved, GLOBALS)
             for path in opened:
                 shutil.copyfile(path, new / path.name)
             (new / SCRIPT).write_text(_script(code, library, program.same))
@@ -52,7 +61,7 @@ def write_output(
 
 _TEMPLATE = '''"""{name}: compiled by gnnperf. Needs only NumPy.
 
-call(**arguments) runs the kernel in place, on arrays that do not overlap.
+call(**arguments) runs the kernel in place, on arrays that do not overlap, and returns what it returns.
 `python {script}` runs it once on made-up inputs.
 """
 
@@ -65,12 +74,19 @@ import numpy as np
 
 ARGUMENTS = {arguments}
 """(name, C type or "*" for an array, dtype, shape, strides in elements), in the order of the C function."""
+WRITTEN = {written}
+"""Arrays that a call writes."""
+RETURNED = {returned}
+"""Arrays that the program returns: made by a call that is not given them."""
 INIT = {init}
 SAME = {same}
 """Arrays that are another one; they may be left out."""
 SYMBOL = "{symbol}"
 
-library = ctypes.CDLL(str(pathlib.Path(__file__).resolve().parent / "{library}"))
+_folder = pathlib.Path(__file__).resolve().parent
+library = ctypes.CDLL(str(_folder / "{library}"))
+GLOBALS = {globals}
+"""Global arrays of the program, of which a call may be given others."""
 {complex}{functions}
 
 
@@ -80,7 +96,7 @@ def _scalar(ctype):
 
 _CHECKED = [
     (name, None if ctype == "*" else _scalar(ctype), np.dtype(dtype), tuple(shape),
-     tuple(s * np.dtype(dtype).itemsize for s in strides))
+     tuple(s * np.dtype(dtype).itemsize for s in strides), name in WRITTEN)
     for name, ctype, dtype, shape, strides in ARGUMENTS
 ]
 """The same as what a call compares: strides in bytes."""
@@ -99,10 +115,17 @@ _ndarray = np.ndarray
 def converted(arguments):
     """As the C function takes them, checked. Valid as long as the arrays are."""
     values = []  # all that follows is written for speed: it is what a call costs
-    for name, scalar, dtype, shape, strides in _CHECKED:
-        value = arguments[name]
+    for name, scalar, dtype, shape, strides, written in _CHECKED:
+        try:
+            value = arguments[name]
+        except KeyError:
+            names = ", ".join(name for name, *_ in ARGUMENTS if name not in (*RETURNED, *GLOBALS))
+            raise TypeError(f"{{name}}: expected a value, got none; the arguments are {{names}}") from None
         if scalar is not None:
-            values.append(scalar(value))
+            try:
+                values.append(scalar(value))
+            except TypeError:
+                raise TypeError(f"{{name}}: expected a number for {{dtype}}, got {{value!r}}") from None
             continue
         if type(value) is not _ndarray and not isinstance(value, _ndarray):
             raise TypeError(f"{{name}}: expected an array of NumPy, got {{type(value).__name__}}")
@@ -111,6 +134,8 @@ def converted(arguments):
             got = f"{{value.dtype}}{{list(value.shape)}} with strides {{list(value.strides)}} bytes"
             wanted = f"{{dtype}}{{list(shape)}} with strides {{list(strides)}} bytes"
             raise TypeError(f"{{name}}: expected {{wanted}}, got {{got}}")
+        if written and not value.flags.writeable:
+            raise TypeError(f"{{name}}: expected an array that can be written, got one that is read-only")
         values.append(_at(id(value) + _DATA) if _FAST else _slow_pointer(value))
     for name, first in SAME.items():
         given = arguments.get(name, arguments[first])
@@ -120,16 +145,25 @@ def converted(arguments):
 
 
 def call(**arguments):
-    """Run once, writing arrays in place; their dtypes, shapes and memory order are those of ARGUMENTS."""
+    """Run once, writing arrays in place; their dtypes, shapes and memory order are those of ARGUMENTS. It
+    returns what the program returns."""
+    if not (GLOBALS or RETURNED):
+        program(*converted(arguments))
+        return None
+    made = {{name: np.empty(shape, dtype) for name, _, dtype, shape, *_ in _CHECKED if name in RETURNED}}
+    arguments = {{**GLOBALS, **made, **arguments}}
     program(*converted(arguments))
+    results = tuple(arguments[name] for name in RETURNED)
+    return results if len(results) > 1 else results[0] if results else None
 
 
 def example():
     """Arrays and scalars of the right kinds: the kernel runs, the values mean nothing."""
     rng = np.random.default_rng(0)
     made = {scalars}
+    made.update(GLOBALS)
     for name, ctype, dtype, shape, strides in ARGUMENTS:
-        if ctype != "*":
+        if ctype != "*" or name in GLOBALS:
             continue
         size = 1 + sum((n - 1) * s for n, s in zip(shape, strides)) if all(shape) else 0
         flat = rng.random(size).astype(dtype) if np.dtype(dtype).kind == "f" else np.zeros(size, dtype)
@@ -174,8 +208,16 @@ _CONVERTED = {"plain": "values", "dace": "[_handle(arguments), *values]"}
 """By the library's protocol."""
 
 
+def _global_arrays(code: Measurable, library: Library) -> dict[str, Any]:
+    """Global arrays that a program uses, under the names that DaCe gives these."""
+    names = [a.name for a in library.arguments if a.ctype == "*" and a.name.startswith(GLOBAL)]
+    return {name: code.data[name] for name in names}
+
+
 def _script(code: Measurable, library: Library, same: Mapping[str, str]) -> str:
     arguments, scalars = [], {}
+    returned = [a.name for a in library.arguments if a.name.startswith(RETURNED)]
+    loaded = f'dict(np.load(_folder / "{GLOBALS}"))' if _global_arrays(code, library) else "{}"
     for argument in library.arguments:
         value = np.asarray(code.data[argument.name])
         if argument.ctype == "*":
@@ -195,7 +237,8 @@ def _script(code: Measurable, library: Library, same: Mapping[str, str]) -> str:
         complex="".join(f"\n\n{inspect.getsource(of_kind)}\n\n" for of_kind in classes),
         name=code.name, script=SCRIPT, symbol=library.symbol, library=LIBRARY, arguments=_lines(arguments),
         init=repr(init), scalars=f"{{{made}}}", functions=_FUNCTIONS[library.protocol],
-        converted=_CONVERTED[library.protocol], same=repr(dict(same)),
+        converted=_CONVERTED[library.protocol], same=repr(dict(same)), written=repr(list(code.outputs)),
+        returned=repr(sorted(returned, key=in_order)), globals=loaded,
     )  # fmt: skip
 
 

@@ -27,8 +27,6 @@ from gnnperf.session import Session
 
 LOG = logging.getLogger("gnnperf")
 Call = Callable[..., Any]
-RETURN = "__return"
-"""Name that DaCe gives to what a program returns; several are numbered."""
 
 
 class TunedProgram:
@@ -113,15 +111,7 @@ def _kind(value: Any, argument: bool) -> Any:
 def _loaded(folder: Path, closure: Mapping[str, Any]) -> Call:
     """Call what `gnnperf retrieve --output` wrote with arguments by name."""
     script = load_script(folder)
-    returned = [argument for argument in script.ARGUMENTS if argument[0].startswith(RETURN)]
-
-    def call(given: Mapping[str, Any]) -> Any:
-        results = {name: np.empty(shape, dtype) for name, _, dtype, shape, _ in returned}
-        script.call(**{**closure, **given, **results})
-        values = tuple(results.values())
-        return values[0] if len(values) == 1 else values or None
-
-    return call
+    return lambda given: script.call(**{**closure, **given})
 
 
 def user_cache() -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gnnperf.backends.cpp.output import write_output
+from gnnperf.backends.cpp.output import GLOBALS, write_output
 from gnnperf.backends.folder import LIBRARY, REPORT, SCRIPT, check_output
 from gnnperf.errors import GnnperfError, InputError
 from gnnperf.frontends.dace import DaceKernel, DaceProgram, load_kernel, splice
@@ -25,6 +25,7 @@ import numpy as np
 N, M = dace.symbol("N"), dace.symbol("M")
 
 i8, f32, c64, c128 = dace.int8, dace.float32, dace.complex64, dace.complex128
+WEIGHTS = np.linspace(0.5, 1.5, 40).astype(np.float32)
 
 @dace.program
 def odd(
@@ -32,7 +33,7 @@ def odd(
 ):
     z[:] = z * turn + half
     y[:] = np.where(mask, (x + shift) * scale, 0)
-    return np.sum(y, axis=1)
+    return np.sum(y, axis=1), np.sum(y) * np.sum(WEIGHTS)
 """
 
 CALL = """
@@ -46,14 +47,33 @@ import run
 N, M = 12, 40
 rng = np.random.default_rng(0)
 x, mask = rng.integers(-50, 50, (N, M)).astype(np.int8), rng.random((N, M)) < 0.5
-y, total = np.full((N, M), np.nan, np.float32), np.full(N, np.nan, np.float32)
+y, weights = np.full((N, M), np.nan, np.float32), np.linspace(0.5, 1.5, 40).astype(np.float32)
 z = rng.random(N) + 1j * rng.random(N)
 turned = z * (0.6 - 0.8j) + (0.5 + 2j)
-run.call(x=x, shift=-3, scale=0.25, mask=mask, y=y, z=z, turn=0.6 - 0.8j, half=0.5 + 2j, __return=total)
+given = dict(x=x, shift=-3, scale=0.25, mask=mask, y=y, z=z, turn=0.6 - 0.8j, half=0.5 + 2j)
+total, weighted = run.call(**given)
 np.testing.assert_allclose(z, turned, rtol=1e-6)
 expected = np.where(mask, (x - np.int8(3)) * np.float32(0.25), 0)
 np.testing.assert_allclose(y, expected, rtol=1e-5)
 np.testing.assert_allclose(total, expected.sum(axis=1), rtol=1e-4, atol=1e-4)
+np.testing.assert_allclose(weighted, expected.sum() * weights.sum(), rtol=1e-4, atol=1e-4)
+total[:] = 0
+again, _ = run.call(**given, __return_0=total, __g_WEIGHTS=weights * 2)
+assert again is total and total.any()
+
+def refused(**other):
+    try:
+        run.call(**{**given, **other})
+    except TypeError as error:
+        return str(error)
+
+read_only = y.copy()
+read_only.flags.writeable = False
+assert refused(y=read_only) == "y: expected an array that can be written, got one that is read-only"
+assert refused(shift=0.5) == "shift: expected a number for int8, got 0.5", refused(shift=0.5)
+del given["z"]
+names = "mask, x, y, z, half, scale, shift, turn"
+assert refused() == f"z: expected a value, got none; the arguments are {names}", refused()
 assert run.example()["scale"] == np.inf
 assert json.load(open(sys.argv[1] + "/report.json")) == {"answer": 42}
 """
@@ -81,7 +101,9 @@ def test_what_is_written_computes_the_kernel(
     program = tuned if which == "tuned" else kernel.kept(which)
     check_output(tmp_path / "out")
     write_output(tmp_path / "out", kernel, program, '{"answer": 42}', compiler)
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted([SDFG, LIBRARY, SCRIPT, REPORT])
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(
+        [SDFG, LIBRARY, SCRIPT, REPORT, GLOBALS]
+    )
     command = [sys.executable, "-I", "-W", "error", "-c", CALL, str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
