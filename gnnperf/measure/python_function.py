@@ -21,14 +21,17 @@ def in_order(returned: str) -> tuple[int, str]:
 
 def python_function(found: Any, values: Mapping[str, Any]) -> Any:
     """The function behind a DaCe program, and behind those that it calls, with numbers for its symbols; any
-    other function as it is. Changes the globals and the closure of the function: call it in a process of its
+    other function as it is. Changes DaCe, and the function's globals and closure: call it in a process of its
     own.
 
     values: of the symbols, by name.
     """
     if not _is_of_dace(found):
         return found
-    sys.modules["dace"].reduce = reduced  # type: ignore[attr-defined]
+    dace: Any = sys.modules["dace"]
+    dace.reduce = reduced
+    # Of NumPy's functions, `dtype=dace.float64`: what a type has there by default is itself, without an end.
+    dace.typeclass.dtype = property(lambda kind: np.dtype(kind.type), lambda kind, itself: None)
     return _plain(found, values, {})
 
 

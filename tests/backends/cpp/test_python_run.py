@@ -15,7 +15,7 @@ from gnnperf.backends.cpp.python_run import PythonRun, difference
 from gnnperf.frontends.dace import DaceKernel, load_kernel
 from gnnperf.measure.verification import AGREES
 
-HEADER = "import dace\nimport numpy as np\nN = dace.symbol('N')\n"
+HEADER = "import dace\nimport numpy as np\nN = dace.symbol('N')\nKIND = dace.float64\n"
 X = np.arange(1.0, 7.0)
 
 
@@ -40,6 +40,8 @@ PROGRAMS = {
     "def f(x: dace.float64[N], m: dace.float64[1]):\n"
     "    dace.reduce(lambda a, b: max(a, b), x, m, identity=0)\n":
         {"m": np.array([6.0])},
+    "def f(x: dace.float64[N]):\n    y = np.zeros((N,), dtype=dace.int64)\n    y[:] = x + 0.5\n"
+    "    return y + np.ones((N,), KIND)\n": {"__return": X + 1.0},
     "def f(x: dace.float64[N], s: dace.float64[1]):\n    s[0] = 2.0\n"
     "    dace.reduce(lambda a, b: a + b, x, s, axis=0)\n": {"s": np.array([23.0])},
 }  # fmt: skip
