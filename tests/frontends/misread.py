@@ -478,3 +478,13 @@ def thin_products(x: f8[3, N, M], w: f8[M, K], column: f8[N, 1], row: f8[1, M], 
     y[:] = x @ w
     y += np.reshape(w[0] @ w[1] * (row @ row.T), (1, 1, 1))
     z[:] = column @ row + column.T @ column + w[:, 0][None, :] * (row.T @ (row @ w[:, 0:1]))[0]
+
+
+@dace.program
+def round_the_edges(x: f8[N, M], y: f8[N], steps: dace.int64):
+    for _ in range(steps):
+        x[:, 0] = x[:, -2]
+        x[:, -1] = x[:, 1]
+        x[:1, :] = x[-2:-1, :]
+        x[1:-1, 1:-1] = 0.5 * (x[1:-1, :-2] + x[2:, 1:-1])
+    y[0:2] = y[-4:-2]

@@ -63,6 +63,7 @@ SIZES: dict[str, dict[str, int]] = {
     "one_number": {},
     "rolled_round": dict(N=3),
     "one_wide": dict(N=6, M=5),
+    "round_the_edges": dict(N=7, M=5, steps=2),
     "thin_products": dict(N=6, M=5, K=3),
 }
 

@@ -211,10 +211,28 @@ def _without_new_axes(original: Any) -> Any:
     return is_slice
 
 
+def _keeping_direction(original: Any) -> Any:
+    """`x[:, 0] = x[:, -2]`, through an array that goes, is a copy within x. DaCe may keep which way the copy
+    to that array was written, and copy from the part that is to be written."""
+
+    def apply(transformation: Any, state: Any, sdfg: Any) -> Any:
+        before = state.edges()
+        made = original(transformation, state, sdfg)
+        for edge in set(state.edges()).difference(before):
+            ends = [end.data for end in (edge.src, edge.dst) if isinstance(end, dn.AccessNode)]
+            if ends == [edge.data.data] * 2:
+                edge.data._is_data_src = True
+        return made
+
+    return apply
+
+
 _REPAIRS: Repairs = {
     (scalar_to_symbol, "_handle_connectors"): _keeping_sums,
     (StateFusion, "can_be_applied"): _once_each,
     (redundant_array, "_is_slice"): _without_new_axes,
+    (redundant_array.RedundantArray, "apply"): _keeping_direction,
+    (redundant_array.RedundantSecondArray, "apply"): _keeping_direction,
 }
 
 
