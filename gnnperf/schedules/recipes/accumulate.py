@@ -21,6 +21,7 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
+    loads,
     row_major,
 )
 from gnnperf.schedules.recipes.initial_values import init_statements
@@ -77,9 +78,11 @@ class Accumulators:
         prologue: list[Node] = []
         epilogue: list[Node] = []
         inner: list[Statement] = []
+        written = {s.target.buffer for s in statements}
         for statement in statements:
             target = lowering.buffers[statement.target.buffer]
-            one_place = not any(varies(statement.target, n) for n in moving)
+            chosen = (ld.buffer for index in statement.target.indices for ld in loads(index))
+            one_place = not any(varies(statement.target, n) for n in moving) and written.isdisjoint(chosen)
             if statement.reduce is None or target.name in lowering.own or not one_place:
                 before, plain = init_statements(lowering, position, ranges, [statement])
                 prologue.extend(before)

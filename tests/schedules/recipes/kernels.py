@@ -470,6 +470,14 @@ def binned(n: int = 300, bins: int = 7) -> LoopNest:
     return nest("binned", buffers, loop("i", n, *body))
 
 
+def named_bins(n: int = 300, bins: int = 7) -> LoopNest:
+    """A histogram whose bin has a name, which is looked at twice."""
+    named = assign(load("b"), op("cast:int64", op("mul", load("x", "i"), bins + 0.9)))
+    place = op("select", op("gt", load("b"), bins - 1), bins - 1, op("max", load("b"), 0))
+    buffers = [array("x", n), array("h", bins), array("b", dtype="int64", transient=True, scope="local")]
+    return nest("named_bins", buffers, loop("i", n, named, accumulate(load("h", place), 1)))
+
+
 def scatter_rows(n: int = 40, rows: int = 6, columns: int = 21) -> LoopNest:
     body = accumulate(load("out", load("row", "i"), "j"), load("w", "i", "j"))
     buffers = [array("row", n, dtype="int64"), array("w", n, columns), array("out", rows, columns)]
@@ -661,6 +669,7 @@ FAMILIES: dict[str, dict[str, Kernel]] = {
         "gather": Kernel(examples.gather(20, 21, 13), below(index=20)),
         "histogram": Kernel(histogram(), below(bin=7)),
         "binned": Kernel(binned()),
+        "named_bins": Kernel(named_bins()),
         "scatter_rows": Kernel(scatter_rows(), below(row=6)),
     },
     "elementwise": {
