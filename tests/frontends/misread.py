@@ -488,3 +488,10 @@ def round_the_edges(x: f8[N, M], y: f8[N], steps: dace.int64):
         x[:1, :] = x[-2:-1, :]
         x[1:-1, 1:-1] = 0.5 * (x[1:-1, :-2] + x[2:, 1:-1])
     y[0:2] = y[-4:-2]
+
+
+@dace.program
+def third_column(x: f8[N, M], y: f8[N]):
+    for i in range(N):
+        for j in range(N):
+            y[i] += x[i, 2] - x[j, 2]

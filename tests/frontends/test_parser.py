@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from dace import symbolic
 from dace.frontend.python.newast import ProgramVisitor
 from dace.frontend.python.parser import DaceProgram
 from frontends.kit import assert_same, interpret_program
@@ -81,6 +83,14 @@ def test_the_parser_is_dace_s_own_again_afterwards() -> None:
     before = dict(vars(ProgramVisitor))
     load_kernel(f"{PROGRAMS}:looking_back", SIZES["looking_back"])
     assert dict(vars(ProgramVisitor)) == before
+
+
+def test_numbers_of_one_program_are_not_those_of_the_next() -> None:
+    """DaCe remembers 2.0, of a square, where 2 is asked for."""
+    symbolic.pystr_to_symbolic.cache_clear()
+    symbolic.pystr_to_symbolic(2.0)
+    kernel = load_kernel(f"{PROGRAMS}:third_column", {"N": 6, "M": 4})
+    assert ".0" not in "".join(re.findall(r"x \+ [^,]*,|x\[[^]]*\]", kernel.plain_source().text))
 
 
 def of_python(program: DaceProgram, data: dict[str, Any], sizes: dict[str, int]) -> dict[str, Any]:
