@@ -99,8 +99,13 @@ def _with_weights(tasks: Sequence[TvmTask], name: str, weights: str | None) -> S
             f"--weights: expected a function that leaves the layout of weights free (layout_free_buffers), "
             f"which {name!r} does not; leave it out"
         )
-    said = with_constant_weights if weights == "constant" else packed_where_it_pays
-    return [replace(task, module=said(task.module)) if task in free else task for task in tasks]
+    if weights == "constant":
+        return [replace(t, module=with_constant_weights(t.module)) if t in free else t for t in tasks]
+    return [
+        task if task.constant_weights or task.unsupported is not None
+        else replace(task, module=packed_where_it_pays(task.module))
+        for task in tasks
+    ]  # fmt: skip
 
 
 def _takes_no_sizes(given: Given, name: str) -> None:

@@ -55,14 +55,17 @@ def with_constant_weights(module: Any) -> Any:
 
 
 def packed_where_it_pays(module: Any) -> Any:
-    """The module, whose weights vary, with those alone free of layout that are read `REUSED` times or more:
-    packing others in every call costs more than it saves."""
+    """The module, whose weights vary, with those alone free of layout for which packing in every call pays:
+    what it marks, or else what its sums read against the order of what they write, if each element is read
+    `REUSED` times or more."""
     from tvm.s_tir import Schedule
 
-    function, schedule = module["main"], Schedule(module)
-    free = [int(place) for place in function.attrs[FREE]]
-    handles = schedule.get_child_blocks(schedule.get_sblock("root"))
-    blocks = [schedule.get(handle) for handle in handles]
+    function = module["main"]
+    if not has_root(function):
+        return module
+    schedule = Schedule(module)
+    blocks = [schedule.get(handle) for handle in schedule.get_child_blocks(schedule.get_sblock("root"))]
+    marked = [int(place) for place in function.attrs[FREE]] if has_free_weights(function) else []
 
     def reads(place: int) -> float:
         """Per element, of the block that reads it most."""
@@ -72,13 +75,31 @@ def packed_where_it_pays(module: Any) -> Any:
             for block in blocks
             if any(region.source.same_as(weight) for region in block.reads)
         ]
-        return max(iterations, default=0) / math.prod(int(extent) for extent in weight.shape)
+        return max(iterations, default=0) / max(1, math.prod(int(extent) for extent in weight.shape))
 
+    free = marked or [n for n, p in enumerate(function.params) if _against_order(p, blocks)]
     kept = [place for place in free if reads(place) >= REUSED]
-    if kept == free:
+    if kept == marked:
         return module
     function = function.with_attr(FREE, kept) if kept else function.without_attr(FREE)
     return import_tvm().IRModule({"main": function})
+
+
+def _against_order(parameter: Any, blocks: Sequence[Any]) -> bool:
+    """Whether one block alone reads a parameter, as a factor that is transposed: neighbours in memory of what
+    a sum of the block writes need elements of it that are far apart."""
+    from tvm.tirx import IterVar, analysis
+
+    readers = [(b, [*r.region]) for b in blocks for r in b.reads if r.source.same_as(parameter)]
+    if len(readers) != 1:
+        return False
+    ((block, region),) = readers
+    written = [*block.writes[0].region] if len(block.writes) == 1 else []
+    sums = any(iterator.iter_type == IterVar.CommReduce for iterator in block.iter_vars)
+    if not (sums and written and region):
+        return False
+    *outer, last, lane = ({v.name for v in analysis.undefined_vars(r.min)} for r in (*region, written[-1]))
+    return any(lane & one for one in outer) and not lane & last
 
 
 def pack_inside() -> Any:

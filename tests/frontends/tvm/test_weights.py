@@ -131,6 +131,27 @@ def test_what_varies_and_is_read_seldom_is_not_packed(rows: int, packed: bool) -
         assert has_free_weights(task.function) == expected
 
 
+@pytest.mark.parametrize(
+    ("rows", "right", "packed"),
+    [(64, "jk", [1]), (8, "jk", None), (64, "kj", None), (0, "jk", None)],
+)
+def test_a_transposed_factor_is_packed_where_it_pays(rows: int, right: str, packed: list[int] | None) -> None:
+    from tvm import te
+
+    extents = {"j": 40, "k": 48}
+    a, b = te.placeholder((rows, 48), name="a"), te.placeholder([extents[c] for c in right], name="b")
+    k = te.reduce_axis((0, 48), "k")
+
+    def element(i: Any, j: Any) -> Any:
+        return te.sum(a[i, k] * b[tuple({"j": j, "k": k}[c] for c in right)], axis=k)
+
+    (task,) = tvm_program([a, b, te.compute((rows, 40), element, name="c")], Given()).tasks
+    assert has_free_weights(task.function) == (packed is not None)
+    if packed is not None:
+        assert [int(place) for place in task.function.attrs["layout_free_buffers"]] == packed
+        assert "b_global" in scheduled(task.module, 1)[0].script()
+
+
 def test_weights_of_torch_programs_are_constant() -> None:
     class Net(torch.nn.Module):
         def __init__(self) -> None:
