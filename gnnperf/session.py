@@ -99,8 +99,8 @@ class Retrieval(RetrievalReport):
 
     def call(self, *arrays: Any, **arguments: Any) -> Any:
         """Run the tuned kernel once, in place: a DaCe kernel on arrays and scalars by name, a TVM function on
-        its arrays in order, results last. What a DaCe program returns is made, and returned; its global
-        arrays need not be given. Raises TypeError where an array is given otherwise, or is not of the
+        its arrays in the order of its parameters. What a DaCe program returns is made, and returned; its
+        global arrays need not be given. Raises TypeError where an array is given otherwise, or is not of the
         kernel's dtype and shape, or is written and read-only, GnnperfError of a kernel of several functions.
         """
         script, takes = self._script, self._script.ARGUMENTS

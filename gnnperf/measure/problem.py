@@ -41,7 +41,7 @@ class Problem:
         than its inputs."""
         reference, moved = solve(inputs), solve(perturbed(inputs, rounding))
         length = equivalent_length(reference, moved, reduction_length)
-        return cls(inputs, [*reference], reference, length)
+        return cls(inputs, [*reference], reference, length, [name for name in reference if name in inputs])
 
     def verify(self, found: Arrays) -> str | None:
         """None when every output is right, else one line that says what is not."""

@@ -28,6 +28,12 @@ def layer():
     return [x, w, topi.nn.dense(x, w)]
 
 
+def both():
+    x = te.placeholder((64, 48), name="x")
+    y = topi.exp(x)
+    return [x, y, topi.sum(y, 1)]
+
+
 def broken():
     raise ValueError("no such size")
 
@@ -82,6 +88,29 @@ def test_a_product_that_is_not_in_the_store(shell: Shell, kernels: Path, tensor_
     assert checked.exit_code == 0, checked.stderr
     info = shell.gnnperf("store", "info", shell.user_store, "--json").document
     assert info["records"] == 4 and info["families"] == {"user": 4}
+
+
+CHECK_BOTH = """
+import numpy as np, run
+x = np.random.default_rng(1).random((64, 48), np.float32)
+y, z = np.empty((64, 48), np.float32), np.empty(64, np.float32)
+run.call("both", x, y, z)
+assert np.allclose(y, np.exp(x), rtol=1e-5) and np.allclose(z, np.exp(x).sum(1), rtol=1e-4)
+"""
+
+
+def test_a_function_with_two_results(
+    shell: Shell, kernels: Path, tensor_checkpoint: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    answer = shell.here(
+        capfd, "retrieve", f"{kernels}:both", "--checkpoint", tensor_checkpoint, "-k", 2, "--no-store",
+        "--json", "--output", "both",
+    ).document  # fmt: skip
+    (nest,) = answer["nests"]
+    assert {tried["status"] for tried in nest["candidates"]} == {"ok"} and answer["skipped"] == []
+    (shell.folder / "both" / "check.py").write_text(CHECK_BOTH)
+    checked = shell.python(shell.folder / "both" / "check.py")
+    assert checked.exit_code == 0, checked.stderr
 
 
 CHECK_LAYER = """

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnnperf.backends.tvm.kernel import Build, Kernel
-from gnnperf.backends.tvm.problem import arguments, computed, poisoned
+from gnnperf.backends.tvm.problem import arguments, computed, renewed
 from gnnperf.devices import MachineLock
 from gnnperf.errors import last_line
 from gnnperf.measure.confine import limit_files, limit_memory, prefer_this_process
 from gnnperf.measure.isolation import confine, isolate
 from gnnperf.measure.outcome import Outcome, Sampling, timed
-from gnnperf.measure.problem import OUTPUT, Problem
+from gnnperf.measure.problem import Problem
 from gnnperf.measure.supervisor import Child, Report, in_succession
 
 
@@ -90,7 +90,7 @@ class Batch:
         given = arguments(self.problem)
         for n in numbers:
             report(begin=n, limit_s=self.limits.run_s)
-            outcome = self._timed(kernels[n], [*given[:-1], poisoned(self.problem.reference[OUTPUT])])
+            outcome = self._timed(kernels[n], renewed(self.problem, given))
             report(end=n, outcome=outcome.to_dict())
             if outcome.status != "ok":
                 return
@@ -98,7 +98,7 @@ class Batch:
 
     def _timed(self, kernel: Kernel, tensors: Sequence[Any]) -> Outcome:
         return timed(
-            lambda: computed(kernel, tensors),
+            lambda: computed(kernel, tensors, self.problem.outputs),
             lambda repeats, sample_s: kernel.times_s(tensors, repeats, sample_s),
             self.problem,
             self.limits,

@@ -20,12 +20,19 @@ from numpy.typing import NDArray
 
 from gnnperf.backends.tvm.batch import Batch, BenchLimits
 from gnnperf.backends.tvm.kernel import Build, build_kernel
-from gnnperf.backends.tvm.problem import arguments, is_positive, made_inputs, positive, signature, solved
+from gnnperf.backends.tvm.problem import (
+    arguments,
+    is_positive,
+    made_inputs,
+    positive,
+    result_kinds,
+    solved,
+)  # fmt: skip
 from gnnperf.devices import MachineLock
 from gnnperf.errors import MeasureError
 from gnnperf.measure.confine import available_threads, prefer_this_process
 from gnnperf.measure.outcome import Outcome
-from gnnperf.measure.problem import OUTPUT, Problem
+from gnnperf.measure.problem import Problem
 from gnnperf.measure.supervisor import Child, Failed, Message, Report, result_of
 from gnnperf.measure.verification import Evidence
 
@@ -62,14 +69,15 @@ class TraceBench:
         """Raises MeasureError where the unscheduled function itself cannot be run. time_baseline: off, it is
         run for its results only."""
         self.target, self.build, self.limits = target, build, limits or BenchLimits()
-        *_, out = signature(module)
-        inputs, reference = made_inputs(module, seed), _shared(*out)
+        inputs = made_inputs(module, seed)
+        reference = {name: _shared(*kind) for name, kind in result_kinds(module).items()}
 
         def solve(report: Report) -> Message:
             """In a fork, which leaves no threads here."""
             kernel = build(module, target)
             problem = solved(module, kernel, seed)
-            reference[...] = problem.reference[OUTPUT]
+            for name, right in problem.reference.items():
+                reference[name][...] = right
             samples_s: list[float] = []
             if time_baseline:
                 report(limit_s=None)  # for as long as others are being timed
@@ -84,10 +92,12 @@ class TraceBench:
             found = result_of(solve, self.limits.reference_s)
         except Failed as failure:
             raise MeasureError(f"the unscheduled function: {failure}") from None
-        if silent := Evidence.of({OUTPUT: reference}, {}).unverifiable:
-            raise MeasureError(f"nothing can be verified on random inputs: of its output, {silent[OUTPUT]}")
+        for why in Evidence.of(reference, inputs).unverifiable.values():
+            what = "its output" if len(reference) == 1 else "one of its outputs"
+            raise MeasureError(f"nothing can be verified on random inputs: of {what}, {why}")
         inputs = positive(inputs) if found["positive"] else inputs
-        self.problem = Problem(inputs, [OUTPUT], {OUTPUT: reference}, found["reduction_length"])
+        updated = [name for name in reference if name in inputs]
+        self.problem = Problem(inputs, [*reference], reference, found["reduction_length"], updated)
         self.baseline = Outcome("ok", tuple(found["samples_s"]))
 
     def measure(self, modules: Sequence[Any], best_s: float = float("inf")) -> list[Outcome]:

@@ -15,7 +15,7 @@ class Kernel(Protocol):
     """What a build gives: something to call and to time."""
 
     def run(self, arguments: Sequence[Any]) -> None:
-        """One run on TVM tensors, the output last."""
+        """One run on TVM tensors, in the order of the parameters."""
 
     def times_s(self, arguments: Sequence[Any], repeats: int, sample_s: float) -> list[float]:
         """Mean seconds of a run, `repeats` times, each over at least `sample_s`; 0: a single run."""

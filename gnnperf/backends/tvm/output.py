@@ -25,6 +25,7 @@ from gnnperf.backends.folder import LIBRARY, REPORT, SCRIPT, cannot_write
 from gnnperf.backends.tvm.program_output import linked, write_program
 from gnnperf.frontends.tvm import TvmTask
 from gnnperf.frontends.tvm.program import TvmProgram
+from gnnperf.frontends.tvm.tasks import uses_of
 from gnnperf.frontends.tvm.vendor.functions import libraries_called
 from gnnperf.frontends.tvm.vendor.library import VendorLibrary, compiled_file, installed_file, linking
 from gnnperf.frontends.tvm.weights import Packing, unpacked
@@ -110,7 +111,7 @@ def _copied(called: Sequence[VendorLibrary], folder: Path) -> Iterator[str]:
 
 _TEMPLATE = '''"""{name}: compiled by gnnperf. Needs apache-tvm and NumPy.
 
-call(TASK, *arrays) runs a task in place, results last. `python {script}` runs each once on made-up inputs.
+call(TASK, *arrays) runs a task in place. `python {script}` runs each once on made-up inputs.
 {note}"""
 
 import os
@@ -124,6 +125,8 @@ import tvm
 
 ARGUMENTS = {arguments}
 """(dtype, shape) of every argument, by task."""
+RESULTS = {results}
+"""By task: places of the arguments that it writes."""
 PACKING = {packing}
 """Of tasks with constant weights: functions that pack, places of what they take, (dtype, shape) of what they
 give, which is numbered on after the arguments; and places of what the task's function takes."""
@@ -153,14 +156,15 @@ def taken(task, arrays, tensors):
 
 
 def call(task, *arrays):
-    """Run a task once on NumPy arrays; what it computes is written into the last."""
+    """Run a task once on NumPy arrays in the order of its arguments; what it computes goes into these."""
     expected = ARGUMENTS[task]
     got = [(str(array.dtype), array.shape) for array in arrays]
     if got != expected:
         raise TypeError(f"{{task}}: expected {{expected}}, got {{got}}")
     tensors = [tvm.runtime.tensor(array) for array in arrays]
     library[task](*taken(task, arrays, tensors))
-    arrays[-1][...] = tensors[-1].numpy()
+    for place in RESULTS[task]:
+        arrays[place][...] = tensors[place].numpy()
 
 
 def example(task):
@@ -187,16 +191,18 @@ _PACKED = "Weights are packed at the first call, and again where a call has othe
 
 def _script(name: str, tasks: Sequence[TvmTask], packed: Mapping[str, Packing]) -> str:
     lines = ""
+    results: dict[str, list[int]] = {}
     for task in tasks:
         # `call` knows nothing of scalars and of shapes that vary: such a function is in the library alone.
         with contextlib.suppress(AttributeError, TypeError):
             arguments = [(str(b.dtype), tuple(int(n) for n in b.shape)) for b in task.function.params]
+            results[task.name] = [n for n, use in enumerate(uses_of(task.function)) if use.written]
             lines += f"    {task.name!r}: {arguments!r},\n"
     packing = {
         task: ([(_packs(task, step), [*given], results) for step, given, results in one.steps], [*one.takes])
         for task, one in packed.items()
     }
     return _TEMPLATE.format(
-        name=name, script=SCRIPT, library=LIBRARY, arguments="{\n" + lines + "}", packing=packing,
-        note=_PACKED if packed else "",
+        name=name, script=SCRIPT, library=LIBRARY, arguments="{\n" + lines + "}", results=results,
+        packing=packing, note=_PACKED if packed else "",
     )  # fmt: skip

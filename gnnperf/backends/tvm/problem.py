@@ -1,4 +1,7 @@
-"""Problems of TVM functions: named arrays as TVM's tensors, the last parameter as the output."""
+"""Problems of TVM functions: arrays by the place of the parameter, `x0`, `x1`, ..., and the last as `OUTPUT`.
+
+What a function writes is a result; where it reads that too, it is an input as well, with values of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +15,30 @@ from numpy.typing import NDArray
 from gnnperf.backends.tvm.kernel import Kernel
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.blocks import has_root
+from gnnperf.frontends.tvm.tasks import uses_of
 from gnnperf.frontends.tvm.translate import translate
 from gnnperf.measure.problem import OUTPUT, Arrays, Problem, random_inputs
 from gnnperf.measure.verification import is_inexact
 from gnnperf.nests.ir import Statement, loads, reads, walk
 
+Kind = tuple[tuple[int, ...], np.dtype[Any]]
+"""Shape and type of an array."""
+
 
 def solved(module: Any, kernel: Kernel, seed: int = 0) -> Problem:
     """The problem of an unscheduled module, which `kernel` was built from, on random inputs: where these give
     no number at all (of a logarithm that is added up, say), on positive ones."""
-    *_, out = signature(module)
+    results = {name: np.empty(*kind) for name, kind in result_kinds(module).items()}
 
-    def of(inputs: Mapping[str, NDArray[Any]]) -> Problem:
+    def of(inputs: Arrays) -> Problem:
         return Problem.solved(
             inputs,
-            lambda given: computed(kernel, [*tensors(given.values()), poisoned(np.empty(*out))]),
+            lambda given: computed(kernel, _arguments(given, results), [*results]),
             reduction_length(module),
         )
 
     problem = of(inputs := made_inputs(module, seed))
-    if is_inexact(out[1]) and not np.isfinite(problem.reference[OUTPUT]).any():
+    if any(is_inexact(x.dtype) and not np.isfinite(x).any() for x in problem.reference.values()):
         return of(positive(inputs))
     return problem
 
@@ -47,9 +54,26 @@ def is_positive(inputs: Mapping[str, NDArray[Any]]) -> bool:
 
 
 def made_inputs(module: Any, seed: int) -> dict[str, NDArray[Any]]:
-    """Random inputs of a module, `x0`, `x1`, ...: what is used as an index is one."""
-    *shapes, _ = signature(module)
-    return random_inputs(shapes, seed, _index_ends(module["main"]))
+    """Random inputs of a module by name: what is used as an index is one."""
+    read = [n for n, use in enumerate(uses_of(module["main"])) if use.read]
+    kinds = signature(module)
+    made = [*random_inputs(kinds[: read[-1] + 1] if read else [], seed, _index_ends(module["main"])).values()]
+    return {_name(n, len(kinds)): made[n] for n in read}
+
+
+def result_kinds(module: Any) -> dict[str, Kind]:
+    """Shape and type of everything that a module writes, by name."""
+    kinds = signature(module)
+    return {_name(n, len(kinds)): kinds[n] for n, use in enumerate(uses_of(module["main"])) if use.written}
+
+
+def _name(place: int, count: int) -> str:
+    return OUTPUT if place == count - 1 else f"x{place}"
+
+
+def _place(name: str) -> int:
+    """In a list of all arguments."""
+    return -1 if name == OUTPUT else int(name[1:])
 
 
 def _index_ends(function: Any) -> dict[int, int]:
@@ -71,15 +95,28 @@ def _index_ends(function: Any) -> dict[int, int]:
     return ends
 
 
-def signature(module: Any) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
+def signature(module: Any) -> list[Kind]:
     """Shape and type of every parameter."""
     buffers = module["main"].params
     return [(tuple(int(extent) for extent in b.shape), np.dtype(str(b.dtype))) for b in buffers]
 
 
 def arguments(problem: Problem) -> list[Any]:
-    """Tensors with the inputs, and one for the output."""
-    return [*tensors(problem.inputs.values()), poisoned(problem.reference[OUTPUT])]
+    """Tensors for all parameters: with the inputs, and for results that are none."""
+    return _arguments(problem.inputs, problem.reference)
+
+
+def renewed(problem: Problem, given: Sequence[Any]) -> list[Any]:
+    """Such arguments again, with the same tensors but for results."""
+    results = {_place(name) % len(given) for name in problem.reference}
+    new = _arguments({n: x for n, x in problem.inputs.items() if n in problem.reference}, problem.reference)
+    anew = dict(zip(sorted(results), new, strict=True))
+    return [anew.get(n, tensor) for n, tensor in enumerate(given)]
+
+
+def _arguments(inputs: Arrays, results: Arrays) -> list[Any]:
+    names = sorted({**inputs, **results}, key=lambda name: (name == OUTPUT, _place(name)))
+    return [tensors([inputs[n]])[0] if n in inputs else poisoned(results[n]) for n in names]
 
 
 def tensors(arrays: Iterable[NDArray[Any]]) -> list[Any]:
@@ -148,10 +185,10 @@ def _tensor(array: NDArray[Any]) -> Any:
     return torch.from_numpy(copy)
 
 
-def computed(kernel: Kernel, arguments: Sequence[Any]) -> Arrays:
-    """The output of one run, by name."""
+def computed(kernel: Kernel, arguments: Sequence[Any], results: Iterable[str] = (OUTPUT,)) -> Arrays:
+    """Results of one run, by name."""
     kernel.run(arguments)
-    return {OUTPUT: arguments[-1].numpy()}
+    return {name: arguments[_place(name)].numpy() for name in results}
 
 
 def reduction_length(module: Any) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from gnnperf.backends.tvm.batch import BenchLimits
 from gnnperf.backends.tvm.kernel import Build, Kernel, load_called
-from gnnperf.backends.tvm.problem import arguments, computed, named_results, poisoned, solved, tensors
+from gnnperf.backends.tvm.problem import arguments, computed, named_results, renewed, solved, tensors
 from gnnperf.devices import MachineLock
 from gnnperf.errors import last_line
 from gnnperf.frontends.tvm.whole_program import MAIN, Compiled, WholeProgram
@@ -21,7 +21,7 @@ from gnnperf.measure.confine import available_threads, limit_memory, prefer_this
 from gnnperf.measure.interleaved import Turn
 from gnnperf.measure.isolation import confine, isolate
 from gnnperf.measure.outcome import Outcome, checked
-from gnnperf.measure.problem import OUTPUT, Problem
+from gnnperf.measure.problem import Problem
 from gnnperf.measure.supervisor import Service
 
 Part = tuple[int, Mapping[str, str]]
@@ -120,8 +120,8 @@ def rehearse_schedules(
     ) -> tuple[Outcome, Turn | None]:
         if isinstance(kernel, Outcome):
             return kernel, None
-        own = [*given[:-1], poisoned(problem.reference[OUTPUT])]
-        outcome = checked(lambda: computed(kernel, own), problem)
+        own = renewed(problem, given)
+        outcome = checked(lambda: computed(kernel, own, problem.outputs), problem)
         return outcome, lambda: kernel.times_s(given, 1, limits.sample_s)[0]
 
     return Rehearsal(prepare, 1 + len(texts))

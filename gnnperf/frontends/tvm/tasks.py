@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.blocks import has_root
@@ -16,6 +16,7 @@ from gnnperf.frontends.tvm.weights import has_constant_weights
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest, nest_graph, normalise
 from gnnperf.nests.analysis import accesses, written
+from gnnperf.nests.ir import Load, Statement, reads, walk
 from gnnperf.nests.names import free_name
 
 _VERIFIED = {"bool", "bfloat16", "float16", "float32", "float64"} | {
@@ -67,11 +68,11 @@ class TvmTask:
             return self.unsupported
         if unknown := sorted({str(parameter.dtype) for parameter in self.function.params} - _VERIFIED):
             return f"it has arrays of {', '.join(unknown)}, whose values cannot be verified"
-        program = translate(self.function)
-        names = {name for node in program.body for name in written(node)}
-        results = [name for name in program.parameters if name in names]
-        if results != [program.parameters[-1]]:
-            return f"its results are {', '.join(results) or 'none'}: expected one, the last of its parameters"
+        uses = uses_of(self.function)
+        if not any(use.written for use in uses):
+            return "it has no results: expected it to write to one of its parameters"
+        if self.constant_weights and [use.written for use in uses].index(True) < len(uses) - 1:
+            return "its weights are constant: expected one result, the last of its parameters"
         if any(int(extent) == 0 for parameter in self.function.params for extent in parameter.shape):
             return "it has an array without elements"
         if not has_root(self.function):
@@ -88,6 +89,34 @@ class TvmTask:
         except UnsupportedConstruct as reason:
             return str(reason)
         return None
+
+
+class Use(NamedTuple):
+    """What a function does with the values of a parameter. read: with those that it is called with."""
+
+    read: bool
+    written: bool
+
+
+def uses_of(function: Any) -> list[Use]:
+    """Of every parameter. Of a function that has no graph, the last is taken for the only result."""
+    try:
+        program = translate(function)
+    except UnsupportedConstruct:
+        last = len(function.params) - 1
+        return [Use(n < last, n == last) for n in range(last + 1)]
+    changed = {name for node in program.body for name in written(node)}
+    read = {
+        load.buffer for node in walk(program.body) if isinstance(node, Statement) for load in _needs(node)
+    }
+    return [Use(name in read or name not in changed, name in changed) for name in program.parameters]
+
+
+def _needs(statement: Statement) -> Iterator[Load]:
+    """What a statement reads: what it adds to, too, where that does not begin with it."""
+    yield from reads(statement)
+    if statement.reduce is not None and statement.init is None:
+        yield statement.target
 
 
 def single(function: Any) -> Any:

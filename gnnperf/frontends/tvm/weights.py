@@ -91,7 +91,7 @@ def _against_order(parameter: Any, blocks: Sequence[Any]) -> bool:
     from tvm.tirx import IterVar, analysis
 
     readers = [(b, [*r.region]) for b in blocks for r in b.reads if r.source.same_as(parameter)]
-    if len(readers) != 1:
+    if len(readers) != 1 or any(w.source.same_as(parameter) for b in blocks for w in b.writes):
         return False
     ((block, region),) = readers
     written = [*block.writes[0].region] if len(block.writes) == 1 else []

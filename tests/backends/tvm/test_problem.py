@@ -91,6 +91,71 @@ def test_a_sum_of_logarithms_is_solved_on_positive_inputs() -> None:
     assert (solved(signed, build_kernel(signed, host_target(1))).inputs["x0"] < 0).any()
 
 
+def doubled_and_added() -> Any:
+    """x is doubled in place, y is written, z is added to: no two of these in the same way."""
+    from tvm.script import tirx as T
+
+    @T.prim_func(s_tir=True)
+    def main(  # type: ignore[no-untyped-def]
+        y: T.Buffer((8, 16), "float32"),
+        x: T.Buffer((8, 16), "float32"),
+        a: T.Buffer((8, 16), "float32"),
+        z: T.Buffer((8,), "float32"),
+    ):
+        for i, j in T.grid(8, 16):
+            with T.sblock("y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                y[vi, vj] = a[vi, vj] + x[vi, vj]
+        for i, j in T.grid(8, 16):
+            with T.sblock("z"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                z[vi] = z[vi] + a[vi, vj]
+        for i, j in T.grid(8, 16):
+            with T.sblock("x"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                x[vi, vj] = x[vi, vj] * T.float32(2)
+
+    return main
+
+
+def test_several_results_some_of_which_are_read() -> None:
+    (task,) = tasks_of(doubled_and_added(), "f")
+    assert task.objection is None
+    module, target = task.module, host_target(1)
+    problem = solved(module, build_kernel(module, target))
+    x, a, z = (problem.inputs[name] for name in ("x1", "x2", OUTPUT))
+    assert set(problem.reference) == {"x0", "x1", OUTPUT} and set(problem.updated) == {"x1", OUTPUT}
+    np.testing.assert_array_equal(problem.reference["x0"], a + x)
+    np.testing.assert_array_equal(problem.reference["x1"], 2 * x)
+    np.testing.assert_allclose(problem.reference[OUTPUT], z + a.sum(1), rtol=1e-5)
+    text = module.script()
+    bench = TraceBench(module, target, BenchLimits(sample_s=0.001))
+    for right, wrong in (
+        ("a[vi, vj] + x", "a[vi, vj] - x"),
+        ("float32(2.0)", "float32(3.0)"),
+        ("z[vi] +", ""),
+    ):
+        assert right in text
+        other = import_tvm().script.from_source(text.replace(right, wrong))
+        # Each begins with the values that everything is called with, whatever ran before.
+        assert [one.status for one in bench.measure([module, other, module])] == ["ok", "wrong_result", "ok"]
+
+
+def test_what_writes_nothing_is_left() -> None:
+    from tvm.script import tirx as T
+
+    @T.prim_func(s_tir=True)
+    def main(x: T.Buffer((8,), "float32")):  # type: ignore[no-untyped-def]
+        y = T.sblock_alloc_buffer((8,), "float32")
+        for i in range(8):
+            with T.sblock("y"):
+                vi = T.axis.spatial(8, i)
+                y[vi] = x[vi]
+
+    (task,) = tasks_of(main, "f")
+    assert "no results" in str(task.objection)
+
+
 def test_a_program_that_rounds_to_short_floats_is_judged_by_these() -> None:
     import torch
 

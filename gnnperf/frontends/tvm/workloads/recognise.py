@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gnnperf.errors import GnnperfError
-from gnnperf.frontends.tvm.tasks import TvmTask
+from gnnperf.frontends.tvm.tasks import TvmTask, uses_of
 from gnnperf.frontends.tvm.workloads.pointwise import CHAINS
 from gnnperf.frontends.tvm.workloads.workload import TvmWorkload
 
@@ -21,10 +21,14 @@ STRIDES, PADDINGS, GROUPS = (1, 2), (0, 1, 2, 3), (2, 4, 8, 16, 32)
 
 def recognised(task: TvmTask) -> TvmWorkload | None:
     """The float32 operator with the task's arguments and the same program graph; None where there is none.
+    It has one result, the last argument, which it does not read.
 
     Numbers inside of an operator (an epsilon, say) are not in its graph: results must be compared.
     """
     if any(str(parameter.dtype) != "float32" for parameter in task.function.params):
+        return None
+    *uses, last = uses_of(task.function)
+    if last.read or any(use.written for use in uses):
         return None
     shapes = [tuple(int(extent) for extent in p.shape) for p in task.function.params]
     tried: set[str] = set()
