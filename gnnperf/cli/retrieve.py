@@ -28,12 +28,12 @@ def retrieve(
 ) -> Report:  # fmt: skip
     """Make a kernel faster with the schedules of kernels like it.
 
-    KERNEL is path/to/file.py:name (a @dace.program, or a TVM PrimFunc, IRModule or list of TE tensors, or a
-    function that returns one of these), an .sdfg/.sdfgz file, a saved TVM module (.json) or a torch exported
-    program (.pt2). Every loop nest, or every task of a TVM kernel, is looked up in the schedule store; the k
-    best candidates are compiled, verified against the plain program and timed beside the baseline; winners
-    are put back and the whole kernel is verified and timed. The result is never slower than the baseline:
-    what does not win beyond noise is not kept.
+    KERNEL is path/to/file.py:name (a @dace.program, or a TVM PrimFunc, IRModule, list of TE tensors, a torch
+    module with its example inputs in a tuple, or a function that returns one of these), an .sdfg/.sdfgz file,
+    a saved TVM module (.json) or a torch exported program (.pt2). Every loop nest, or every task of a TVM
+    kernel, is looked up in the schedule store; the k best candidates are compiled, verified against the plain
+    program and timed beside the baseline; winners are put back and the whole kernel is verified and timed.
+    The result is never slower than the baseline: what does not win beyond noise is not kept.
     """
     from gnnperf.errors import InputError
 

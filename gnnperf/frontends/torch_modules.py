@@ -23,7 +23,7 @@ def export_module(module: Any, inputs: Any, name: str) -> Any:
     if not isinstance(inputs, tuple | list):
         raise InputError(
             f"kernel: expected example inputs beside the torch module {name}: "
-            "give them as a tuple, inputs=(x,)"
+            "give them as a tuple, inputs=(x,), or name a function of a file that returns (module, (x,))"
         )
     try:
         with _quiet_torch(), warnings.catch_warnings():

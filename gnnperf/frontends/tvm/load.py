@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnperf.errors import InputError, first_line
+from gnnperf.frontends.base import is_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.relax_programs import relax_program
 from gnnperf.frontends.tvm.tasks import TvmTask, free_identifier, single
@@ -15,23 +16,29 @@ from gnnperf.frontends.user_files import load_attribute, split_spec
 
 
 def is_tvm_kernel(spec: str) -> bool:
-    """Does KERNEL name something of TVM's: a saved module, an exported program, or a Python file that
-    imports tvm? Imports nothing itself."""
+    """Does KERNEL name something of TVM's or of torch's: a saved module, an exported program, or a Python
+    file that imports tvm, or torch and not dace? Imports nothing itself."""
     if Path(spec).suffix in (".json", ".pt2"):
         return True
+    packages = imported_packages(spec)
+    return "tvm" in packages or ("torch" in packages and "dace" not in packages)
+
+
+def imported_packages(spec: str) -> set[str]:
+    """What the Python file of `file.py:name` imports, as far as reading it tells."""
     path = Path(spec.rpartition(":")[0])
     if path.suffix != ".py" or not path.is_file():
-        return False
+        return set()
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (SyntaxError, UnicodeDecodeError):
-        return False
+        return set()
     names = (
         [a.name for a in n.names] if isinstance(n, ast.Import) else [n.module or ""]
         for n in ast.walk(tree)
         if isinstance(n, ast.Import | ast.ImportFrom)
     )
-    return any(name.partition(".")[0] == "tvm" for found in names for name in found)
+    return {name.partition(".")[0] for found in names for name in found}
 
 
 def load_tasks(
@@ -43,11 +50,23 @@ def load_tasks(
     returns one of these. symbols: arguments of that function (`--set`). target: a `tvm.target.Target`
     that relax programs are legalised for (default: plain llvm). Raises InputError.
     """
+    return tasks_of(*load_named(spec, symbols or {}), target)
+
+
+def load_named(spec: str, symbols: Mapping[str, float]) -> tuple[Any, str]:
+    """What `file.py:name` is, or what that returns, or what a saved module (`.json`) holds; and its name.
+    Raises InputError."""
     path = Path(spec)
     if path.suffix == ".json":
-        return tasks_of(_saved(path), path.stem, target)
+        return _saved(path), path.stem
     path, name = split_spec(spec, "kernel")
-    return tasks_of(_called(load_attribute(path, name, "kernel"), name, symbols or {}), name, target)
+    return _called(load_attribute(path, name, "kernel"), name, symbols), name
+
+
+def is_torch_kernel(thing: Any) -> bool:
+    """Is it a torch module or an exported program, or a tuple of one and its example inputs?"""
+    first = thing[0] if isinstance(thing, tuple) and len(thing) == 2 else thing
+    return is_of(first, "torch")
 
 
 def tasks_of(thing: Any, name: str, target: Any = None) -> tuple[TvmTask, ...]:
@@ -63,8 +82,8 @@ def tasks_of(thing: Any, name: str, target: Any = None) -> tuple[TvmTask, ...]:
         thing = single(thing)
     if not isinstance(thing, tvm.IRModule):
         raise InputError(
-            f"kernel: expected {name!r} to be a PrimFunc, an IRModule, a list of TE tensors or a function "
-            f"that returns one, got {type(thing).__name__}"
+            f"kernel: expected {name!r} to be a PrimFunc, an IRModule, a list of TE tensors, (torch module, "
+            f"example inputs), or a function that returns one, got {type(thing).__name__}"
         )
     functions = {v.name_hint: f for v, f in thing.functions.items()}
     if any(isinstance(f, tvm.relax.Function) for f in functions.values()):
@@ -81,7 +100,8 @@ def tasks_of(thing: Any, name: str, target: Any = None) -> tuple[TvmTask, ...]:
 
 def _called(thing: Any, name: str, symbols: Mapping[str, float]) -> Any:
     tvm = import_tvm()
-    if isinstance(thing, tvm.tirx.PrimFunc | tvm.IRModule | list | tuple) or not callable(thing):
+    given = isinstance(thing, tvm.tirx.PrimFunc | tvm.IRModule | list | tuple) or is_torch_kernel(thing)
+    if given or not callable(thing):
         if symbols:
             raise InputError(f"--set: {name!r} takes no arguments, got {', '.join(sorted(symbols))}")
         return thing

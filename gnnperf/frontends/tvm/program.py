@@ -15,7 +15,7 @@ from gnnperf.errors import InputError
 from gnnperf.frontends.base import Given, Skipped, is_of, kernel_type
 from gnnperf.frontends.torch_modules import export_module
 from gnnperf.frontends.tvm.fast_import import import_tvm
-from gnnperf.frontends.tvm.load import load_tasks, tasks_of
+from gnnperf.frontends.tvm.load import imported_packages, is_torch_kernel, load_named, tasks_of
 from gnnperf.frontends.tvm.relax_programs import exported_program
 from gnnperf.frontends.tvm.target import host_target, set_runtime_threads
 from gnnperf.frontends.tvm.tasks import TvmTask
@@ -63,26 +63,27 @@ def tvm_program(kernel: Any, given: Given) -> TvmProgram:
     """
     given.refuse("a TVM kernel", "seed")
     set_runtime_threads()
-    if is_of(kernel, "torch") or str(kernel).endswith(".pt2"):
-        given.refuse("an exported program, whose weights are constant,", "weights")
     if is_of(kernel, "torch"):
-        return _of_torch(kernel, given)
+        _takes_no_sizes(given, type(kernel).__name__)
+        return _of_torch(kernel, given.inputs, given, None)
     given.refuse("a TVM kernel", "inputs")
     if isinstance(kernel, str | Path):
         path = Path(kernel)
         if path.suffix in (".json", ".pt2"):
             _takes_no_sizes(given, path.name)
         if path.suffix == ".pt2":
+            _keeps_weights(given)
             return _exported(path, path.stem)
-        import_tvm(without_torch=True)
-        target = host_target()
-        name = str(kernel).rpartition(":")[2] if ":" in str(kernel) else path.stem
-        tasks = load_tasks(str(kernel), given.sizes, target)
-        return TvmProgram(name, _with_weights(tasks, name, given.weights), target)
-    import_tvm()
+        import_tvm(without_torch="torch" not in imported_packages(str(kernel)))
+        kernel, name = load_named(str(kernel), given.sizes)
+        if is_torch_kernel(kernel):
+            kernel, inputs = kernel if isinstance(kernel, tuple) else (kernel, None)
+            return _of_torch(kernel, inputs, given, name)
+    else:
+        import_tvm()
+        name = _name_of(kernel)
+        _takes_no_sizes(given, name)
     target = host_target()
-    name = _name_of(kernel)
-    _takes_no_sizes(given, name)
     return TvmProgram(name, _with_weights(tasks_of(kernel, name, target), name, given.weights), target)
 
 
@@ -119,17 +120,22 @@ def _name_of(kernel: Any) -> str:
     return str(attributes.get("global_symbol", "") or "kernel")
 
 
-def _of_torch(kernel: Any, given: Given) -> TvmProgram:
-    """A module is exported with its example inputs and saved: other processes run it beside what is tuned."""
+def _keeps_weights(given: Given) -> None:
+    given.refuse("a torch program, whose weights are constant,", "weights")
+
+
+def _of_torch(kernel: Any, inputs: Any, given: Given, name: str | None) -> TvmProgram:
+    """A module is exported with its example inputs and saved: other processes run it beside what is tuned.
+    name: None: of its class."""
     import torch
 
-    _takes_no_sizes(given, type(kernel).__name__)
+    _keeps_weights(given)
     if isinstance(kernel, torch.nn.Module):
-        name = type(kernel).__name__
-        kernel = export_module(kernel, given.inputs, name)
+        name = name or type(kernel).__name__
+        kernel = export_module(kernel, inputs, name)
     elif isinstance(kernel, torch.export.ExportedProgram):
-        given.refuse("an exported program", "inputs")
-        name = "program"
+        replace(given, inputs=inputs).refuse("an exported program", "inputs")
+        name = name or "program"
     else:
         raise InputError(
             f"kernel: expected a torch.nn.Module or an ExportedProgram, got {kernel_type(kernel)}"

@@ -237,6 +237,52 @@ def test_arguments_of_what_takes_none_are_refused() -> None:
         load_tasks(f"{FILE}:SAVED", {"n": 32, "k": 8})
 
 
+TORCH_FILE = """
+import torch
+
+layer = torch.nn.Linear(16, 8)
+inputs = (torch.randn(4, 16),)
+saved = torch.export.export(layer, inputs)
+number = 3
+
+class Wrong(torch.nn.Module):
+    def forward(self, x):
+        raise ValueError("no such head")
+
+def net(width=8):
+    return torch.nn.Sequential(torch.nn.Linear(16, width), torch.nn.ReLU()), inputs
+
+def wrong():
+    return Wrong(), inputs
+
+def twice():
+    return saved, inputs
+"""
+
+
+def test_torch_models_of_python_files(tmp_path: Path) -> None:
+    path = tmp_path / "models.py"
+    path.write_text(TORCH_FILE)
+    assert is_tvm_kernel(f"{path}:net")
+    for width in (8, 24):
+        program = tvm_program(f"{path}:net", Given({"width": width}))
+        assert program.name == "net" and program.whole is not None
+        assert [4, width] in [[int(n) for n in task.function.params[-1].shape] for task in program.tasks]
+    assert tvm_program(f"{path}:saved", Given()).name == "saved"
+    for name, said in {
+        "layer": r"expected example inputs beside the torch module layer: .* that returns \(module, \(x,\)\)",
+        "wrong": "torch cannot export 'wrong': no such head",
+        "twice": "an exported program takes none",
+        "inputs": r"expected 'inputs' to be .* \(torch module, example inputs\).* got tuple",
+        "number": "got int",
+    }.items():
+        with pytest.raises(InputError, match=said) as raised:
+            tvm_program(f"{path}:{name}", Given())
+        assert "\n" not in str(raised.value)
+    path.write_text("import dace\nimport torch\n")
+    assert not is_tvm_kernel(f"{path}:net")
+
+
 @pytest.mark.parametrize("suffix", [".json", ".pt2"])
 def test_bad_files_are_one_clear_line(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"bad{suffix}"
