@@ -44,6 +44,13 @@ def converters(known: Mapping[str, Converter]) -> Mapping[str, Converter | None]
         "var_mean.correction": _variance_and_mean,
         "elu.default": _elu,
         "native_group_norm.default": _group_norm,
+        **{
+            name: partial(norm, known[name])
+            for name, norm in (
+                ("native_layer_norm.default", _layer_norm),
+                ("_native_batch_norm_legit.no_stats", _instance_norm),
+            )
+        },
         "grid_sampler_2d.default": None,
         "index.Tensor": partial(_index, known["index.Tensor"]),
         "max_pool2d_with_indices.default": partial(_first_result, known["max_pool2d_with_indices.default"]),
@@ -164,10 +171,64 @@ def _group_norm(node: Any, importer: Any) -> Any:
     """(input, weight, bias, N, C, HxW, group, eps), with weight and bias or without: the first result."""
     x, weight, bias, _, channels, _, groups, eps = importer.retrieve_args(node)
     relax, dtype = the_relax(), str(x.ty.dtype)
+    if dtype not in _NORMED:
+        shape = shape_of(x)
+        parts = importer.block_builder.emit(
+            relax.op.reshape(x, [shape[0], groups, channels // groups, *shape[2:]])
+        )
+        found = _normalised(importer, parts, [*range(2, len(shape) + 1)], eps)
+        found = importer.block_builder.emit(relax.op.reshape(found, shape))
+        return (_scaled(importer, found, weight, bias, [channels] + [1] * (len(shape) - 2), dtype),)
     weight = relax.const(np.ones(channels, dtype)) if weight is None else weight
     bias = relax.const(np.zeros(channels, dtype)) if bias is None else bias
     axes = [*range(2, len(shape_of(x)))]
     return (importer.block_builder.emit(relax.op.nn.group_norm(x, weight, bias, groups, 1, axes, eps)),)
+
+
+_NORMED = ("float32", "float16")
+"""What relax's own norms take."""
+
+
+def _layer_norm(convert: Converter, node: Any, importer: Any) -> Any:
+    """(input, normalized_shape, weight, bias, eps): the first result."""
+    x, extents, weight, bias, eps = importer.retrieve_args(node)
+    if (dtype := str(x.ty.dtype)) in _NORMED:
+        return convert(node, importer)
+    found = _normalised(importer, x, [*range(-len(extents), 0)], eps)
+    return (_scaled(importer, found, weight, bias, extents, dtype),)
+
+
+def _instance_norm(convert: Converter, node: Any, importer: Any) -> Any:
+    """(input, weight, bias, training, momentum, eps): the first result."""
+    x, weight, bias, *_, eps = importer.retrieve_args(node)
+    if (dtype := str(x.ty.dtype)) in _NORMED:
+        return convert(node, importer)
+    shape = shape_of(x)
+    found = _normalised(importer, x, [0, *range(2, len(shape))], eps)
+    return (_scaled(importer, found, weight, bias, [shape[1]] + [1] * (len(shape) - 2), dtype),)
+
+
+def _normalised(importer: Any, x: Any, axes: Sequence[int], eps: float) -> Any:
+    """With mean 0 and variance 1 along axes. Of bfloat16 in float32, as PyTorch computes it."""
+    relax, emit = the_relax(), importer.block_builder.emit
+    op, dtype = relax.op, _wide(str(x.ty.dtype))
+    x = emit(op.astype(x, dtype))
+    centred = emit(op.subtract(x, emit(op.mean(x, axes, True))))
+    variance = emit(op.mean(emit(op.multiply(centred, centred)), axes, True))
+    return emit(op.divide(centred, emit(op.sqrt(emit(op.add(variance, relax.const(eps, dtype)))))))
+
+
+def _scaled(importer: Any, x: Any, weight: Any, bias: Any, shape: Sequence[int], dtype: str) -> Any:
+    """x times weights plus biases, where there are any, of this shape; in a dtype."""
+    op, emit = the_relax().op, importer.block_builder.emit
+    for what, given in ((op.multiply, weight), (op.add, bias)):
+        if given is not None:
+            x = emit(what(x, emit(op.reshape(emit(op.astype(given, _wide(dtype))), [*shape]))))
+    return emit(op.astype(x, dtype))
+
+
+def _wide(dtype: str) -> str:
+    return "float32" if dtype == "bfloat16" else dtype
 
 
 def _first_result(convert: Converter, node: Any, importer: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,13 @@ LOWERED: dict[str, Callable[[Tensor], Any]] = {
     "groups without weights": lambda x: F.group_norm(x, 2),
     "product and sum": lambda x: torch.addmm(x[0], x[1, :, :4], x[2, :4], beta=0.5, alpha=2),
     "pooled": lambda x: F.max_pool2d(x[None], 2),
+}
+NORMS: dict[str, torch.nn.Module] = {
+    "layers": torch.nn.LayerNorm((5, 6)),
+    "layers without weights": torch.nn.LayerNorm(6, elementwise_affine=False),
+    "groups": torch.nn.GroupNorm(2, 4),
+    "groups without weights": torch.nn.GroupNorm(4, 4, affine=False),
+    "instances": torch.nn.InstanceNorm2d(4, affine=True),
 }
 KEPT: dict[str, Callable[[Tensor], Any]] = {
     "lgamma": torch.lgamma,
@@ -99,6 +107,23 @@ def test_products_have_the_type_of_what_they_multiply(dtype: torch.dtype) -> Non
     found = machine["main"](*tensors(problem.inputs.values()), *weights)
     assert problem.verify(named_results(found)) is None
     assert problem.reference["result 0"].dtype.name == str(dtype).removeprefix("torch.")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_of_every_type(name: str, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    norm = copy.deepcopy(NORMS[name])
+    for parameter in norm.parameters():
+        torch.nn.init.normal_(parameter, generator=generator)
+    x = torch.randn(3, 4, 5, 6, generator=generator).to(dtype)
+    program = export_module(norm.to(dtype), (x + 3,), "norm")
+    whole = torch_program(program, "norm", host_target())
+    assert not whole.kept
+    problem = example_problem(program, 30)
+    machine, weights = whole.compiled({}).machine()
+    found = machine["main"](*tensors(problem.inputs.values()), *weights)
+    assert problem.verify(named_results(found)) is None
 
 
 def test_convolutions_of_short_floats_stay_with_pytorch() -> None:
