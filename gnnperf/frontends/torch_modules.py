@@ -26,7 +26,7 @@ def export_module(module: Any, inputs: Any, name: str) -> Any:
             "give them as a tuple, inputs=(x,), or name a function of a file that returns (module, (x,))"
         )
     try:
-        with _quiet_torch(), warnings.catch_warnings():
+        with warnings.catch_warnings(), quiet_torch():
             # Recurrent layers list their parameters a second time, which torch remarks on.
             warnings.filterwarnings("ignore", "The tensor attributes .*_flat_weights", UserWarning)
             return torch.export.export(*_of_tensors(module.eval(), tuple(inputs)))
@@ -35,13 +35,12 @@ def export_module(module: Any, inputs: Any, name: str) -> Any:
 
 
 @contextlib.contextmanager
-def _quiet_torch() -> Iterator[None]:
-    """Without the tracebacks and graphs that torch logs of what it cannot export, before it raises an error
-    that says the same."""
+def quiet_torch() -> Iterator[None]:
+    """Without what torch logs and prints of an error that it raises: backtraces and graphs."""
     disabled = logging.root.manager.disable
-    logging.disable(logging.ERROR)
+    logging.disable(logging.CRITICAL)
     try:
-        with contextlib.redirect_stderr(io.StringIO()):
+        with contextlib.redirect_stdout(said := io.StringIO()), contextlib.redirect_stderr(said):
             yield
     finally:
         logging.disable(disabled)

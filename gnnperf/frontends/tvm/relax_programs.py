@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnperf.errors import InputError, first_line
+from gnnperf.frontends.torch_modules import quiet_torch
 from gnnperf.frontends.tvm import torch_missing, torch_scatter
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.tasks import TvmTask, free_identifier, single
@@ -28,7 +29,8 @@ def exported_program(path: Path, target: Any = None) -> WholeProgram:
     import torch
 
     try:
-        program = torch.export.load(path)
+        with quiet_torch():
+            program = torch.export.load(path)
     except Exception as error:  # anything may be wrong with a file
         raise InputError(
             f"kernel: {str(path)!r} is no program saved by torch.export.save "

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from gnnperf.errors import UnsupportedConstruct
+from gnnperf.errors import UnsupportedConstruct, first_line
 from gnnperf.frontends.tvm.torch_runtime import FUNCTION
 
 Converter = Callable[[Any, Any], Any]
@@ -19,15 +19,18 @@ def or_kept(convert: Converter | None, kept: list[str]) -> Converter:
     name down."""
 
     def converted(node: Any, importer: Any) -> Any:
-        if convert is None:
-            return _kept(node, importer, kept)
-        try:
-            return convert(node, importer)
-        except Exception as error:  # the importer raises anything
+        failed = "TVM does not import it"
+        if convert is not None:
             try:
-                return _kept(node, importer, kept)
-            except UnsupportedConstruct:
-                raise error from None
+                return convert(node, importer)
+            except Exception as error:  # the importer raises anything
+                failed = first_line(error)
+        try:
+            return _kept(node, importer, kept)
+        except UnsupportedConstruct as reason:
+            raise UnsupportedConstruct(
+                f"{node.target}: {failed}; it cannot stay with PyTorch: {reason}"
+            ) from None
 
     return converted
 
@@ -73,5 +76,5 @@ def _types(value: Any) -> Any:
         str(getattr(value, "dtype", "")).removeprefix("torch."),
     )
     if not all(isinstance(extent, int) for extent in shape) or dtype.startswith("complex"):
-        raise UnsupportedConstruct("sizes that vary, or complex numbers")
+        raise UnsupportedConstruct("its result has sizes that vary, or complex numbers")
     return relax.TensorType(shape, dtype)

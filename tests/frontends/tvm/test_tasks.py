@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from e2e.conftest import Shell
 from helpers.tvm_units import units_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -258,6 +259,19 @@ def wrong():
 def twice():
     return saved, inputs
 """
+
+
+@pytest.mark.parametrize("wrong", ["torch.nn.Linear(8, 8), (x.T,)", "Branch(), (x,)"])
+def test_what_torch_says_of_a_module_is_one_line(wrong: str, tmp_path: Path) -> None:
+    (tmp_path / "models.py").write_text(
+        "import torch\nx = torch.randn(4, 8)\nclass Branch(torch.nn.Module):\n"
+        "    def forward(self, x):\n        return x if x.sum() > 0 else -x\n"
+        f"def net():\n    return {wrong}\n"
+    )
+    done = Shell(tmp_path).gnnperf("retrieve", "models.py:net", "--no-store", "--json")
+    assert (done.exit_code, done.stdout) == (2, "")
+    (line,) = [text for text in done.stderr.splitlines() if not text.startswith("gnnperf: reading")]
+    assert line.startswith("gnnperf: kernel: torch cannot export 'net': ")
 
 
 def test_torch_models_of_python_files(tmp_path: Path) -> None:

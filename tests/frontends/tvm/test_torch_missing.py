@@ -144,6 +144,20 @@ def test_a_program_of_nothing_else_is_refused() -> None:
         torch_program(program, "gamma", host_target())
 
 
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda x: torch.fft.rfft(x).abs(), r"aten\._fft_r2c\.default: .* complex numbers"),
+        (lambda x: x[x > 0], r"aten\.index\.Tensor: .* sizes that vary"),
+    ],
+)
+def test_what_neither_can_run_is_named(function: Callable[[Tensor], Any], said: str) -> None:
+    program = export_module(Function(function), (torch.randn(4, 8),), "f")
+    with pytest.raises(InputError, match=said) as raised:
+        torch_program(program, "f", host_target())
+    assert "\n" not in str(raised.value)
+
+
 def test_ties_are_won_by_the_first_as_in_pytorch() -> None:
     x = torch.tensor([[1.0, 3.0, 3.0, 0.0], [2.0, 2.0, 2.0, 2.0]])
     assert run(lambda x: x.argmax(1), x) == []
