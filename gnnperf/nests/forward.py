@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gnnperf.nests.affine import affine, constant, simplify
+from gnnperf.nests.affine import Affine, affine, constant, simplify
 from gnnperf.nests.analysis import Band, accesses, band, extent, mentions, written
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.dtypes import as_stored
@@ -190,32 +190,42 @@ def _trip_count(loops: tuple[Loop, ...]) -> int | None:
 def _safe_in_place(
     node: Node, sources: set[str], producer: Statement, name: str, inverse: dict[int, tuple[str, int]]
 ) -> bool:
-    """The consumer may overwrite a buffer the producer reads only element by element: one statement,
-    not a reduction, whose target is the very element that the substituted value reads."""
+    """The consumer may overwrite a buffer the producer reads where no iteration reads what another one
+    writes: one statement, every iteration of which has a target of its own."""
     if sources.isdisjoint(written(node)):
         return True
     statements = [s for s in walk((node,)) if isinstance(s, Statement)]
     users = [s for s in statements if any(ld.buffer == name for ld in reads(s))]
     writers = [s for s in statements if s.target.buffer in sources]
-    if len(users) != 1 or users != writers or users[0].reduce is not None:
+    if len(users) != 1 or users != writers:
         return False
-    target = users[0].target
+    target, loops = users[0].target, [lp for lp in walk((node,)) if isinstance(lp, Loop)]
     for use in {ld for ld in reads(users[0]) if ld.buffer == name}:
         values: dict[str, Expr] = {
             it: Op("sub", (use.indices[d], Const(off))) for d, (it, off) in inverse.items()
         }
         for load in loads(substitute(producer.value, values)):
-            same = load.buffer == target.buffer and tuple(map(simplify, load.indices)) == target.indices
-            if load.buffer == target.buffer and not same and not _never_meet(load, target, node):
+            read = Load(load.buffer, tuple(map(simplify, load.indices)))
+            if read.buffer == target.buffer and not _meet_at_once(read, target, loops):
                 return False
-    return all(separates(target, lp) for lp in walk((node,)) if isinstance(lp, Loop))
+    return all(separates(target, lp) for lp in loops)
 
 
-def _never_meet(one: Load, two: Load, node: Node) -> bool:
-    """Do all accesses of `one` lie beside all of `two` while `node` runs: in some dimension at a constant
-    distance, whatever the iteration?"""
-    iterators = [lp.iterator for lp in walk((node,)) if isinstance(lp, Loop)]
-    for a, b in zip(one.indices, two.indices, strict=True):
-        if constant(Op("sub", (a, b))) and not any(mentions(a, name) for name in iterators):
-            return True
-    return False
+def _meet_at_once(read: Load, target: Load, loops: list[Loop]) -> bool:
+    """Is what an iteration of the loops reads its own target, or else nobody's, or where it may be someone's,
+    its own? In some dimension the two differ by a constant, or for every loop there is one in which they are
+    the same and tell the iteration (`B[k, j]` beside `B[i, j]`, in a loop over j)."""
+    names = {lp.iterator for lp in loops}
+    pairs = list(zip(read.indices, target.indices, strict=True))
+    if read == target or any(
+        constant(Op("sub", pair)) and not any(mentions(pair[0], name) for name in names) for pair in pairs
+    ):
+        return True
+    alike = [affine(one) for one, other in pairs if one == other]
+    return all(any(_tells(form, lp.iterator, names) for form in alike) for lp in loops)
+
+
+def _tells(form: Affine, iterator: str, names: set[str]) -> bool:
+    """Does a subscript differ in every iteration of the loop, whatever the other loops do?"""
+    others = [atom for atom in form.terms if atom != Symbol(iterator)]
+    return form.coefficient(iterator) != 0 and not any(mentions(a, name) for a in others for name in names)

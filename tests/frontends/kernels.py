@@ -602,6 +602,14 @@ def solved_in_place(T: f8[N, N], b: f8[N], x: f8[N]):
 
 
 @dace.program
+def rows_solved_in_place(T: f8[N, N], B: f8[N, M]):
+    for i in range(N):
+        for k in range(i):
+            B[i, :] -= T[i, k] * B[k, :]
+        B[i, :] /= T[i, i]
+
+
+@dace.program
 def best_splits(T: f8[N, N]):
     for i in range(N - 1, -1, -1):
         for j in range(i + 1, N):
@@ -1099,6 +1107,7 @@ CASES: dict[str, dict[str, Any]] = {
     "functions": dict(N=6),
     "closure": dict(N=7),
     "solved_in_place": dict(N=7),
+    "rows_solved_in_place": dict(N=7, M=5),
     "best_splits": dict(N=8),
     "with_itself": dict(N=7),
     "called_function": dict(N=7),

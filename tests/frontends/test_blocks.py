@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from frontends.kit import assert_same, build, load, reference_source, run
+from frontends.kit import KERNELS, assert_same, build, load, reference_source, run
 
 from gnnperf.frontends.dace import blocks, finish, load_kernel
 from gnnperf.frontends.dace.codegen import plain_source
@@ -45,3 +45,9 @@ def test_a_factorisation_is_one_unit_however_large_it_is(name: str) -> None:
     assert finish.SMALL_ITERATION < 900 * 900 / 6
     assert [len(unit.nest.body) for unit in kernel.units] == [1]
     assert len(library_recipes(kernel.units[0].nest)) == 1
+
+
+def test_a_solve_that_subtracts_rows_in_place_is_a_call() -> None:
+    kernel = load_kernel(f"{KERNELS}:rows_solved_in_place", {"N": 200, "M": 100})
+    (unit,) = kernel.units
+    assert [recipe.library for recipe in library_recipes(unit.nest)] == ["blas"]

@@ -242,6 +242,19 @@ def test_an_overwritten_source_is_not_read_late() -> None:
     assert_same_results(example, normalise(example))
 
 
+@pytest.mark.parametrize(("row", "shift", "meet"), [("k", 0, True), ("k", 1, False), ("i", 0, True)])
+def test_rows_that_rows_of_one_array_are_subtracted_from(row: str, shift: int, meet: bool) -> None:
+    """t = L[i, k] * B[k, :]; B[i, :] -= t: every element waits for one of its own column alone."""
+    n, m = 5, 4
+    total = accumulate(load("B", "i", "j"), op("neg", load("t", "j")))
+    scaled = assign(load("t", "j"), mul(load("L", "i", "k"), load("B", row, add("j", shift))))
+    body = loop("k", "i", loop("j", m - 1, scaled), loop("j", m - 1, total), independent=False)
+    buffers = [array("L", n, n), array("B", n, m), array("t", m, transient=True)]
+    example = nest("rows", buffers, loop("i", n, body, independent=False))
+    assert ("t" not in normalise(example).buffers) == meet
+    assert_same_results(example, normalise(example))
+
+
 def test_a_scratch_array_written_twice_is_not_substituted() -> None:
     n = 8
     example = nest(
