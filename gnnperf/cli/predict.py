@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gnnperf.nn.runtime import RuntimeHead
     from gnnperf.report import Forecast
     from gnnperf.retrieval.gpu import ConfigurationForecast, OperatorForecast
-    from gnnperf.retrieval.prediction import KernelPrediction
+    from gnnperf.retrieval.prediction import KernelPrediction, TablePrediction
 
 NOT_MEASURED = "the kernel was not measured anywhere: physics, and what others needed"
 
@@ -83,7 +83,8 @@ def predict(
     sum over K; over N where columns kernel_name, grid_x, grid_y and grid_z of what ran say so),
     and of a conv conv_cin, conv_cout, conv_k, conv_img, conv_stride, conv_pad and perhaps conv_groups;
     of other families (attention, fused_attention, embedding, pool, rmsnorm, reduction, copy, cat) the sizes
-    that they have as a KERNEL. predicted_ms, lo_ms and hi_ms (the 80% interval) are added.
+    that they have as a KERNEL. predicted_ms, lo_ms and hi_ms (the 80% interval) are added, and objection:
+    why a row has none.
 
     The table of models has the columns desc, device and num_layer, with their graphs in
     gpu_models_opgraphs.parquet beside it; or it is such graphs (a row is a node: desc, OpName, FwOps, BwOps,
@@ -182,15 +183,11 @@ def _bulk(
     head: RuntimeHead, path: Path, described: Path | None, output: Path, calibrate: Path | None
 ) -> Report:
     from gnnperf.nn.runtime.operator_table import read_operators
-    from gnnperf.retrieval.prediction import predict_table, table_remarks
+    from gnnperf.retrieval.prediction import predict_table
 
     operators = read_operators(path)
-    predicted = predict_table(head, operators, _devices(described), calibrate)
-    count, done = len(predicted), _written(predicted, output)
-    left = f"; {count - done} rows are of no known family or lack a size" if done < count else ""
-    said = table_remarks(head, operators)
-    document = {"table": path, "output": output, "rows": count, "predicted": done, "remarks": said}
-    return Report(document, "\n".join([f"{done} of {count} rows predicted into {output}{left}", *said]))
+    found = predict_table(head, operators, _devices(described), calibrate)
+    return _tables_report("table", "rows", path, found, output)
 
 
 def _models(
@@ -209,12 +206,15 @@ def _models(
     models, graphs = models_of(path, gpus)
     if not graphs.is_file():
         raise InputError(f"expected the graphs of {path} in {graphs}; put them there")
-    predicted = predict_models(head, models, read_graphs(graphs), devices, calibrate)
-    count, done = len(predicted), _written(predicted, output)
-    rows = predicted.select(["desc", "objection"]).to_pylist()
-    said = sorted({f"{row['desc']} {row['objection']}" for row in rows if row["objection"]})
-    document = {"models": path, "output": output, "rows": count, "predicted": done, "remarks": said}
-    return Report(document, "\n".join([f"{done} of {count} models predicted into {output}", *said]))
+    found = predict_models(head, models, read_graphs(graphs), devices, calibrate)
+    return _tables_report("models", "models", path, found, output)
+
+
+def _tables_report(option: str, what: str, path: Path, found: TablePrediction, output: Path) -> Report:
+    """Write a predicted table, and say how much of it is."""
+    count, done = len(found.table), _written(found.table, output)
+    document = {option: path, "output": output, "rows": count, "predicted": done, "remarks": found.remarks}
+    return Report(document, "\n".join([f"{done} of {count} {what} predicted into {output}", *found.remarks]))
 
 
 def _devices(described: Path | None) -> dict[str, DeviceSpec]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 
 from gnnperf.devices import DeviceSpec, find_device, known_device
 from gnnperf.errors import InputError
@@ -23,7 +24,8 @@ from gnnperf.nn.runtime.model_table import ModelGraph
 from gnnperf.nn.runtime.operator_table import OperatorTable, operator_table, read_csv
 
 ADDED = ("predicted_ms", "lo_ms", "hi_ms", "objection")
-"""Columns that are added to a table; the last, to one of models."""
+"""Columns that are added to a table."""
+NO_OPERATOR = "no known family, or a size is missing"
 CHUNK = 50_000
 """Rows of a table that are predicted at once."""
 
@@ -45,6 +47,15 @@ class KernelPrediction:
     operators_s: tuple[float, ...] = ()
     remarks: tuple[str, ...] = ()
     objection: str | None = None
+
+
+@dataclass(frozen=True)
+class TablePrediction:
+    """table: as it was, and with ADDED: milliseconds, their 80% interval, and, where there are none, why, in
+    words. remarks: in words, what was assumed, and of how many rows nothing is said."""
+
+    table: pa.Table
+    remarks: tuple[str, ...]
 
 
 def predict_kernel(head: RuntimeHead, workloads: Sequence[Workload], device: DeviceSpec) -> KernelPrediction:
@@ -82,15 +93,15 @@ def dtype_remarks(dtypes: Sequence[str]) -> dict[str, int]:
     }
 
 
-def table_remarks(head: RuntimeHead, operators: OperatorTable) -> list[str]:
-    """What is to be said of rows that nothing like was measured of."""
-    dtypes = operators.dtype[operators.usable]
+def _unlike(head: RuntimeHead, operators: OperatorTable, predicted: NDArray[np.bool_]) -> list[str]:
+    """What is to be said of predicted rows that nothing like was measured of."""
+    dtypes = operators.dtype[predicted]
     said = [f"{n} rows {what}" for what, n in dtype_remarks(dtypes[dtypes != "fp32"].tolist()).items()]
     if operators.exchanged:
         said.append("grids of the kernels that ran say that products sum over N, not K: read so")
     codes = operators.columns["family"].numpy()
     known = [code for code, name in enumerate(FAMILIES) if name in head.calibration.widths]
-    families = operators.texts("op_family")[operators.usable & ~np.isin(codes, known)]
+    families = operators.texts("op_family")[predicted & operators.usable & ~np.isin(codes, known)]
     for name, count in Counter(families.tolist()).items():
         said.append(
             f"{count} rows are of a family that was not measured, {name}: physics, and wider intervals"
@@ -103,21 +114,25 @@ def predict_table(
     operators: OperatorTable,
     devices: Mapping[str, DeviceSpec],
     calibrate: Path | None = None,
-) -> pa.Table:
-    """The table with predicted_ms, lo_ms and hi_ms (the 80% interval) added; null where an operator is of no
-    known family or lacks a size.
+) -> TablePrediction:
+    """Predict the rows of a table.
 
-    calibrate: runs, as of `calibrate_from`. Raises InputError for an unknown device, and where no run is of a
-    GPU of the table.
+    calibrate: runs, as of `calibrate_from`. Raises InputError for an unknown device, where no run is of a
+    GPU of the table, and where something is to be said against all rows that are operators.
     """
     count = len(operators.device)
     result = np.full((3, count), np.nan)
     known = operators.usable.copy()
     known[list(operators.sequences)] = True
+    objection = np.where(known, "", NO_OPERATOR).astype(object)
     named = {str(name): known_device(str(name), devices) for name in np.unique(operators.device[known])}
     heads = calibrated_heads(head, calibrate, named, devices)
     for name, own in heads.items():
-        rows = np.flatnonzero(operators.usable & (operators.device == name))
+        mine = known & (operators.device == name)
+        objection[mine] = own.too_far(named[name]) or ""
+        for row, why in operators.unknown_peaks(named[name], mine & (objection == "")).items():
+            objection[row] = why
+        rows = np.flatnonzero(operators.usable & mine & (objection == ""))
         for start in range(0, len(rows), CHUNK):
             part = rows[start : start + CHUNK]
             chosen = np.zeros(count, dtype=bool)
@@ -128,20 +143,26 @@ def predict_table(
             result[:, part] = 1e3 * torch.stack([found.runtime_s, low, high]).numpy()
 
     @functools.cache
-    def in_sequence(workloads: tuple[Workload, ...], name: str) -> tuple[float, float, float]:
-        found = predict_kernel(heads[name], workloads, named[name])
-        if found.runtime_s is None or found.intervals_s is None:
-            return 3 * (math.nan,)
-        return found.runtime_s, *found.intervals_s[LEVELS[1]]
+    def in_sequence(workloads: tuple[Workload, ...], name: str) -> KernelPrediction:
+        return predict_kernel(heads[name], workloads, named[name])
 
     for row, workloads in operators.sequences.items():
-        result[:, row] = 1e3 * np.array(in_sequence(workloads, str(operators.device[row])))
-    table = operators.table
-    for name, values in zip(ADDED[:3], result, strict=True):
-        if name in table.column_names:
-            table = table.drop_columns([name])
-        table = table.append_column(name, pa.array(values, mask=np.isnan(values)))
-    return table
+        if objection[row]:
+            continue
+        whole = in_sequence(workloads, str(operators.device[row]))
+        objection[row] = whole.objection or ""
+        if whole.runtime_s is not None and whole.intervals_s is not None:
+            result[:, row] = 1e3 * np.array([whole.runtime_s, *whole.intervals_s[LEVELS[1]]])
+    predicted = objection == ""
+    if known.any() and not predicted.any():
+        raise InputError(str(objection[known][0]))
+    table = operators.table.select([name for name in operators.table.column_names if name not in ADDED])
+    for name, times in zip(ADDED[:-1], result, strict=True):
+        table = table.append_column(name, pa.array(times, mask=~predicted))
+    table = table.append_column(ADDED[-1], pa.array(objection, pa.string(), mask=predicted))
+    refused = Counter(objection[~predicted].tolist())
+    said = [f"{n} rows have no prediction: {why}" for why, n in refused.items()]
+    return TablePrediction(table, (*_unlike(head, operators, predicted), *said))
 
 
 def predict_models(
@@ -150,9 +171,8 @@ def predict_models(
     graphs: Mapping[str, ModelGraph],
     devices: Mapping[str, DeviceSpec],
     calibrate: Path | None = None,
-) -> pa.Table:
-    """The table (see `models_of`) with predicted_ms, lo_ms, hi_ms (the 80% interval) and objection added: in
-    words, why there is no prediction.
+) -> TablePrediction:
+    """Predict the rows of a table of models (see `models_of`).
 
     Launches are hidden behind the kernels before, and the board's power limits the energy of the whole. With
     operators that run backwards, what is predicted is a step of training. Raises InputError as
@@ -164,6 +184,8 @@ def predict_models(
     for row in models.select(["desc", "device", "num_layer"]).to_pylist():
         graph, own = graphs.get(row["desc"]), heads[str(row["device"])]
         objection = "has no graph" if graph is None else graph.objection
+        if objection is None and (far := own.too_far(named[str(row["device"])])) is not None:
+            objection = f"has no prediction: {far}"
         if objection is None and graph is not None and graph.repeats and not row["num_layer"]:
             objection = "has a repeated layer, and no num_layer"
         if graph is None or objection is not None:
@@ -177,12 +199,13 @@ def predict_models(
         low, high = (float((bound * often).sum()) * total / alone for bound in found.bounds_s[LEVELS[1]])
         result.append((1e3 * total, 1e3 * low, 1e3 * high, None))
     kept = [name for name in models.column_names if name not in ADDED]
-    models = models.select(kept)
+    table = models.select(kept)
     for name, values in zip(ADDED, zip(*result, strict=True), strict=True):
-        models = models.append_column(
-            name, pa.array(values, pa.string() if name == ADDED[-1] else pa.float64())
-        )
-    return models
+        kind = pa.string() if name == ADDED[-1] else pa.float64()
+        table = table.append_column(name, pa.array(values, kind))
+    rows = zip(models["desc"].to_pylist(), table[ADDED[-1]].to_pylist(), strict=True)
+    said = sorted({f"{desc} {objection}" for desc, objection in rows if objection})
+    return TablePrediction(table, tuple(said))
 
 
 def calibrated_heads(

@@ -111,6 +111,36 @@ def test_tables(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert f"cannot write {nowhere}: " in capfd.readouterr().err
 
 
+def test_rows_of_a_table_that_nothing_is_said_of(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """They cost the others nothing."""
+    sizes = {"B": 16, "M": 512, "N": 512, "K": 64, "H": 512}
+    wanted = [(gpu, family) for gpu in ("a100", "h100") for family in ("bmm", "attention", "softmax")]
+    rows = [{"op_family": f, "op": f, "device": gpu, "dtype": "fp8", **sizes} for gpu, f in wanted]
+    rows += [{**rows[0], "device": "Far", "dtype": None}, {**rows[0], "op_family": "fft", "dtype": "fp16"}]
+    far = {**load_device("l4").to_dict(), "name": "Far", "aliases": ["far"], "bandwidth_gbps": 1e7}
+    source, result, devices = (tmp_path / name for name in ("rows.parquet", "out.parquet", "devices.yaml"))
+    devices.write_text(yaml.safe_dump(far))
+    table = ["--table", str(source), "-o", str(result), "--devices", str(devices)]
+    pq.write_table(pa.Table.from_pylist(rows), source)
+    done = document(capfd, *table)
+    written = pq.read_table(result).to_pylist()
+    said = [row["objection"] for row in written]
+    assert "got fp8" in said[0] and said[0] == said[1]  # in a softmax nothing is multiplied
+    assert "Far lies" in said[6] and said[7] == "no known family, or a size is missing"
+    assert said[2:6] == 4 * [None] and done["predicted"] == 4
+    assert all((row["predicted_ms"] is None) == (row["objection"] is not None) for row in written)
+    remarks = done["remarks"]
+    assert isinstance(remarks, list) and "4 rows are fp8, which was not measured" in remarks[0]
+    assert f"2 rows have no prediction: {said[0]}" in remarks
+    assert f"1 rows have no prediction: {said[6]}" in remarks
+    pq.write_table(pa.Table.from_pylist([rows[5], rows[2]]), source)
+    document(capfd, *table)
+    alone = [row["predicted_ms"] for row in pq.read_table(result).to_pylist()]
+    assert alone == pytest.approx([written[5]["predicted_ms"], written[2]["predicted_ms"]])
+    pq.write_table(pa.Table.from_pylist(rows[:2]), source)
+    assert "got fp8" in refusal(capfd, *table)
+
+
 def test_tables_may_be_csv(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     source, result = tmp_path / "rows.csv", tmp_path / "out.csv"
     rows = "linear,linear,l4,1,512,512,64,,fp16\nsoftmax,softmax,t4,512,,,,1024,\nsoftmax,softmax,t4,,,,,,\n"

@@ -138,6 +138,15 @@ class RuntimeHead:
 
     def objection(self, workload: Workload, device: DeviceSpec) -> str | None:
         """Why nothing is said about this workload on this device, in words; None where something is."""
+        if (far := self.too_far(device)) is not None:
+            return far
+        if workload.read_bytes + workload.written_bytes <= 0:
+            return "the kernel touches no memory whose size is known (extents that depend on data?)"
+        return None
+
+    def too_far(self, device: DeviceSpec) -> str | None:
+        """Why nothing is said about this device, in words; None where something is. Raises InputError for
+        one that is no GPU, or lacks a number."""
         for name, value in spans_of([device]).items():
             low, high = self.calibration.devices.get(name, (-math.inf, math.inf))
             apart = float(torch.maximum(low - value, value - high))
@@ -146,8 +155,6 @@ class RuntimeHead:
                     f"{device.name} lies {apart:.0f} doublings of {_SPOKEN[name]} away from every GPU that "
                     "was measured"
                 )
-        if workload.read_bytes + workload.written_bytes <= 0:
-            return "the kernel touches no memory whose size is known (extents that depend on data?)"
         return None
 
     def calibrated(self, x: Columns, seconds: Tensor) -> RuntimeHead:

@@ -20,7 +20,15 @@ from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.operators import parse_operators, sizes_of
 from gnnperf.graph.vocabulary import PRECISIONS, check_precision, element_bytes
 from gnnperf.graph.workload import Workload
-from gnnperf.nn.runtime.columns import FAMILIES, KINDS, Rows, device_columns, gain, workload_columns
+from gnnperf.nn.runtime.columns import (
+    FAMILIES,
+    KINDS,
+    Rows,
+    UnknownPeakError,
+    device_columns,
+    gain,
+    workload_columns,
+)
 from gnnperf.nn.runtime.launches import Launches
 
 NEEDED = ("op_family", "op", "device", "B", "M", "N", "K", "H")
@@ -104,6 +112,25 @@ class OperatorTable:
         index = torch.from_numpy(code)
         found = {key: torch.tensor([n[key] for n in numbers], dtype=torch.float64)[index] for key in keys}
         return {**found, "gain": torch.from_numpy(gains)} if "element_bytes" in self.columns else found
+
+    def unknown_peaks(self, device: DeviceSpec, chosen: NDArray[np.bool_]) -> dict[int, str]:
+        """Of chosen rows, which are on one GPU, those in a dtype that it is not known to have, and what is to
+        be said of each."""
+
+        @functools.cache
+        def refused(dtype: str, kind: str) -> str:
+            try:
+                gain(device, dtype, kind)
+            except UnknownPeakError as error:
+                return str(error)
+            return ""
+
+        found, own = dict[int, str](), self.columns["kind"].long().tolist()
+        for row in np.flatnonzero(chosen & (self.dtype != "fp32")).tolist():
+            launched: list[str] = [w.kind for w in self.sequences.get(row, ())] or [KINDS[own[row]]]
+            if said := next(filter(None, (refused(str(self.dtype[row]), kind) for kind in launched)), ""):
+                found[row] = said
+        return found
 
     def texts(self, name: str) -> NDArray[np.str_]:
         """A column of texts. Raises InputError where there is none."""
