@@ -6,7 +6,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from gnnperf.nn.runtime.operator_table import OperatorTable, operator_table, rea
 ADDED = ("predicted_ms", "lo_ms", "hi_ms", "objection")
 """Columns that are added to a table."""
 NO_OPERATOR = "no known family, or a size is missing"
+SEVERAL = "they launch several kernels, and what each takes is not known"
 CHUNK = 50_000
 """Rows of a table that are predicted at once."""
 
@@ -65,7 +66,7 @@ def predict_kernel(head: RuntimeHead, workloads: Sequence[Workload], device: Dev
             return KernelPrediction(device, objection=objection)
     x = on_device(workloads, device)
     found = head.predict_columns(x)
-    remarks = assumptions(device)
+    remarks = [*assumptions(device), *head.left_out]
     unmeasured = [w.dtype for w, known in zip(workloads, is_measured(x), strict=True) if not known]
     remarks += [f"{count} of the operators {said}" for said, count in dtype_remarks(unmeasured).items()]
     for name, count in Counter(w.family for w in workloads if head.is_unmeasured(w)).items():
@@ -162,6 +163,7 @@ def predict_table(
     table = table.append_column(ADDED[-1], pa.array(objection, pa.string(), mask=predicted))
     refused = Counter(objection[~predicted].tolist())
     said = [f"{n} rows have no prediction: {why}" for why, n in refused.items()]
+    said += _left_out(heads)
     return TablePrediction(table, (*_unlike(head, operators, predicted), *said))
 
 
@@ -205,7 +207,7 @@ def predict_models(
         table = table.append_column(name, pa.array(values, kind))
     rows = zip(models["desc"].to_pylist(), table[ADDED[-1]].to_pylist(), strict=True)
     said = sorted({f"{desc} {objection}" for desc, objection in rows if objection})
-    return TablePrediction(table, tuple(said))
+    return TablePrediction(table, (*said, *_left_out(heads)))
 
 
 def calibrated_heads(
@@ -224,6 +226,11 @@ def calibrated_heads(
     return heads
 
 
+def _left_out(heads: Mapping[str, RuntimeHead]) -> list[str]:
+    """What is to be said of runs that heads were not adapted by, once of a GPU with several names."""
+    return list(dict.fromkeys(words for own in heads.values() for words in own.left_out))
+
+
 def no_runs(path: Path, devices: Iterable[str]) -> InputError:
     """Of a file that says nothing of any of these GPUs."""
     return InputError(f"{path}: expected runs on {' or '.join(devices)}, got none; leave it out")
@@ -234,7 +241,8 @@ def calibrate_from(
 ) -> RuntimeHead:
     """Adapt a head to one GPU by the rows of a CSV file that name it (columns as of tables, and latency_ms).
 
-    Unchanged where no row does. Raises InputError when the file is not that.
+    Unchanged where no row does; rows that it cannot learn from are left out, and said so. Raises InputError
+    when the file is not that.
     """
     table = read_csv(path)
     for name in ("B", "M", "N", "K", "H", "op"):
@@ -249,8 +257,15 @@ def calibrate_from(
         raise InputError(
             f"{path}: expected latency_ms above 0 in every row of {device.name}, got {wrong[0]:g}"
         )
-    measured = operators.rows(devices, mine)
+    why = np.where(operators.usable, "", NO_OPERATOR).astype(object)
+    why[list(operators.sequences)] = SEVERAL
+    for row, words in operators.unknown_peaks(device, mine & (why == "")).items():
+        why[row] = words
+    reasons = Counter(why[mine & (why != "")].tolist())
+    said = [f"{n} rows of {device.name} are left out: {words}" for words, n in reasons.items()]
+    measured = operators.rows(devices, mine & (why == ""))
     if not len(measured):
-        raise InputError(f"{path}: no row of {device.name} has a known operator and its sizes")
+        raise InputError(f"{path}: nothing to calibrate by: {'; '.join(said)}")
     columns: Columns = measured.columns
-    return head.calibrated(columns, measured.seconds)
+    adapted = head.calibrated(columns, measured.seconds)
+    return replace(adapted, left_out=tuple(f"{path}: {words}" for words in said))

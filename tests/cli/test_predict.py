@@ -313,7 +313,7 @@ def test_a_table_is_calibrated_by_runs_on_its_gpu(capfd: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("linear,a10,4096,4096,,1.5", "no row of NVIDIA A10 has a known operator and its sizes"),
+        ("linear,a10,4096,4096,,1.5", "1 rows of NVIDIA A10 are left out: no known family"),
         ("linear,a10,4096,4096,1024,-1", "expected latency_ms above 0 in every row of NVIDIA A10, got -1"),
         ("linear,a10,4096,4096,1024,0", "expected latency_ms above 0 in every row of NVIDIA A10, got 0"),
         ("linear,a10,4096,4096,1024,nan", "expected latency_ms above 0 in every row of NVIDIA A10, got nan"),
@@ -380,6 +380,31 @@ def test_runs_on_the_gpu_calibrate(capfd: pytest.CaptureFixture[str], tmp_path: 
     both = ["--gpu", "t4", "--gpu", "a10", "--calibrate", str(path)]
     other = document(capfd, kernel, *both)["predictions"][0]  # type: ignore[index]
     assert other == document(capfd, kernel, "--gpu", "t4")["predictions"][0]  # type: ignore[index]
+
+
+def test_runs_that_nothing_is_learned_from_are_told(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    runs, source = tmp_path / "runs.csv", tmp_path / "rows.csv"
+    head = "op_family,device,B,M,N,K,dtype,latency_ms\n"
+    used = "linear,a100,1,4096,4096,1024,,9\n"
+    left = "attention,a100,16,512,512,64,,1\n" * 2 + "fft,a100,1,8,8,8,,1\nlinear,a100,1,8,8,8,fp8,1\n"
+    command = ["linear:M=4096,N=4096,K=1024", "--gpu", "a100", "--calibrate", str(runs)]
+    runs.write_text(head + used + "attention,t4,16,512,512,64,,1\n")
+    (plain,) = document(capfd, *command)["predictions"]  # type: ignore[misc]
+    runs.write_text(head + used + left)
+    (found,) = document(capfd, *command)["predictions"]  # type: ignore[misc]
+    assert found["runtime_ms"] == pytest.approx(plain["runtime_ms"])
+    several, unknown, fp8 = (words for words in found["remarks"] if words not in plain["remarks"])
+    gpu = found["device"]
+    assert several.startswith(f"{runs}: 2 rows of {gpu} are left out: they launch several kernels")
+    assert unknown == f"{runs}: 1 rows of {gpu} are left out: no known family, or a size is missing"
+    assert fp8.startswith(f"{runs}: 1 rows of {gpu} are left out: ") and "got fp8" in fp8
+    source.write_text("op_family,op,device,B,M,N,K,H\n" + "linear,linear,a100,1,512,512,64,\n" * 2)
+    table = ["--table", str(source), "-o", str(tmp_path / "out.csv"), *command[3:]]
+    assert document(capfd, *table)["remarks"] == [several, unknown, fp8]
+    runs.write_text(head + left)
+    assert "nothing to calibrate by: 2 rows of" in refusal(capfd, *command)
 
 
 HERE = str(Path(__file__).parent)

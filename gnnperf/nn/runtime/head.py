@@ -56,6 +56,7 @@ class RuntimeHead:
     """Models that were fitted from different seeds, and how far to trust them.
 
     runs: what was run on the one GPU that this is adapted to, and what it was off by; see `calibrated`.
+    left_out: in words, which runs it could not be adapted by.
     """
 
     MODEL: ClassVar = "gpu-runtime"
@@ -64,6 +65,7 @@ class RuntimeHead:
     calibration: RuntimeCalibration
     provenance: ModelProvenance = UNKNOWN
     runs: tuple[Traits, Tensor] | None = None
+    left_out: tuple[str, ...] = ()
 
     def log_runtime(self, x: Columns) -> Tensor:
         """Mean of the models: ln(seconds), f64[n], of columns of workloads and devices."""
