@@ -103,7 +103,7 @@ def predict(
         if output is None:
             raise InputError("--models needs --output")
         refuse(context, "a table of --models", "page_path", "fused", "dtype")
-        return _models(session.runtime_head, models, gpus, described, output, calibrate)
+        return _models(session.runtime_head, models, tuple(dict.fromkeys(gpus)), described, output, calibrate)
     if table is not None:
         if output is None:
             raise InputError("--table needs --output")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command(cls=Verb, page=True)
 @click.argument("kernel")
 @click.argument("table", required=False, type=FILE, metavar="[TABLE]")
-@click.option("--gpu", metavar="NAME|YAML", help="Of the catalog, or a YAML file.")
+@click.option("--gpu", "gpus", multiple=True, metavar="NAME|YAML", help="Of the catalog, or a YAML file.")
 @click.option(
     "-k", default=5, show_default=True, type=click.IntRange(1, 100), help="Configurations to propose."
 )
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 @checkpoint_option
 @click.option("--output", "-o", type=ANY_PATH, metavar="FILE.json", help="A cache file for Kernel Tuner.")
 def propose(
-    kernel: str, table: Path | None, gpu: str | None, k: int, check: bool, sizes: dict[str, float],
-    data: Path | None, ignore: tuple[str, ...], checkpoint: Path | None, output: Path | None,
+    kernel: str, table: Path | None, gpus: tuple[str, ...], k: int, check: bool,
+    sizes: dict[str, float], data: Path | None, ignore: tuple[str, ...], checkpoint: Path | None,
+    output: Path | None,
 ) -> Report:  # fmt: skip
     """Propose configurations of a tunable GPU kernel to try first on a GPU, which need not be here.
 
@@ -56,8 +57,11 @@ def propose(
         return _check(kernel, table, k, ignore, checkpoint)
     if table is not None:
         raise InputError(f"expected --check with {table}; measurements of other GPUs are given as --data")
-    if gpu is None:
+    if not gpus:
         raise InputError("expected --gpu; `gnnperf devices list` shows those that are known")
+    gpu, *others = dict.fromkeys(gpus)
+    if others:
+        raise InputError(f"expected one --gpu, got {', '.join((gpu, *others))}; propose for one at a time")
     from gnnperf.frontends.gpu_kernels import find_description
     from gnnperf.retrieval.tunable import kernel_tuner_cache
     from gnnperf.session import load
@@ -91,7 +95,7 @@ def _check(
 
     if table is None:
         raise InputError("--check: expected KERNEL and a TABLE that was measured, got KERNEL alone")
-    refuse(click.get_current_context(), "--check", "gpu", "sizes", "data", "output", "page_path")
+    refuse(click.get_current_context(), "--check", "gpus", "sizes", "data", "output", "page_path")
     rows = load(checkpoint).check_description(kernel, table, k=k, ignore=ignore)
     about = [{**vars(row), "better_than_random": row.better} for row in rows]
     return Report({"kernel": kernel, "table": table, "k": k, "tables": about}, _verdict(kernel, rows, k))

@@ -235,7 +235,8 @@ def test_tables_of_models(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> 
     assert pq.read_table(result)["predicted_ms"][1].as_py() > layers["predicted_ms"]
     # graphs that say the number of layers themselves
     pq.write_table(pa.Table.from_pylist([{**node, "num_layer": 24} for node in nodes]), graphs)
-    document(capfd, "--models", str(graphs), "--gpu", "t4", "--gpu", "l4", "-o", str(result))
+    gpus = ["--gpu", "t4", "--gpu", "l4", "--gpu", "t4"]
+    assert document(capfd, "--models", str(graphs), *gpus, "-o", str(result))["rows"] == 6
     both = {(row["desc"], row["device"]): row["predicted_ms"] for row in pq.read_table(result).to_pylist()}
     assert both["one", "t4"] == pytest.approx(layers["predicted_ms"]) and len(both) == 6
 
@@ -446,7 +447,7 @@ def test_mistakes(capfd: pytest.CaptureFixture[str], arguments: list[str], code:
 
 def test_a_configuration_of_a_tunable_kernel(capfd: pytest.CaptureFixture[str]) -> None:
     kernel = "gemm:MWG=64,NWG=64,M=1024,N=1024,K=1024"
-    found = document(capfd, kernel, "--gpu", "L4", "--gpu", "h200")["predictions"]
+    found = document(capfd, kernel, "--gpu", "L4", "--gpu", "h200", "--gpu", "L4")["predictions"]
     assert isinstance(found, list)
     l4, h200 = found
     assert [p["device"] for p in found] == ["NVIDIA L4", "NVIDIA H200"]

@@ -44,7 +44,7 @@ def test_configurations_for_kernel_tuner(
 ) -> None:
     output = tmp_path / "start.json"
     arguments = ["pnpoly", "--gpu", "L4", "-k", "3", "--data", str(world), "-o", str(output), "--json"]
-    assert propose(world, *arguments, "--set", "points=1000000") == 0
+    assert propose(world, *arguments, "--set", "points=1000000", "--gpu", "L4") == 0
     document = json.loads(capfd.readouterr().out)
     assert document["device"] == "NVIDIA L4"
     assert document["spaces"] == ["pnpoly_made_up"]
@@ -174,6 +174,7 @@ def test_what_kernel_tuner_wrote_is_data(
     [
         (["gemm"], "expected --gpu; `gnnperf devices list` shows those that are known"),
         (["gemm", "{folder}/tunable_kernels.parquet"], "expected --check with"),
+        (["gemm", "--gpu", "l4", "--gpu", "t4"], "expected one --gpu, got l4, t4; propose for one at a time"),
         (["--check", "pnpoly"], "expected KERNEL and a TABLE that was measured, got KERNEL alone"),
         (
             ["--check", "pnpoly", "{folder}/tunable_kernels.parquet", "--gpu", "l4"],
