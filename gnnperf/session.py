@@ -16,7 +16,7 @@ from gnnperf.backends.base import Executor
 from gnnperf.backends.folder import SCRIPT, check_output, folder_of, load_script
 from gnnperf.devices import DeviceSpec, describe_host
 from gnnperf.documents import to_json
-from gnnperf.errors import GnnperfError, InputError, Interrupted, MeasureError, StoreError
+from gnnperf.errors import GnnperfError, InputError, Interrupted, MeasureError, StoreError, quoted
 from gnnperf.frontends.base import Given, Program, load_program
 from gnnperf.graph import ProgramGraph
 from gnnperf.retrieval import RetrievalReport
@@ -579,13 +579,17 @@ def _given(
     return Given({**(sizes or {}), **numbers}, both, seed, weights)  # type: ignore[dict-item]  # NumPy's numbers, too
 
 
-def _check_effort(budget_s: float | None = None, **counts: int) -> None:
+def _check_effort(budget_s: Any = None, **counts: Any) -> None:
     """Raises InputError for a budget that leaves nothing to do."""
     for name, count in counts.items():
+        if not isinstance(count, int | np.integer):
+            raise InputError(f"{name}: expected a whole number of at least 1, got {quoted(count)}")
         if count < 1:
             raise InputError(f"{name}: expected at least 1, got {count}")
-    if budget_s is not None and not budget_s > 0:  # nor NaN
-        raise InputError(f"budget_s: expected a number of seconds above 0, got {budget_s:g}")
+    if budget_s is None:
+        return
+    if not isinstance(budget_s, int | float | np.integer | np.floating) or not budget_s > 0:  # nor NaN
+        raise InputError(f"budget_s: expected a number of seconds above 0, got {quoted(budget_s)}")
 
 
 def _competitor(name: str, target: Any) -> Competitor:

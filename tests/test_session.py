@@ -263,6 +263,23 @@ def test_a_budget_of_nothing_is_refused(session: Session) -> None:
         session.check_description("gemm", "table.parquet", k=0)
 
 
+def test_numbers_and_gpus_that_are_none(session: Session) -> None:
+    whole = "k: expected a whole number of at least 1, got "
+    with pytest.raises(InputError, match=f"{whole}2.5"):
+        session.propose("gemm", "l4", k=2.5)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=f"{whole}'three'"):
+        session.propose("gemm", "l4", k="three")  # type: ignore[arg-type]
+    refused(session, row_sums, {"budget_s": "1"}, "budget_s: expected a number of seconds above 0, got '1'")
+    for gpus, got in ((3, "3"), (None, "None"), (["l4", 3], "3"), ([["l4"]], r"\['l4'\]")):
+        with pytest.raises(InputError, match=f"expected the name of a GPU, .*, got {got}; `gnnperf devices"):
+            session.predict("linear:M=8,N=8,K=8", gpus)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"expected the name of a GPU, .*, got \['l4', 't4'\];"):
+        session.propose("gemm", ["l4", "t4"])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="or a YAML file that describes a kernel, got 3"):
+        session.propose(3, "l4")  # type: ignore[arg-type]
+    assert list(session.predict("linear:M=8,N=8,K=8", ("l4", "t4", "l4")).runtime_s) == ["l4", "t4"]
+
+
 def refused(session: Session, kernel: Any, given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as error:
         session.retrieve(kernel, **{"k": 1, **given})

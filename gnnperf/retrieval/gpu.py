@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gnnperf.devices import load_device
-from gnnperf.errors import GnnperfError, InputError
+from gnnperf.devices import DeviceSpec, load_device
+from gnnperf.errors import GnnperfError, InputError, quoted
 from gnnperf.frontends.base import kernel_type
 from gnnperf.graph.vocabulary import check_precision
 
@@ -68,14 +68,15 @@ class ConfigurationForecast:
 
 
 def predict(
-    kernel: Any, gpus: str | Sequence[str], fused: bool, calibrate: Path | None, models: GpuModels,
+    kernel: Any, gpus: Any, fused: bool, calibrate: Path | None, models: GpuModels,
     dtype: str | None, inputs: Any,
 ) -> OperatorForecast | ConfigurationForecast:  # fmt: skip
     """See `Session.predict`."""
     from gnnperf.frontends.gpu_kernels import is_tunable
 
-    gpus = [gpus] if isinstance(gpus, str) else gpus
-    if not gpus:
+    several = isinstance(gpus, Iterable) and not isinstance(gpus, str)
+    devices = {gpu: _device(gpu) for gpu in (gpus if several else [gpus])}
+    if not devices:
         raise InputError("expected at least one --gpu; `gnnperf devices list` shows those that are known")
     if isinstance(kernel, str) and is_tunable(kernel):
         if fused:
@@ -84,18 +85,27 @@ def predict(
             raise InputError("--dtype is for operators; a tunable kernel's description says its buffers'")
         if inputs is not None:
             raise InputError("inputs are for torch modules; a tunable kernel's description says its sizes")
-        return _configuration(kernel, gpus, calibrate, models.demand)
-    return _operators(_captured(kernel, fused, inputs), gpus, calibrate, models.runtime_head, dtype)
+        return _configuration(kernel, devices, calibrate, models.demand)
+    return _operators(_captured(kernel, fused, inputs), devices, calibrate, models.runtime_head, dtype)
+
+
+def _device(gpu: Any) -> DeviceSpec:
+    """As `load_device`, of what may be no text. Raises InputError."""
+    if not isinstance(gpu, str | Path):
+        raise InputError(
+            f"expected the name of a GPU, or a YAML file that describes one, got {quoted(gpu)}; `gnnperf "
+            "devices list` shows those that are known"
+        )
+    return load_device(str(gpu))
 
 
 def _operators(
-    model: CapturedModel, gpus: Sequence[str], calibrate: Path | None, head: RuntimeHead,
+    model: CapturedModel, devices: Mapping[str, DeviceSpec], calibrate: Path | None, head: RuntimeHead,
     dtype: str | None,
 ) -> OperatorForecast:  # fmt: skip
     from gnnperf.nn.runtime.columns import UnknownPeakError
     from gnnperf.retrieval.prediction import KernelPrediction, calibrated_heads, predict_kernel
 
-    devices = {name: load_device(name) for name in gpus}
     operators = list(model.operators)
     if dtype is not None:
         check_precision(dtype, "dtype")
@@ -146,14 +156,13 @@ def _captured(kernel: Any, fused: bool, inputs: Any) -> CapturedModel:
 
 
 def _configuration(
-    kernel: str, gpus: Sequence[str], calibrate: Path | None, bundle: DemandBundle
+    kernel: str, devices: Mapping[str, DeviceSpec], calibrate: Path | None, bundle: DemandBundle
 ) -> ConfigurationForecast:
     from gnnperf.frontends.gpu_kernels import check_gpu, parse_configuration
     from gnnperf.retrieval.prediction import no_runs
     from gnnperf.retrieval.tunable import predict_configuration, read_runs
 
     description, given = parse_configuration(kernel)
-    devices = {name: load_device(name) for name in gpus}
     for device in devices.values():
         check_gpu(device)
     runs = {name: read_runs(calibrate, device, devices) for name, device in devices.items()}
@@ -188,7 +197,7 @@ def propose_configurations(
     from gnnperf.frontends.gpu_kernels.tables import data_or_none, load_tables
     from gnnperf.retrieval.tunable import propose
 
-    description, device = find_description(kernel), load_device(gpu)
+    description, device = find_description(kernel), _device(gpu)
     check_gpu(device)
     path = data_or_none(None if data is None else Path(data))
     if ignored and path is None:

@@ -146,7 +146,7 @@ def find_description(kernel: str) -> Description:
     known = list_descriptions()
     if kernel in known:
         return read_description(KERNELS / f"{kernel}.yaml")
-    if not Path(kernel).is_file():
+    if not isinstance(kernel, str | Path) or not Path(kernel).is_file():
         raise InputError(
             f"expected one of {', '.join(known)}, or a YAML file that describes a kernel, got {kernel!r}"
         )
