@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from gnnperf.retrieval.gpu import ConfigurationForecast, OperatorForecast
     from gnnperf.retrieval.prediction import KernelPrediction, TablePrediction
 
-NOT_MEASURED = "the kernel was not measured anywhere: physics, and what others needed"
-
 
 @click.command(cls=Verb, page=True)
 @click.argument("kernel", required=False)
@@ -239,9 +237,11 @@ def _written(predicted: pa.Table, output: Path) -> int:
 def _configuration_report(found: ConfigurationForecast) -> Report:
     """Runtimes and intervals of a configuration, by GPU."""
     rows = [_row(name, one) for name, one in found.predictions.items()]
-    document = {"kernel": found.kernel, "measured_elsewhere": found.measured, "predictions": rows}
-    remarks = () if found.measured else (NOT_MEASURED,)
-    return Report(document, _view(rows, remarks), page=partial(_page_of_configuration, found))
+    document = {
+        "kernel": found.kernel, "measured_elsewhere": found.measured, "remarks": found.remarks,
+        "predictions": rows,
+    }  # fmt: skip
+    return Report(document, _view(rows, found.remarks), page=partial(_page_of_configuration, found))
 
 
 def _forecasts(predictions: Mapping[str, KernelPrediction], **about: Any) -> list[Forecast]:
@@ -287,6 +287,5 @@ def _page_of_configuration(found: ConfigurationForecast) -> str:
     flops, size_bytes = (float(physics[what][0]) for what in ("flops", "distinct_bytes"))
     dtype = found.description.dtype
     forecasts = _forecasts(found.predictions, flops=flops, size_bytes=size_bytes, dtype=dtype)
-    notes = [] if found.measured else [NOT_MEASURED]
     graph = scheduled_graph(found.description, found.configuration)
-    return prediction_page(found.kernel, forecasts, notes=notes, graph=graph)
+    return prediction_page(found.kernel, forecasts, notes=found.remarks, graph=graph)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gnnperf.retrieval.prediction import KernelPrediction
     from gnnperf.retrieval.tunable import ConfigurationProposal
 
+NOT_MEASURED = "the kernel was not measured anywhere: physics, and what others needed"
+
 
 class GpuModels(Protocol):
     """Trained models, loaded when they are first asked for: for operators, and for tunable kernels."""
@@ -65,6 +67,17 @@ class ConfigurationForecast:
     def runtime_s(self) -> Mapping[str, float | None]:
         """By GPU; None where nothing is said."""
         return {gpu: found.runtime_s for gpu, found in self.predictions.items()}
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """In words, what is to be said on every GPU."""
+        listed = self.description.parameters
+        odd = {name: v for name, v in self.configuration.items() if v not in listed.get(name, [v])}
+        said = [
+            f"{name}={v} is none of the {len(listed[name])} values that the description lists"
+            for name, v in odd.items()
+        ]
+        return (*(() if self.measured else (NOT_MEASURED,)), *said)
 
 
 def predict(

@@ -458,6 +458,16 @@ def test_a_configuration_of_a_tunable_kernel(capfd: pytest.CaptureFixture[str]) 
         assert low < l4["runtime_ms"] < high
 
 
+def test_values_that_a_description_does_not_list_are_told(capfd: pytest.CaptureFixture[str]) -> None:
+    listed = document(capfd, "pnpoly:block_size_x=256", "--gpu", "L4")
+    assert listed["remarks"] == []
+    found = document(capfd, "pnpoly:block_size_x=65,points=1000000", "--gpu", "L4", "--gpu", "t4")
+    assert found["remarks"] == ["block_size_x=65 is none of the 31 values that the description lists"]
+    assert all(row["runtime_ms"] > 0 for row in found["predictions"])  # type: ignore[attr-defined]
+    assert run(["predict", "pnpoly:block_size_x=65", "--gpu", "L4"]) == 0
+    assert "block_size_x=65 is none of the 31 values" in " ".join(capfd.readouterr().out.split())
+
+
 def test_a_configuration_that_a_gpu_has_no_room_for(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
