@@ -35,8 +35,9 @@ SHORTEST = 8
 """A loop of fewer iterations stays whole."""
 MOST_PARTS = 4
 
-_FIRST_BEYOND = {"lt": (0,), "ge": (0,), "gt": (1,), "le": (1,), "eq": (0, 1), "ne": (0, 1)}
-"""Where a comparison with zero of what grows by one turns, counted from the zero on."""
+_FIRST_BEYOND = {"lt": (0, 0), "ge": (0, 0), "gt": (1, 1), "le": (1, 1), "eq": (0, 1), "ne": (0, 1)}
+"""Where a comparison with zero of what grows by one begins to turn, counted from its first zero on, and where
+it has turned, counted from its last one on: loops within move the zero."""
 
 
 def without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
@@ -101,12 +102,13 @@ def _cuts(expr: Expr, iterator: str, start: int, stop: int, within: Loops) -> se
         rest = value_range(
             Op("sub", (from_affine(form), Op("mul", (Const(factor), Symbol(iterator))))), within
         )
-        zeros = {int(-factor * end) for end in rest if isfinite(end)}
+        zeros = sorted(-factor * end for end in rest)
         if e.name != "mod":
-            after = _FIRST_BEYOND.get(e.name, (0,))
-            cuts |= {zero + (one if factor > 0 else 1 - one) for zero in zeros for one in after}
+            begins, turned = _FIRST_BEYOND.get(e.name, (0, 0))
+            after = (begins, turned) if factor > 0 else (1 - turned, 1 - begins)
+            cuts |= {int(zero) + one for zero, one in zip(zeros, after, strict=True) if isfinite(zero)}
         elif isinstance(e.args[1], Const) and (period := int(e.args[1].value.real)) > 0 and factor > 0:
-            for zero in zeros:
+            for zero in map(int, filter(isfinite, zeros)):
                 cuts |= set(range(start + (zero - start) % period, stop, period)[: MOST_PARTS + 2])
     return cuts
 

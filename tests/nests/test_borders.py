@@ -87,6 +87,18 @@ def test_windows_are_whole_where_all_of_them_is_inside() -> None:
     assert {type(first), type(last)} == {Loop} and not any(isinstance(n, Statement) for n in (first, last))
 
 
+def test_pairs_are_cut_only_where_one_side_has_no_other() -> None:
+    def of_others(count: int) -> Loop:
+        value = op("select", op("ne", "j", "k"), load("x", "k"), 0.0)
+        inner = loop("k", count, accumulate(load("y", "j"), value), independent=True)
+        return loop("j", N, inner, independent=True)
+
+    assert parts(of_others(N)) == (of_others(N),)
+    mixed, apart = parts(of_others(3))
+    assert isinstance(mixed, Loop) and mixed.stop == Const(3) and load("x", "k") in values(apart)
+    assert not any(getattr(e, "name", "") == "select" for e in values(apart))
+
+
 def test_a_window_that_moves_with_a_loop_around_is_cut_nowhere() -> None:
     place = op("max", op("sub", "j", "k"), 0)
     window = loop("k", add("i", 2), accumulate(load("B", "i", "j"), load("x", place)), start="i")
