@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -71,13 +72,27 @@ def reduced(
     return None
 
 
-def calls_programs(program: Any) -> bool:
-    """Does a DaCe program call others? Their symbols may have other values than its own, of which
+def calls_by_size(program: Any) -> bool:
+    """Does a DaCe program call others that name symbols? There these may have other values, of which
     `python_function` knows nothing."""
-    function = program.f
-    called = [function.__globals__.get(name) for name in function.__code__.co_names]
-    called += [cell.cell_contents for cell in function.__closure__ or ()]
-    return any(_is_of_dace(value) and hasattr(value, "f") for value in called)
+    reached = [program.f]
+    for function in reached:  # which grows
+        named = _named(function)
+        symbol = sys.modules["dace"].symbol
+        if function is not program.f and any(isinstance(value, symbol) for value in named):
+            return True
+        called = [value.f for value in named if _is_of_dace(value) and hasattr(value, "f")]
+        reached += [other for other in called if other not in reached]
+    return False
+
+
+def _named(function: Any) -> list[Any]:
+    """What a function names of its module, and of functions around it."""
+    codes = [function.__code__]
+    for code in codes:  # which grows by that of lambdas and comprehensions
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    found = [function.__globals__.get(name) for code in codes for name in code.co_names]
+    return found + [cell.cell_contents for cell in function.__closure__ or ()]
 
 
 def _plain(program: Any, values: Mapping[str, Any], done: dict[int, Any]) -> Callable[..., Any]:
