@@ -100,8 +100,10 @@ class Retrieval(RetrievalReport):
     def call(self, *arrays: Any, **arguments: Any) -> Any:
         """Run the tuned kernel once, in place: a DaCe kernel on arrays and scalars by name, a TVM function on
         its arrays in the order of its parameters. What a DaCe program returns is made, and returned; its
-        global arrays need not be given. Raises TypeError where an array is given otherwise, or is not of the
-        kernel's dtype and shape, or is written and read-only, GnnperfError of a kernel of several functions.
+        global arrays need not be given. Of an array that a DaCe kernel only reads, in another memory
+        order than the kernel's, a copy is made. Raises TypeError where an array is given otherwise, or is not
+        of the kernel's dtype and shape, or is written and read-only or in another memory order, GnnperfError
+        of a kernel of several functions.
         """
         script, takes = self._script, self._script.ARGUMENTS
         if not isinstance(takes, dict):  # of one program

@@ -112,8 +112,18 @@ _FAST = _at(id(_array := np.ones(1)) + _DATA).value == _array.ctypes.data
 _ndarray = np.ndarray
 
 
+def _copied(array, strides):
+    # A pointer to a copy in another memory order. It keeps the copy.
+    size = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides)) // array.itemsize
+    copy = np.lib.stride_tricks.as_strided(np.empty(size, array.dtype), array.shape, strides)
+    copy[...] = array
+    pointer = _slow_pointer(copy)
+    pointer.array = copy
+    return pointer
+
+
 def converted(arguments):
-    """As the C function takes them, checked. Valid as long as the arrays are."""
+    """As the C function takes them, checked. Valid as long as the arrays are, and this list."""
     values = []  # all that follows is written for speed: it is what a call costs
     for name, scalar, dtype, shape, strides, written in _CHECKED:
         try:
@@ -131,9 +141,14 @@ def converted(arguments):
             raise TypeError(f"{{name}}: expected an array of NumPy, got {{type(value).__name__}}")
         same = value.dtype is dtype or value.dtype == dtype
         if not same or value.shape != shape or (value.strides != strides and value.size):
+            fits = same and value.shape == shape
+            if fits and not written:
+                values.append(_copied(value, strides))
+                continue
             got = f"{{value.dtype}}{{list(value.shape)}} with strides {{list(value.strides)}} bytes"
             wanted = f"{{dtype}}{{list(shape)}} with strides {{list(strides)}} bytes"
-            raise TypeError(f"{{name}}: expected {{wanted}}, got {{got}}")
+            hint = "; it is written: make an array in this order (np.ascontiguousarray), and read that"
+            raise TypeError(f"{{name}}: expected {{wanted}}, got {{got}}{{hint if fits else ''}}")
         if written and not value.flags.writeable:
             raise TypeError(f"{{name}}: expected an array that can be written, got one that is read-only")
         values.append(_at(id(value) + _DATA) if _FAST else _slow_pointer(value))
@@ -145,8 +160,8 @@ def converted(arguments):
 
 
 def call(**arguments):
-    """Run once, writing arrays in place; their dtypes, shapes and memory order are those of ARGUMENTS. It
-    returns what the program returns."""
+    """Run once, writing arrays in place; their dtypes, shapes and memory order are those of ARGUMENTS. Of an
+    array that is only read, in another memory order, a copy is made. It returns what the program returns."""
     if not (GLOBALS or RETURNED):
         program(*converted(arguments))
         return None

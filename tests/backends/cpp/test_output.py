@@ -70,6 +70,12 @@ def refused(**other):
 read_only = y.copy()
 read_only.flags.writeable = False
 assert refused(y=read_only) == "y: expected an array that can be written, got one that is read-only"
+for name, given_so in (("x", np.asfortranarray(x)), ("mask", np.repeat(mask, 2, axis=1)[:, ::2])):
+    y[:] = np.nan
+    run.call(**{**given, name: given_so})
+    np.testing.assert_allclose(y, expected, rtol=1e-5)
+told = refused(y=np.asfortranarray(y))
+assert told.endswith("it is written: make an array in this order (np.ascontiguousarray), and read that"), told
 assert refused(shift=0.5) == "shift: expected a number for int8, got 0.5", refused(shift=0.5)
 del given["z"]
 names = "mask, x, y, z, half, scale, shift, turn"
