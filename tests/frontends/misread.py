@@ -495,3 +495,35 @@ def third_column(x: f8[N, M], y: f8[N]):
     for i in range(N):
         for j in range(N):
             y[i] += x[i, 2] - x[j, 2]
+
+
+@dace.program
+def parts_in_turn(x: f8[N, M], y: f8[N], z: f8[M]):
+    part = x[:, 0]
+    y[:] = 2.0 * part
+    part = x[:, 1]
+    part += 1.0
+    y += part
+    part = 0.5 * part
+    y -= part
+    for i in range(1, N):
+        row = x[i]
+        z += row
+        row = x[i - 1, :]
+        z -= row[0] * row
+        if y[i] > 2.0:
+            part = x[:, 2]
+            y[i] += part[i - 1]
+    for i in dace.map[0:N]:
+        some = x[i, 0:2]
+        y[i] += some[1]
+        some = x[i, 1:4]
+        y[i] += some[1]
+
+
+@dace.program
+def part_of_either(x: f8[N, M], y: f8[N]):
+    part = x[:, 0]
+    for i in range(1, M):
+        y += part
+        part = x[:, i]

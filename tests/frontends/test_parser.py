@@ -13,6 +13,7 @@ from dace.frontend.python.newast import ProgramVisitor
 from dace.frontend.python.parser import DaceProgram
 from frontends.kit import assert_same, interpret_program
 
+from gnnperf.errors import InputError
 from gnnperf.frontends.dace import load_kernel
 from gnnperf.frontends.dace.source import load_program
 
@@ -67,6 +68,7 @@ SIZES: dict[str, dict[str, int]] = {
     "one_wide": dict(N=6, M=5),
     "round_the_edges": dict(N=7, M=5, steps=2),
     "thin_products": dict(N=6, M=5, K=3),
+    "parts_in_turn": dict(N=6, M=4),
 }
 
 
@@ -77,6 +79,11 @@ def test_programs_mean_what_python_makes_of_them(name: str) -> None:
     expected = of_python(load_program(f"{PROGRAMS}:{name}"), kernel.data, SIZES[name])
     got = interpret_program(kernel)
     assert_same({output: expected[output] for output in kernel.outputs}, got, name)
+
+
+def test_names_of_parts_that_a_turn_of_a_loop_decides_are_refused() -> None:
+    with pytest.raises(InputError, match="Cannot reassign"):
+        load_kernel(f"{PROGRAMS}:part_of_either", {"N": 6, "M": 4})
 
 
 def test_the_parser_is_dace_s_own_again_afterwards() -> None:

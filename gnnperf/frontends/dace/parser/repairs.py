@@ -20,7 +20,7 @@ from dace.frontend.python.preprocessing import GlobalResolver
 from dace.sdfg import nodes
 from dace.subsets import Range
 
-from gnnperf.frontends.dace.parser import kinds, loops, sizes, slices, syntax
+from gnnperf.frontends.dace.parser import kinds, loops, names, sizes, slices, syntax
 from gnnperf.frontends.dace.repaired import Repairs, repaired
 
 CPP_WORDS = frozenset(
@@ -69,6 +69,7 @@ def _prepared(original: Any) -> Any:
     def parse(visitor: Any, program: ast.FunctionDef, *rest: Any, **more: Any) -> Any:
         loops.LeftByBreak().visit(program)
         loops.rename_counters(program)
+        names.tell_parts_apart(visitor, program)
         kinds.begin_real(visitor, program)
         return original(visitor, program, *rest, **more)
 
