@@ -527,3 +527,57 @@ def part_of_either(x: f8[N, M], y: f8[N]):
     for i in range(1, M):
         y += part
         part = x[:, i]
+
+
+@dace.program
+def turned(x: f8[N, M], y: f8[N, M], z: f8[N], w: f8[M]):
+    w[::-1] = x[0]
+    y[:, ::-1] = x[::-1] + w
+    y[::-1] += w
+    y[-2:0:-1, 1] = x[1:-1, 0]
+    y[2::-1, 2:0:-1] = x[:3, :2]
+    y[::-1, ::-1] = y
+    z[::-1] = z
+    z[3:1:-1] = 0.25
+
+
+@dace.program
+def steps_in_maps(x: f8[N, 2 * M], y: f8[N, M], z: f8[N, 2 * M]):
+    for i in dace.map[0:N]:
+        y[i, :] = x[i, ::2] - 0.5 * x[i, ::-2] + x[i, 1::2]
+    for i in dace.map[0:N]:
+        z[i, ::2] = y[i]
+    for i in dace.map[0:N]:
+        z[i, 1::2] += x[i, :M]
+    for i in dace.map[0:N]:
+        z[i, 1 : M + 1] = x[i, M:0:-1]
+    for i in dace.map[1:N]:
+        z[i, ::-1] = x[i - 1]
+
+
+@dace.program
+def wide_in_maps(x: f8[N, M, 3], y: f8[N, M, 3], d: f8[N, M, M], z: f8[N, M]):
+    for i in dace.map[0:N]:
+        y[i] = x[i] / x[i, :, 0:1] - x[i, 0:1]
+    for i in dace.map[0:N]:
+        d[i] = x[i, :, np.newaxis, 0] - x[i, np.newaxis, :, 1]
+    for i in dace.map[0:N]:
+        for k in range(1, M):
+            d[i, :, k : k + 1] *= x[i, :, 1:2]
+    for i in dace.map[0:N]:
+        z[i, 0:1] = x[i, 0:1, 2]
+        z[i, 1:] = x[i, 1:, 2] - x[i, 0:1, 1]
+
+
+@dace.program
+def stores_in_maps(x: f8[N, M, 3], y: f8[N, M, 3], z: f8[1, M, 3]):
+    for i in dace.map[0:N]:
+        y[i, :, 0:1] += x[i, :, 1:2]
+    for i in dace.map[0:N]:
+        y[i, 1:2] = x[i, 0:1] - x[i, 2:3, 0:1]
+    for i in dace.map[0:N]:
+        y[i, 2:4] -= x[i, 0:1, :]
+    for i in dace.map[0:N]:
+        y[i, 0:2, 2:3] = x[i, 3:4, 0:1] * x[i, 0:2, 0:1]
+    for i in dace.map[0:N]:
+        z[0:1] += x[i : i + 1]

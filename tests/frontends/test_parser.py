@@ -69,6 +69,10 @@ SIZES: dict[str, dict[str, int]] = {
     "round_the_edges": dict(N=7, M=5, steps=2),
     "thin_products": dict(N=6, M=5, K=3),
     "parts_in_turn": dict(N=6, M=4),
+    "turned": dict(N=6, M=4),
+    "steps_in_maps": dict(N=3, M=4),
+    "wide_in_maps": dict(N=3, M=4),
+    "stores_in_maps": dict(N=3, M=5),
 }
 
 

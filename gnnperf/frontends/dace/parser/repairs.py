@@ -20,7 +20,7 @@ from dace.frontend.python.preprocessing import GlobalResolver
 from dace.sdfg import nodes
 from dace.subsets import Range
 
-from gnnperf.frontends.dace.parser import kinds, loops, names, sizes, slices, syntax
+from gnnperf.frontends.dace.parser import kinds, loops, names, sizes, slices, stores, syntax
 from gnnperf.frontends.dace.repaired import Repairs, repaired
 
 CPP_WORDS = frozenset(
@@ -38,7 +38,10 @@ def repaired_parser() -> Iterator[None]:
     repairs: Repairs = {
         (ProgramVisitor, "_add_access"): slices.fitting,
         (ProgramVisitor, "_add_read_slice"): slices.reading,
-        (ProgramVisitor, "_add_aug_assignment"): slices.broadcasting,
+        (ProgramVisitor, "_add_read_access"): slices.reading_in_maps,
+        (ProgramVisitor, "_add_write_access"): stores.writing_in_maps,
+        (ProgramVisitor, "_add_assignment"): stores.storing,
+        (ProgramVisitor, "_add_aug_assignment"): stores.broadcasting,
         (memlet_parser, "_fill_missing_slices"): slices.from_the_end,
         (replacements, "math"): lambda _: math,  # to evaluate `1.0 / (N - 1)`; it is not imported
         (replacements, "_sym_type"): _whole_or_not,

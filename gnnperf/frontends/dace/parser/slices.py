@@ -102,15 +102,14 @@ def reading(original: Method) -> Method:
         ranges, held = expression.subset, visitor.sdfg.arrays[array]
         if not isinstance(ranges, Range) or expression.arrdims:
             return original(visitor, array, node, expression)
-        if expression.new_axes or all(step == 1 for _, _, step in ranges):
+        if all(step == 1 for _, _, step in ranges):
             if all(size == 1 for size in ranges.size()):
                 return original(visitor, array, node, expression)
             expression.new_axes, strides = _kept_axes(node.slice, ranges, held.strides)
             name = original(visitor, array, node, expression)
             visitor.sdfg.arrays[name].strides = strides
             return name
-        written = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        slices = [*written, *[ast.Slice()] * (len(held.shape) - len(written))]
+        slices = [axis for axis in axes_of(node.slice, len(ranges)) if not is_new(axis)]
         spans = [_span(*axis) for axis in zip(ranges, held.shape, slices, strict=True)]
         shape = [count for _, count, _ in spans if count != 1]
         at = iter(subscripts(len(shape)))
@@ -120,7 +119,7 @@ def reading(original: Method) -> Method:
         state = visitor._add_state("every_second")
         name = pointwise(visitor.sdfg, state, shape, held.dtype, "__x", {"__x": (array, source)})
         visitor.variables[name] = name
-        return name
+        return _with_axes(visitor, node, name, [count for _, count, _ in spans])
 
     return add
 
@@ -128,15 +127,11 @@ def reading(original: Method) -> Method:
 def _kept_axes(written: ast.expr, ranges: Range, strides: Sequence[Any]) -> tuple[list[int], list[Any]]:
     """Where axes of one element are made: new ones, and those that slices leave, each before the axis of the
     array that it stands for. And the strides of all axes that stay."""
-    axes = written.elts if isinstance(written, ast.Tuple) else [written]
-    at = next((i for i, axis in enumerate(axes) if _is_ellipsis(axis)), len(axes))
-    named = [axis for axis in axes if not _is_ellipsis(axis)]
-    whole: list[ast.expr] = [ast.Slice()] * (len(ranges) - sum(not _is_new(axis) for axis in named))
     made, steps, place = [], [], 0
     sizes = zip(ranges.size(), strides, strict=True)
-    for axis in [*named[:at], *whole, *named[at:]]:
-        size, step = (1, 1) if _is_new(axis) else next(sizes)
-        if size != 1 or isinstance(axis, ast.Slice) or _is_new(axis):
+    for axis in axes_of(written, len(ranges)):
+        size, step = (1, 1) if is_new(axis) else next(sizes)
+        if size != 1 or isinstance(axis, ast.Slice) or is_new(axis):
             steps.append(step)
             if size == 1:
                 made.append(place)
@@ -145,20 +140,95 @@ def _kept_axes(written: ast.expr, ranges: Range, strides: Sequence[Any]) -> tupl
     return made, steps
 
 
-def _is_new(axis: ast.expr) -> bool:
+def axes_of(written: ast.expr, count: int) -> list[ast.expr]:
+    """What a subscript says of every axis of an array, and of new ones."""
+    axes = written.elts if isinstance(written, ast.Tuple) else [written]
+    at = next((i for i, axis in enumerate(axes) if _is_ellipsis(axis)), len(axes))
+    named = [axis for axis in axes if not _is_ellipsis(axis)]
+    whole: list[ast.expr] = [ast.Slice()] * (count - sum(not is_new(axis) for axis in named))
+    return [*named[:at], *whole, *named[at:]]
+
+
+def _with_axes(
+    visitor: Any, node: ast.Subscript, part: str, sizes: Sequence[Any], with_steps: bool = False
+) -> str:
+    """What was read without the axes of one element that numbers, slices and `np.newaxis` make, with those of
+    the latter two. sizes: of the array's axes. with_steps: it was read without steps, too."""
+    left, axes = iter(sizes), list[ast.expr]()
+    for axis in axes_of(node.slice, len(sizes)):
+        size = 1 if is_new(axis) else next(left)
+        if size != 1:
+            axes.append(ast.Slice(step=axis.step if with_steps and isinstance(axis, ast.Slice) else None))
+        elif isinstance(axis, ast.Slice) or is_new(axis):
+            axes.append(ast.Constant(None))
+    if all(isinstance(axis, ast.Slice) and axis.step is None for axis in axes):
+        return part
+    return _taken(visitor, node, part, axes)
+
+
+def is_outside(visitor: Any, name: str) -> bool:
+    """Is it an array of what is around a map that is being read?"""
+    inside = name in visitor.sdfg.arrays or name in visitor.variables
+    return not inside and visitor.scope_vars.get(name) in visitor.scope_arrays
+
+
+def reading_in_maps(original: Method) -> Method:
+    """The same of `x[i, ::2]` and `x[i, :, :1]` in a map. DaCe hands what is read of x inside, without axes
+    of one element; in its place all from the first to the last goes inside, and is read there."""
+
+    @wraps(original)
+    def add(visitor: Any, name: str, ranges: Range, target: Any, *rest: Any, **more: Any) -> Any:
+        if not isinstance(target, ast.Subscript) or not is_outside(visitor, name):
+            return original(visitor, name, ranges, target, *rest, **more)
+        shape = visitor.scope_arrays[visitor.scope_vars[name]].shape
+        slices = [axis for axis in axes_of(target.slice, len(ranges)) if not is_new(axis)]
+        whole = _without_steps(ranges, shape, slices)
+        sizes = whole.size()
+        several = [axis for axis, size in zip(slices, sizes, strict=True) if size != 1]
+        if not several or not all(isinstance(axis, ast.Slice) for axis in several):
+            return original(visitor, name, ranges, target, *rest, **more)
+        part, inside = original(visitor, name, whole, target, *rest, **more)
+        found = _with_axes(visitor, target, part, sizes, with_steps=True)
+        return found, inside if found == part else Range.from_array(visitor.sdfg.arrays[found])
+
+    return add
+
+
+def _taken(visitor: Any, node: ast.AST, array: str, axes: list[ast.expr]) -> str:
+    """A part of an array that is known inside."""
+    part = ast.Subscript(ast.Name(array, ast.Load()), ast.Tuple(axes, ast.Load()), ast.Load())
+    visitor.variables[array] = array
+    return str(visitor.visit(ast.fix_missing_locations(ast.copy_location(part, node))))
+
+
+def is_new(axis: ast.expr) -> bool:
     return isinstance(axis, ast.Constant) and axis.value is None
+
+
+def _without_steps(ranges: Range, shape: Sequence[Any], written: Sequence[ast.expr]) -> Range:
+    """From the lowest elements to the highest that slices take."""
+    within = [_within(*axis) for axis in zip(ranges, shape, written, strict=True)]
+    return Range([(low, high, 1) for low, high, _ in within])
+
+
+def _within(ends: Ends, size: Any, written: ast.expr) -> Ends:
+    """The ends between which a slice takes elements, the lower one first, and the step."""
+    first, last, step = ends
+    if isinstance(written, ast.Slice) and (step < 0) == True:  # noqa: E712  # of sympy
+        # DaCe has the ends of a slice that goes up
+        stop = -1 if written.upper is None else (last + 1) % size if last == size - 1 else last + 1
+        return stop + 1, (size - 1 if written.lower is None else first), step
+    return ends
 
 
 def _span(ends: Ends, size: Any, written: ast.expr) -> tuple[Any, Any, Any]:
     """Where a slice begins, how many elements it has, and the step."""
-    first, last, step = ends
+    low, high, step = _within(ends, size, written)
     if step == 1 or not isinstance(written, ast.Slice):
-        return first, last - first + 1, step
-    if (step < 0) == True:  # noqa: E712  # of sympy. DaCe has the ends of a slice that goes up
-        stop = -1 if written.upper is None else (last + 1) % size if last == size - 1 else last + 1
-        first, last = (size - 1 if written.lower is None else first), stop + 1
-        return first, sympy.ceiling((first - last + 1) / sympy.Integer(-step)), step
-    return first, Range([ends]).size()[0], step
+        return low, high - low + 1, step
+    if (step < 0) == True:  # noqa: E712  # of sympy
+        return high, sympy.ceiling((high - low + 1) / sympy.Integer(-step)), step
+    return low, Range([ends]).size()[0], step
 
 
 def from_the_end(original: Method) -> Method:
@@ -194,29 +264,3 @@ def _forwards(defined: Any, end: Any, size: Any) -> Any:
         case ast.UnaryOp(op=ast.USub(), operand=number) if not isinstance(number, ast.Constant):
             is_symbol = True
     return memlet_parser._parse_dim_atom(defined, end) + size if is_symbol else end
-
-
-def broadcasting(original: Method) -> Method:
-    """`x -= mean` changes all of x, which has more axes, or longer ones. DaCe changes one row, or refuses."""
-
-    @wraps(original)
-    def add(visitor: Any, node: Any, read: Any, written: Any, operand: Any, op: str, *masks: Any) -> None:
-        arrays = visitor.sdfg.arrays
-        target, part = written if isinstance(written, tuple) else (written, None)
-        shape = list(arrays[target].shape if part is None else part.size())
-        if isinstance(operand, str) and operand in arrays and not any(masks):
-            own = arrays[operand].shape
-            ends = shape[len(shape) - len(own) :]
-            if (
-                own != (1,)
-                and list(own) != shape
-                and all(s in (1, end) for s, end in zip(own, ends, strict=True))
-            ):
-                at = subscripts(len(shape))
-                along = zip(own, at[len(shape) - len(own) :], strict=True)
-                source = {"__x": (operand, ["0" if size == 1 else i for size, i in along])}
-                state = visitor._add_state("broadcast")
-                operand = pointwise(visitor.sdfg, state, shape, arrays[operand].dtype, "__x", source)
-        original(visitor, node, read, written, operand, op, *masks)
-
-    return add

@@ -11,12 +11,13 @@ from dace import data
 
 from gnnperf.frontends.dace.parser.kinds import is_integer, is_real
 from gnnperf.frontends.dace.parser.slices import Method
+from gnnperf.frontends.dace.parser.stores import falls, rising
 from gnnperf.frontends.dace.parser.trees import computed_ahead, parsed_instead
 
 
 def assigning(original: Method) -> Method:
     """A second name for a number is a number of its own: after `before = now`, DaCe has both be one variable,
-    which `now += 1` changes. `y = a if c else b` is two statements."""
+    which `now += 1` changes. `y = a if c else b` is two statements, and `y[::-1] = x` another."""
 
     @wraps(original)
     def assign(visitor: Any, node: ast.Assign) -> Any:
@@ -31,6 +32,10 @@ def assigning(original: Method) -> Method:
                     one = ast.copy_location(ast.BinOp(ast.Constant(1.0), ast.Mult(), one), one)
                 either, or_else = (ast.copy_location(ast.Assign(targets, v), node) for v in (one, other))
                 return visitor.visit(ast.copy_location(ast.If(test, [either], [or_else]), node))
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name()) as target]) if any(
+                map(falls, ast.walk(target.slice))
+            ):
+                node = rising(visitor, node, target)
         return original(visitor, node)
 
     return assign
