@@ -10,6 +10,7 @@ from typing import Any
 from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.base import is_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.initial_values import with_initial_values
 from gnnperf.frontends.tvm.relax_programs import relax_program
 from gnnperf.frontends.tvm.tasks import TvmTask, free_identifier, single
 from gnnperf.frontends.user_files import load_attribute, split_spec
@@ -85,10 +86,14 @@ def tasks_of(thing: Any, name: str, target: Any = None) -> tuple[TvmTask, ...]:
             f"kernel: expected {name!r} to be a PrimFunc, an IRModule, a list of TE tensors, (torch module, "
             f"example inputs), or a function that returns one, got {type(thing).__name__}"
         )
-    functions = {v.name_hint: f for v, f in thing.functions.items()}
+    functions = {
+        variable: with_initial_values(function) if isinstance(function, tvm.tirx.PrimFunc) else function
+        for variable, function in thing.functions.items()
+    }
     if any(isinstance(f, tvm.relax.Function) for f in functions.values()):
-        return tuple(relax_program(thing, name, target).tasks)
-    found = {k: f for k, f in functions.items() if isinstance(f, tvm.tirx.PrimFunc)}
+        whole = tvm.IRModule(functions, attrs=thing.attrs)
+        return tuple(relax_program(whole, name, target).tasks)
+    found = {v.name_hint: f for v, f in functions.items() if isinstance(f, tvm.tirx.PrimFunc)}
     if not found:
         raise InputError(f"kernel: the module {name!r} has no PrimFunc to tune")
     tasks: dict[str, TvmTask] = {}
