@@ -60,9 +60,9 @@ def random_inputs(
             return rng.standard_normal(tuple(shape), np.float32).astype(dtype)
         if dtype.kind == "b":
             return rng.integers(0, 2, tuple(shape)).astype(dtype)
-        if ends and place in ends:
-            return rng.integers(0, ends[place], tuple(shape), dtype)
         bounds = np.iinfo(dtype)
+        if ends and place in ends:
+            return rng.integers(0, min(ends[place], int(bounds.max) + 1), tuple(shape), dtype)
         return rng.integers(bounds.min, bounds.max, tuple(shape), dtype, endpoint=True)
 
     return {f"x{n}": array(n, shape, dtype) for n, (shape, dtype) in enumerate(signature)}

@@ -6,7 +6,7 @@ What a function writes is a result; where it reads that too, it is an input as w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,11 @@ from gnnperf.backends.tvm.kernel import Kernel
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.frontends.tvm.blocks import has_root
 from gnnperf.frontends.tvm.tasks import uses_of
-from gnnperf.frontends.tvm.translate import translate
+from gnnperf.frontends.tvm.translate import TirProgram, translate
 from gnnperf.measure.problem import OUTPUT, Arrays, Problem, random_inputs
 from gnnperf.measure.verification import is_inexact
-from gnnperf.nests.ir import Statement, loads, reads, walk
+from gnnperf.nests.affine import affine, constant, simplify
+from gnnperf.nests.ir import Expr, Load, Loop, Op, expressions_of, loads, subexpressions, symbols, walk
 
 Kind = tuple[tuple[int, ...], np.dtype[Any]]
 """Shape and type of an array."""
@@ -77,22 +78,44 @@ def _place(name: str) -> int:
 
 
 def _index_ends(function: Any) -> dict[int, int]:
-    """By place of the parameters that hold indices, the least extent that they index."""
+    """By place of the parameters that hold indices, the least extent of what they index, or of what the
+    indices go through that they are compared with."""
     try:
         program = translate(function)
     except UnsupportedConstruct:  # then nothing runs it
         return {}
     ends: dict[int, int] = {}
+    ranges: dict[str, tuple[int, int]] = {}
     for node in walk(program.body):
-        if isinstance(node, Statement):
-            for load in (node.target, *reads(node)):
-                shape = program.buffers[load.buffer].shape
-                for index, extent in zip(load.indices, shape, strict=True):
-                    for inner in loads(index):
-                        if inner.buffer in program.parameters and isinstance(extent, int):
-                            place = program.parameters.index(inner.buffer)
-                            ends[place] = min(extent, ends.get(place, extent))
+        if isinstance(node, Loop):
+            first, stop = constant(node.start), constant(node.stop)
+            if first is not None and stop is not None:
+                ranges[node.iterator] = (first, stop - 1)
+            continue
+        for part in (part for whole in expressions_of(node) for part in subexpressions(whole)):
+            for index, end in (*_indexed(part, program), *_compared(part, ranges)):
+                if index.buffer in program.parameters:
+                    place = program.parameters.index(index.buffer)
+                    ends[place] = min(end, ends.get(place, end))
     return ends
+
+
+def _indexed(expr: Expr, program: TirProgram) -> Iterator[tuple[Load, int]]:
+    """Of a load, the indices that are loaded, with the extent of what they index."""
+    if isinstance(expr, Load):
+        for index, extent in zip(expr.indices, program.buffers[expr.buffer].shape, strict=True):
+            if isinstance(extent, int):
+                yield from ((inner, extent) for inner in loads(index))
+
+
+def _compared(expr: Expr, ranges: Mapping[str, tuple[int, int]]) -> Iterator[tuple[Load, int]]:
+    """Of a comparison, an element that has to be one of the values of loops, with the end of these: of all
+    integers, hardly any is. ranges: by iterator, its lowest and highest value."""
+    if isinstance(expr, Op) and expr.name in ("eq", "ne"):
+        for one, other in (expr.args, expr.args[::-1]):
+            element, reach = simplify(one), affine(other).reach(ranges) if symbols(other) else None
+            if isinstance(element, Load) and reach is not None and reach[1] >= 0:
+                yield element, reach[1] + 1
 
 
 def signature(module: Any) -> list[Kind]:

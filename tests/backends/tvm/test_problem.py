@@ -17,7 +17,7 @@ from gnnperf.frontends.tvm.target import host_target
 from gnnperf.measure.problem import OUTPUT
 
 import_tvm()
-from tvm import te, topi  # noqa: E402
+from tvm import te, tirx, topi  # noqa: E402
 
 
 def made(work: Any, *given: Any) -> Any:
@@ -35,6 +35,23 @@ def test_what_is_used_as_an_index_is_one() -> None:
     assert drawn.min() >= 0 and drawn.max() < 40
     wide = made_inputs(made(lambda x, i: topi.add(i, i), x, i), 0)["x1"]
     assert wide.min() < -1000 and wide.max() > 1000
+
+
+def test_what_is_compared_with_a_loop_is_one_of_its_values() -> None:
+    def one_hot(i: Any, depth: int = 40) -> Any:
+        return topi.one_hot(i, tirx.const(1.0, "float32"), tirx.const(0.0, "float32"), depth, -1, "float32")
+
+    module = made(one_hot, te.placeholder((128,), "int32", "i"))
+    problem = solved(module, build_kernel(module, host_target(1)))
+    drawn = problem.inputs["x0"]
+    assert drawn.min() >= 0 and 20 < drawn.max() < 40
+    np.testing.assert_array_equal(problem.reference[OUTPUT].argmax(1), drawn)
+    short = made_inputs(made(lambda i: one_hot(i, 300), te.placeholder((128,), "int8", "i")), 0)["x0"]
+    assert short.min() >= 0 and short.max() > 64
+    for compared in (lambda i, j: i < j, lambda i, j: i == 5):
+        work = lambda i, f=compared: te.compute((128, 40), lambda n, j: f(i[n], j).astype("float32"))  # noqa: E731
+        wide = made_inputs(made(work, te.placeholder((128,), "int32", "i")), 0)["x0"]
+        assert wide.min() < -1000 and wide.max() > 1000
 
 
 def test_conditions_are_true_or_false() -> None:
