@@ -86,6 +86,8 @@ class Expressions:
         args = [self(a) for a in value.args if type(a).__name__ != "StringImm"]
         if short in _CALLS:
             return Op(_CALLS[short], tuple(args))
+        if short == "popcount":
+            return _popcount(args[0], 8 * ELEMENT_BYTES[dtype_of(value.args[0])])
         if short in _COMPOSED:
             return _COMPOSED[short](*args)
         raise UnsupportedConstruct(f"a call of {name}")
@@ -107,6 +109,16 @@ def _erf(x: Expr) -> Expr:
     """By the usual approximation: the IR has no error function."""
     cubic = _op("mul", Const(0.08943), _op("mul", x, _op("mul", x, x)))
     return _op("tanh", _op("mul", Const(2 / math.sqrt(math.pi)), _op("add", x, cubic)))
+
+
+def _popcount(x: Expr, bits: int) -> Expr:
+    """How many bits of an integer are set: in pairs of bits, in fours, in bytes, and in all bytes, which are
+    the digits of a number to base 256."""
+    for shift, mask in ((1, 0x55), (2, 0x33), (4, 0x0F)):
+        every = Const(int.from_bytes(bytes([mask]) * (bits // 8), "big"))
+        low, high = (_op("bitand", part, every) for part in (x, _op("shr", x, Const(shift))))
+        x = _op("add", low, high)
+    return x if bits == 8 else _op("mod", x, Const(255))
 
 
 def _complement(x: Expr) -> Expr:

@@ -102,6 +102,17 @@ def gather() -> list[Any]:
     return [table, index, te.compute((32, 16), lambda i, j: table[index[i], j], name="out")]
 
 
+def distances(dtype: str = "int32") -> list[Any]:
+    """In how many bits two rows of integers differ, for all pairs."""
+    a, b = placeholder("a", 6, 8, dtype=dtype), placeholder("b", 5, 8, dtype=dtype)
+    r = te.reduce_axis((0, 8), "r")
+
+    def element(i: Any, j: Any) -> Any:
+        return te.sum(tirx.popcount(a[i, r] ^ b[j, r]).astype("int32"), axis=r)
+
+    return [a, b, te.compute((6, 5), element, name="distances")]
+
+
 def finite_or_zero(n: int = 32) -> list[Any]:
     a = placeholder("a", n)
     finite = te.compute((n,), lambda i: te.if_then_else(te.isfinite(a[i]), a[i], 0.0))

@@ -39,6 +39,11 @@ def gathered(table: Any, index: Any) -> Any:
     return table[index]
 
 
+def bits_apart(a: Any, b: Any) -> Any:
+    differ = np.ascontiguousarray(a[:, None] ^ b[None])
+    return np.unpackbits(differ.view(np.uint8), axis=-1).sum(-1)
+
+
 CASES: dict[str, tuple[Any, Callable[..., Any]]] = {
     "matmul": (functions.matmul(12, 10, 8), product),
     "conv2d": (functions.conv2d(5, 3, 4, padding=1), test_transfer.convolved),
@@ -47,6 +52,7 @@ CASES: dict[str, tuple[Any, Callable[..., Any]]] = {
     "batched": (test_transfer.batched(2, 6, 4, 5), lambda a, b: np.einsum("nmk,npk->nmp", a, b)),
     "packed": (functions.packed(4, 32, 8), packed_product),
     "gather": (functions.gather(), gathered),
+    **{f"bits_{t}": (functions.distances(t), bits_apart) for t in ("int8", "int32", "uint32")},
     "finite": (functions.finite_or_zero(), np.nan_to_num),
     "argmax": (tvm.te.create_prim_func(functions.argmax()), lambda a: a.argmax(1)),
 }
