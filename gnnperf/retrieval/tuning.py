@@ -23,6 +23,7 @@ from gnnperf.backends.cpp.executor import CppBench
 from gnnperf.backends.cpp.trials import Trial
 from gnnperf.backends.tvm.executor import TvmBench
 from gnnperf.errors import NotApplicable
+from gnnperf.frontends.tvm.quiet import quiet
 from gnnperf.frontends.tvm.spaces import DesignSpace, seed_of
 from gnnperf.frontends.tvm.vector_math import vector_math
 from gnnperf.measure import Measurement
@@ -35,7 +36,6 @@ from gnnperf.retrieval.scheduled import OfNest, scores_of
 from gnnperf.retrieval.traces.calls import CallCandidate
 from gnnperf.retrieval.traces.candidates import TraceCandidate, of_schedule
 from gnnperf.retrieval.traces.proposer import TraceProposer
-from gnnperf.retrieval.traces.quiet import quiet
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.schedules.traces import TraceDocument, program_key, replay
 from gnnperf.search.evolution import Tuner

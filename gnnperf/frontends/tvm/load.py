@@ -11,6 +11,7 @@ from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.base import is_of
 from gnnperf.frontends.tvm.fast_import import import_tvm
 from gnnperf.frontends.tvm.initial_values import with_initial_values
+from gnnperf.frontends.tvm.quiet import quiet
 from gnnperf.frontends.tvm.relax_programs import relax_program
 from gnnperf.frontends.tvm.tasks import TvmTask, free_identifier, single
 from gnnperf.frontends.user_files import load_attribute, split_spec
@@ -76,7 +77,8 @@ def tasks_of(thing: Any, name: str, target: Any = None) -> tuple[TvmTask, ...]:
     tvm = import_tvm()
     if isinstance(thing, list | tuple) and thing and all(isinstance(t, tvm.te.Tensor) for t in thing):
         try:
-            thing = tvm.te.create_prim_func(list(thing))
+            with quiet():
+                thing = tvm.te.create_prim_func(list(thing))
         except Exception as error:  # TVM raises anything
             raise InputError(f"kernel: TVM makes no function of {name!r}: {first_line(error)}") from None
     if isinstance(thing, tvm.tirx.PrimFunc):

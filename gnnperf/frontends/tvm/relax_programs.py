@@ -14,6 +14,7 @@ from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.torch_modules import quiet_torch
 from gnnperf.frontends.tvm import torch_missing, torch_scatter
 from gnnperf.frontends.tvm.fast_import import import_tvm
+from gnnperf.frontends.tvm.quiet import quiet
 from gnnperf.frontends.tvm.tasks import TvmTask, free_identifier, single
 from gnnperf.frontends.tvm.torch_indices import counted_from_start
 from gnnperf.frontends.tvm.torch_kept import Converter, or_kept
@@ -78,7 +79,7 @@ def relax_program(module: Any, name: str, target: Any = None) -> WholeProgram:
     target = target or tvm.target.Target({"kind": "llvm", "num-cores": 1})
     passes = relax.transform
     try:
-        with target:
+        with target, quiet():
             legal = tvm.transform.Sequential(
                 [
                     passes.DecomposeOpsForInference(), passes.CanonicalizeBindings(), passes.LegalizeOps(),
@@ -96,6 +97,7 @@ def relax_program(module: Any, name: str, target: Any = None) -> WholeProgram:
                 fused = passes.AttachAttrLayoutFreeBuffers()(fused)
         found = meta_schedule.relax_integration.extract_tasks(_without_preparation(fused), target)
     except Exception as error:  # passes raise anything
+        _end_blocks(error)
         raise InputError(f"kernel: relax cannot split {name!r} into tasks: {first_line(error)}") from None
     tasks: dict[str, TvmTask] = {}
     for task in found:
@@ -139,14 +141,16 @@ def _of_node(convert: Any) -> Converter:
 
 
 def _end_blocks(error: Exception) -> None:
-    """Ends the blocks that the importer was building when it gave up: TVM warns of those that are left, on
-    standard error and whenever Python happens to collect them."""
+    """Ends the blocks that the importer or a pass was building when it gave up: TVM warns of those that are
+    left, on standard error and whenever Python happens to collect them."""
+    tvm = import_tvm()
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        builder = getattr(frame.f_locals.get("self"), "block_builder", None)
-        if builder is not None:
-            with contextlib.suppress(import_tvm().error.InternalError):  # "no block is being built"
-                while True:
-                    builder._end_block()
+        own = frame.f_locals
+        for builder in (*own.values(), getattr(own.get("self"), "block_builder", None)):
+            if isinstance(builder, tvm.relax.BlockBuilder):
+                with contextlib.suppress(tvm.error.InternalError):  # "no block is being built"
+                    while True:
+                        builder._end_block()
 
 
 def _sites(module: Any, tasks: Iterable[TvmTask]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from gnnperf.backends.base import Tried
 from gnnperf.devices import DeviceSpec
 from gnnperf.errors import GnnperfError, first_line
 from gnnperf.frontends.tvm import TvmTask
+from gnnperf.frontends.tvm.quiet import quiet
 from gnnperf.frontends.tvm.weights import PACKED_AHEAD
 from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.proposers import Stages
@@ -24,7 +25,6 @@ from gnnperf.retrieval.scheduled import scores_of
 from gnnperf.retrieval.traces.calls import CallCandidate, beside, calls_for
 from gnnperf.retrieval.traces.lent_recipes import lent
 from gnnperf.retrieval.traces.proposals import adopted, propose
-from gnnperf.retrieval.traces.quiet import quiet
 from gnnperf.retrieval.traces.ranking import GraphScorer, hedged, ranked, ranked_again
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.schedules.traces import TraceDocument

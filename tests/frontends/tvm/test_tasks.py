@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -226,6 +227,38 @@ def test_bad_kernels_are_one_clear_line(spec: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as raised:
         load_tasks(spec)
     assert "\n" not in str(raised.value)
+
+
+def of_short_floats() -> Any:
+    """A relax module with a layer norm that relax has for other types alone."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    shapes = {"x": [4, 8], "g": [8], "b": [8]}
+    x, *scales = (relax.Var(n, relax.TensorType(s, "bfloat16")) for n, s in shapes.items())
+    with builder.function("main", [x, *scales]):
+        with builder.dataflow():
+            y = builder.emit_output(relax.op.nn.layer_norm(x, *scales, axes=[-1]))
+        builder.emit_func_output(y)
+    return builder.get()
+
+
+def of_what_is_not_given() -> list[Any]:
+    given, missing = functions.placeholder("a", 8), functions.placeholder("b", 8)
+    return [given, tvm.te.compute((8,), lambda i: given[i] + missing[i])]
+
+
+@pytest.mark.parametrize("made", [of_short_floats, of_what_is_not_given])
+def test_what_tvm_says_of_a_failure_is_in_the_error_alone(
+    made: Callable[[], Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    kernel = made()
+    with pytest.raises(InputError, match=r"relax cannot split|TVM makes no function") as raised:
+        tasks_of(kernel, "f")
+    assert "\n" not in str(raised.value)
+    del raised
+    gc.collect()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_an_exported_program_that_is_not_there_is_one_clear_line() -> None:

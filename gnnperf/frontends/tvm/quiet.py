@@ -1,4 +1,5 @@
-"""TVM's C++ code says on standard error what did not fit: news to nobody where most traces do not."""
+"""TVM's C++ code says on standard error what did not fit: news to nobody where most traces do not, and said
+again by the error where a program does not."""
 
 from __future__ import annotations
 
