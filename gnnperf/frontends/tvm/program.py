@@ -140,6 +140,7 @@ def _of_torch(kernel: Any, inputs: Any, given: Given, name: str | None) -> TvmPr
         raise InputError(
             f"kernel: expected a torch.nn.Module or an ExportedProgram, got {kernel_type(kernel)}"
         )
+    _returns_tensors(kernel, name)
     folder = tempfile.mkdtemp(prefix="gnnperf-torch-")
     path = Path(folder) / f"{name}.pt2"
     try:
@@ -150,6 +151,18 @@ def _of_torch(kernel: Any, inputs: Any, given: Given, name: str | None) -> TvmPr
         raise
     weakref.finalize(program, shutil.rmtree, folder, ignore_errors=True)  # other processes load it from there
     return program
+
+
+def _returns_tensors(program: Any, name: str) -> None:
+    """Raises InputError for an exported program with results that are text or numbers."""
+    from torch.export.graph_signature import ConstantArgument
+
+    for spec in program.graph_signature.output_specs:
+        if isinstance(spec.arg, ConstantArgument) and spec.arg.value is not None:
+            raise InputError(
+                f"kernel: expected {name!r} to return tensors, got {spec.arg.value!r} among its results; "
+                "leave it out of what forward returns"
+            )
 
 
 def _exported(path: Path, name: str) -> TvmProgram:

@@ -33,9 +33,11 @@ def exported_program(path: Path, target: Any = None) -> WholeProgram:
         with quiet_torch():
             program = torch.export.load(path)
     except Exception as error:  # anything may be wrong with a file
+        # What torch raises where the file is of another kind points to warnings that it logs.
+        said = "" if isinstance(error, RuntimeError) else f" ({type(error).__name__}: {first_line(error)})"
         raise InputError(
-            f"kernel: {str(path)!r} is no program saved by torch.export.save "
-            f"({type(error).__name__}: {first_line(error)})"
+            f"kernel: {str(path)!r} is no program saved by torch.export.save{said}: expected what "
+            "torch.export.save(torch.export.export(module, inputs), path) writes"
         ) from None
     return torch_program(program, path.stem, target)
 

@@ -111,6 +111,12 @@ class TirTranslator:
         del self.guards[len(self.guards) - len(conditions) :]
         return nodes
 
+    def visit_Evaluate(self, evaluation: Any) -> list[Node]:
+        """A number where no statement is: nothing."""
+        if type(evaluation.value).__name__ == "IntImm":
+            return []
+        raise self.unsupported("a statement of the kind Evaluate")
+
     def visit_Bind(self, binding: Any) -> list[Node]:
         """A let: the value takes the place of the name."""
         self.expression.values[binding.var.__chandle__()] = self.expression(binding.value)
@@ -191,7 +197,11 @@ def _size(value: Any, buffer: str) -> int:
         return value
     if type(value).__name__ == "IntImm":
         return int(value.value)
-    raise UnsupportedConstruct(f"the array {buffer}, whose shape is not constant ({value})")
+    raise UnsupportedConstruct(
+        f"the array {buffer}, whose shape is not constant ({value}): bind its sizes to numbers, by "
+        f"specialize({{{buffer}: tirx.decl_buffer(...)}}) of a PrimFunc or relax.transform.BindSymbolicVars "
+        "of relax programs; export torch models without dynamic shapes"
+    )
 
 
 def _scope(scope: str) -> Any:

@@ -130,17 +130,29 @@ def test_what_the_nests_cannot_express_is_said() -> None:
     assert task(functions.gelu()).unsupported is None
 
 
+SYMBOLIC = (
+    r"the array a, whose shape is not constant \(n\): bind its sizes to numbers, by .*BindSymbolicVars.*"
+)
+
+
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (functions.symbolic, r"the array a, whose shape is not constant \(n\)"),
-        (functions.symbolic_dense, r"the array a, whose shape is not constant \(n\)"),
+        (functions.symbolic, SYMBOLIC),
+        (functions.symbolic_dense, SYMBOLIC),
         (functions.shifted, "the scalar argument n"),
+        (lambda: [functions.placeholder("a", 8)], "it has no results: .*"),
     ],
 )
 def test_a_function_without_a_nest_is_left_as_it_is(function: Callable[[], Any], said: str) -> None:
     (found,) = tvm_program(function(), Given()).tasks
     assert re.fullmatch(said, found.objection or "")
+
+
+def test_a_function_of_any_size_is_bound_to_one() -> None:
+    function = functions.symbolic()
+    size = {function.params[0]: tvm.tirx.decl_buffer((32,))}
+    assert task(function.specialize(size)).objection is None
 
 
 # --------------------------------------------------------------------------- kernels that users name
@@ -328,6 +340,29 @@ def test_torch_models_of_python_files(tmp_path: Path) -> None:
         assert "\n" not in str(raised.value)
     path.write_text("import dace\nimport torch\n")
     assert not is_tvm_kernel(f"{path}:net")
+
+
+@pytest.mark.parametrize("value", ["text", 3])
+def test_results_that_are_no_tensors_are_named(value: Any) -> None:
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return {"doubled": 2 * x, "nothing": None, "value": value}
+
+    with pytest.raises(
+        InputError, match=f"expected 'Model' to return tensors, got {value!r} among its results"
+    ):
+        tvm_program(Model(), Given(inputs=(torch.ones(4, 8),)))
+
+
+def test_a_file_that_torch_saved_otherwise_is_told_how_to_save(tmp_path: Path) -> None:
+    import torch
+
+    torch.save({"weight": torch.ones(3)}, path := tmp_path / "weights.pt2")
+    with pytest.raises(InputError, match=r"expected what torch\.export\.save\(.* writes") as raised:
+        tvm_program(str(path), Given())
+    assert "warnings" not in str(raised.value)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".pt2"])
