@@ -99,7 +99,9 @@ def _without_zeros(block: tuple[Node, ...]) -> tuple[Node, ...]:
 def _without_zero(expr: Expr) -> Expr:
     """x + 0, 0 + x and x - 0 are x, and -0 is 0."""
     match expr:
-        case Op("add" | "sub", (kept, zero)) | Op("add", (zero, kept)) if equals_number(zero, 0):
+        case Op("add" | "sub", (kept, zero)) if equals_number(zero, 0):
+            return kept
+        case Op("add", (zero, kept)) if equals_number(zero, 0):
             return kept
         case Op("neg", (zero,)) if equals_number(zero, 0):
             return zero
@@ -122,14 +124,7 @@ def _one_earlier(loop: Loop) -> Loop:
     loop = replace(loop, start=simplify(Op("sub", (loop.start, Const(1)))))
     if constant(loop.start) != -1:
         return loop
-    later = {loop.iterator: Op("sub", (Symbol(loop.iterator), Const(1)))}
-    return cast(
-        Loop,
-        canonical_subscripts(
-            replace(
-                cast(Loop, substitute_node(loop, later)),
-                start=Const(0),
-                stop=Op("add", (loop.stop, Const(1))),
-            )
-        ),
-    )
+    earlier = {loop.iterator: Op("sub", (Symbol(loop.iterator), Const(1)))}
+    body = tuple(substitute_node(node, earlier) for node in loop.body)
+    stop = Op("add", (loop.stop, Const(1)))
+    return cast(Loop, canonical_subscripts(replace(loop, start=Const(0), stop=stop, body=body)))

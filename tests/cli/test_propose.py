@@ -54,19 +54,23 @@ def test_configurations_for_kernel_tuner(
     assert written["predicted_ms"] == document["prediction"]["runtime_ms"]
 
 
+SCALE = (
+    "name: scale\nsizes: {N: 1048576}\nparameters: {threads: [THREADS], items: [ITEMS]}\n"
+    "buffers: {x: {dtype: float32, shape: [N]}, y: {dtype: float32, shape: [N]}}\n"
+    "loops:\n"
+    '- {axis: i, extent: "cdiv(N, threads * items)", bind: block.x}\n'
+    "- {axis: i, extent: threads, bind: thread.x, step: 1}\n"
+    "- {axis: i, extent: items, unroll: true, step: threads}\n"
+    "compute: ['y[i] = 2 * x[i]']\n"
+)
+"""A kernel's description, but for values of its parameters."""
+
+
 def test_a_described_kernel_that_nobody_measured(
     world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GNNPERF_DATA", raising=False)
-    (tmp_path / "scale.yaml").write_text(
-        "name: scale\nsizes: {N: 1048576}\nparameters: {threads: [128, 256], items: [1, 2, 4]}\n"
-        "buffers: {x: {dtype: float32, shape: [N]}, y: {dtype: float32, shape: [N]}}\n"
-        "loops:\n"
-        '- {axis: i, extent: "cdiv(N, threads * items)", bind: block.x}\n'
-        "- {axis: i, extent: threads, bind: thread.x, step: 1}\n"
-        "- {axis: i, extent: items, unroll: true, step: threads}\n"
-        "compute: ['y[i] = 2 * x[i]']\n"
-    )
+    (tmp_path / "scale.yaml").write_text(SCALE.replace("THREADS", "128, 256").replace("ITEMS", "1, 2, 4"))
     assert propose(world, str(tmp_path / "scale.yaml"), "--gpu", "h200") == 0
     said = capfd.readouterr()
     assert "scale on NVIDIA H200" in said.out
@@ -78,15 +82,7 @@ def test_blocks_that_no_gpu_can_run_are_not_proposed(
     world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GNNPERF_DATA", raising=False)
-    text = (
-        "name: scale\nsizes: {N: 1048576}\nparameters: {threads: [THREADS], items: [1, 2]}\n"
-        "buffers: {x: {dtype: float32, shape: [N]}, y: {dtype: float32, shape: [N]}}\n"
-        "loops:\n"
-        '- {axis: i, extent: "cdiv(N, threads * items)", bind: block.x}\n'
-        "- {axis: i, extent: threads, bind: thread.x, step: 1}\n"
-        "- {axis: i, extent: items, unroll: true, step: threads}\n"
-        "compute: ['y[i] = 2 * x[i]']\n"
-    )
+    text = SCALE.replace("ITEMS", "1, 2")
     path = tmp_path / "scale.yaml"
     path.write_text(text.replace("THREADS", "256, 2048"))
     assert propose(world, str(path), "--gpu", "h200", "-k", "4", "--json") == 0

@@ -50,6 +50,19 @@ def test_a_solve_whose_first_row_stands_apart_is_one_loop(row: Operand) -> None:
     assert_same(peeled, normalise(peeled))
 
 
+def test_what_is_added_to_an_empty_sum_is_all_there_is() -> None:
+    """x[i] = s + b[i], where the first row is x[0] = b[0]."""
+    total = accumulate(load("s"), mul(load("L", "i", "j"), load("x", "j")))
+    rows = [
+        assign(load("s"), 0.0),
+        loop("j", "i", total),
+        assign(load("x", "i"), add(load("s"), load("b", "i"))),
+    ]
+    peeled = nest("sums", BUFFERS, assign(load("x", 0), load("b", 0)), steps(N, *rows, start=1))
+    assert normalise(peeled).body == normalise(nest("sums", BUFFERS, steps(N, *rows))).body
+    assert_same(peeled, normalise(peeled))
+
+
 def test_two_iterations_are_taken_back() -> None:
     second = assign(load("x", 1), load("b", 1))
     body = assign(load("x", "i"), load("b", "i"))

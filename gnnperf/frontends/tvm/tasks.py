@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,8 +15,7 @@ from gnnperf.frontends.tvm.translate import TirProgram, translate
 from gnnperf.frontends.tvm.weights import has_constant_weights
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest, nest_graph, normalise
-from gnnperf.nests.analysis import accesses, written
-from gnnperf.nests.ir import Load, Statement, reads, walk
+from gnnperf.nests.analysis import accesses, read, written
 from gnnperf.nests.names import free_name
 
 _VERIFIED = {"bool", "bfloat16", "float16", "float32", "float64"} | {
@@ -106,17 +105,8 @@ def uses_of(function: Any) -> list[Use]:
         last = len(function.params) - 1
         return [Use(n < last, n == last) for n in range(last + 1)]
     changed = {name for node in program.body for name in written(node)}
-    read = {
-        load.buffer for node in walk(program.body) if isinstance(node, Statement) for load in _needs(node)
-    }
-    return [Use(name in read or name not in changed, name in changed) for name in program.parameters]
-
-
-def _needs(statement: Statement) -> Iterator[Load]:
-    """What a statement reads: what it adds to, too, where that does not begin with it."""
-    yield from reads(statement)
-    if statement.reduce is not None and statement.init is None:
-        yield statement.target
+    needed = {name for node in program.body for name in read(node)}
+    return [Use(name in needed or name not in changed, name in changed) for name in program.parameters]
 
 
 def single(function: Any) -> Any:

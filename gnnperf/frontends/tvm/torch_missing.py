@@ -44,13 +44,10 @@ def converters(known: Mapping[str, Converter]) -> Mapping[str, Converter | None]
         "var_mean.correction": _variance_and_mean,
         "elu.default": _elu,
         "native_group_norm.default": _group_norm,
-        **{
-            name: partial(norm, known[name])
-            for name, norm in (
-                ("native_layer_norm.default", _layer_norm),
-                ("_native_batch_norm_legit.no_stats", _instance_norm),
-            )
-        },
+        "native_layer_norm.default": partial(_layer_norm, known["native_layer_norm.default"]),
+        "_native_batch_norm_legit.no_stats": partial(
+            _instance_norm, known["_native_batch_norm_legit.no_stats"]
+        ),
         "grid_sampler_2d.default": None,
         "index.Tensor": partial(_index, known["index.Tensor"]),
         "max_pool2d_with_indices.default": partial(_first_result, known["max_pool2d_with_indices.default"]),

@@ -8,11 +8,10 @@ from random import Random
 from typing import Any
 
 from gnnperf.devices import AVX512, VectorUnit
-from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read, write_only
 from gnnperf.nests.ir import Loop, LoopNest, loads, walk
 from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
-from gnnperf.schedules.recipes.threads import span_elements
+from gnnperf.schedules.recipes.threads import span_bytes
 from gnnperf.schedules.recipes.time_tiles import time_loops
 from gnnperf.schedules.recipes.triangular_blas import matches
 
@@ -87,7 +86,7 @@ def library_recipes(nest: LoopNest) -> list[Recipe]:
     if not products and not any(isinstance(c, Loop) for c in found):
         return []
     scratch = (b for b in nest.buffers.values() if b.transient and b.scope == "global")
-    hands_on = any((span_elements(b) or 0) * ELEMENT_BYTES[b.dtype] >= HANDED_ON for b in scratch)
+    hands_on = any(span_bytes(b) >= HANDED_ON for b in scratch)
     tiled = products and len(nest.body) > 1 and hands_on
     return [LIBRARY, replace(LIBRARY, fuse=ROWS_AT_ONCE)] if tiled else [LIBRARY]
 

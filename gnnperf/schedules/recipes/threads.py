@@ -89,6 +89,11 @@ def span_elements(buffer: Buffer) -> int | None:
     return total
 
 
+def span_bytes(buffer: Buffer) -> int:
+    """The same in bytes; 0 where it is not constant."""
+    return (span_elements(buffer) or 0) * ELEMENT_BYTES[buffer.dtype]
+
+
 def _collapsible(loop: Loop, buffers: Mapping[str, Buffer]) -> int:
     assert loop.annotation is not None
     depth, inner, outer = 1, loop, {loop.iterator}

@@ -20,13 +20,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from gnnperf.errors import NotApplicable
-from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.analysis import accesses, depth, mentions, written
 from gnnperf.nests.fusion import alignment
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Symbol, map_node
 from gnnperf.nests.names import Names
-from gnnperf.schedules.recipes.threads import span_elements
+from gnnperf.schedules.recipes.threads import span_bytes
 
 TILE_BYTES = 1 << 21
 """A tile of this size, or at least of as many rows as it moves by while it goes through its steps, stays in
@@ -63,8 +62,7 @@ class TimeLoop:
 
     def swept_bytes(self, buffers: Mapping[str, Buffer]) -> int:
         """Size of these, as far as it is known."""
-        used = [buffers[name] for name in self.buffers]
-        return sum((span_elements(buffer) or 0) * ELEMENT_BYTES[buffer.dtype] for buffer in used)
+        return sum(span_bytes(buffers[name]) for name in self.buffers)
 
 
 def tile_time(nest: LoopNest, steps: int) -> LoopNest:
