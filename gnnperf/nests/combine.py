@@ -3,7 +3,8 @@
 "merge": nests over the same box whose data flows point to point share one loop body; what flows
 between them becomes a scalar, and what one reads elsewhere of an array that the next one overwrites is copied
 before (see `copied_slices.py`). "inline": a consumer computes what it needs of its producers itself, as
-often as it needs it; this removes the scratch arrays of stencil chains at the price of recomputation.
+often as it needs it; this removes the scratch arrays of stencil chains at the price of recomputation, and
+those of loops over time that update arrays in place (see `second_copies.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from gnnperf.nests.ir import (
     substitute_node,
 )
 from gnnperf.nests.names import Names
+from gnnperf.nests.second_copies import half_steps
 
 
 def combine(how: str, nest: LoopNest) -> LoopNest:
@@ -33,6 +35,20 @@ def combine(how: str, nest: LoopNest) -> LoopNest:
     or "inline"."""
     if not how:
         return nest
+    return (how == "inline" and from_copy_to_copy(nest)) or _combined(how, nest)
+
+
+def from_copy_to_copy(nest: LoopNest) -> LoopNest | None:
+    """The nest combined, its loops over time writing a second copy of their arrays in every other step; None
+    where that saves no sweep over them."""
+    if (halves := half_steps(nest)) is None:
+        return None
+    ahead = _combined("inline", halves.nest)
+    saves = halves.sweeps(ahead) < halves.sweeps(_combined("inline", nest))
+    return halves.completed(ahead) if saves else None
+
+
+def _combined(how: str, nest: LoopNest) -> LoopNest:
     body = forward_substitute(nest.body, nest.buffers, recompute=True) if how == "inline" else nest.body
     buffers = dict(nest.buffers)
     body, buffers = contract(_merged(body, buffers, Names.of(nest)), buffers)

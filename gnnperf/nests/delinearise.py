@@ -23,6 +23,7 @@ from gnnperf.nests.ir import (
     map_node,
     subexpressions,
     substitute_node,
+    symbols,
     walk,
 )  # fmt: skip
 from gnnperf.nests.names import free_name
@@ -49,7 +50,9 @@ def delinearise(node: Node, around: Loops | None = None) -> Node:
 
 
 def _split(loop: Loop, divisor: int, size: int, around: Loops) -> Loop:
-    taken = {*around, *(n.iterator for n in walk((loop,)) if isinstance(n, Loop))}
+    taken = {*around}
+    for node in walk((loop,)):
+        taken.update(*map(symbols, expressions_of(node)), [node.iterator] if isinstance(node, Loop) else [])
     outer, inner = (free_name(f"{loop.iterator}_{suffix}", taken) for suffix in "qm")
     value = Op("add", (Op("mul", (Const(divisor), Symbol(outer))), Symbol(inner)))
     body = tuple(substitute_node(n, {loop.iterator: value}) for n in loop.body)

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 import gnnperf
 from gnnperf.documents import check_expansion, from_json, text_of
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 
 FORMAT = 1
 METADATA, WEIGHTS, STORE, CARD = "metadata.json", "weights.pt", "store", "README.md"
@@ -194,8 +194,9 @@ def load_checkpoint(folder: Path | str, *models: type[M]) -> M:
             Contents(networks, metadata["hyperparameters"], provenance, metadata["calibration"], files)
         )
     except (AttributeError, InputError, KeyError, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"damaged checkpoint {folder}: {reason}; restore it or train it anew") from error
+        raise InputError(
+            f"damaged checkpoint {folder}: {first_line(error)}; restore it or train it anew"
+        ) from error
 
 
 def read_kind(folder: Path, *models: type[M]) -> tuple[type[M], dict[str, Any]]:

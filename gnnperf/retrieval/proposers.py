@@ -17,14 +17,14 @@ from gnnperf.retrieval.neighbours import nearest
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import LOOKED_AT, RecipeCandidate, rank
 from gnnperf.retrieval.scheduled import OfNest, scores_of
-from gnnperf.schedules.recipes import Recipe, library_recipes, time_recipes
+from gnnperf.schedules.recipes import Recipe, copying_recipes, library_recipes, time_recipes
 from gnnperf.store import Store
 
 if TYPE_CHECKING:
     from gnnperf.nn import Bundle
 
 T = TypeVar("T")
-LIBRARY, TIME = "a library", "tiles of time"
+LIBRARY, TIME, COPIES = "a library", "tiles of time", "second copies"
 """Stand for the neighbour of a schedule that none has."""
 FEW_ROWS = 64
 """At least, of tiles that calls of a library are made for."""
@@ -123,8 +123,8 @@ class RecipeProposer:
 
 
 def _with_rules(ranked: Sequence[RecipeCandidate], query: Query, k: int) -> list[RecipeCandidate]:
-    """Calls of libraries, and steps of time in tiles, as the last of the first k, where the nest is what they
-    are for: of such nests there may be none among the neighbours."""
+    """Calls of libraries, and steps of time in tiles or from copy to copy, as the last of the first k, where
+    the nest is what they are for: of such nests there may be none among the neighbours."""
     nest = cast(OfNest, query.task).nest
     calls = library_recipes(nest)
     moved: list[RecipeCandidate] = []
@@ -132,6 +132,7 @@ def _with_rules(ranked: Sequence[RecipeCandidate], query: Query, k: int) -> list
         (LIBRARY, calls[:1], lambda recipe: bool(recipe.library)),
         (LIBRARY, calls[1:], lambda recipe: bool(recipe.library) and recipe.fuse >= FEW_ROWS),
         (TIME, time_recipes(nest, ranked[0].schedule), lambda recipe: bool(recipe.time_tile)),
+        (COPIES, copying_recipes(nest), lambda r: r.combine == "inline" and r.order.startswith("row")),
     ):
         marked = [c for c in ranked if is_one(c.schedule)]
         first = [*ranked[: max(0, k - len(moved))], *moved]

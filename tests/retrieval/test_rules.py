@@ -10,10 +10,10 @@ import pytest
 from nests.examples import accumulate, add, array, assign, load, loop, loops, mul, nest
 
 from gnnperf.nests import LoopNest
-from gnnperf.retrieval.proposers import LIBRARY, TIME, _with_rules
+from gnnperf.retrieval.proposers import COPIES, LIBRARY, TIME, _with_rules
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import RecipeCandidate
-from gnnperf.schedules.recipes import Recipe, library_recipes, time_recipes
+from gnnperf.schedules.recipes import Recipe, copying_recipes, library_recipes, time_recipes
 
 
 def product(n: int) -> LoopNest:
@@ -37,6 +37,13 @@ def over_time(rows: int) -> LoopNest:
     row = loop("j", 1000, assign(load("B", "i", "j"), add(load("A", "i", "j"), load("A", add("i", 1), "j"))))
     back = loops({"i": rows, "j": 1000}, assign(load("A", "i", "j"), load("B", "i", "j")))
     return nest("time", arrays, loop("t", 10, loop("i", rows - 1, row), back, independent=False))
+
+
+def in_place(rows: int) -> LoopNest:
+    arrays = [array("A", rows, 1000), array("T", rows, 1000, transient=True)]
+    kept = loops({"i": rows - 1, "j": 1000}, assign(load("T", "i", "j"), load("A", add("i", 1), "j")))
+    update = loops({"i": rows - 1, "j": 1000}, accumulate(load("A", "i", "j"), load("T", "i", "j")))
+    return nest("in place", arrays, loop("t", 10, kept, update, independent=False))
 
 
 def candidates(*schedules: Recipe) -> list[RecipeCandidate]:
@@ -115,3 +122,22 @@ def test_steps_that_neighbours_tile_are_taken_from_them() -> None:
     ranked = candidates(*ROWS, theirs)
     assert [c.schedule for c in proposed(over_time(400), ranked, 2)] == [ROWS[0], theirs, *ROWS[1:]]
     assert proposed(over_time(400), ranked, 2, measured("own", theirs)) == ranked
+
+
+def test_steps_that_can_go_from_copy_to_copy_do_so_in_one_candidate() -> None:
+    ranked = candidates(*ROWS)
+    small = proposed(in_place(100), ranked, 3)
+    assert [c.schedule for c in small] == [*ROWS[:2], *copying_recipes(in_place(100)), *ROWS[2:]]
+    assert small[2].neighbour_kernel == COPIES
+    large = in_place(900)
+    expected = [*time_recipes(large, ROWS[0]), *copying_recipes(large)]
+    assert [c.schedule for c in proposed(large, ranked, 4)[1:4]] == expected
+    assert copying_recipes(large)[0].time_tile
+
+
+def test_a_neighbour_s_recipe_that_goes_from_copy_to_copy_row_by_row_is_taken() -> None:
+    theirs, others = Recipe(order="rowtile", combine="inline"), Recipe(order="dot", combine="inline")
+    ranked = candidates(*ROWS, others, theirs)
+    found = proposed(in_place(100), ranked, 2)
+    assert [c.schedule for c in found] == [ROWS[0], theirs, *ROWS[1:], others]
+    assert proposed(in_place(100), ranked, 2, measured("own", theirs)) == ranked

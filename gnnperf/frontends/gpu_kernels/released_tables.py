@@ -14,7 +14,7 @@ import numpy as np
 
 from gnnperf.devices import load_device
 from gnnperf.documents import from_json, read_parquet
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.gpu_kernels import Description
 from gnnperf.frontends.gpu_kernels.tables import GpuTable
 
@@ -66,9 +66,9 @@ def tables_from_bytes(data: bytes, description: Description) -> list[GpuTable]:
         keys = np.stack([read[name].to_numpy() for name in names], axis=1)
         return [_table(description, read[column], keys, facts) for column, facts in about.items()]
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-        reason = str(error).splitlines()[0]
         raise InputError(
-            f"damaged measurements of {description.name}: {reason}; restore the checkpoint, or train it anew"
+            f"damaged measurements of {description.name}: {first_line(error)}; restore the checkpoint, or "
+            "train it anew"
         ) from None
 
 

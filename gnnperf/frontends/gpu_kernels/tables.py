@@ -15,7 +15,7 @@ from jaxtyping import Float64, Int64
 
 from gnnperf.devices import DeviceSpec, load_device
 from gnnperf.documents import from_json, read_parquet
-from gnnperf.errors import InputError
+from gnnperf.errors import InputError, first_line
 from gnnperf.frontends.gpu_kernels import (
     Description,
     Plan,
@@ -163,8 +163,9 @@ def _parquet(path: Path, kernels: Collection[str]) -> dict[str, list[Any]]:
         table = read_parquet(path, COLUMNS)
         table = table.filter(pc.is_in(table["kernel"], pa.array([*kernels], pa.string())))
     except (OSError, pa.ArrowException) as error:
-        first = str(error).splitlines()[0]
-        raise InputError(f"{path}: expected a Parquet file with {', '.join(COLUMNS)}: {first}") from None
+        raise InputError(
+            f"{path}: expected a Parquet file with {', '.join(COLUMNS)}: {first_line(error)}"
+        ) from None
     columns = {name: table[name].to_pylist() for name in COLUMNS}
     for name in ("space", "device"):
         if wrong := [value for value in columns[name] if not isinstance(value, str)]:

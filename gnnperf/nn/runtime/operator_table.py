@@ -152,7 +152,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     try:
         return read_parquet(path, columns)
     except (OSError, pa.ArrowException) as error:
-        raise InputError(f"cannot read {path} as Parquet: {str(error).splitlines()[0]}") from None
+        raise InputError(f"cannot read {path} as Parquet: {first_line(error)}") from None
 
 
 def read_csv(path: Path) -> pa.Table:
@@ -184,7 +184,7 @@ def operator_table(table: pa.Table, origin: str) -> OperatorTable:
     try:
         seen = Launches.of(table)
     except pa.ArrowException as error:
-        raise InputError(f"{origin}: columns of launches: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{origin}: columns of launches: {first_line(error)}") from None
     exchanged = seen is not None and seen.fit(m, k) > seen.fit(m, n)
     if exchanged:
         n, k = k, n
@@ -299,7 +299,7 @@ def _numbers(column: pa.ChunkedArray, what: str) -> NDArray[np.float64]:
     try:
         return np.asarray(pa.compute.fill_null(column.cast(pa.float64()), np.nan))
     except pa.ArrowException as error:
-        raise InputError(f"{what}: expected numbers: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{what}: expected numbers: {first_line(error)}") from None
 
 
 def _texts(column: pa.ChunkedArray, what: str) -> NDArray[np.str_]:
@@ -307,4 +307,4 @@ def _texts(column: pa.ChunkedArray, what: str) -> NDArray[np.str_]:
     try:
         return np.asarray(column.cast(pa.string()).fill_null("").to_pylist(), dtype=str)
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise InputError(f"{what}: expected texts: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{what}: expected texts: {first_line(error)}") from None

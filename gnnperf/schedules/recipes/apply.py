@@ -102,18 +102,17 @@ def apply(recipe: Recipe, nest: LoopNest, vectors: VectorUnit = AVX512) -> LoopN
     )
     unit = LoweringUnit(recipe, buffers, Names.of(nest), streams, access_counts(nest.body), vectors)
     copies = leading_copies(nest.body, buffers) if recipe.fuse else 0
-    if recipe.fuse and len(nest.body) - copies > 1:
+    parallel = recipe.parallel != "none"
+    if recipe.fuse and len(nest.body) - copies > 1 and all(map(_is_independent, nest.body)):
         before, nodes = nest.body[:copies], nest.body[copies:]
         scratch = {n for n, b in buffers.items() if b.transient and b.scope == "global"}
         scratch.difference_update(*map(touched, before))
-        parallel = recipe.parallel != "none"
         body = (
             *(part for node in before for part in _lower(node, unit, parallel)),
             *_fused(unit, nodes, scratch, parallel),
         )
     else:
-        nodes = without_overwritten(nest.body, buffers)
-        body = tuple(part for node in nodes for part in _lower(node, unit, recipe.parallel != "none"))
+        body = _in_order(nest.body, unit, parallel)
     used = {a.load.buffer for n in body for a in accesses(n)}
     kept = {k: b for k, b in buffers.items() if k in used}
     scheduled = LoopNest(nest.name, kept, body, nest.parameters)
@@ -202,14 +201,24 @@ def _strips(loop: Loop, unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
 def _shared(loop: Loop, unit: LoweringUnit, parallel: bool) -> Loop:
     here = parallel and safe_parallel(loop, unit.buffers) and extent(loop) != 1
     annotation = _threads(unit.recipe, here)
-    inner: list[Node] = []
-    body = loop.body if unit.recipe.fuse else without_overwritten(loop.body, unit.buffers)
+    inner = _in_order(loop.body, unit, parallel and not here)
+    return replace(loop, body=inner, annotation=annotation)
+
+
+def _is_independent(node: Node) -> bool:
+    return not isinstance(node, Loop) or node.independent
+
+
+def _in_order(body: tuple[Node, ...], unit: LoweringUnit, parallel: bool) -> tuple[Node, ...]:
+    """One node after the other; as far as the recipe fuses, those together that share an outermost loop."""
+    lowered: list[Node] = []
+    body = body if unit.recipe.fuse else without_overwritten(body, unit.buffers)
     for run in _runs(body, unit):
         if len(run) > 1:
-            inner.extend(_fused(unit, run, _scratch_of(run, unit), parallel and not here))
+            lowered += _fused(unit, run, _scratch_of(run, unit), parallel)
         else:
-            inner.extend(_lower(run[0], unit, parallel and not here))
-    return replace(loop, body=tuple(inner), annotation=annotation)
+            lowered += _lower(run[0], unit, parallel)
+    return tuple(lowered)
 
 
 def _threads(recipe: Recipe, wanted: bool) -> Annotation | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from gnnperf.devices import AVX512, VectorUnit
 from gnnperf.nests.analysis import band, is_data_dependent, is_reduction, read, write_only
+from gnnperf.nests.combine import from_copy_to_copy
 from gnnperf.nests.ir import Loop, LoopNest, loads, walk
 from gnnperf.schedules.recipes.recipe import ORDERS, Recipe
 from gnnperf.schedules.recipes.threads import span_bytes
@@ -100,10 +101,24 @@ STEPS = 8
 def time_recipes(nest: LoopNest, recipe: Recipe) -> list[Recipe]:
     """A recipe, and a plain one, with the steps of time in tiles, where every step goes through more than
     caches hold."""
-    if max((time.swept_bytes(nest.buffers) for time in time_loops(nest)), default=0) < OUT_OF_CACHE:
+    if _swept_bytes(nest) < OUT_OF_CACHE:
         return []
     plain = Recipe(order="row", register_p=4, register_r=4)
     return list(dict.fromkeys(replace(r, time_tile=STEPS) for r in (recipe, plain)))
+
+
+def copying_recipes(nest: LoopNest) -> list[Recipe]:
+    """A plain recipe that goes from copy to copy, where steps of time can; in tiles of time, where every step
+    goes through more than caches hold."""
+    if from_copy_to_copy(nest) is None:
+        return []
+    # Rows of one sweep are half as far behind those of the one before as rows of two.
+    steps = 2 * STEPS if _swept_bytes(nest) >= OUT_OF_CACHE else 0
+    return [Recipe(order="row", register_p=4, register_r=4, combine="inline", time_tile=steps)]
+
+
+def _swept_bytes(nest: LoopNest) -> int:
+    return max((time.swept_bytes(nest.buffers) for time in time_loops(nest)), default=0)
 
 
 def relevant_fields(nest: LoopNest) -> list[str]:

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import inf
 
-from gnnperf.graph.vocabulary import ELEMENT_BYTES
+from gnnperf.graph.vocabulary import ELEMENT_BYTES, OPERATIONS
 from gnnperf.nests.affine import constant
-from gnnperf.nests.analysis import access_counts, accesses, bound_dependences
+from gnnperf.nests.analysis import access_counts, accesses, bound_dependences, extent
 from gnnperf.nests.ir import (
     Buffer,
     Loop,
     LoopNest,
     Node,
+    Op,
     Reduction,
     Statement,
+    expressions_of,
     loads,
+    subexpressions,
     walk,
 )
 from gnnperf.nests.ranges import separates
 
 MAX_PRIVATE_BYTES = 1 << 28
 """A thread's private copy of a reduction target."""
+BRIEF = 1 << 11
+"""Operations and accesses that one thread is done with by the time that another has taken up work."""
+SLOW, SLOW_AS = frozenset({"divide", "root", "exponential", "trigonometric"}), 16
+"""Operations that take as long as so many others."""
 
 
 def private_reductions(
@@ -59,22 +67,33 @@ def private_reductions(
 
 
 def legal_threads(nest: LoopNest) -> LoopNest:
-    """Parallel annotations that would race are dropped; `collapse` is limited to the perfectly nested
-    rectangular loops, without reductions across them, that are really there."""
+    """Parallel annotations that would race are dropped, and those of brief loops that other loops repeat,
+    such as borders in steps of time; `collapse` is limited to the perfectly nested rectangular loops, without
+    reductions across them, that are really there."""
     around = access_counts(nest.body)
 
-    def visit(node: Node) -> Node:
+    def visit(node: Node, repeated: bool = False) -> Node:
         if not isinstance(node, Loop) or (node.annotation is not None and node.annotation.library):
             return node
         if node.annotation is None or node.annotation.kind != "parallel":
-            return replace(node, body=tuple(map(visit, node.body)))
+            return replace(node, body=tuple(visit(n, repeated or not node.independent) for n in node.body))
         private = private_reductions(node, nest.buffers, around)
-        if private is None:
+        if private is None or (repeated and _work(node) <= BRIEF):
             return replace(node, annotation=None)
         depth = 1 if private else _collapsible(node, nest.buffers)
         return replace(node, annotation=replace(node.annotation, collapse=depth))
 
     return replace(nest, body=tuple(map(visit, nest.body)))
+
+
+def _work(node: Node) -> float:
+    """Operations and accesses of a node; infinite where that is not constant."""
+    if isinstance(node, Loop):
+        trips = extent(node)
+        return inf if trips is None else trips * sum(map(_work, node.body))
+    operations = [e for root in expressions_of(node) for e in subexpressions(root) if isinstance(e, Op)]
+    slow = sum(OPERATIONS.get(op.name) in SLOW for op in operations)
+    return len(operations) + (SLOW_AS - 1) * slow + sum(1 for _ in accesses(node))
 
 
 def span_elements(buffer: Buffer) -> int | None:

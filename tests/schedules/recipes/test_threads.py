@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from nests import examples
-from nests.examples import accumulate, array, assign, load, loop, nest
+from nests.examples import accumulate, array, assign, load, loop, nest, op
 from nests.interpret import Memory, interpret
 from schedules.recipes.kernels import (
     Kernel,
@@ -157,3 +158,17 @@ def test_balanced_rows_are_a_partition_whatever_the_row_starts(
             "y": np.zeros(rows),
         }
         assert not differences(interpret(kernel, memory), call(library, function, kernel, memory))
+
+
+@pytest.mark.parametrize(
+    ("columns", "value", "shared"),
+    [(400, "k", 1), (2100, "k", 2), (100, op("exp", "k"), 1), (130, op("exp", "k"), 2)],
+)
+def test_brief_loops_that_others_repeat_are_not_shared(columns: int, value: Any, shared: int) -> None:
+    """A border of some hundred elements is written by the time that another thread has woken up."""
+    border = loop("k", columns, assign(load("B", "k"), value))
+    sweep = loop("i", 4000, assign(load("A", "i"), load("A", "i")))
+    arrays = [array("A", 4000), array("B", columns)]
+    repeated = nest("steps", arrays, loop("t", 9, sweep, border, independent=False))
+    assert len(parallel_loops(apply(Recipe(order="row"), repeated))) == shared
+    assert len(parallel_loops(apply(Recipe(order="row"), nest("once", arrays, sweep, border)))) == 2

@@ -1,0 +1,283 @@
+"""Loops over time whose steps write the next state into a second copy of the arrays, and back in the next.
+
+for t in 0..2 n:                                    S[...] = A[...]
+    for i: T[i] = A[i - 1] + A[i + 1]               for t in 0..n:
+    for i: A[i] += T[i]                                 for i: S[i] = A[i] + A[i - 1] + A[i + 1]
+                                                        for i: A[i] = S[i] + S[i - 1] + S[i + 1]
+
+In place, what a step reads of the neighbours has to be put by before one of them is overwritten. Between two
+copies it goes straight from one to the other: one sweep over the arrays, and no scratch. Elements that no
+step writes are the same in both; what else a step writes, borders, is copied ahead of the sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from gnnperf.nests.affine import constant, simplify
+from gnnperf.nests.analysis import (
+    Band,
+    accesses,
+    apart,
+    band,
+    depth,
+    extent,
+    mentions,
+    rebuild,
+    rename_buffers,
+    rename_iterators,
+    written,
+)
+from gnnperf.nests.coverage import flow
+from gnnperf.nests.ir import (
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    LoopNest,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    expressions_of,
+    row_major,
+    substitute_node,
+    walk,
+)  # fmt: skip
+from gnnperf.nests.names import Names
+from gnnperf.nests.ranges import value_range
+
+FEWEST_STEPS = 4
+"""Of a loop over time: the second copy has to be made first."""
+MOST_COPIED = 0.25
+"""Share of an array that may be copied ahead of every sweep."""
+
+Box = tuple[tuple[float, float], ...]
+"""Per dimension, the least and the greatest subscript."""
+
+
+@dataclass(frozen=True)
+class HalfSteps:
+    """A nest whose loops over time write a second copy of their arrays, and read the first all the same.
+
+    originals: the loops as they were, by the name that the iterator of each has in `nest`. copies: by that
+    name the second copy of every array of the loop that has one.
+    """
+
+    nest: LoopNest
+    originals: Mapping[str, Loop]
+    copies: Mapping[str, Mapping[str, str]]
+
+    def sweeps(self, nest: LoopNest) -> int:
+        """How often steps of these loops go through whole arrays, in a nest that does the same as `nest`, or
+        where they were found."""
+        names = {*self.originals, *(loop.iterator for loop in self.originals.values())}
+        depths = [[depth(part) for part in loop.body] for loop in nest.loops() if loop.iterator in names]
+        return sum(found.count(max(found)) for found in depths)
+
+    def completed(self, nest: LoopNest) -> LoopNest:
+        """`nest`, which does the same as `self.nest`, each step from the copy that the last one wrote."""
+        names = Names.of(nest)
+        copied = {copy for copies in self.copies.values() for copy in copies.values()}
+        buffers = {n: replace(b, transient=True) if n in copied else b for n, b in nest.buffers.items()}
+
+        def replaced(body: tuple[Node, ...]) -> tuple[Node, ...]:
+            found: list[Node] = []
+            for node in body:
+                if isinstance(node, Loop) and node.iterator in self.originals:
+                    found += _alternating(node, self.copies[node.iterator], buffers, names)
+                elif isinstance(node, Loop):
+                    found.append(replace(node, body=replaced(node.body)))
+                else:
+                    found.append(node)
+            return tuple(found)
+
+        return replace(nest, body=replaced(nest.body), buffers=buffers)
+
+
+def half_steps(nest: LoopNest) -> HalfSteps | None:
+    """The loops over time of a nest that can go from one copy to another; None where there are none. Loops in
+    independent ones are none."""
+    names, buffers = Names.of(nest), dict(nest.buffers)
+    originals: dict[str, Loop] = {}
+    copies: dict[str, Mapping[str, str]] = {}
+
+    def replaced(node: Node) -> Node:
+        if not isinstance(node, Loop) or node.independent:
+            return node
+        if not (moved := _moved(node, buffers)):
+            return replace(node, body=tuple(map(replaced, node.body)))
+        iterator = names.fresh(node.iterator)
+        originals[iterator] = node
+        copies[iterator] = {name: names.fresh(name) for name in moved}
+        for name, copy in copies[iterator].items():
+            # An argument as yet: scratch that nothing reads again would not be kept.
+            buffers[copy] = _like(buffers[name], copy)
+        parts = tuple(_half_step(node, moved, copies[iterator], names))
+        return rename_iterators(replace(node, body=parts), {node.iterator: iterator})
+
+    body = tuple(map(replaced, nest.body))
+    return HalfSteps(replace(nest, body=body, buffers=buffers), originals, copies) if originals else None
+
+
+# --------------------------------------------------------------------------- which arrays
+
+
+@dataclass(frozen=True)
+class _Update:
+    """Number of the part of a step that updates an array, and boxes around what others write of it."""
+
+    part: int
+    borders: tuple[Box, ...]
+
+
+def _moved(loop: Loop, buffers: Mapping[str, Buffer]) -> dict[str, _Update]:
+    """Arrays that a step updates from what was read of them before."""
+    steps = extent(loop)
+    if loop.condition is not None or loop.step != 1 or steps is None or steps < FEWEST_STEPS:
+        return {}
+    states = sorted(written(loop) & flow(loop.body).exposed)
+    found = {name: _update(loop, buffers[name]) for name in states if buffers[name].scope == "global"}
+    return {name: update for name, update in found.items() if update is not None}
+
+
+def _update(loop: Loop, buffer: Buffer) -> _Update | None:
+    """How a loop updates an array; None where it does otherwise than element by element."""
+    name, shape = buffer.name, [s for s in buffer.shape if isinstance(s, int)]
+    writing = [n for n, part in enumerate(loop.body) if name in written(part)]
+    part = next((n for n in writing if _is_pointwise(band(loop.body[n]), name, loop)), None)
+    if part is None or not shape or len(shape) < len(buffer.shape):
+        return None
+    if not any(_reads(earlier, name) for earlier in loop.body[:part]):
+        return None
+    borders = [box for n in writing if n != part for box in _boxes(loop.body[n], name)]
+    inside = all(0 <= a <= b < size for box in borders for (a, b), size in zip(box, shape, strict=True))
+    copied = sum(prod(b - a + 1 for a, b in box) for box in borders)
+    return _Update(part, tuple(borders)) if inside and copied <= MOST_COPIED * prod(shape) else None
+
+
+def _is_pointwise(nest: Band, name: str, around: Loop) -> bool:
+    """Does every iteration write an element of its own, whatever the time, and read no other?"""
+    if not nest.loops or not nest.is_perfect:
+        return False
+    writing = [s for s in nest.statements if s.target.buffer == name]
+    if len(writing) != 1 or writing[0].guard is not None or writing[0].init is not None:
+        return False
+    target = writing[0].target
+    touching = [a.load for s in nest.statements for a in accesses(s) if a.load.buffer == name]
+    bounds = [e for loop in nest.loops for e in expressions_of(loop)]
+    return (
+        all(load.indices == target.indices for load in touching)
+        and all(loop.independent and loop.condition is None for loop in nest.loops)
+        and apart(target, nest.loops)
+        and not any(mentions(e, around.iterator) for e in (*bounds, *target.indices))
+    )
+
+
+def _boxes(part: Node, name: str) -> set[Box]:
+    """Around all that a part of a step may write of an array."""
+    bound = [node for node in walk((part,)) if isinstance(node, Loop)]
+    loops = {loop.iterator: [lp for lp in bound if lp.iterator == loop.iterator] for loop in bound}
+    targets = {a.load for a in accesses(part) if a.load.buffer == name and a.is_write}
+    return {tuple(value_range(index, loops) for index in target.indices) for target in targets}
+
+
+def _reads(node: Node, name: str) -> bool:
+    return any(a.load.buffer == name and not a.is_write for a in accesses(node))
+
+
+# --------------------------------------------------------------------------- steps
+
+
+def _like(buffer: Buffer, name: str) -> Buffer:
+    """Another array of that shape, its axes in the same order in memory."""
+    shape = [s for s in buffer.shape if isinstance(s, int)]
+    strides = [s for s in buffer.strides if isinstance(s, int)]
+    strides = strides if sorted(strides) == sorted(_dense(shape, strides)) else [*row_major(shape)]
+    return replace(buffer, name=name, strides=tuple(strides), transient=False, offset=0)
+
+
+def _dense(shape: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """Strides of the same order without gaps."""
+    if len(strides) < len(shape):
+        return []
+    order = sorted(range(len(shape)), key=lambda d: -strides[d])
+    return [*row_major([shape[d] for d in order])]
+
+
+def _half_step(
+    loop: Loop, moved: Mapping[str, _Update], copies: Mapping[str, str], names: Names
+) -> Iterator[Node]:
+    """A step that writes what it updates to the second copy, and reads it there from then on."""
+    copied: dict[int, list[Node]] = {}
+    for name, update in moved.items():
+        earlier = any(name in written(part) for part in loop.body[: update.part])
+        boxes = [[(Const(int(a)), Const(int(b) + 1)) for a, b in box] for box in update.borders]
+        strips = (_copy(name, copies[name], box, names) for box in boxes)
+        copied.setdefault(update.part if earlier else 0, []).extend(strips)
+    for number, part in enumerate(loop.body):
+        yield from copied.get(number, ())
+        node = rename_buffers(part, {n: copies[n] for n, update in moved.items() if update.part < number})
+        for name in (n for n, update in moved.items() if update.part == number):
+            node = _updated(node, name, copies[name])
+        yield node
+
+
+def _updated(node: Node, name: str, copy: str) -> Node:
+    """The part that updates an array: its statements read what it was, up to the one that says what it is."""
+    nest, body, done = band(node), list[Node](), False
+    for statement in nest.statements:
+        if statement.target.buffer == name:
+            old, value = statement.target, statement.value
+            value = value if statement.reduce is None else Op(statement.reduce, (old, value))
+            body.append(Statement(Load(copy, old.indices), value))
+            done = True
+        else:
+            body.append(rename_buffers(statement, {name: copy}) if done else statement)
+    return rebuild(nest.loops, tuple(body))[0]
+
+
+def _alternating(
+    loop: Loop, copies: Mapping[str, str], buffers: dict[str, Buffer], names: Names
+) -> Iterator[Node]:
+    """The loop two steps at a time, from one copy to the other and back. `buffers` gets what is local in each
+    step of its own."""
+    steps, start = extent(loop), constant(loop.start)
+    assert steps is not None and start is not None
+    back = {**copies, **{copy: name for name, copy in copies.items()}}
+
+    def step(time: Expr, renamed: Mapping[str, str]) -> Iterator[Node]:
+        iterators = {lp.iterator: names.fresh(lp.iterator) for lp in walk(loop.body) if isinstance(lp, Loop)}
+        local = {n for node in loop.body for n in written(node) if buffers[n].scope == "local"}
+        own = {name: names.fresh(name) for name in sorted(local)}
+        buffers.update({new: replace(buffers[old], name=new) for old, new in own.items()})
+        for node in loop.body:
+            node = substitute_node(rename_buffers(node, {**renamed, **own}), {loop.iterator: time})
+            yield rename_iterators(node, iterators)
+
+    whole = {n: [(Const(0), Const(s) if isinstance(s, int) else s) for s in buffers[n].shape] for n in copies}
+    for name, copy in copies.items():
+        yield _copy(name, copy, whole[name], names)
+    first = Op("add", (Const(start), Op("mul", (Const(2), Symbol(loop.iterator)))))
+    pair = (*step(simplify(first), {}), *step(simplify(Op("add", (first, Const(1)))), back))
+    yield replace(loop, start=Const(0), stop=Const(steps // 2), body=pair)
+    if steps % 2:
+        yield from step(Const(start + steps - 1), {})
+        for name, copy in copies.items():
+            yield _copy(copy, name, whole[name], names)
+
+
+def _copy(source: str, target: str, box: Sequence[tuple[Expr, Expr]], names: Names) -> Node:
+    """Elements of an array from start to stop in each dimension, put where they are in another."""
+    single = [simplify(Op("sub", (stop, start))) == Const(1) for start, stop in box]
+    indices = tuple(
+        start if one else Symbol(names.fresh("copied")) for (start, _), one in zip(box, single, strict=True)
+    )
+    node: Node = Statement(Load(target, indices), Load(source, indices))
+    for index, (start, stop) in reversed(list(zip(indices, box, strict=True))):
+        if isinstance(index, Symbol):
+            node = Loop(index.name, start, stop, (node,))
+    return node

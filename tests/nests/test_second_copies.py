@@ -1,0 +1,160 @@
+"""Steps of time that update arrays in place go from one copy to another and back, with the same results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nests.examples import accumulate, add, array, assign, load, loop, mul, nest, op
+from nests.interpret import interpret, random_memory
+from schedules.recipes.running import build, call, differences
+
+from gnnperf.nests import Buffer, Expr, Load, Loop, LoopNest, Node
+from gnnperf.nests.analysis import depth
+from gnnperf.nests.combine import combine, from_copy_to_copy
+from gnnperf.nests.ir import walk
+from gnnperf.schedules.recipes import Recipe, apply, copying_recipes, emit
+
+N, M = 12, 11
+
+
+def inner(*body: Node) -> Node:
+    """All elements but the borders."""
+    return loop("i", N - 1, loop("j", M - 1, *body, start=1), start=1)
+
+
+def around(name: str) -> Expr:
+    return add(
+        load(name, add("i", -1), "j"), load(name, add("i", 1), "j"), load(name, "i", add("j", -1)),
+        mul(0.5, load(name, "i", add("j", 1))),
+    )  # fmt: skip
+
+
+def here(name: str) -> Load:
+    return load(name, "i", "j")
+
+
+KEEP = inner(assign(load("T", "i", "j"), mul(0.2, around("A"))))
+UPDATE = inner(assign(load("A", "i", "j"), add(mul(0.25, here("A")), here("T"))))
+TOP = loop("k", M, assign(load("A", 0, "k"), load("A", 1, "k")))
+LEFT = loop("k", N, assign(load("A", "k", 0), load("A", "k", 1)))
+OTHER = [
+    inner(assign(load("S", "i", "j"), mul(0.1, around("B")))),
+    inner(accumulate(load("B", "i", "j"), add(here("S"), mul(0.1, here("A"))))),
+]
+
+
+def steps(*body: Node, count: int = 6, start: int = 0) -> Node:
+    return loop("t", start + count, *body, start=start, independent=False)
+
+
+def unit(*body: Node, **given: Buffer) -> LoopNest:
+    arrays = {name: array(name, N, M) for name in "ABC"}
+    arrays |= {name: array(name, N, M, transient=True) for name in "TS"}
+    return nest("example", [*{**arrays, **given}.values()], *body)
+
+
+ALTERNATING: dict[str, tuple[LoopNest, int]] = {
+    "an even number of steps": (unit(steps(KEEP, UPDATE)), 2),
+    "an odd number, from the third on": (unit(steps(KEEP, UPDATE, count=5, start=3)), 3),
+    "added to": (unit(steps(KEEP, inner(accumulate(load("A", "i", "j"), here("T"))))), 2),
+    "the greater of two": (unit(steps(KEEP, inner(accumulate(load("A", "i", "j"), here("T"), by="max")))), 2),
+    "at a time": (
+        unit(
+            steps(inner(assign(load("T", "i", "j"), mul("t", around("A")))), UPDATE, count=5, start=1),
+        ),
+        3,
+    ),
+    "two arrays": (unit(steps(KEEP, UPDATE, *OTHER)), 2),
+    "both kept first": (unit(steps(KEEP, OTHER[0], UPDATE, OTHER[1], count=7)), 3),
+    "borders after": (unit(steps(KEEP, UPDATE, TOP, LEFT, count=5)), 3),
+    "borders before": (unit(steps(TOP, LEFT, KEEP, UPDATE)), 2),
+    "kept for the caller": (unit(steps(KEEP, UPDATE), T=array("T", N, M)), 2),
+    "borders on a condition": (
+        unit(
+            steps(
+                KEEP,
+                UPDATE,
+                loop("k", M, assign(load("A", 0, "k"), 2.0, guard=op("lt", load("B", 0, "k"), "t"))),
+            )
+        ),
+        2,
+    ),
+    "borders that grow": (unit(steps(KEEP, UPDATE, loop("k", M, accumulate(load("A", 0, "k"), 0.5)))), 2),
+    "read again in the step": (unit(steps(KEEP, UPDATE, inner(accumulate(here("C"), around("A"))))), 4),
+    "columns are contiguous": (unit(steps(KEEP, UPDATE), A=array("A", N, M, strides=(1, N))), 2),
+    "part of a larger array": (unit(steps(KEEP, UPDATE), A=array("A", N, M, strides=(20, 2), offset=5)), 2),
+    "in another loop": (unit(loop("r", 2, steps(KEEP, UPDATE, TOP, count=5), independent=False)), 3),
+}
+ROW = loop("j", M - 1, assign(load("A", "i", "j"), around("A")), start=1)
+KEPT = {
+    "neighbours of this step": unit(steps(loop("i", N - 1, ROW, start=1, independent=False))),
+    "few steps": unit(steps(KEEP, UPDATE, count=3)),
+    "elements on a condition": unit(
+        steps(KEEP, inner(assign(load("A", "i", "j"), here("T"), guard=op("lt", here("T"), 1.0))))
+    ),
+    "all of it written twice": unit(steps(KEEP, UPDATE, inner(assign(load("A", "i", "j"), around("B"))))),
+    "borders between": unit(steps(KEEP, TOP, UPDATE, LEFT)),
+    "independent tasks": unit(loop("r", 2, steps(KEEP, UPDATE))),
+    "as long as it is far away": unit(
+        loop("t", 9, KEEP, UPDATE, independent=False, condition=op("lt", load("B", 0, 0), 3.0))
+    ),
+    "nothing kept": unit(steps(inner(assign(load("A", "i", "j"), mul(0.5, here("A")))))),
+}
+
+
+def sweeps(of: Sequence[Node]) -> int:
+    """Over two dimensions, of updates."""
+    most = [n for n in walk(tuple(of)) if isinstance(n, Loop) and n.independent and depth(n) == 2]
+    return sum("copied" not in loop.iterator for loop in most)
+
+
+@pytest.mark.parametrize("name", ALTERNATING)
+def test_the_results_are_the_same(name: str) -> None:
+    whole, expected = ALTERNATING[name]
+    after = combine("inline", whole)
+    assert after == from_copy_to_copy(whole)
+    assert sweeps(after.body) == expected
+    rng = np.random.default_rng(0)
+    for backwards in (False, True):
+        memory = random_memory(whole, rng)
+        for array_name, values in interpret(whole, memory).items():
+            found = interpret(after, memory, backwards)[array_name]
+            np.testing.assert_allclose(found, values, rtol=1e-12, err_msg=array_name)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_others_stay_in_place(name: str) -> None:
+    assert from_copy_to_copy(KEPT[name]) is None
+    assert not copying_recipes(KEPT[name])
+    assert not [n for n, b in combine("inline", KEPT[name]).buffers.items() if n not in KEPT[name].buffers]
+
+
+def test_second_copies_are_scratch_in_the_order_of_the_first() -> None:
+    after = combine("inline", ALTERNATING["columns are contiguous"][0])
+    (copy,) = (b for n, b in after.buffers.items() if n.startswith("A_"))
+    assert (copy.shape, copy.strides, copy.transient) == ((N, M), (1, N), True)
+
+
+def test_compiled_steps_compute_the_same(tmp_path: Path) -> None:
+    """With threads, vectors and tiles of time, which interpreting has not."""
+    plain = Recipe(order="row", register_p=4, combine="inline")
+    tiled = ("an even number of steps", "two arrays", "borders after")
+    cases = [(whole, plain) for whole, _ in ALTERNATING.values()]
+    cases += [(ALTERNATING[name][0], replace(plain, fuse=1, time_tile=4)) for name in tiled]
+    functions = [emit(apply(recipe, whole), f"f{n}") for n, (whole, recipe) in enumerate(cases)]
+    library = build(functions, tmp_path)
+    for function, (whole, _) in zip(functions, cases, strict=True):
+        memory = random_memory(whole, np.random.default_rng(1))
+        found, expected = call(library, function, whole, memory), interpret(whole, memory)
+        assert not differences(expected, found)
+
+
+def test_the_plain_recipe_goes_from_copy_to_copy_and_in_tiles_of_time_out_of_caches() -> None:
+    small, _ = ALTERNATING["an even number of steps"]
+    assert [(r.combine, r.time_tile) for r in copying_recipes(small)] == [("inline", 0)]
+    large = nest("large", [array("A", 900, 900), array("T", 900, 900, transient=True)], *small.body)
+    assert [r.time_tile > 0 for r in copying_recipes(large)] == [True]
