@@ -50,6 +50,10 @@ from gnnperf.schedules.recipes.storage import Path, Storage
 from gnnperf.schedules.recipes.threads import span_elements
 
 MAX_STACK_BYTES = 1 << 16
+PAGE_BYTES = 1 << 12
+BETWEEN_BYTES = 9 << 6
+"""Scratch arrays begin so much further in their pages than the one before. At the same place in them, where
+an allocator puts all large ones, a load of one would wait for a store to the other."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +95,15 @@ def emit(nest: LoopNest, symbol: str) -> CppFunction:
 
 @dataclass
 class Emitter:
-    """Text of one function. `parts`: functions that it calls; `lines`: its body so far."""
+    """Text of one function. `parts`: functions that it calls; `lines`: its body so far. `arrays`: scratch on
+    the heap so far."""
 
     nest: LoopNest
     symbol: str
     parts: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     depth: int = 1
+    arrays: int = 0
 
     @cached_property
     def storage(self) -> Storage:
@@ -191,9 +197,11 @@ class Emitter:
             self.line(f"alignas(64) {ctype} {ident(name)}[{count}];")
         else:
             # Kept between calls: fresh pages would cost more than the nest on every call.
-            storage = f"{ident(name)}_storage"
-            self.line(f"static thread_local std::unique_ptr<{ctype}[]> {storage}(new {ctype}[{count}]);")
-            self.line(f"{ctype}* const {ident(name)} = {storage}.get();")
+            storage, room = f"{ident(name)}_storage", count + 2 * PAGE_BYTES // ELEMENT_BYTES[buffer.dtype]
+            self.line(f"static thread_local std::unique_ptr<{ctype}[]> {storage}(new {ctype}[{room}]);")
+            self.arrays += 1
+            place = self.arrays * BETWEEN_BYTES % PAGE_BYTES
+            self.line(f"{ctype}* const {ident(name)} = in_page({storage}.get(), {place});")
 
     def register_names(self, name: str) -> Iterator[str]:
         buffer = self.buffers[name]

@@ -66,6 +66,11 @@ inline int64_t balanced_row(Start start, Stop stop, int64_t first, int64_t last,
   return row;
 }
 
+// So many bytes after the start of a page, in memory with two pages to spare.
+template <class T> inline T* in_page(T* memory, int bytes) {
+  return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(memory) + 4095) / 4096 * 4096 + bytes);
+}
+
 // Vectors: GCC extensions, loaded and stored without alignment.
 template <class T, int N> struct vec_of { typedef T type __attribute__((vector_size(N * sizeof(T)))); };
 template <class T, int N> using vec = typename vec_of<T, N>::type;
