@@ -7,12 +7,13 @@ for t in 0..2 n:                                    S[...] = A[...]
 
 In place, what a step reads of the neighbours has to be put by before one of them is overwritten. Between two
 copies it goes straight from one to the other: one sweep over the arrays, and no scratch. Elements that no
-step writes are the same in both; what else a step writes, borders, is copied ahead of the sweep.
+step writes are the same in both; what else a step writes, borders, is copied ahead of the sweep. Arrays of
+the caller that every step only uses for its work get what the last one leaves there: that is done in place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -43,6 +44,7 @@ from gnnperf.nests.ir import (
     Statement,
     Symbol,
     expressions_of,
+    loads,
     row_major,
     substitute_node,
     walk,
@@ -64,12 +66,14 @@ class HalfSteps:
     """A nest whose loops over time write a second copy of their arrays, and read the first all the same.
 
     originals: the loops as they were, by the name that the iterator of each has in `nest`. copies: by that
-    name the second copy of every array of the loop that has one.
+    name the second copy of every array of the loop that has one. work: likewise, scratch in the place of
+    arrays that every step overwrites before it reads them.
     """
 
     nest: LoopNest
     originals: Mapping[str, Loop]
     copies: Mapping[str, Mapping[str, str]]
+    work: Mapping[str, Mapping[str, str]]
 
     def sweeps(self, nest: LoopNest) -> int:
         """How often steps of these loops go through whole arrays, in a nest that does the same as `nest`, or
@@ -88,7 +92,9 @@ class HalfSteps:
             found: list[Node] = []
             for node in body:
                 if isinstance(node, Loop) and node.iterator in self.originals:
-                    found += _alternating(node, self.copies[node.iterator], buffers, names)
+                    copies, kept = self.copies[node.iterator], self.work[node.iterator]
+                    last = self.originals[node.iterator] if kept else None
+                    found += _alternating(node, last, copies, buffers, names)
                 elif isinstance(node, Loop):
                     found.append(replace(node, body=replaced(node.body)))
                 else:
@@ -104,6 +110,7 @@ def half_steps(nest: LoopNest) -> HalfSteps | None:
     names, buffers = Names.of(nest), dict(nest.buffers)
     originals: dict[str, Loop] = {}
     copies: dict[str, Mapping[str, str]] = {}
+    work: dict[str, Mapping[str, str]] = {}
 
     def replaced(node: Node) -> Node:
         if not isinstance(node, Loop) or node.independent:
@@ -116,11 +123,15 @@ def half_steps(nest: LoopNest) -> HalfSteps | None:
         for name, copy in copies[iterator].items():
             # An argument as yet: scratch that nothing reads again would not be kept.
             buffers[copy] = _like(buffers[name], copy)
-        parts = tuple(_half_step(node, moved, copies[iterator], names))
-        return rename_iterators(replace(node, body=parts), {node.iterator: iterator})
+        work[iterator] = {name: names.fresh(name) for name in _work_arrays(node, buffers)}
+        buffers.update({w: replace(buffers[n], name=w, transient=True) for n, w in work[iterator].items()})
+        parts = _half_step(node, moved, copies[iterator], names)
+        body = tuple(rename_buffers(part, work[iterator]) for part in parts)
+        return rename_iterators(replace(node, body=body), {node.iterator: iterator})
 
     body = tuple(map(replaced, nest.body))
-    return HalfSteps(replace(nest, body=body, buffers=buffers), originals, copies) if originals else None
+    nest = replace(nest, body=body, buffers=buffers)
+    return HalfSteps(nest, originals, copies, work) if originals else None
 
 
 # --------------------------------------------------------------------------- which arrays
@@ -173,8 +184,35 @@ def _is_pointwise(nest: Band, name: str, around: Loop) -> bool:
         all(load.indices == target.indices for load in touching)
         and all(loop.independent and loop.condition is None for loop in nest.loops)
         and apart(target, nest.loops)
-        and not any(mentions(e, around.iterator) for e in (*bounds, *target.indices))
+        and _is_fixed((*bounds, *target.indices), around)
     )
+
+
+def _work_arrays(loop: Loop, buffers: Mapping[str, Buffer]) -> list[str]:
+    """Arguments that each step overwrites, the same elements in all of them, before it reads any."""
+    names = sorted(written(loop) - flow(loop.body).exposed)
+    names = [n for n in names if buffers[n].scope == "global" and not buffers[n].transient]
+    return [n for n in names if all(_always(part, n, loop) for part in loop.body)]
+
+
+def _always(part: Node, name: str, around: Loop) -> bool:
+    """Does a part write the same elements of an array whatever the time and the data, if any?"""
+    if name not in written(part):
+        return True
+    nest = band(part)
+    writing = [s for s in nest.statements if s.target.buffer == name]
+    places = [index for s in writing for index in s.target.indices]
+    return (
+        nest.is_perfect
+        and all(s.guard is None for s in writing)
+        and all(loop.condition is None for loop in nest.loops)
+        and _is_fixed((*places, *(e for loop in nest.loops for e in expressions_of(loop))), around)
+    )
+
+
+def _is_fixed(expressions: Iterable[Expr], around: Loop) -> bool:
+    """Are these the same in every iteration of a loop, given those inside it?"""
+    return not any(mentions(e, around.iterator) or loads(e) for e in expressions)
 
 
 def _boxes(part: Node, name: str) -> set[Box]:
@@ -241,18 +279,20 @@ def _updated(node: Node, name: str, copy: str) -> Node:
 
 
 def _alternating(
-    loop: Loop, copies: Mapping[str, str], buffers: dict[str, Buffer], names: Names
+    loop: Loop, last: Loop | None, copies: Mapping[str, str], buffers: dict[str, Buffer], names: Names
 ) -> Iterator[Node]:
-    """The loop two steps at a time, from one copy to the other and back. `buffers` gets what is local in each
-    step of its own."""
+    """The loop two steps at a time, from one copy to the other and back. last: how the last step is done, in
+    place. `buffers` gets what is local in each step of its own."""
     steps, start = extent(loop), constant(loop.start)
     assert steps is not None and start is not None
+    steps -= last is not None
     back = {**copies, **{copy: name for name, copy in copies.items()}}
 
-    def step(time: Expr, renamed: Mapping[str, str]) -> Iterator[Node]:
+    def step(time: Expr, renamed: Mapping[str, str], loop: Loop = loop) -> Iterator[Node]:
+        carried = flow(loop.body).exposed
         iterators = {lp.iterator: names.fresh(lp.iterator) for lp in walk(loop.body) if isinstance(lp, Loop)}
-        local = {n for node in loop.body for n in written(node) if buffers[n].scope == "local"}
-        own = {name: names.fresh(name) for name in sorted(local)}
+        local = {n for n in written(loop) if buffers[n].scope == "local"}
+        own = {name: names.fresh(name) for name in sorted(local - carried)}
         buffers.update({new: replace(buffers[old], name=new) for old, new in own.items()})
         for node in loop.body:
             node = substitute_node(rename_buffers(node, {**renamed, **own}), {loop.iterator: time})
@@ -268,6 +308,8 @@ def _alternating(
         yield from step(Const(start + steps - 1), {})
         for name, copy in copies.items():
             yield _copy(copy, name, whole[name], names)
+    if last is not None:
+        yield from step(Const(start + steps), {}, last)
 
 
 def _copy(source: str, target: str, box: Sequence[tuple[Expr, Expr]], names: Names) -> Node:

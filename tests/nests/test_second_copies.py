@@ -41,6 +41,8 @@ KEEP = inner(assign(load("T", "i", "j"), mul(0.2, around("A"))))
 UPDATE = inner(assign(load("A", "i", "j"), add(mul(0.25, here("A")), here("T"))))
 TOP = loop("k", M, assign(load("A", 0, "k"), load("A", 1, "k")))
 LEFT = loop("k", N, assign(load("A", "k", 0), load("A", "k", 1)))
+WORK = loop("i", N, loop("j", M, assign(load("C", "i", "j"), load("A", "i", "j"))))
+FROM_WORK = inner(assign(load("A", "i", "j"), mul(0.25, around("C"))))
 OTHER = [
     inner(assign(load("S", "i", "j"), mul(0.1, around("B")))),
     inner(accumulate(load("B", "i", "j"), add(here("S"), mul(0.1, here("A"))))),
@@ -72,7 +74,24 @@ ALTERNATING: dict[str, tuple[LoopNest, int]] = {
     "both kept first": (unit(steps(KEEP, OTHER[0], UPDATE, OTHER[1], count=7)), 3),
     "borders after": (unit(steps(KEEP, UPDATE, TOP, LEFT, count=5)), 3),
     "borders before": (unit(steps(TOP, LEFT, KEEP, UPDATE)), 2),
-    "kept for the caller": (unit(steps(KEEP, UPDATE), T=array("T", N, M)), 2),
+    "kept for the caller": (unit(steps(KEEP, UPDATE), T=array("T", N, M)), 5),
+    "work for the caller": (unit(steps(WORK, FROM_WORK, count=5)), 4),
+    "kept for the caller, by the time": (
+        unit(steps(loop("k", "t", assign(load("C", 0, "k"), load("A", 1, "k"))), KEEP, UPDATE)),
+        2,
+    ),
+    "a local number that grows": (
+        unit(
+            assign(load("c"), 1.0),
+            steps(
+                accumulate(load("c"), 0.5),
+                inner(assign(load("T", "i", "j"), mul(load("c"), around("A")))),
+                UPDATE,
+            ),
+            c=array("c", scope="local"),
+        ),
+        2,
+    ),
     "borders on a condition": (
         unit(
             steps(

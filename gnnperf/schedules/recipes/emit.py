@@ -45,7 +45,7 @@ from gnnperf.schedules.recipes.expressions import (
 )  # fmt: skip
 from gnnperf.schedules.recipes.library_calls import emit_call, prelude
 from gnnperf.schedules.recipes.prefetching import prefetched
-from gnnperf.schedules.recipes.shared_loops import share_loop, stores_past_caches
+from gnnperf.schedules.recipes.shared_loops import of_one_team, share_all, share_loop, stores_past_caches
 from gnnperf.schedules.recipes.storage import Path, Storage
 from gnnperf.schedules.recipes.threads import span_elements
 
@@ -158,8 +158,15 @@ class Emitter:
     def block(self, body: tuple[Node, ...], path: Path) -> None:
         for name in self.storage.declared.get(path, ()):
             self.declare(name)
-        for number, node in enumerate(body):
-            self.node(node, (*path, number))
+        number = 0
+        while number < len(body):
+            together = max(1, count := of_one_team(self, body[number:]))
+            paths = [(*path, n) for n in range(number, number + together)]
+            if count:
+                share_all(self, body[number : number + count], paths)
+            else:
+                self.node(body[number], paths[0])
+            number += together
 
     def node(self, node: Node, path: Path) -> None:
         if isinstance(node, Statement):

@@ -1,21 +1,30 @@
-"""Emit loops that OpenMP threads share: schedules, private reductions, balanced rows."""
+"""Emit loops that OpenMP threads share: schedules, private reductions, balanced rows.
+
+Loops that follow each other, or that a loop over time repeats, are one parallel region: to start a team costs
+as much again as to wait for it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from gnnperf.nests.analysis import accesses, is_data_dependent
 from gnnperf.nests.ir import (
+    Annotation,
     Expr,
     Loop,
     Node,
+    Statement,
     expressions_of,
     symbols,
     walk,
 )  # fmt: skip
 from gnnperf.schedules.recipes.accumulate import identity
 from gnnperf.schedules.recipes.expressions import CTYPES, REDUCE, Scalar, ident, iterator_name
-from gnnperf.schedules.recipes.threads import private_reductions
+from gnnperf.schedules.recipes.storage import Path
+from gnnperf.schedules.recipes.threads import private_reductions, span_elements
 
 if TYPE_CHECKING:
     from gnnperf.schedules.recipes.emit import Emitter
@@ -39,13 +48,10 @@ def share_loop(emitter: Emitter, loop: Loop, path: tuple[int, ...]) -> None:
     private = private_reductions(loop, emitter.buffers, emitter.access_counts)
     assert private is not None, "threads cannot share the loop: see legal_threads"
     rows = _row_bounds(loop) if annotation.omp_schedule == "balanced" else None
-    kind = "static" if annotation.omp_schedule == "balanced" else annotation.omp_schedule
-    chunk = f", {annotation.chunk}" if annotation.chunk else ""
-    collapse = f" collapse({annotation.collapse})" if annotation.collapse > 1 else ""
     fence = stores_past_caches(loop.body)
     copies = _private_copies(emitter, loop)
     if not private and rows is None and not fence:
-        emitter.line(f"#pragma omp parallel for schedule({kind}{chunk}){collapse}{copies}")
+        emitter.line(f"#pragma omp parallel for{_distribution(annotation)}{copies}")
         _shared(emitter, loop, path)
         return
     emitter.line(f"#pragma omp parallel{copies}")
@@ -55,7 +61,7 @@ def share_loop(emitter: Emitter, loop: Loop, path: tuple[int, ...]) -> None:
         if rows is not None:
             _balanced(emitter, loop, rows, path)
         else:
-            emitter.line(f"#pragma omp for schedule({kind}{chunk}){collapse} nowait")
+            emitter.line(f"#pragma omp for{_distribution(annotation)} nowait")
             _shared(emitter, loop, path)
         if fence:
             emitter.line("stream_fence();")
@@ -66,16 +72,102 @@ def share_loop(emitter: Emitter, loop: Loop, path: tuple[int, ...]) -> None:
             emitter.line(f"for (int64_t k = 0; k < {count}; ++k) {total}[k] = {combine};")
 
 
+def _distribution(annotation: Annotation) -> str:
+    kind = "static" if annotation.omp_schedule == "balanced" else annotation.omp_schedule
+    chunk = f", {annotation.chunk}" if annotation.chunk else ""
+    collapse = f" collapse({annotation.collapse})" if annotation.collapse > 1 else ""
+    return f" schedule({kind}{chunk}){collapse}"
+
+
+# --------------------------------------------------------------------------- several loops
+
+
+def of_one_team(emitter: Emitter, body: Sequence[Node]) -> int:
+    """How many nodes, from the first on, one team of threads goes through; 0 where it would share one loop
+    alone."""
+    count = shared = 0
+    for number, node in enumerate(body, 1):
+        if (found := _shared_loops(emitter, node)) is None:
+            break
+        if found:
+            count, shared = number, shared + found
+    return count if shared > 1 else 0
+
+
+def _shared_loops(emitter: Emitter, node: Node) -> int | None:
+    """How many loops of a node threads share one after the other, more than one where it repeats them; 0: one
+    thread does all of it. None: no part of a team's work."""
+    if isinstance(node, Statement):
+        return 0
+    notes = [n.annotation for n in walk((node,)) if isinstance(n, Loop) and n.annotation is not None]
+    if node.annotation is not None and node.annotation.kind == "parallel":
+        plain = not node.annotation.library and node.annotation.omp_schedule != "balanced"
+        alone = not private_reductions(node, emitter.buffers, emitter.access_counts)
+        return 1 if plain and alone and not stores_past_caches(node.body) else None
+    if not any(note.kind == "parallel" or note.library for note in notes):
+        return 0
+    if node.annotation is not None or node.condition is not None or is_data_dependent(node):
+        return None
+    buffers = (emitter.buffers[a.load.buffer] for a in accesses(node))
+    if any(b.transient and span_elements(b) is None for b in buffers):  # as long as the iteration says
+        return None
+    inner = [_shared_loops(emitter, child) for child in node.body]
+    return None if None in inner else 2 * sum(found or 0 for found in inner)
+
+
+def share_all(emitter: Emitter, body: Sequence[Node], paths: Sequence[Path]) -> None:
+    """Nodes that are `of_one_team`."""
+    for node, path in zip(body, paths, strict=True):
+        _declare_inside(emitter, node, path)
+    emitter.line(f"#pragma omp parallel{_private_copies(emitter, *body)}")
+    with emitter.braces():
+        _in_team(emitter, body, paths)
+
+
+def _declare_inside(emitter: Emitter, node: Node, path: Path) -> None:
+    """Declare, for all threads, what the loops around shared ones hold."""
+    if isinstance(node, Loop) and node.annotation is None and _shared_loops(emitter, node):
+        for name in emitter.storage.declared.get(path, ()):
+            emitter.declare(name)
+        for number, child in enumerate(node.body):
+            _declare_inside(emitter, child, (*path, number))
+
+
+def _in_team(emitter: Emitter, body: Sequence[Node], paths: Sequence[Path]) -> None:
+    placed = zip(body, paths, strict=True)
+    for alone, group in groupby(placed, lambda pair: _shared_loops(emitter, pair[0]) == 0):
+        if alone:  # always the same thread, which has in its cache what it wrote last time
+            emitter.line("#pragma omp master")
+        with emitter.braces(alone):
+            for node, path in group:
+                if isinstance(node, Statement) or alone:
+                    emitter.node(node, path)
+                elif node.annotation is not None:
+                    emitter.line(f"#pragma omp for{_distribution(node.annotation)}")
+                    _shared(emitter, node, path)
+                else:
+                    emitter.line(emitter.header(node))
+                    emitter.depth += 1
+                    _in_team(emitter, node.body, [(*path, n) for n in range(len(node.body))])
+                    emitter.depth -= 1
+                    emitter.line("}")
+        if alone:
+            emitter.line("#pragma omp barrier")
+
+
+# --------------------------------------------------------------------------- one loop
+
+
 def stores_past_caches(body: tuple[Node, ...]) -> bool:
     loops = (n for n in walk(body) if isinstance(n, Loop))
     return any(lp.annotation is not None and lp.annotation.nontemporal for lp in loops)
 
 
-def _private_copies(emitter: Emitter, loop: Loop) -> str:
+def _private_copies(emitter: Emitter, *nodes: Node) -> str:
     """Pointers to arguments, copied by every thread: where they are shared, they are read from memory
     again after every store."""
     arguments = set(emitter.nest.arguments)
-    names = sorted({a.load.buffer for a in accesses(loop)} & arguments)
+    names = sorted({a.load.buffer for node in nodes for a in accesses(node)} & arguments)
     return f" firstprivate({', '.join(map(ident, names))})" if names else ""
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from nests import examples
-from nests.examples import accumulate, array, assign, load, loop, nest, op
-from nests.interpret import Memory, interpret
+from nests.examples import accumulate, add, array, assign, load, loop, nest, op
+from nests.interpret import Memory, interpret, random_memory
 from schedules.recipes.kernels import (
     Kernel,
     below,
@@ -172,3 +172,46 @@ def test_brief_loops_that_others_repeat_are_not_shared(columns: int, value: Any,
     repeated = nest("steps", arrays, loop("t", 9, sweep, border, independent=False))
     assert len(parallel_loops(apply(Recipe(order="row"), repeated))) == shared
     assert len(parallel_loops(apply(Recipe(order="row"), nest("once", arrays, sweep, border)))) == 2
+
+
+def sweep(target: str, source: str, n: int = 4000) -> Loop:
+    return loop("i", n - 1, assign(load(target, "i"), add(load(source, "i"), load(source, add("i", 1)))))
+
+
+BORDER = loop("k", 2, assign(load("A", "k"), load("B", 7)))
+TOTAL = loop("i", 4000, accumulate(load("s"), load("A", "i")))
+STEP = (sweep("B", "A"), sweep("A", "B"))
+TEAMS = {
+    "one after the other": ([sweep("B", "A"), sweep("C", "B")], 1),
+    "steps": ([loop("t", 5, *STEP, independent=False)], 1),
+    "steps with scratch and a border": (
+        [loop("t", 5, sweep("T", "A"), sweep("A", "T", 3999), BORDER, independent=False), sweep("B", "A")],
+        1,
+    ),
+    "steps of steps": (
+        [loop("r", 2, BORDER, loop("t", 3, *STEP, independent=False), independent=False)],
+        1,
+    ),
+    "one alone": ([sweep("B", "A")], 1),
+    "a sum that one thread does": ([*STEP, TOTAL, sweep("C", "B")], 1),
+    "steps with a sum": ([loop("t", 3, *STEP, TOTAL, independent=False)], 1),
+    "as long as it is small": (
+        [loop("t", 5, *STEP, independent=False, condition=op("lt", load("A", 0), 1e9))],
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("schedule", ["static", "dynamic"])
+def test_loops_that_follow_each_other_are_one_parallel_region(tmp_path: Path, schedule: Any) -> None:
+    arrays = [array(name, 4000) for name in "ABC"]
+    arrays += [array("T", 4000, transient=True), array("s")]
+    kernels = [nest("kernel", arrays, *nodes) for nodes, _ in TEAMS.values()]
+    recipe = Recipe(order="row", register_p=2, omp_schedule=schedule, chunk=64)
+    functions = [emit(apply(recipe, kernel), f"f{n}") for n, kernel in enumerate(kernels)]
+    regions = [function.source.count("#pragma omp parallel") for function in functions]
+    assert regions == [expected for _, expected in TEAMS.values()]
+    library = build(functions, tmp_path)
+    for function, kernel in zip(functions, kernels, strict=True):
+        memory = random_memory(kernel, np.random.default_rng(0))
+        assert not differences(interpret(kernel, memory), call(library, function, kernel, memory))
