@@ -42,7 +42,7 @@ class _Program:
         nodes = self._nodes([*earlier, *later])
         common = self._names(earlier, read) & self._names(later, read)
         return (
-            len(nodes) <= MAX_PASSES
+            len(earlier) + len(later) <= MAX_PASSES
             and any(self.buffers[name].shape for name in common)
             and all(map(streams, nodes))
         )

@@ -310,6 +310,21 @@ def test_few_nests_run_together_only_because_they_read_the_same() -> None:
     assert [len(unit) for unit in partition(items, buffers, set(buffers))] == [MAX_PASSES, 3]
 
 
+def test_a_long_expression_is_one_of_these_nests() -> None:
+    """Which NumPy computes in ten arrays: that many pairs of them are two nests that read the same."""
+    n, terms = 10, MAX_PASSES + 2
+    names = [[f"{name}{k}" for k in range(terms)] for name in "st"]
+    items = [
+        (loop("i", n, assign(load(new, "i"), add(load("a", "i"), load(old, "i")))),)
+        for chain in names
+        for old, new in zip(["a", *chain], chain, strict=False)
+    ]
+    scratch = [array(name, n, transient=True) for chain in names for name in chain[:-1]]
+    buffers = {b.name: b for b in [array("a", n), *scratch, *(array(chain[-1], n) for chain in names)]}
+    live = {"a", names[0][-1], names[1][-1]}
+    assert partition(items, buffers, live) == [[*range(len(items))]]
+
+
 @pytest.mark.parametrize("factor", ["j_1", load("j_1", "i")], ids=["parameter", "array"])
 def test_iterators_of_shared_loops_take_no_name_of_others(factor: Expr | str) -> None:
     shape = {"i": 8, "j": 5}
