@@ -105,8 +105,8 @@ class HalfSteps:
 
 
 def half_steps(nest: LoopNest) -> HalfSteps | None:
-    """The loops over time of a nest that can go from one copy to another; None where there are none. Loops in
-    independent ones are none."""
+    """The loops over time of a nest that can go from one copy to another, the innermost of those in each
+    other; None where there are none. Loops in independent ones are none."""
     names, buffers = Names.of(nest), dict(nest.buffers)
     originals: dict[str, Loop] = {}
     copies: dict[str, Mapping[str, str]] = {}
@@ -115,8 +115,9 @@ def half_steps(nest: LoopNest) -> HalfSteps | None:
     def replaced(node: Node) -> Node:
         if not isinstance(node, Loop) or node.independent:
             return node
-        if not (moved := _moved(node, buffers)):
-            return replace(node, body=tuple(map(replaced, node.body)))
+        body = tuple(map(replaced, node.body))
+        if body != node.body or not (moved := _moved(node, buffers)):
+            return replace(node, body=body)
         iterator = names.fresh(node.iterator)
         originals[iterator] = node
         copies[iterator] = {name: names.fresh(name) for name in moved}

@@ -126,13 +126,13 @@ def _with_rules(ranked: Sequence[RecipeCandidate], query: Query, k: int) -> list
     """Calls of libraries, and steps of time in tiles or from copy to copy, as the last of the first k, where
     the nest is what they are for: of such nests there may be none among the neighbours."""
     nest = cast(OfNest, query.task).nest
-    calls = library_recipes(nest)
+    calls, copying = library_recipes(nest), copying_recipes(nest)
     moved: list[RecipeCandidate] = []
     for name, recipes, is_one in (
         (LIBRARY, calls[:1], lambda recipe: bool(recipe.library)),
         (LIBRARY, calls[1:], lambda recipe: bool(recipe.library) and recipe.fuse >= FEW_ROWS),
         (TIME, time_recipes(nest, ranked[0].schedule), lambda recipe: bool(recipe.time_tile)),
-        (COPIES, copying_recipes(nest), lambda r: r.combine == "inline" and r.order.startswith("row")),
+        (COPIES, copying, lambda recipe: recipe in copying),
     ):
         marked = [c for c in ranked if is_one(c.schedule)]
         first = [*ranked[: max(0, k - len(moved))], *moved]

@@ -106,6 +106,10 @@ ALTERNATING: dict[str, tuple[LoopNest, int]] = {
     "read again in the step": (unit(steps(KEEP, UPDATE, inner(accumulate(here("C"), around("A"))))), 4),
     "columns are contiguous": (unit(steps(KEEP, UPDATE), A=array("A", N, M, strides=(1, N))), 2),
     "part of a larger array": (unit(steps(KEEP, UPDATE), A=array("A", N, M, strides=(20, 2), offset=5)), 2),
+    "in steps of others": (
+        unit(loop("r", 5, *OTHER, steps(KEEP, UPDATE), independent=False)),
+        4,
+    ),
     "in another loop": (unit(loop("r", 2, steps(KEEP, UPDATE, TOP, count=5), independent=False)), 3),
 }
 ROW = loop("j", M - 1, assign(load("A", "i", "j"), around("A")), start=1)

@@ -135,9 +135,11 @@ def test_steps_that_can_go_from_copy_to_copy_do_so_in_one_candidate() -> None:
     assert copying_recipes(large)[0].time_tile
 
 
-def test_a_neighbour_s_recipe_that_goes_from_copy_to_copy_row_by_row_is_taken() -> None:
-    theirs, others = Recipe(order="rowtile", combine="inline"), Recipe(order="dot", combine="inline")
-    ranked = candidates(*ROWS, others, theirs)
-    found = proposed(in_place(100), ranked, 2)
-    assert [c.schedule for c in found] == [ROWS[0], theirs, *ROWS[1:], others]
-    assert proposed(in_place(100), ranked, 2, measured("own", theirs)) == ranked
+def test_the_plain_recipe_from_copy_to_copy_is_tried_beside_those_of_neighbours() -> None:
+    others = Recipe(order="dot", combine="inline")
+    (plain,) = copying_recipes(in_place(100))
+    found = proposed(in_place(100), candidates(others, *ROWS), 2)
+    assert [c.schedule for c in found] == [others, plain, *ROWS]
+    ranked = candidates(*ROWS, plain)
+    assert [c.neighbour_kernel for c in proposed(in_place(100), ranked, 2)[:2]] == ["kernel", "kernel"]
+    assert proposed(in_place(100), ranked, 2, measured("own", plain)) == ranked
