@@ -94,8 +94,17 @@ def apply(recipe: Recipe, nest: LoopNest, vectors: VectorUnit = AVX512) -> LoopN
 
     Raises NotApplicable (with a reason) where the recipe does not fit the nest.
     """
-    nest = tile_time(join_short_loops(combine(recipe.combine, sums_in_place(nest))), recipe.time_tile)
-    nest = unambiguous(unconditional(nest))
+    return apply_combined(recipe, combined(recipe.combine, nest), vectors)
+
+
+def combined(how: str, nest: LoopNest) -> LoopNest:
+    """What recipes that combine nests alike have in common: the nest as `apply_combined` takes it."""
+    return join_short_loops(combine(how, sums_in_place(nest)))
+
+
+def apply_combined(recipe: Recipe, nest: LoopNest, vectors: VectorUnit) -> LoopNest:
+    """`apply` for a nest that is `combined` as the recipe says."""
+    nest = unambiguous(unconditional(tile_time(nest, recipe.time_tile)))
     buffers = dict(nest.buffers)
     streams = len(nest.body) > 1 and any(
         assign_roles(b, buffers).is_contraction for b in map(band, nest.body) if b.loops and b.is_perfect

@@ -11,7 +11,7 @@ from gnnperf.errors import NotApplicable
 from gnnperf.graph import ProgramGraph
 from gnnperf.nests import LoopNest, nest_graph
 from gnnperf.nests.trip_counts import with_trip_counts
-from gnnperf.schedules.recipes.apply import apply
+from gnnperf.schedules.recipes.apply import apply_combined, combined
 from gnnperf.schedules.recipes.recipe import Recipe
 
 NOT_MEASURED: Mapping[str, float] = MappingProxyType({})
@@ -31,11 +31,12 @@ def scheduled_graphs(
     Recipes that come to the same scheduled nest share one graph object.
     """
     nest = with_trip_counts(nest, trip_counts)
+    combinations = {how: combined(how, nest) for how in {recipe.combine for recipe in recipes}}
     known: dict[Any, ProgramGraph] = {}
     graphs: list[ProgramGraph | None] = []
     for recipe in recipes:
         try:
-            scheduled = apply(recipe, nest, vectors)
+            scheduled = apply_combined(recipe, combinations[recipe.combine], vectors)
         except NotApplicable:
             graphs.append(None)
             continue
