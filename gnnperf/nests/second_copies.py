@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from gnnperf.nests.affine import constant, simplify
+from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import (
     Band,
     accesses,
@@ -284,12 +284,13 @@ def _alternating(
 ) -> Iterator[Node]:
     """The loop two steps at a time, from one copy to the other and back. last: how the last step is done, in
     place. `buffers` gets what is local in each step of its own."""
-    steps, start = extent(loop), constant(loop.start)
-    assert steps is not None and start is not None
+    steps = extent(loop)
+    assert steps is not None
     steps -= last is not None
     back = {**copies, **{copy: name for name, copy in copies.items()}}
 
-    def step(time: Expr, renamed: Mapping[str, str], loop: Loop = loop) -> Iterator[Node]:
+    def step(after: Expr, renamed: Mapping[str, str], loop: Loop = loop) -> Iterator[Node]:
+        time = simplify(Op("add", (loop.start, after)))
         carried = flow(loop.body).exposed
         iterators = {lp.iterator: names.fresh(lp.iterator) for lp in walk(loop.body) if isinstance(lp, Loop)}
         local = {n for n in written(loop) if buffers[n].scope == "local"}
@@ -302,15 +303,15 @@ def _alternating(
     whole = {n: [(Const(0), Const(s) if isinstance(s, int) else s) for s in buffers[n].shape] for n in copies}
     for name, copy in copies.items():
         yield _copy(name, copy, whole[name], names)
-    first = Op("add", (Const(start), Op("mul", (Const(2), Symbol(loop.iterator)))))
-    pair = (*step(simplify(first), {}), *step(simplify(Op("add", (first, Const(1)))), back))
+    first = Op("mul", (Const(2), Symbol(loop.iterator)))
+    pair = (*step(first, {}), *step(Op("add", (first, Const(1))), back))
     yield replace(loop, start=Const(0), stop=Const(steps // 2), body=pair)
     if steps % 2:
-        yield from step(Const(start + steps - 1), {})
+        yield from step(Const(steps - 1), {})
         for name, copy in copies.items():
             yield _copy(copy, name, whole[name], names)
     if last is not None:
-        yield from step(Const(start + steps), {}, last)
+        yield from step(Const(steps), {}, last)
 
 
 def _copy(source: str, target: str, box: Sequence[tuple[Expr, Expr]], names: Names) -> Node:

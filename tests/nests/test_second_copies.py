@@ -62,6 +62,22 @@ def unit(*body: Node, **given: Buffer) -> LoopNest:
 ALTERNATING: dict[str, tuple[LoopNest, int]] = {
     "an even number of steps": (unit(steps(KEEP, UPDATE)), 2),
     "an odd number, from the third on": (unit(steps(KEEP, UPDATE, count=5, start=3)), 3),
+    "from a step on that the caller says": (
+        nest(
+            "example",
+            [array("A", N, M), array("T", N, M, transient=True)],
+            loop(
+                "t",
+                add("s", 5),
+                inner(assign(load("T", "i", "j"), mul("t", around("A")))),
+                UPDATE,
+                start="s",
+                independent=False,
+            ),
+            s=2,
+        ),
+        3,
+    ),
     "added to": (unit(steps(KEEP, inner(accumulate(load("A", "i", "j"), here("T"))))), 2),
     "the greater of two": (unit(steps(KEEP, inner(accumulate(load("A", "i", "j"), here("T"), by="max")))), 2),
     "at a time": (
