@@ -63,17 +63,16 @@ Box = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class HalfSteps:
-    """A nest whose loops over time write a second copy of their arrays, and read the first all the same.
+    """A nest whose loops over time write a second copy of their arrays, and read the first all the same; what
+    is in the second is put back after the loop.
 
     originals: the loops as they were, by the name that the iterator of each has in `nest`. copies: by that
-    name the second copy of every array of the loop that has one. work: likewise, scratch in the place of
-    arrays that every step overwrites before it reads them.
+    name the second copy of every array of the loop that has one.
     """
 
     nest: LoopNest
     originals: Mapping[str, Loop]
     copies: Mapping[str, Mapping[str, str]]
-    work: Mapping[str, Mapping[str, str]]
 
     def sweeps(self, nest: LoopNest) -> int:
         """How often steps of these loops go through whole arrays, in a nest that does the same as `nest`, or
@@ -87,21 +86,27 @@ class HalfSteps:
         names = Names.of(nest)
         copied = {copy for copies in self.copies.values() for copy in copies.values()}
         buffers = {n: replace(b, transient=True) if n in copied else b for n, b in nest.buffers.items()}
+        steps = {loop.iterator: extent(loop) or 0 for loop in nest.loops() if loop.iterator in self.originals}
+        first = {  # after an even number of steps, what is new is in the first copies
+            copy: name
+            for iterator, copies in self.copies.items()
+            for name, copy in copies.items()
+            if steps[iterator] % 2 == 0
+        }
 
-        def replaced(body: tuple[Node, ...]) -> tuple[Node, ...]:
-            found: list[Node] = []
-            for node in body:
-                if isinstance(node, Loop) and node.iterator in self.originals:
-                    copies, kept = self.copies[node.iterator], self.work[node.iterator]
-                    last = self.originals[node.iterator] if kept else None
-                    found += _alternating(node, last, copies, buffers, names)
-                elif isinstance(node, Loop):
-                    found.append(replace(node, body=replaced(node.body)))
-                else:
-                    found.append(node)
-            return tuple(found)
+        def replaced(node: Node) -> Iterator[Node]:
+            if isinstance(node, Loop) and node.iterator in self.originals:
+                yield from _alternating(node, self.copies[node.iterator], buffers, names)
+            elif isinstance(node, Loop):
+                if body := tuple(new for child in node.body for new in replaced(child)):
+                    yield replace(node, body=body)
+            else:
+                node = rename_buffers(node, first)
+                if not isinstance(node, Statement) or node.target != node.value:
+                    yield node
 
-        return replace(nest, body=replaced(nest.body), buffers=buffers)
+        body = tuple(new for node in nest.body for new in replaced(node))
+        return replace(nest, body=body, buffers=buffers)
 
 
 def half_steps(nest: LoopNest) -> HalfSteps | None:
@@ -110,29 +115,33 @@ def half_steps(nest: LoopNest) -> HalfSteps | None:
     names, buffers = Names.of(nest), dict(nest.buffers)
     originals: dict[str, Loop] = {}
     copies: dict[str, Mapping[str, str]] = {}
-    work: dict[str, Mapping[str, str]] = {}
 
-    def replaced(node: Node) -> Node:
+    def replaced(node: Node) -> Iterator[Node]:
         if not isinstance(node, Loop) or node.independent:
-            return node
-        body = tuple(map(replaced, node.body))
+            yield node
+            return
+        body = tuple(new for child in node.body for new in replaced(child))
         if body != node.body or not (moved := _moved(node, buffers)):
-            return replace(node, body=body)
-        iterator = names.fresh(node.iterator)
-        originals[iterator] = node
-        copies[iterator] = {name: names.fresh(name) for name in moved}
-        for name, copy in copies[iterator].items():
+            yield replace(node, body=body)
+            return
+        iterator, own = names.fresh(node.iterator), {name: names.fresh(name) for name in moved}
+        originals[iterator], copies[iterator] = node, own
+        for name, copy in own.items():
             # An argument as yet: scratch that nothing reads again would not be kept.
             buffers[copy] = _like(buffers[name], copy)
-        work[iterator] = {name: names.fresh(name) for name in _work_arrays(node, buffers)}
-        buffers.update({w: replace(buffers[n], name=w, transient=True) for n, w in work[iterator].items()})
-        parts = _half_step(node, moved, copies[iterator], names)
-        body = tuple(rename_buffers(part, work[iterator]) for part in parts)
-        return rename_iterators(replace(node, body=body), {node.iterator: iterator})
+        work = {name: names.fresh(name) for name in _work_arrays(node, buffers)}
+        buffers.update({new: replace(buffers[old], name=new, transient=True) for old, new in work.items()})
+        parts = tuple(rename_buffers(part, work) for part in _half_step(node, moved, own, names))
+        stop = simplify(Op("sub", (node.stop, Const(1)))) if work else node.stop
+        yield rename_iterators(replace(node, stop=stop, body=parts), {node.iterator: iterator})
+        for name, copy in own.items():
+            yield _copy(copy, name, _whole(buffers[name]), names)
+        if work:  # which the last step fills, in place
+            yield from _step(node, stop, {}, names)
 
-    body = tuple(map(replaced, nest.body))
+    body = tuple(new for node in nest.body for new in replaced(node))
     nest = replace(nest, body=body, buffers=buffers)
-    return HalfSteps(nest, originals, copies, work) if originals else None
+    return HalfSteps(nest, originals, copies) if originals else None
 
 
 # --------------------------------------------------------------------------- which arrays
@@ -280,38 +289,38 @@ def _updated(node: Node, name: str, copy: str) -> Node:
 
 
 def _alternating(
-    loop: Loop, last: Loop | None, copies: Mapping[str, str], buffers: dict[str, Buffer], names: Names
+    loop: Loop, copies: Mapping[str, str], buffers: dict[str, Buffer], names: Names
 ) -> Iterator[Node]:
-    """The loop two steps at a time, from one copy to the other and back. last: how the last step is done, in
-    place. `buffers` gets what is local in each step of its own."""
-    steps = extent(loop)
-    assert steps is not None
-    steps -= last is not None
+    """The loop two steps at a time, from one copy to the other and back. `buffers` gets what is local in each
+    step of its own."""
+    steps = extent(loop) or 0
     back = {**copies, **{copy: name for name, copy in copies.items()}}
+    local = {n for n in written(loop) - flow(loop.body).exposed if buffers[n].scope == "local"}
 
-    def step(after: Expr, renamed: Mapping[str, str], loop: Loop = loop) -> Iterator[Node]:
-        time = simplify(Op("add", (loop.start, after)))
-        carried = flow(loop.body).exposed
-        iterators = {lp.iterator: names.fresh(lp.iterator) for lp in walk(loop.body) if isinstance(lp, Loop)}
-        local = {n for n in written(loop) if buffers[n].scope == "local"}
-        own = {name: names.fresh(name) for name in sorted(local - carried)}
+    def step(after: Expr, renamed: Mapping[str, str]) -> Iterator[Node]:
+        own = {name: names.fresh(name) for name in sorted(local)}
         buffers.update({new: replace(buffers[old], name=new) for old, new in own.items()})
-        for node in loop.body:
-            node = substitute_node(rename_buffers(node, {**renamed, **own}), {loop.iterator: time})
-            yield rename_iterators(node, iterators)
+        return _step(loop, simplify(Op("add", (loop.start, after))), {**renamed, **own}, names)
 
-    whole = {n: [(Const(0), Const(s) if isinstance(s, int) else s) for s in buffers[n].shape] for n in copies}
     for name, copy in copies.items():
-        yield _copy(name, copy, whole[name], names)
+        yield _copy(name, copy, _whole(buffers[name]), names)
     first = Op("mul", (Const(2), Symbol(loop.iterator)))
     pair = (*step(first, {}), *step(Op("add", (first, Const(1))), back))
     yield replace(loop, start=Const(0), stop=Const(steps // 2), body=pair)
     if steps % 2:
         yield from step(Const(steps - 1), {})
-        for name, copy in copies.items():
-            yield _copy(copy, name, whole[name], names)
-    if last is not None:
-        yield from step(Const(steps), {}, last)
+
+
+def _step(loop: Loop, time: Expr, renamed: Mapping[str, str], names: Names) -> Iterator[Node]:
+    """A step of a loop, other buffers in the place of some."""
+    iterators = {lp.iterator: names.fresh(lp.iterator) for lp in walk(loop.body) if isinstance(lp, Loop)}
+    for node in loop.body:
+        node = substitute_node(rename_buffers(node, renamed), {loop.iterator: time})
+        yield rename_iterators(node, iterators)
+
+
+def _whole(buffer: Buffer) -> list[tuple[Expr, Expr]]:
+    return [(Const(0), Const(s) if isinstance(s, int) else s) for s in buffer.shape]
 
 
 def _copy(source: str, target: str, box: Sequence[tuple[Expr, Expr]], names: Names) -> Node:

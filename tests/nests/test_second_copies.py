@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from nests.examples import accumulate, add, array, assign, load, loop, mul, nest
 from nests.interpret import interpret, random_memory
 from schedules.recipes.running import build, call, differences
 
-from gnnperf.nests import Buffer, Expr, Load, Loop, LoopNest, Node
+from gnnperf.nests import Buffer, Expr, Load, Loop, LoopNest, Node, normalise
 from gnnperf.nests.analysis import depth
 from gnnperf.nests.combine import combine, from_copy_to_copy
 from gnnperf.nests.ir import walk
@@ -91,7 +92,7 @@ ALTERNATING: dict[str, tuple[LoopNest, int]] = {
     "borders after": (unit(steps(KEEP, UPDATE, TOP, LEFT, count=5)), 3),
     "borders before": (unit(steps(TOP, LEFT, KEEP, UPDATE)), 2),
     "kept for the caller": (unit(steps(KEEP, UPDATE), T=array("T", N, M)), 5),
-    "work for the caller": (unit(steps(WORK, FROM_WORK, count=5)), 4),
+    "work for the caller": (unit(steps(WORK, FROM_WORK, count=5)), 3),
     "kept for the caller, by the time": (
         unit(steps(loop("k", "t", assign(load("C", 0, "k"), load("A", 1, "k"))), KEEP, UPDATE)),
         2,
@@ -122,6 +123,21 @@ ALTERNATING: dict[str, tuple[LoopNest, int]] = {
     "read again in the step": (unit(steps(KEEP, UPDATE, inner(accumulate(here("C"), around("A"))))), 4),
     "columns are contiguous": (unit(steps(KEEP, UPDATE), A=array("A", N, M, strides=(1, N))), 2),
     "part of a larger array": (unit(steps(KEEP, UPDATE), A=array("A", N, M, strides=(20, 2), offset=5)), 2),
+    "read after the steps, into what was there before": (
+        unit(
+            loop("i", N, loop("j", M, assign(here("C"), mul(3.0, here("B"))))),
+            steps(KEEP, UPDATE),
+            loop("i", N, loop("j", M, assign(here("C"), add(here("A"), here("C"))))),
+        ),
+        3,
+    ),
+    "work, and something else in its place": (
+        unit(
+            steps(WORK, FROM_WORK, count=5),
+            loop("i", N, loop("j", M, assign(here("C"), mul(2.0, here("B"))))),
+        ),
+        4,
+    ),
     "in steps of others": (
         unit(loop("r", 5, *OTHER, steps(KEEP, UPDATE), independent=False)),
         4,
@@ -197,3 +213,51 @@ def test_the_plain_recipe_goes_from_copy_to_copy_and_in_tiles_of_time_out_of_cac
     assert [(r.combine, r.time_tile) for r in copying_recipes(small)] == [("inline", 0)]
     large = nest("large", [array("A", 900, 900), array("T", 900, 900, transient=True)], *small.body)
     assert [r.time_tile > 0 for r in copying_recipes(large)] == [True]
+
+
+def random_part(chance: random.Random) -> Node:
+    """A sweep over the inner elements that reads neighbours of other arrays, or a border."""
+    if chance.random() < 0.25:
+        name = chance.choice("ABC")
+        row, column = load(name, 0, "k"), load(name, "k", 0)
+        return chance.choice([
+            loop("k", M, assign(row, load(name, chance.choice([1, N - 2]), "k"))),
+            loop("k", N, assign(column, load(name, "k", chance.choice([1, M - 2])))),
+            loop("k", M, accumulate(row, 0.1)),
+            loop("k", M, assign(row, 2.0, guard=op("lt", load("B", 1, "k"), "t"))),
+        ])  # fmt: skip
+    target = chance.choice("ABCTS")
+    terms: list[Expr] = [mul(0.01, "t")]
+    for _ in range(chance.randint(1, 3)):
+        source = chance.choice("ABCTS")
+        i, j = (0, 0) if source == target else (chance.randint(-1, 1), chance.randint(-1, 1))
+        terms.append(mul(0.3, load(source, add("i", i), add("j", j))))
+    value, element = add(*terms[chance.randint(0, 1) :]), here(target)
+    if chance.random() < 0.3:
+        return inner(accumulate(element, value, by=chance.choice(["add", "max"])))
+    return inner(assign(element, value, guard=op("lt", here("B"), 1.0) if chance.random() < 0.1 else None))
+
+
+def random_steps(seed: int) -> LoopNest:
+    chance = random.Random(seed)
+    before = [loop("i", N, loop("j", M, assign(here(name), here("B")))) for name in "TS"]
+    parts = [random_part(chance) for _ in range(chance.randint(2, 6))]
+    after = loop("i", N, loop("j", M, assign(here("C"), here(chance.choice("ABTS")))))
+    over_time = steps(*parts, count=chance.randint(4, 7), start=chance.choice([0, 2]))
+    return normalise(unit(*before, over_time, *([after] if chance.random() < 0.4 else [])))
+
+
+def test_whatever_steps_do_the_results_are_the_same(tmp_path: Path) -> None:
+    """Also compiled, in one parallel region."""
+    wholes = [random_steps(seed) for seed in range(160)]
+    alternating = [(whole, after) for whole in wholes if (after := from_copy_to_copy(whole)) is not None]
+    assert len(alternating) > 15
+    recipe = Recipe(order="row", register_p=2, combine="inline")
+    functions = [emit(apply(recipe, whole), f"f{n}") for n, (whole, _) in enumerate(alternating)]
+    library = build(functions, tmp_path)
+    for function, (whole, after) in zip(functions, alternating, strict=True):
+        memory = random_memory(whole, np.random.default_rng(2))
+        expected = interpret(whole, memory)
+        for backwards in (False, True):
+            assert not differences(expected, interpret(after, memory, backwards))
+        assert not differences(expected, call(library, function, whole, memory))
