@@ -92,15 +92,27 @@ def equivalent_length(
     of its operations is more right than another.
     """
     length = reduction_length
-    for name, expected in reference.items():
-        if not is_inexact(expected.dtype):
-            continue
-        right, other = _widened(expected), _widened(moved[name])
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            change = np.abs(other - right) / (np.abs(right) + root_mean_square(np.abs(right)))
-        largest = float(np.max(change[np.isfinite(change)], initial=0.0))
-        length = max(length, math.ceil((AMPLIFIED * largest / relative_tolerance(expected.dtype)) ** 2))
+    for dtype, largest in _changes(reference, moved):
+        length = max(length, math.ceil((AMPLIFIED * largest / relative_tolerance(dtype)) ** 2))
     return length
+
+
+def is_stable(reference: Mapping[str, NDArray[Any]], moved: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether one rounding of the inputs changes results by less than the most that is tolerated. Arguments
+    as of `equivalent_length`."""
+    return all(largest < relative_tolerance(dtype, 1 << 62) for dtype, largest in _changes(reference, moved))
+
+
+def _changes(
+    reference: Mapping[str, NDArray[Any]], moved: Mapping[str, NDArray[Any]]
+) -> Iterator[tuple[np.dtype[Any], float]]:
+    """Type, and largest relative change, of every output of real numbers."""
+    for name, expected in reference.items():
+        if is_inexact(expected.dtype):
+            right, other = _widened(expected), _widened(moved[name])
+            with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+                change = np.abs(other - right) / (np.abs(right) + root_mean_square(np.abs(right)))
+            yield expected.dtype, float(np.max(change[np.isfinite(change)], initial=0.0))
 
 
 def verify(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnnperf.measure import Evidence, equivalent_length, perturbed, relative_tolerance, verify
+from gnnperf.measure import Evidence, equivalent_length, is_stable, perturbed, relative_tolerance, verify
 from gnnperf.measure.verification import root_mean_square
 
 FLOATS = [np.float16, np.float32, np.float64]
@@ -208,3 +208,15 @@ def test_one_number_is_not_constant_and_other_inputs_may_tell_more() -> None:
     told = flat.joined(Evidence.of({"x": np.arange(3.0)}, {}), "others")
     assert flat.unverifiable and not told.unverifiable
     assert [*told.inputs] == ["the inputs", "others"]
+
+
+@pytest.mark.parametrize(("moved", "stable"), [(1.01, True), (1.03, False), (np.nan, True)])
+def test_results_are_stable_where_a_rounding_changes_them_by_less_than_is_ever_tolerated(
+    moved: float, stable: bool
+) -> None:
+    """Of float32 that is a hundredth of an element and of the mean square, 2 here; of integers nothing is
+    said."""
+    one, other = np.ones(100, np.float32), np.array([moved, *[1.0] * 99], np.float32)
+    index = np.arange(3)
+    assert is_stable({"a": one, "at": index}, {"a": other, "at": index[::-1]}) == stable
+    assert is_stable({"a": 0 * one}, {"a": other - one})

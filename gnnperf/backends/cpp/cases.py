@@ -31,6 +31,7 @@ from gnnperf.measure import (
     Timing,
     equivalent_length,
     is_moderate,
+    is_stable,
     perturbed,
     verify,
 )
@@ -146,9 +147,10 @@ class WholeKernel:
     ) -> tuple[Evidence, str]:
         """Verify a tuned program, which is right on the inputs, on others, as long as that takes little.
 
-        others: what they are like, and the arguments; those on which the plain program crashes, or computes
-        what is infinite or far too large, say nothing. Returns what all of it is worth, and in a line what
-        is wrong, empty where nothing is.
+        others: what they are like, and the arguments; those on which the plain program crashes, computes what
+        is infinite or far too large, or what one rounding of them changes by more than the most that is
+        tolerated (a division by almost zero), say nothing. Returns what all of it is worth, and in a line
+        what is wrong, empty where nothing is.
         """
         code, inouts, limits = self.code, tuple(self.code.inouts), Limits(timeout_s=max(5.0, LONGEST_CHECK_S))
         evidence, started = self.evidence, time.monotonic()
@@ -164,7 +166,7 @@ class WholeKernel:
                 expected, moved = run(plain, inputs), run(plain, perturbed(inputs))
             except MeasureError:
                 continue
-            if all(is_moderate(array) for array in expected.values()):
+            if all(map(is_moderate, expected.values())) and is_stable(expected, moved):
                 length = equivalent_length(expected, moved, self.built.problem.reduction_length)
                 try:
                     fault = verify(expected, run(library, inputs), length, code.quantised)

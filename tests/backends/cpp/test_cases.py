@@ -92,6 +92,17 @@ def test_inputs_without_a_result_say_nothing(tmp_path: Path, tools: tuple[Compil
     )  # fmt: skip
 
 
+def test_inputs_whose_rounding_decides_the_result_say_nothing(
+    tmp_path: Path, tools: tuple[Compiler, Runner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a number does by which something is divided, where it is zero but for rounding."""
+    kernel, other = loaded(tmp_path, "2.0 * A"), loaded(tmp_path, "2.0 * np.abs(A)")
+    whole = WholeKernel.prepare(kernel, "simplify", *tools)
+    monkeypatch.setattr(cases, "perturbed", lambda data: {**data, "A": 1.01 * data["A"]})
+    evidence, fault = whole.verify_elsewhere(plain(other), kernel.other_inputs(), *tools)
+    assert (fault, *evidence.inputs) == ("", "the inputs", "zeros")
+
+
 def test_results_that_stay_may_be_told_by_other_inputs(
     tmp_path: Path, tools: tuple[Compiler, Runner]
 ) -> None:
