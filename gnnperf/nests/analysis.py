@@ -88,6 +88,12 @@ def touched(node: Node) -> set[str]:
     return {a.load.buffer for a in accesses(node)}
 
 
+def mentioned(node: Node) -> set[str]:
+    """Names of the arrays, iterators and parameters in a node's expressions."""
+    expressions = [e for n in walk((node,)) for e in expressions_of(n)]
+    return touched(node).union(*map(symbols, expressions))
+
+
 def read(node: Node) -> set[str]:
     """Buffers whose earlier contents a node may need (reductions without `init` read their target)."""
     names = {a.load.buffer for a in accesses(node) if not a.is_write}

@@ -35,17 +35,21 @@ def combine(how: str, nest: LoopNest) -> LoopNest:
     or "inline"."""
     if not how:
         return nest
-    return (how == "inline" and from_copy_to_copy(nest)) or _combined(how, nest)
+    combined = _combined(how, nest)
+    return (how == "inline" and _copying(nest, combined)) or combined
 
 
 def from_copy_to_copy(nest: LoopNest) -> LoopNest | None:
     """The nest combined, its loops over time writing a second copy of their arrays in every other step; None
     where that saves no sweep over them."""
+    return _copying(nest, _combined("inline", nest))
+
+
+def _copying(nest: LoopNest, combined: LoopNest) -> LoopNest | None:
     if (halves := half_steps(nest)) is None:
         return None
     ahead = _combined("inline", halves.nest)
-    saves = halves.sweeps(ahead) < halves.sweeps(_combined("inline", nest))
-    return halves.completed(ahead) if saves else None
+    return halves.completed(ahead) if halves.sweeps(ahead) < halves.sweeps(combined) else None
 
 
 def _combined(how: str, nest: LoopNest) -> LoopNest:

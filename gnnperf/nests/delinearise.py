@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gnnperf.nests.affine import affine, constant, from_affine, simplify
-from gnnperf.nests.analysis import extent
+from gnnperf.nests.analysis import extent, mentioned
 from gnnperf.nests.ir import (
     Const,
     Expr,
@@ -23,11 +23,10 @@ from gnnperf.nests.ir import (
     map_node,
     subexpressions,
     substitute_node,
-    symbols,
     walk,
 )  # fmt: skip
 from gnnperf.nests.names import free_name
-from gnnperf.nests.ranges import Loops, value_range
+from gnnperf.nests.ranges import Loops, loops_of, value_range
 
 
 def delinearise(node: Node, around: Loops | None = None) -> Node:
@@ -50,9 +49,7 @@ def delinearise(node: Node, around: Loops | None = None) -> Node:
 
 
 def _split(loop: Loop, divisor: int, size: int, around: Loops) -> Loop:
-    taken = {*around}
-    for node in walk((loop,)):
-        taken.update(*map(symbols, expressions_of(node)), [node.iterator] if isinstance(node, Loop) else [])
+    taken = {*around, *mentioned(loop), *loops_of((loop,))}
     outer, inner = (free_name(f"{loop.iterator}_{suffix}", taken) for suffix in "qm")
     value = Op("add", (Op("mul", (Const(divisor), Symbol(outer))), Symbol(inner)))
     body = tuple(substitute_node(n, {loop.iterator: value}) for n in loop.body)

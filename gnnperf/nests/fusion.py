@@ -13,6 +13,7 @@ from gnnperf.nests.analysis import (
     bound_dependences,
     extent,
     initial_nest,
+    mentioned,
     mentions,
     read,
     rebuild,
@@ -34,9 +35,7 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
-    expressions_of,
     map_node,
-    symbols,
     walk,
 )  # fmt: skip
 from gnnperf.nests.names import free_name
@@ -123,17 +122,11 @@ def _peeled(node: Node, loop: Loop, start: Expr, stop: Expr, number: int, buffer
 def share(node: Node, old: str, new: str, number: int) -> Node:
     """The shared iterator takes one name; the others are made unique per nest."""
     inner = {lp.iterator for lp in walk((node,)) if isinstance(lp, Loop)}
-    names, taken = {old: new}, {new} | _mentioned(node) - {old} - inner
+    names, taken = {old: new}, {new} | mentioned(node) - {old} - inner
     for name in sorted(inner):
         names[name] = free_name(f"{name}_{number}", taken)
         taken.add(names[name])
     return rename_iterators(node, names)
-
-
-def _mentioned(node: Node) -> set[str]:
-    """Names of the arrays, iterators and parameters in a node's expressions."""
-    expressions = [e for n in walk((node,)) for e in expressions_of(n)]
-    return touched(node).union(*map(symbols, expressions))
 
 
 def _aligned_loops(nodes: Sequence[Node], buffers: Mapping[str, Buffer]) -> list[_Part] | None:

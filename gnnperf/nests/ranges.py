@@ -7,10 +7,19 @@ from math import floor, inf, isinf
 
 from gnnperf.nests.affine import affine, constant
 from gnnperf.nests.analysis import mentions, points_of, written
-from gnnperf.nests.ir import Const, Expr, Load, Loop, Op, Symbol, loads, walk
+from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Op, Symbol, loads, walk
 
 Loops = Mapping[str, Sequence[Loop]]
 """Iterator -> the loops that bind it: a tile and its remainder share a name."""
+
+
+def loops_of(body: tuple[Node, ...]) -> dict[str, list[Loop]]:
+    """All loops in a body, by the name of their iterator."""
+    found: dict[str, list[Loop]] = {}
+    for node in walk(body):
+        if isinstance(node, Loop):
+            found.setdefault(node.iterator, []).append(node)
+    return found
 
 
 def value_range(expr: Expr, loops: Loops) -> tuple[float, float]:
@@ -60,10 +69,7 @@ def separates(target: Load, loop: Loop) -> bool:
     is less than |c|, the least that two iterations are apart. Conservative: False where unsure.
     """
     points = points_of(loop)
-    inner: dict[str, list[Loop]] = {}
-    for node in walk(loop.body):
-        if isinstance(node, Loop) and node.iterator not in points:
-            inner.setdefault(node.iterator, []).append(node)
+    inner = {name: loops for name, loops in loops_of(loop.body).items() if name not in points}
     changing, stored = points | set(inner), written(loop)
     for index in target.indices:
         own, reach = [], 0.0

@@ -26,6 +26,7 @@ from gnnperf.nests.analysis import (
     depth,
     extent,
     mentions,
+    read,
     rebuild,
     rename_buffers,
     rename_iterators,
@@ -50,7 +51,7 @@ from gnnperf.nests.ir import (
     walk,
 )  # fmt: skip
 from gnnperf.nests.names import Names
-from gnnperf.nests.ranges import value_range
+from gnnperf.nests.ranges import loops_of, value_range
 
 FEWEST_STEPS = 4
 """Of a loop over time: the second copy has to be made first."""
@@ -172,7 +173,7 @@ def _update(loop: Loop, buffer: Buffer) -> _Update | None:
     part = next((n for n in writing if _is_pointwise(band(loop.body[n]), name, loop)), None)
     if part is None or not shape or len(shape) < len(buffer.shape):
         return None
-    if not any(_reads(earlier, name) for earlier in loop.body[:part]):
+    if not any(name in read(earlier) for earlier in loop.body[:part]):
         return None
     borders = [box for n in writing if n != part for box in _boxes(loop.body[n], name)]
     inside = all(0 <= a <= b < size for box in borders for (a, b), size in zip(box, shape, strict=True))
@@ -227,14 +228,9 @@ def _is_fixed(expressions: Iterable[Expr], around: Loop) -> bool:
 
 def _boxes(part: Node, name: str) -> set[Box]:
     """Around all that a part of a step may write of an array."""
-    bound = [node for node in walk((part,)) if isinstance(node, Loop)]
-    loops = {loop.iterator: [lp for lp in bound if lp.iterator == loop.iterator] for loop in bound}
+    loops = loops_of((part,))
     targets = {a.load for a in accesses(part) if a.load.buffer == name and a.is_write}
     return {tuple(value_range(index, loops) for index in target.indices) for target in targets}
-
-
-def _reads(node: Node, name: str) -> bool:
-    return any(a.load.buffer == name and not a.is_write for a in accesses(node))
 
 
 # --------------------------------------------------------------------------- steps

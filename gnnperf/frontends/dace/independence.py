@@ -28,7 +28,7 @@ from gnnperf.nests.ir import (
     walk,
 )  # fmt: skip
 from gnnperf.nests.normalise import normalise
-from gnnperf.nests.ranges import Loops
+from gnnperf.nests.ranges import Loops, loops_of
 
 Block = tuple[Node, ...]
 
@@ -69,10 +69,7 @@ def _independent(loop: Loop, root: Block, buffers: Mapping[str, Buffer], ranges:
         exposed = flow(loop.body).exposed
         here, total = access_counts((loop,)), access_counts(root)
         own = {n for n in own if n not in exposed and here[n] == total[n]}
-    inner: dict[str, list[Loop]] = {}
-    for node in walk(loop.body):
-        if isinstance(node, Loop):
-            inner.setdefault(node.iterator, []).append(node)
+    inner = loops_of(loop.body)
     for name in {a.load.buffer for a in inside if a.is_write} - own:
         touching = [a for a in inside if a.load.buffer == name]
         # The order of combinations of one kind does not matter.
