@@ -19,6 +19,7 @@ from gnnperf.nests.ir import (
     Buffer,
     Const,
     Expr,
+    Loop,
     Node,
     Op,
     Statement,
@@ -44,6 +45,18 @@ def without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tu
     """The nodes, with the innermost loop that places results in parts, where that decides comparisons,
     remainders and extremes."""
     return tuple(part for node in body for part in _parts(node, buffers))
+
+
+def steps_without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
+    """The nodes, with those inside of sequential loops `without_borders`. Not for nests that are still to be
+    combined: what one part of a step hands on to others is in parts then, too."""
+
+    def inside(node: Node) -> Node:
+        if not isinstance(node, Loop) or node.independent:
+            return node
+        return replace(node, body=without_borders(tuple(map(inside, node.body)), buffers))
+
+    return tuple(map(inside, body))
 
 
 def _parts(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:

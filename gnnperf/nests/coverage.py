@@ -75,6 +75,38 @@ class _Store:
         return any(ld.buffer in names for e in expressions for ld in loads(e))
 
 
+MOST_STORES = 24
+"""Of an array, among which those are looked for that make one box together."""
+
+
+def _add_unions(stores: list[_Store]) -> None:
+    """In place: boxes that two of the stores make together, where one begins in a dimension at which the
+    other ends, and they are the same in all others."""
+    done = 0
+    while done < len(stores) <= MOST_STORES:
+        last = stores[done]
+        for other in stores[:done]:
+            if other.guard == last.guard:
+                union = _union(other.box, last.box)
+                if union is not None and all(union != s.box or s.guard != last.guard for s in stores):
+                    stores.append(_Store(union, last.guard))
+        done += 1
+
+
+def _union(one: Box, other: Box) -> Box | None:
+    """Of two boxes beside each other; None where that is no box."""
+    if len(one) != len(other):
+        return None
+    unlike = [d for d, ends in enumerate(zip(one, other, strict=True)) if ends[0] != ends[1]]
+    if len(unlike) != 1:
+        return None
+    (d,) = unlike
+    for (start, end), (begin, stop) in ((one[d], other[d]), (other[d], one[d])):
+        if end == begin:
+            return (*one[:d], (start, stop), *one[d + 1 :])
+    return None
+
+
 class _Collector:
     """Walks a block in program order. A read is covered by an earlier write of the same block (same
     iteration), or of a block around it, seen over the loops between the two. Writes whose extent or
@@ -99,7 +131,9 @@ class _Collector:
             for name, stores in self.block(node.body, (node,)).items():
                 kept = [s for s in stores if not s.varies(node.iterator) and not s.depends_on(changed)]
                 wide = [(_widen_write(s.box, node), s.guard) for s in kept]
-                here.setdefault(name, []).extend(_Store(w, guard) for w, guard in wide if w is not None)
+                known = here.setdefault(name, [])
+                known.extend(_Store(w, guard) for w, guard in wide if w is not None)
+                _add_unions(known)
         self.levels.pop()
         del self.loops[len(self.loops) - len(entered) :]
         return here
@@ -117,6 +151,7 @@ class _Collector:
             return
         found = here.setdefault(name, [])
         found.append(store)
+        _add_unions(found)
         while guard and _Store(box, (*guard[:-1], negated(guard[-1]))) in found:  # both arms of a branch
             guard = guard[:-1]
             found.append(_Store(box, guard))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gnnperf.nests.affine import Affine, affine, constant, simplify
@@ -26,6 +26,7 @@ from gnnperf.nests.ir import (
     substitute,
     walk,
 )  # fmt: skip
+from gnnperf.nests.pieces import Inverse, Piece, whole
 from gnnperf.nests.ranges import separates
 from gnnperf.nests.subscripts import canonical_subscripts
 
@@ -44,9 +45,9 @@ def forward_substitute(
     nodes = list(body)
     position = 0
     while position < len(nodes):
-        producer = _pointwise_producer(nodes[position], buffers)
-        if producer is not None and _inline_everywhere(nodes, position, producer, buffers, recompute):
-            del nodes[position]
+        if done := _inline_everywhere(nodes, position, buffers, recompute):
+            for place in reversed(done):
+                del nodes[place]
             position = 0  # what fed only this producer may now be dead or used once
             continue
         position += 1
@@ -65,7 +66,7 @@ def _inside(node: Node, others: list[Node], buffers: Mapping[str, Buffer], recom
     return replace(node, body=forward_substitute(node.body, private, recompute=recompute))
 
 
-def _pointwise_producer(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Band, Statement] | None:
+def _pointwise_producer(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Band, Statement, Inverse] | None:
     nest = band(node)
     if len(nest.body) != 1 or not isinstance(nest.body[0], Statement):
         return None
@@ -77,11 +78,12 @@ def _pointwise_producer(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Band
         return None
     if any(loop.step != 1 or not loop.independent for loop in nest.loops):
         return None
-    return (nest, statement) if _invert(nest, statement) is not None else None
+    inverse = _invert(nest, statement)
+    return None if inverse is None else (nest, statement, inverse)
 
 
-def _invert(nest: Band, statement: Statement) -> dict[int, tuple[str, int]] | None:
-    """dimension -> (iterator, offset) where the target subscript is iterator + offset, each used once."""
+def _invert(nest: Band, statement: Statement) -> Inverse | None:
+    """Where each iterator is in one subscript of the target, and no other."""
     result: dict[int, tuple[str, int]] = {}
     for dimension, index in enumerate(statement.target.indices):
         form = affine(index)
@@ -98,53 +100,59 @@ def _invert(nest: Band, statement: Statement) -> dict[int, tuple[str, int]] | No
 
 
 def _inline_everywhere(
-    nodes: list[Node],
-    position: int,
-    producer: tuple[Band, Statement],
-    buffers: Mapping[str, Buffer],
-    recompute: bool,
-) -> bool:
-    nest, statement = producer
+    nodes: list[Node], position: int, buffers: Mapping[str, Buffer], recompute: bool
+) -> Sequence[int]:
+    """In place: what the node at this position produces, as the value where it is read, if all of that can be
+    so. Returns the positions of the nodes that produce it, which nothing needs then; none where it cannot."""
+    producer = _pointwise_producer(nodes[position], buffers)
+    if producer is None:
+        return ()
+    nest, statement, inverse = producer
     name = statement.target.buffer
-    inverse = _invert(nest, statement)
-    assert inverse is not None
-    users = [
-        i for i, n in enumerate(nodes) if i != position and any(a.load.buffer == name for a in accesses(n))
-    ]
-    if not users:  # dead code
-        return True
-    if any(i < position or name in written(nodes[i]) for i in users):
-        return False
-    sources = {ld.buffer for ld in loads(statement.value)}
-    if any(not sources.isdisjoint(written(nodes[i])) for i in range(position + 1, max(users))):
-        return False
-    is_copy = not any(isinstance(e, Op) for e in subexpressions(statement.value))
-    if recompute:
-        if not all(_may_recompute(nodes[i], name, statement) for i in users):
-            return False
-    elif not is_copy and not _adds_no_work(nodes, users, name, nest):
-        return False
-    for i in users:
-        if not _safe_in_place(nodes[i], sources, statement, name, inverse):
-            return False
-
+    touching = [i for i, n in enumerate(nodes) if any(a.load.buffer == name for a in accesses(n))]
+    places = [i for i in touching if name in written(nodes[i])]
+    users = [i for i in touching if i not in places]
+    if places[0] < position or (users and users[0] < places[-1]):
+        return ()
     readers = {
         buffers[s.target.buffer].dtype
         for i in users
         for s in walk((nodes[i],))
         if isinstance(s, Statement) and any(ld.buffer == name for ld in reads(s))
     }
-    stored = as_stored(statement.value, buffers[name].dtype, readers, buffers)
+    parts = [part for i in places if (part := _pointwise_producer(nodes[i], buffers)) is not None]
+    pieces = [
+        Piece(nest, s.target, as_stored(s.value, buffers[name].dtype, readers, buffers), inverse)
+        for nest, s, inverse in parts
+    ]
+    found = whole(pieces, name, buffers) if len(pieces) == len(places) else None
+    if found is None:
+        return ()
+    nest, statement, inverse = found
+    if not users:  # dead code
+        return places
+    sources = {ld.buffer for ld in loads(statement.value)}
+    if any(not sources.isdisjoint(written(nodes[i])) for i in range(position + 1, max(users))):
+        return ()
+    is_copy = not any(isinstance(e, Op) for _, s, _ in parts for e in subexpressions(s.value))
+    if recompute:
+        if not all(_may_recompute(nodes[i], name, statement) for i in users):
+            return ()
+    elif not is_copy and not _adds_no_work(nodes, users, name, nest):
+        return ()
+    if not all(_safe_in_place(nodes[i], sources, statement, name, inverse) for i in users):
+        return ()
 
     def inline(expr: Expr) -> Expr:
         if isinstance(expr, Load) and expr.buffer == name:
-            values = {it: Op("sub", (expr.indices[d], Const(off))) for d, (it, off) in inverse.items()}
-            return substitute(stored, values)
+            ends = inverse.items()
+            values = {it: simplify(Op("sub", (expr.indices[d], Const(off)))) for d, (it, off) in ends}
+            return substitute(statement.value, values)
         return expr
 
     for i in users:
         nodes[i] = canonical_subscripts(map_node(nodes[i], inline))
-    return True
+    return places
 
 
 def _may_recompute(node: Node, name: str, producer: Statement) -> bool:
@@ -187,9 +195,7 @@ def _trip_count(loops: tuple[Loop, ...]) -> int | None:
     return total
 
 
-def _safe_in_place(
-    node: Node, sources: set[str], producer: Statement, name: str, inverse: dict[int, tuple[str, int]]
-) -> bool:
+def _safe_in_place(node: Node, sources: set[str], producer: Statement, name: str, inverse: Inverse) -> bool:
     """The consumer may overwrite a buffer the producer reads where no iteration reads what another one
     writes: one statement, every iteration of which has a target of its own."""
     if sources.isdisjoint(written(node)):

@@ -18,9 +18,10 @@ from gnnperf.frontends.dace.translate import DaceTranslator
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import evaluate
 from gnnperf.nests.analysis import accesses, rename_buffers, written
+from gnnperf.nests.combine import from_copy_to_copy
 from gnnperf.nests.guards import absorb_guards
 from gnnperf.nests.interchange import independent_outside
-from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Statement, map_expr, walk
+from gnnperf.nests.ir import Const, Expr, Load, Loop, LoopNest, Node, Statement, map_expr, walk
 from gnnperf.schedules.recipes.factorisation import match_factorisation
 from gnnperf.schedules.recipes.time_tiles import is_time_loop
 
@@ -100,17 +101,22 @@ class Finisher:
 
     def is_worth_absorbing(self, nodes: Nodes) -> bool:
         """May a whole sequential loop be one item of a unit? (Parallel loops always, factorisations, of which
-        a library does the whole, and loops over time, whose steps are tiled together.)"""
-        nodes = tuple(independent_outside(n, self.translator.buffers) for n in nodes)
+        a library does the whole, and loops over time, whose steps are tiled together, or go from copy to
+        copy.)"""
+        buffers = self.translator.buffers
+        nodes = tuple(independent_outside(n, buffers) for n in nodes)
         loops = [n for n in nodes if isinstance(n, Loop)]
-        if any(lp.independent or match_factorisation(lp, self.translator.buffers) for lp in loops):
+        if any(lp.independent or match_factorisation(lp, buffers) for lp in loops):
             return True
         if max((self.instances(lp.body) for lp in loops), default=0) < SMALL_ITERATION:
             return True
-        is_near = self._touched_bytes(loops) <= CACHED_BYTES or any(
-            is_time_loop(lp, self.translator.buffers) for lp in loops
+        if self.instances(loops) > LONGEST_LOOP:
+            return False
+        return (
+            self._touched_bytes(loops) <= CACHED_BYTES
+            or any(is_time_loop(lp, buffers) for lp in loops)
+            or from_copy_to_copy(LoopNest("steps", buffers, nodes)) is not None
         )
-        return is_near and self.instances(loops) <= LONGEST_LOOP
 
     def _touched_bytes(self, nodes: Iterable[Node]) -> int:
         """Size of the arrays that nodes touch."""
