@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gnnperf.nests.affine import affine, constant, from_affine, simplify
@@ -37,8 +37,7 @@ class Flow:
 
     def defines(self, buffer: Buffer) -> bool:
         """Is the whole buffer surely written?"""
-        whole = tuple((Const(0), Const(s) if isinstance(s, int) else s) for s in buffer.shape)
-        return any(_inside(whole, known) for known in self.boxes.get(buffer.name, ()))
+        return any(_inside(_whole(buffer), known) for known in self.boxes.get(buffer.name, ()))
 
 
 def flow(block: Block) -> Flow:
@@ -182,6 +181,23 @@ def written_box(target: Load, loops: Sequence[Loop]) -> Box | None:
     for loop in reversed(loops):
         box = None if box is None else _widen_write(box, loop)
     return box
+
+
+def read_boxes(node: Node, buffer: Buffer, around: tuple[Loop, ...] = ()) -> Iterator[Box]:
+    """Around the elements of a buffer that a node reads, for each load; all where they are in no box."""
+    if isinstance(node, Loop):
+        sources = [ld for e in (node.start, node.stop, node.condition) if e is not None for ld in loads(e)]
+        for child in node.body:
+            yield from read_boxes(child, buffer, (*around, node))
+    else:
+        sources = [*reads(node)]
+    for load in sources:
+        if load.buffer == buffer.name:
+            yield _read_box(load, around) or _whole(buffer)
+
+
+def _whole(buffer: Buffer) -> Box:
+    return tuple((Const(0), Const(s) if isinstance(s, int) else s) for s in buffer.shape)
 
 
 def _element(target: Load) -> Box:

@@ -26,7 +26,7 @@ from gnnperf.nests.ir import (
     substitute,
     walk,
 )  # fmt: skip
-from gnnperf.nests.pieces import Inverse, Piece, whole
+from gnnperf.nests.pieces import Inverse, Piece, unread, whole
 from gnnperf.nests.ranges import separates
 from gnnperf.nests.subscripts import canonical_subscripts
 
@@ -103,7 +103,7 @@ def _inline_everywhere(
     nodes: list[Node], position: int, buffers: Mapping[str, Buffer], recompute: bool
 ) -> Sequence[int]:
     """In place: what the node at this position produces, as the value where it is read, if all of that can be
-    so. Returns the positions of the nodes that produce it, which nothing needs then; none where it cannot."""
+    so. Returns the positions of nodes that nothing needs then, or needed before; none where nothing is."""
     producer = _pointwise_producer(nodes[position], buffers)
     if producer is None:
         return ()
@@ -125,12 +125,17 @@ def _inline_everywhere(
         Piece(nest, s.target, as_stored(s.value, buffers[name].dtype, readers, buffers), inverse)
         for nest, s, inverse in parts
     ]
-    found = whole(pieces, name, buffers) if len(pieces) == len(places) else None
+    if len(pieces) < len(places):
+        return ()
+    if not users:  # dead code
+        return places
+    reading = [nodes[i] for i in users]
+    if len(pieces) > 1 and (in_vain := unread(pieces, buffers[name], reading)):
+        return [places[n] for n in in_vain]
+    found = whole(pieces, name, buffers, reading)
     if found is None:
         return ()
     nest, statement, inverse = found
-    if not users:  # dead code
-        return places
     sources = {ld.buffer for ld in loads(statement.value)}
     if any(not sources.isdisjoint(written(nodes[i])) for i in range(position + 1, max(users))):
         return ()

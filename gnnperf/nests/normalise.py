@@ -38,12 +38,14 @@ from gnnperf.nests.ir import (
     Op,
     Statement,
     Symbol,
+    equals_number,
     loads,
     reads,
     subexpressions,
 )  # fmt: skip
 from gnnperf.nests.peeled import with_peeled
 from gnnperf.nests.scratch_sums import settled_sums
+from gnnperf.nests.short_sums import write_out_sums
 from gnnperf.nests.subscripts import canonical_subscripts
 
 
@@ -55,6 +57,8 @@ def normalise(nest: LoopNest) -> LoopNest:
     body = tuple(canonical_subscripts(delinearise(canonical_subscripts(n))) for n in nest.body)
     body, buffers = settled_sums(with_peeled(body, nest.buffers), nest.buffers)
     body = tuple(part for node in body for part in fission(node, buffers))
+    written = tuple(write_out_sums(n, buffers) for n in body)
+    body = body if written == body else merge_initialisations(written, buffers)
     body = forward_substitute(body, buffers)
     body = tuple(independent_outside(n, buffers) for n in body)
     body = merge_initialisations(body, buffers)
@@ -112,7 +116,9 @@ def _with_initial_value(
     # Where the reduction is empty its initial value is written all the same: see `Statement.init`.
     merged = replace(reduction, init=init.value)
     if len(spatial) == len(second.loops):  # nothing to reduce over: one term
-        merged = Statement(reduction.target, Op(reduction.reduce, (init.value, reduction.value)))
+        is_nothing = reduction.reduce == "add" and equals_number(init.value, 0)
+        value = reduction.value if is_nothing else Op(reduction.reduce, (init.value, reduction.value))
+        merged = Statement(reduction.target, value)
     return rebuild(second.loops, (merged,))[0]
 
 

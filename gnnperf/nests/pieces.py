@@ -1,10 +1,10 @@
-"""Scratch arrays that several nests fill, each a box of its own, as the one nest that fills all of it:
+"""Scratch arrays that several nests fill, each a box, as the one nest that fills what is read of it:
 
     for i in 1..n: T[i] = A[i - 1]          for i in 0..n: T[i] = A[(i + n - 1) % n]
     T[0] = A[n - 1]
 
-as `np.roll` and arrays with a border around them are made. Where elements of one array are moved around its
-ends it is a remainder, else a choice between what the boxes are filled with.
+as `np.roll`, zeros that are filled inside, and arrays with a border around them are made. Where elements of
+one array are moved around its ends it is a remainder, else a choice between what the boxes are filled with.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import combinations
+from itertools import combinations, pairwise, product
 from math import prod
 
-from gnnperf.nests.affine import Affine, affine, from_affine
+from gnnperf.nests.affine import Affine, affine, constant, from_affine
 from gnnperf.nests.analysis import Band, extent
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Op, Statement, Symbol, substitute
+from gnnperf.nests.coverage import Box, read_boxes
+from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Node, Op, Statement, Symbol, substitute
 
 MOST_PIECES = 9
 """That an array of two dimensions, its borders and its corners are."""
@@ -59,34 +60,74 @@ class Piece:
         return substitute(self.value, moved)
 
 
+def unread(pieces: Sequence[Piece], buffer: Buffer, users: Sequence[Node]) -> list[int]:
+    """Pieces of which the users read nothing that later ones do not write again."""
+    found = _arranged(pieces, buffer, users)
+    return [] if found is None else [n for n in range(len(pieces)) if n not in found.seen]
+
+
 def whole(
-    pieces: Sequence[Piece], name: str, buffers: Mapping[str, Buffer]
+    pieces: Sequence[Piece], name: str, buffers: Mapping[str, Buffer], users: Sequence[Node]
 ) -> tuple[Band, Statement, Inverse] | None:
-    """One nest that fills the buffer as several pieces do, or the only piece; None where several do not cover
-    the buffer, each element once."""
+    """One nest that fills the buffer as several pieces do, in their order, or the only piece; None where
+    several leave something that the users read."""
     if len(pieces) == 1:
         (one,) = pieces
         return one.nest, Statement(one.target, one.value), one.inverse
-    buffer = buffers[name]
+    if (found := _arranged(pieces, buffers[name], users)) is None:
+        return None
+    seen, boxes = [*found.seen], found.boxes
+    if all(_apart(boxes[one], boxes[other]) for one, other in combinations(seen, 2)):
+        seen.sort(key=lambda place: (_size(boxes[place]), place))
+    indices = [Symbol(f"{name}_{d}") for d in range(len(found.around))]
+    values = [pieces[place].value_at(indices) for place in seen]
+    value = _around_ends([boxes[place] for place in seen], values, indices, buffers)
+    if value is None:
+        *others, value = values
+        for place, other in zip(reversed(seen[:-1]), reversed(others), strict=True):
+            value = Op("select", (_is_in(boxes[place], found.around, indices), other, value))
+    ends = zip(indices, found.around, strict=True)
+    loops = tuple(Loop(index.name, Const(a), Const(b), ()) for index, (a, b) in ends)
+    statement = Statement(Load(name, tuple(indices)), value)
+    return Band(loops, (statement,)), statement, {d: (i.name, 0) for d, i in enumerate(indices)}
+
+
+@dataclass(frozen=True)
+class _Arranged:
+    """Boxes of pieces, the box around what is read of them, and the pieces of which something is read, the
+    last first."""
+
+    boxes: Sequence[Bounds]
+    around: Bounds
+    seen: Sequence[int]
+
+
+def _arranged(pieces: Sequence[Piece], buffer: Buffer, users: Sequence[Node]) -> _Arranged | None:
+    """None where a box is not known, or something is read that is in none."""
     shape = [s for s in buffer.shape if isinstance(s, int)]
     boxes = [box for piece in pieces if (box := piece.box()) is not None]
     if len(shape) < len(buffer.shape) or not len(pieces) == len(boxes) <= MOST_PIECES:
         return None
-    inside = all(0 <= a <= b <= size for box in boxes for (a, b), size in zip(box, shape, strict=True))
-    apart = all(map(_apart, *zip(*combinations(boxes, 2), strict=True)))
-    if not inside or not apart or sum(map(_size, boxes)) != prod(shape):
+    if not all(0 <= a <= b <= size for box in boxes for (a, b), size in zip(box, shape, strict=True)):
         return None
-    indices = [Symbol(f"{name}_{d}") for d in range(len(shape))]
-    largest_last = sorted(zip(boxes, pieces, strict=True), key=lambda pair: _size(pair[0]))
-    values = [piece.value_at(indices) for _, piece in largest_last]
-    value = _around_ends([box for box, _ in largest_last], values, indices, buffers)
-    if value is None:
-        *others, value = values
-        for (box, _), other in zip(reversed(largest_last[:-1]), reversed(others), strict=True):
-            value = Op("select", (_is_in(box, shape, indices), other, value))
-    loops = tuple(Loop(i.name, Const(0), Const(size), ()) for i, size in zip(indices, shape, strict=True))
-    statement = Statement(Load(name, tuple(indices)), value)
-    return Band(loops, (statement,)), statement, {d: (i.name, 0) for d, i in enumerate(indices)}
+    reads = [_numbers(box, shape) for n in users for box in read_boxes(n, buffer)]
+    ends = [sorted({end for box in (*boxes, *reads) for end in box[d]}) for d in range(len(shape))]
+    left = [cell for cell in product(*map(pairwise, ends)) if any(_within(cell, box) for box in reads)]
+    seen = list[int]()
+    for place in reversed(range(len(boxes))):
+        if any(_within(cell, boxes[place]) for cell in left):
+            seen.append(place)
+            left = [cell for cell in left if not _within(cell, boxes[place])]
+    around = tuple((min(a for a, _ in d), max(b for _, b in d)) for d in zip(*reads, strict=True))
+    return None if left else _Arranged(boxes, around, seen)
+
+
+def _numbers(box: Box, shape: Sequence[int]) -> Bounds:
+    """A box, as wide as the array where an end is no constant."""
+    ends = [(constant(a), constant(b)) for a, b in box]
+    return tuple(
+        (0 if a is None else a, size if b is None else b) for (a, b), size in zip(ends, shape, strict=True)
+    )
 
 
 def _size(box: Bounds) -> int:
@@ -97,15 +138,19 @@ def _apart(one: Bounds, other: Bounds) -> bool:
     return any(b <= c or d <= a for (a, b), (c, d) in zip(one, other, strict=True))
 
 
-def _is_in(box: Bounds, shape: Sequence[int], indices: Sequence[Symbol]) -> Expr:
-    """Whether an element is in a box of an array."""
+def _within(one: Bounds, other: Bounds) -> bool:
+    return all(c <= a and b <= d for (a, b), (c, d) in zip(one, other, strict=True))
+
+
+def _is_in(box: Bounds, around: Sequence[tuple[int, int]], indices: Sequence[Symbol]) -> Expr:
+    """Whether an element of a box around it is in another."""
     conditions = list[Expr]()
-    for (a, b), size, index in zip(box, shape, indices, strict=True):
-        if b - a == 1 < size:
+    for (a, b), (low, high), index in zip(box, around, indices, strict=True):
+        if b - a == 1 < high - low:
             conditions.append(Op("eq", (index, Const(a))))
             continue
-        conditions += [Op("ge", (index, Const(a)))] if a > 0 else []
-        conditions += [Op("lt", (index, Const(b)))] if b < size else []
+        conditions += [Op("ge", (index, Const(a)))] if a > low else []
+        conditions += [Op("lt", (index, Const(b)))] if b < high else []
     return reduce(lambda one, other: Op("and", (one, other)), conditions)
 
 

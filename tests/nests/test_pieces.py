@@ -52,11 +52,23 @@ def test_other_pieces_are_a_choice() -> None:
     assert substituted(inside, *ends, READ) == (loop("i", N, assign(load("y", "i"), mul(2.0, chosen))),)
 
 
+def test_what_is_written_again_is_not_read() -> None:
+    """Zeros that are filled inside, all of them and only the inside read."""
+    zeros = loop("i", N, assign(load("t", "i"), 0.0))
+    inside = loop("i", N - 1, assign(load("t", "i"), load("x", "i")), start=1)
+    is_inside = op("and", op("ge", "i", 1), op("lt", "i", N - 1))
+    chosen = op("select", is_inside, load("x", "i"), 0.0)
+    assert substituted(zeros, inside, READ) == (loop("i", N, assign(load("y", "i"), mul(2.0, chosen))),)
+    within = loop("i", N - 2, assign(load("y", "i"), load("t", "i")), start=2)
+    assert substituted(zeros, inside, within) == (
+        loop("i", N - 2, assign(load("y", "i"), load("x", "i")), start=2),
+    )
+
+
 @pytest.mark.parametrize(
     "body",
     {
         "an element is missing": (REST, READ),
-        "an element twice": (REST, FIRST, assign(load("t", 1), 0.0), READ),
         "read between": (REST, READ, FIRST, loop("i", N, assign(load("x", "i"), load("t", "i")))),
         "the source has changed": (REST, assign(load("x", N - 1), 1.0), FIRST, READ),
         "under a condition": (REST, assign(load("t", 0), 1.0, guard=op("lt", load("x", 0), 9.0)), READ),
@@ -124,6 +136,8 @@ def random_pieces(seed: int) -> LoopNest:
     chance = random.Random(seed)
     filling = box_by_box(chance, (0, N), (0, M))
     chance.shuffle(filling)
+    if chance.random() < 0.3:  # some of them again
+        filling += box_by_box(chance, (chance.randint(0, 3), chance.randint(6, N)), (chance.randint(0, 3), M))
     if chance.random() < 0.3:
         filling = rolled(chance.choice("AB"), "T", chance.randint(1, 4))
     target = chance.choice("AB")
