@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from math import isfinite
+from math import isfinite, prod
 
 from gnnperf.nests.affine import affine, from_affine
 from gnnperf.nests.analysis import band, extent, rebuild, varies
@@ -35,6 +35,9 @@ from gnnperf.nests.subscripts import canonical_subscripts
 SHORTEST = 8
 """A loop of fewer iterations stays whole."""
 MOST_PARTS = 4
+LARGE = 1 << 16
+"""Iterations of a nest from which on its first and last rows are worth loops of their own, which threads take
+a while to begin: those of fewer keep a choice for every row."""
 
 _FIRST_BEYOND = {"lt": (0, 0), "ge": (0, 0), "gt": (1, 1), "le": (1, 1), "eq": (0, 1), "ne": (0, 1)}
 """Where a comparison with zero of what grows by one begins to turn, counted from its first zero on, and where
@@ -47,19 +50,25 @@ def without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tu
     return tuple(part for node in body for part in _parts(node, buffers))
 
 
-def steps_without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
-    """The nodes, with those inside of sequential loops `without_borders`. Not for nests that are still to be
+def all_without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
+    """The nodes, and those inside of sequential loops, `without_borders`. Not for nests that are still to be
     combined: what one part of a step hands on to others is in parts then, too."""
 
     def inside(node: Node) -> Node:
         if not isinstance(node, Loop) or node.independent:
             return node
-        return replace(node, body=without_borders(tuple(map(inside, node.body)), buffers))
+        return replace(node, body=all_without_borders(node.body, buffers))
 
-    return tuple(map(inside, body))
+    nodes = without_borders(tuple(map(inside, body)), buffers)
+    return tuple(p for n in nodes for p in (_parts(n, buffers, back=2) if _is_large(n) else (n,)))
 
 
-def _parts(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
+def _is_large(node: Node) -> bool:
+    return prod(extent(lp) or 0 for lp in band(node).loops) >= LARGE
+
+
+def _parts(node: Node, buffers: Mapping[str, Buffer], back: int = 1) -> tuple[Node, ...]:
+    """The node with one of its placing loops in parts, counted from the innermost."""
     nest = band(node)
     if not nest.is_perfect or not all(lp.independent and lp.step == 1 for lp in nest.loops):
         return (node,)
@@ -67,9 +76,10 @@ def _parts(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
     placing = [
         at for at, lp in enumerate(nest.loops) if stored and all(varies(t, lp.iterator) for t in stored)
     ]
-    if not placing:
+    if len(placing) < back:
         return (node,)
-    around, loop, inside = nest.loops[: placing[-1]], nest.loops[placing[-1]], nest.loops[placing[-1] + 1 :]
+    at = placing[-back]
+    around, loop, inside = nest.loops[:at], nest.loops[at], nest.loops[at + 1 :]
     length, first = extent(loop), affine(loop.start)
     if (
         length is None
@@ -94,7 +104,7 @@ def _parts(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
             continue
         if end - begin > 1:
             (one,) = rebuild((*around, part, *inside), statements)
-            parts += _parts(canonical_subscripts(one), buffers)  # what is inside of what was decided
+            parts += _parts(canonical_subscripts(one), buffers, back)  # what is inside of what was decided
         else:
             body = rebuild((*around, *inside), statements)
             parts += (canonical_subscripts(substitute_node(n, {loop.iterator: Const(begin)})) for n in body)

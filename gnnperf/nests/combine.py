@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import combinations
 
 from gnnperf.nests.affine import affine
 from gnnperf.nests.analysis import Band, accesses, band, depends, is_reduction, rebuild, touched, written
@@ -27,7 +28,9 @@ from gnnperf.nests.ir import (
     substitute_node,
 )
 from gnnperf.nests.names import Names
+from gnnperf.nests.ranges import value_range
 from gnnperf.nests.second_copies import half_steps
+from gnnperf.nests.updates import joined_updates
 
 
 def combine(how: str, nest: LoopNest) -> LoopNest:
@@ -53,7 +56,8 @@ def _copying(nest: LoopNest, combined: LoopNest) -> LoopNest | None:
 
 
 def _combined(how: str, nest: LoopNest) -> LoopNest:
-    body = forward_substitute(nest.body, nest.buffers, recompute=True) if how == "inline" else nest.body
+    body = joined_updates(nest.body, nest.buffers)
+    body = forward_substitute(body, nest.buffers, recompute=True) if how == "inline" else body
     buffers = dict(nest.buffers)
     body, buffers = contract(_merged(body, buffers, Names.of(nest)), buffers)
     return replace(nest, body=body, buffers=buffers)
@@ -89,8 +93,8 @@ def _place(groups: list[Node], node: Node, buffers: Mapping[str, Buffer]) -> int
 
 
 def _aligned(first: Node, second: Node, buffers: Mapping[str, Buffer]) -> bool:
-    """Same box, no reductions, and every buffer that one writes and the other touches is addressed by
-    both at one and the same element, which no other iteration addresses."""
+    """Same box, no reductions, and every buffer that one writes and the other touches is addressed by both at
+    one and the same element, which no other iteration addresses, or in places that are apart."""
     a, b = band(first), band(second)
     if not a.loops or not (_is_pointwise(a, buffers) and _is_pointwise(b, buffers)):
         return False
@@ -102,9 +106,21 @@ def _aligned(first: Node, second: Node, buffers: Mapping[str, Buffer]) -> bool:
         return False
     for name in shared:
         cells = {x.load.indices for n in (*a.body, *moved) for x in accesses(n) if x.load.buffer == name}
-        if len(cells) != 1 or not _is_injective(cells.pop(), a.iterators):
+        if not all(_is_injective(cell, a.iterators) for cell in cells):
+            return False
+        if not all(_never_meet(one, other, a) for one, other in combinations(cells, 2)):
             return False
     return True
+
+
+def _never_meet(one: tuple[Expr, ...], other: tuple[Expr, ...], nest: Band) -> bool:
+    """Are two elements of an array apart, whatever iterations of the nest they are of?"""
+    loops = {lp.iterator: [lp] for lp in nest.loops}
+    for indices in zip(one, other, strict=True):
+        (a, b), (c, d) = (value_range(index, loops) for index in indices)
+        if b < c or d < a:
+            return True
+    return False
 
 
 def _is_pointwise(nest: Band, buffers: Mapping[str, Buffer]) -> bool:

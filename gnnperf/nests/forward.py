@@ -11,7 +11,6 @@ from gnnperf.nests.coverage import flow
 from gnnperf.nests.dtypes import as_stored
 from gnnperf.nests.ir import (
     Buffer,
-    Const,
     Expr,
     Load,
     Loop,
@@ -23,10 +22,9 @@ from gnnperf.nests.ir import (
     map_node,
     reads,
     subexpressions,
-    substitute,
     walk,
 )  # fmt: skip
-from gnnperf.nests.pieces import Inverse, Piece, unread, whole
+from gnnperf.nests.pieces import Piece, piece_of, unread, whole
 from gnnperf.nests.ranges import separates
 from gnnperf.nests.subscripts import canonical_subscripts
 
@@ -66,37 +64,15 @@ def _inside(node: Node, others: list[Node], buffers: Mapping[str, Buffer], recom
     return replace(node, body=forward_substitute(node.body, private, recompute=recompute))
 
 
-def _pointwise_producer(node: Node, buffers: Mapping[str, Buffer]) -> tuple[Band, Statement, Inverse] | None:
-    nest = band(node)
-    if len(nest.body) != 1 or not isinstance(nest.body[0], Statement):
+def _producer(node: Node, buffers: Mapping[str, Buffer]) -> Piece | None:
+    """A nest that fills scratch, a box of it."""
+    piece = piece_of(node)
+    if piece is None or piece.statement.reduce:
         return None
-    statement = nest.body[0]
-    buffer = buffers[statement.target.buffer]
-    if not buffer.transient or buffer.scope != "global" or statement.reduce or statement.guard is not None:
+    buffer = buffers[piece.target]
+    if not buffer.transient or buffer.scope != "global":
         return None
-    if any(ld.buffer == statement.target.buffer for ld in loads(statement.value)):
-        return None
-    if any(loop.step != 1 or not loop.independent for loop in nest.loops):
-        return None
-    inverse = _invert(nest, statement)
-    return None if inverse is None else (nest, statement, inverse)
-
-
-def _invert(nest: Band, statement: Statement) -> Inverse | None:
-    """Where each iterator is in one subscript of the target, and no other."""
-    result: dict[int, tuple[str, int]] = {}
-    for dimension, index in enumerate(statement.target.indices):
-        form = affine(index)
-        if form.is_constant:
-            continue
-        if len(form.terms) != 1:
-            return None
-        (atom, coefficient), *_ = form.terms.items()
-        if not isinstance(atom, Symbol) or coefficient != 1 or atom.name not in nest.iterators:
-            return None
-        result[dimension] = (atom.name, form.constant)
-    names = [name for name, _ in result.values()]
-    return result if sorted(names) == sorted(nest.iterators) else None
+    return None if any(ld.buffer == piece.target for ld in loads(piece.statement.value)) else piece
 
 
 def _inline_everywhere(
@@ -104,11 +80,9 @@ def _inline_everywhere(
 ) -> Sequence[int]:
     """In place: what the node at this position produces, as the value where it is read, if all of that can be
     so. Returns the positions of nodes that nothing needs then, or needed before; none where nothing is."""
-    producer = _pointwise_producer(nodes[position], buffers)
-    if producer is None:
+    if (producer := _producer(nodes[position], buffers)) is None:
         return ()
-    nest, statement, inverse = producer
-    name = statement.target.buffer
+    name = producer.target
     touching = [i for i, n in enumerate(nodes) if any(a.load.buffer == name for a in accesses(n))]
     places = [i for i in touching if name in written(nodes[i])]
     users = [i for i in touching if i not in places]
@@ -120,44 +94,41 @@ def _inline_everywhere(
         for s in walk((nodes[i],))
         if isinstance(s, Statement) and any(ld.buffer == name for ld in reads(s))
     }
-    parts = [part for i in places if (part := _pointwise_producer(nodes[i], buffers)) is not None]
-    pieces = [
-        Piece(nest, s.target, as_stored(s.value, buffers[name].dtype, readers, buffers), inverse)
-        for nest, s, inverse in parts
-    ]
-    if len(pieces) < len(places):
+    parts = [part for i in places if (part := _producer(nodes[i], buffers)) is not None]
+    if len(parts) < len(places):
         return ()
+    is_copy = not any(isinstance(e, Op) for part in parts for e in subexpressions(part.statement.value))
+    pieces = [_as_read(part, readers, buffers) for part in parts]
     if not users:  # dead code
         return places
     reading = [nodes[i] for i in users]
     if len(pieces) > 1 and (in_vain := unread(pieces, buffers[name], reading)):
         return [places[n] for n in in_vain]
-    found = whole(pieces, name, buffers, reading)
-    if found is None:
+    if (found := whole(pieces, buffers, reading)) is None:
         return ()
-    nest, statement, inverse = found
-    sources = {ld.buffer for ld in loads(statement.value)}
+    sources = {ld.buffer for ld in loads(found.statement.value)}
     if any(not sources.isdisjoint(written(nodes[i])) for i in range(position + 1, max(users))):
         return ()
-    is_copy = not any(isinstance(e, Op) for _, s, _ in parts for e in subexpressions(s.value))
     if recompute:
-        if not all(_may_recompute(nodes[i], name, statement) for i in users):
+        if not all(_may_recompute(nodes[i], name, found.statement) for i in users):
             return ()
-    elif not is_copy and not _adds_no_work(nodes, users, name, nest):
+    elif not is_copy and not _adds_no_work(nodes, users, name, found.nest):
         return ()
-    if not all(_safe_in_place(nodes[i], sources, statement, name, inverse) for i in users):
+    if not all(_safe_in_place(nodes[i], sources, found) for i in users):
         return ()
 
     def inline(expr: Expr) -> Expr:
-        if isinstance(expr, Load) and expr.buffer == name:
-            ends = inverse.items()
-            values = {it: simplify(Op("sub", (expr.indices[d], Const(off)))) for d, (it, off) in ends}
-            return substitute(statement.value, values)
-        return expr
+        return found.value_at(expr.indices) if isinstance(expr, Load) and expr.buffer == name else expr
 
     for i in users:
         nodes[i] = canonical_subscripts(map_node(nodes[i], inline))
     return places
+
+
+def _as_read(piece: Piece, readers: set[str], buffers: Mapping[str, Buffer]) -> Piece:
+    """With its values as those read them who hold these dtypes."""
+    value = as_stored(piece.statement.value, buffers[piece.target].dtype, readers, buffers)
+    return replace(piece, statement=replace(piece.statement, value=value))
 
 
 def _may_recompute(node: Node, name: str, producer: Statement) -> bool:
@@ -200,22 +171,19 @@ def _trip_count(loops: tuple[Loop, ...]) -> int | None:
     return total
 
 
-def _safe_in_place(node: Node, sources: set[str], producer: Statement, name: str, inverse: Inverse) -> bool:
+def _safe_in_place(node: Node, sources: set[str], producer: Piece) -> bool:
     """The consumer may overwrite a buffer the producer reads where no iteration reads what another one
     writes: one statement, every iteration of which has a target of its own."""
     if sources.isdisjoint(written(node)):
         return True
     statements = [s for s in walk((node,)) if isinstance(s, Statement)]
-    users = [s for s in statements if any(ld.buffer == name for ld in reads(s))]
+    users = [s for s in statements if any(ld.buffer == producer.target for ld in reads(s))]
     writers = [s for s in statements if s.target.buffer in sources]
     if len(users) != 1 or users != writers:
         return False
     target, loops = users[0].target, [lp for lp in walk((node,)) if isinstance(lp, Loop)]
-    for use in {ld for ld in reads(users[0]) if ld.buffer == name}:
-        values: dict[str, Expr] = {
-            it: Op("sub", (use.indices[d], Const(off))) for d, (it, off) in inverse.items()
-        }
-        for load in loads(substitute(producer.value, values)):
+    for use in {ld for ld in reads(users[0]) if ld.buffer == producer.target}:
+        for load in loads(producer.value_at(use.indices)):
             read = Load(load.buffer, tuple(map(simplify, load.indices)))
             if read.buffer == target.buffer and not _meet_at_once(read, target, loops):
                 return False

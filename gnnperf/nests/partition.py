@@ -80,9 +80,10 @@ def partition(
     """Units of a straight-line program: lists of item indices, in execution order.
 
     Items of one unit need not be adjacent; executing the units in the order returned, and the items
-    of a unit in ascending order, respects every dependence of the original order. Items join when
-    data flows between them, or they go through one array, and the result is one nest or nests that can
-    share their outermost loop; those that are one nest come first, so that an expression is never cut in two.
+    of a unit in ascending order, respects every dependence of the original order. Items join when data flows
+    between them, or they go through one array, and the result is one nest, nests that can share their
+    outermost loop, or such as can be one that computes again what it needs of the others; those that are one
+    nest come first, so that an expression is never cut in two.
     `live_out`: buffers read after the program (everything that is not transient, at least).
     """
     known = parameters or {}
@@ -104,7 +105,9 @@ def _shares_a_loop(nest: LoopNest) -> bool:
     merged = combine("merge", nest)
     copies = leading_copies(merged.body, merged.buffers)
     rest = replace(merged, body=merged.body[copies:])
-    return copies > 0 and (_is_one_nest(rest) or fuse_outermost(rest) is not None)
+    if copies > 0 and (_is_one_nest(rest) or fuse_outermost(rest) is not None):
+        return True
+    return _is_one_nest(combine("inline", nest))
 
 
 def _shares_rows(nest: LoopNest) -> bool:

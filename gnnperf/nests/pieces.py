@@ -9,16 +9,28 @@ one array are moved around its ends it is a remainder, else a choice between wha
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import combinations, pairwise, product
 from math import prod
 
-from gnnperf.nests.affine import Affine, affine, constant, from_affine
-from gnnperf.nests.analysis import Band, extent
+from gnnperf.nests.affine import Affine, affine, constant, from_affine, simplify
+from gnnperf.nests.analysis import Band, band, extent
 from gnnperf.nests.coverage import Box, read_boxes
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Loop, Node, Op, Statement, Symbol, substitute
+from gnnperf.nests.ir import (
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    Node,
+    Op,
+    Reduction,
+    Statement,
+    Symbol,
+    substitute,
+)
 
 MOST_PIECES = 9
 """That an array of two dimensions, its borders and its corners are."""
@@ -31,18 +43,22 @@ Bounds = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Piece:
-    """A nest that writes every element of a box once. value: as it is read back."""
+    """A nest of one statement that writes, or changes, every element of a box once."""
 
     nest: Band
-    target: Load
-    value: Expr
+    statement: Statement
     inverse: Inverse
+
+    @property
+    def target(self) -> str:
+        """Name of the array."""
+        return self.statement.target.buffer
 
     def box(self) -> Bounds | None:
         """None where it is not constant."""
         loops = {loop.iterator: loop for loop in self.nest.loops}
         ends = list[tuple[int, int]]()
-        for dimension, index in enumerate(self.target.indices):
+        for dimension, index in enumerate(self.statement.target.indices):
             if dimension in self.inverse:
                 iterator, offset = self.inverse[dimension]
                 first, length = affine(loops[iterator].start), extent(loops[iterator])
@@ -54,10 +70,39 @@ class Piece:
                 ends.append((at.constant, at.constant + 1))
         return tuple(ends)
 
-    def value_at(self, indices: Sequence[Symbol]) -> Expr:
-        """Of an element that the box has."""
-        moved = {it: Op("sub", (indices[d], Const(offset))) for d, (it, offset) in self.inverse.items()}
-        return substitute(self.value, moved)
+    def value_at(self, indices: Sequence[Expr]) -> Expr:
+        """The value that an element of the box gets, or is changed by."""
+        ends = self.inverse.items()
+        moved = {it: simplify(Op("sub", (indices[d], Const(offset)))) for d, (it, offset) in ends}
+        return substitute(self.statement.value, moved)
+
+
+def piece_of(node: Node) -> Piece | None:
+    """A nest as a piece; None where it is none."""
+    nest = band(node)
+    match nest.body:
+        case (Statement(guard=None, init=None) as statement,):
+            inverse = _invert(nest, statement)
+            if inverse is not None and all(lp.step == 1 and lp.independent for lp in nest.loops):
+                return Piece(nest, statement, inverse)
+    return None
+
+
+def _invert(nest: Band, statement: Statement) -> Inverse | None:
+    """Where each iterator is in one subscript of the target, and no other."""
+    result: dict[int, tuple[str, int]] = {}
+    for dimension, index in enumerate(statement.target.indices):
+        form = affine(index)
+        if form.is_constant:
+            continue
+        if len(form.terms) != 1:
+            return None
+        (atom, coefficient), *_ = form.terms.items()
+        if not isinstance(atom, Symbol) or coefficient != 1 or atom.name not in nest.iterators:
+            return None
+        result[dimension] = (atom.name, form.constant)
+    names = [name for name, _ in result.values()]
+    return result if sorted(names) == sorted(nest.iterators) else None
 
 
 def unread(pieces: Sequence[Piece], buffer: Buffer, users: Sequence[Node]) -> list[int]:
@@ -66,30 +111,34 @@ def unread(pieces: Sequence[Piece], buffer: Buffer, users: Sequence[Node]) -> li
     return [] if found is None else [n for n in range(len(pieces)) if n not in found.seen]
 
 
-def whole(
-    pieces: Sequence[Piece], name: str, buffers: Mapping[str, Buffer], users: Sequence[Node]
-) -> tuple[Band, Statement, Inverse] | None:
-    """One nest that fills the buffer as several pieces do, in their order, or the only piece; None where
+def whole(pieces: Sequence[Piece], buffers: Mapping[str, Buffer], users: Sequence[Node]) -> Piece | None:
+    """One nest that fills a buffer as several pieces do, in their order, or the only piece; None where
     several leave something that the users read."""
     if len(pieces) == 1:
-        (one,) = pieces
-        return one.nest, Statement(one.target, one.value), one.inverse
+        return pieces[0]
+    name = pieces[0].target
     if (found := _arranged(pieces, buffers[name], users)) is None:
         return None
     seen, boxes = [*found.seen], found.boxes
     if all(_apart(boxes[one], boxes[other]) for one, other in combinations(seen, 2)):
-        seen.sort(key=lambda place: (_size(boxes[place]), place))
+        seen.sort(key=lambda place: (size_of(boxes[place]), place))
     indices = [Symbol(f"{name}_{d}") for d in range(len(found.around))]
     values = [pieces[place].value_at(indices) for place in seen]
     value = _around_ends([boxes[place] for place in seen], values, indices, buffers)
     if value is None:
         *others, value = values
         for place, other in zip(reversed(seen[:-1]), reversed(others), strict=True):
-            value = Op("select", (_is_in(boxes[place], found.around, indices), other, value))
-    ends = zip(indices, found.around, strict=True)
-    loops = tuple(Loop(index.name, Const(a), Const(b), ()) for index, (a, b) in ends)
-    statement = Statement(Load(name, tuple(indices)), value)
-    return Band(loops, (statement,)), statement, {d: (i.name, 0) for d, i in enumerate(indices)}
+            value = Op("select", (is_in(boxes[place], found.around, indices), other, value))
+    return filling(Load(name, tuple(indices)), value, found.around)
+
+
+def filling(target: Load, value: Expr, box: Bounds, reduce: Reduction | None = None) -> Piece:
+    """A box of an array by one nest. target: its subscripts are the iterators."""
+    names = [index.name for index in target.indices if isinstance(index, Symbol)]
+    ends = zip(names, box, strict=True)
+    loops = tuple(Loop(name, Const(a), Const(b), ()) for name, (a, b) in ends)
+    statement = Statement(target, value, reduce)
+    return Piece(Band(loops, (statement,)), statement, {d: (name, 0) for d, name in enumerate(names)})
 
 
 @dataclass(frozen=True)
@@ -130,7 +179,7 @@ def _numbers(box: Box, shape: Sequence[int]) -> Bounds:
     )
 
 
-def _size(box: Bounds) -> int:
+def size_of(box: Bounds) -> int:
     return prod(b - a for a, b in box)
 
 
@@ -142,7 +191,7 @@ def _within(one: Bounds, other: Bounds) -> bool:
     return all(c <= a and b <= d for (a, b), (c, d) in zip(one, other, strict=True))
 
 
-def _is_in(box: Bounds, around: Sequence[tuple[int, int]], indices: Sequence[Symbol]) -> Expr:
+def is_in(box: Bounds, around: Sequence[tuple[int, int]], indices: Sequence[Symbol]) -> Expr:
     """Whether an element of a box around it is in another."""
     conditions = list[Expr]()
     for (a, b), (low, high), index in zip(box, around, indices, strict=True):
@@ -151,7 +200,7 @@ def _is_in(box: Bounds, around: Sequence[tuple[int, int]], indices: Sequence[Sym
             continue
         conditions += [Op("ge", (index, Const(a)))] if a > low else []
         conditions += [Op("lt", (index, Const(b)))] if b < high else []
-    return reduce(lambda one, other: Op("and", (one, other)), conditions)
+    return functools.reduce(lambda one, other: Op("and", (one, other)), conditions)
 
 
 def _around_ends(

@@ -14,9 +14,20 @@ from functools import reduce
 from math import prod
 
 from gnnperf.nests.affine import constant
-from gnnperf.nests.analysis import apart, band, extent, rebuild, varies
+from gnnperf.nests.analysis import apart, band, extent, mentions, rebuild, varies
 from gnnperf.nests.dtypes import value_dtype
-from gnnperf.nests.ir import Buffer, Const, Expr, Node, Op, Statement, loads, substitute
+from gnnperf.nests.ir import (
+    Buffer,
+    Const,
+    Expr,
+    Node,
+    Op,
+    Statement,
+    equals_number,
+    expressions_of,
+    loads,
+    substitute,
+)
 from gnnperf.nests.subscripts import canonical_subscripts
 
 MOST_TERMS = 9
@@ -29,12 +40,15 @@ def write_out_sums(node: Node, buffers: Mapping[str, Buffer]) -> Node:
     if len(nest.body) != 1 or not isinstance(nest.body[0], Statement):
         return node
     statement = nest.body[0]
-    if statement.reduce is None or statement.guard is not None or statement.init is not None:
+    if statement.reduce is None or statement.guard is not None:
         return node
     terms = tuple(lp for lp in nest.loops if not varies(statement.target, lp.iterator))
     others = tuple(lp for lp in nest.loops if lp not in terms)
     counts = [extent(lp) for lp in terms]
     if not terms or not others or None in counts or not 1 < prod(n or 0 for n in counts) <= MOST_TERMS:
+        return node
+    names = [lp.iterator for lp in terms]
+    if any(mentions(e, name) for lp in others for e in expressions_of(lp) for name in names):
         return node
     starts = [constant(lp.start) for lp in terms]
     reads_itself = any(ld.buffer == statement.target.buffer for ld in loads(statement.value))
@@ -49,9 +63,11 @@ def write_out_sums(node: Node, buffers: Mapping[str, Buffer]) -> Node:
     turns = itertools.product(
         *(range(s or 0, (s or 0) + (n or 0)) for s, n in zip(starts, counts, strict=True))
     )
-    names = [lp.iterator for lp in terms]
     found: list[Expr] = [substitute(whole, dict(zip(names, map(Const, turn), strict=True))) for turn in turns]
     name = statement.reduce
+    if statement.init is not None and not (name == "add" and equals_number(statement.init, 0)):
+        found.insert(0, statement.init)
     value = reduce(lambda one, other: Op(name, (one, other)), found)
-    (made,) = rebuild(others, (Statement(statement.target, value, statement.reduce),))
+    kept = name if statement.init is None else None
+    (made,) = rebuild(others, (Statement(statement.target, value, kept),))
     return canonical_subscripts(made)

@@ -63,9 +63,9 @@ def test_examples_keep_their_outputs(name: str) -> None:
 
 def test_loop_order_does_not_matter() -> None:
     def product(order: str) -> LoopNest:
-        sizes = {"i": 5, "j": 6, "k": 7}
+        sizes = {"i": 5, "j": 6, "k": 17}
         body = accumulate(load("C", "i", "j"), mul(load("A", "i", "k"), load("B", "k", "j")))
-        buffers = [array("A", 5, 7), array("B", 7, 6), array("C", 5, 6)]
+        buffers = [array("A", 5, 17), array("B", 17, 6), array("C", 5, 6)]
         return nest("gemm", buffers, loops({x: sizes[x] for x in order}, body))
 
     forms = {normalise(product(order)).body for order in ("ijk", "ikj", "jik", "jki", "kij", "kji")}

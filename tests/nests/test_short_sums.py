@@ -47,6 +47,15 @@ def test_results_are_the_same(by: str, count: int) -> None:
     same((before,), (after,))
 
 
+def test_a_sum_with_an_initial_value_is_a_value() -> None:
+    first = loop("i", N, loop("k", 2, accumulate(load("y", "i"), TERM, init=0.0)))
+    terms = [mul(load("w", 0), load("x", "i")), mul(load("w", 1), load("x", add("i", 1)))]
+    buffers = nest("example", BUFFERS).buffers
+    assert write_out_sums(first, buffers) == loop("i", N, assign(load("y", "i"), op("add", *terms)))
+    most = loop("i", N, loop("k", 3, accumulate(load("y", "i"), TERM, by="max", init=0.5)))
+    same((most,), (write_out_sums(most, buffers),))
+
+
 def test_terms_are_as_wide_as_the_sum() -> None:
     """Bytes are added up in 32 bits."""
     before = filtered(3, mul(load("a", add("i", "k")), load("b", "k")), "c")
@@ -61,6 +70,9 @@ def test_terms_are_as_wide_as_the_sum() -> None:
         "too many terms": filtered(MOST_TERMS + 1),
         "a single term": filtered(1),
         "how many is not known": loop("i", N, loop("k", "i", accumulate(load("y", "i"), TERM))),
+        "bounds of the others depend on it": loops(
+            {"k": 3}, loop("i", add("k", 4), accumulate(load("y", "i"), load("x", "k")), start="k")
+        ),
         "a sum of everything": loop("k", 3, accumulate(load("s"), load("w", "k"))),
         "the sum is in its terms": loops({"i": N, "k": 3}, accumulate(load("y", "i"), load("y", "k"))),
         "no sum": loops({"i": N, "k": 3}, assign(load("y", "i"), TERM)),
