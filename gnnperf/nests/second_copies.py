@@ -87,12 +87,12 @@ class HalfSteps:
         names = Names.of(nest)
         copied = {copy for copies in self.copies.values() for copy in copies.values()}
         buffers = {n: replace(b, transient=True) if n in copied else b for n, b in nest.buffers.items()}
-        steps = {loop.iterator: extent(loop) or 0 for loop in nest.loops() if loop.iterator in self.originals}
-        first = {  # after an even number of steps, what is new is in the first copies
+        odd = {lp.iterator for lp in nest.loops() if lp.iterator in self.originals and (extent(lp) or 0) % 2}
+        first = {  # after any but an odd number of steps, what is new is in the first copies
             copy: name
             for iterator, copies in self.copies.items()
             for name, copy in copies.items()
-            if steps[iterator] % 2 == 0
+            if iterator not in odd
         }
 
         def replaced(node: Node) -> Iterator[Node]:
@@ -137,8 +137,12 @@ def half_steps(nest: LoopNest) -> HalfSteps | None:
         yield rename_iterators(replace(node, stop=stop, body=parts), {node.iterator: iterator})
         for name, copy in own.items():
             yield _copy(copy, name, _whole(buffers[name]), names)
-        if work:  # which the last step fills, in place
+        if work and extent(node) is not None:  # which the last step fills, in place
             yield from _step(node, stop, {}, names)
+        elif work:  # if there is one
+            last = names.fresh(node.iterator)
+            body = tuple(_step(node, Symbol(last), {}, names))
+            yield replace(node, iterator=last, start=Op("max", (node.start, stop)), body=body)
 
     body = tuple(new for node in nest.body for new in replaced(node))
     nest = replace(nest, body=body, buffers=buffers)
@@ -159,7 +163,9 @@ class _Update:
 def _moved(loop: Loop, buffers: Mapping[str, Buffer]) -> dict[str, _Update]:
     """Arrays that a step updates from what was read of them before."""
     steps = extent(loop)
-    if loop.condition is not None or loop.step != 1 or steps is None or steps < FEWEST_STEPS:
+    if loop.condition is not None or loop.step != 1 or (steps is not None and steps < FEWEST_STEPS):
+        return {}
+    if any(ld.indices or ld.buffer in written(loop) for e in (loop.start, loop.stop) for ld in loads(e)):
         return {}
     states = sorted(written(loop) & flow(loop.body).exposed)
     found = {name: _update(loop, buffers[name]) for name in states if buffers[name].scope == "global"}
@@ -287,9 +293,9 @@ def _updated(node: Node, name: str, copy: str) -> Node:
 def _alternating(
     loop: Loop, copies: Mapping[str, str], buffers: dict[str, Buffer], names: Names
 ) -> Iterator[Node]:
-    """The loop two steps at a time, from one copy to the other and back. `buffers` gets what is local in each
-    step of its own."""
-    steps = extent(loop) or 0
+    """The loop two steps at a time, from one copy to the other and back; where the number of steps is not
+    known, an odd one is copied back. `buffers` gets what is local in each step of its own."""
+    count, steps = simplify(Op("sub", (loop.stop, loop.start))), extent(loop)
     back = {**copies, **{copy: name for name, copy in copies.items()}}
     local = {n for n in written(loop) - flow(loop.body).exposed if buffers[n].scope == "local"}
 
@@ -301,10 +307,18 @@ def _alternating(
     for name, copy in copies.items():
         yield _copy(name, copy, _whole(buffers[name]), names)
     first = Op("mul", (Const(2), Symbol(loop.iterator)))
-    pair = (*step(first, {}), *step(Op("add", (first, Const(1))), back))
-    yield replace(loop, start=Const(0), stop=Const(steps // 2), body=pair)
-    if steps % 2:
-        yield from step(Const(steps - 1), {})
+    body = (*step(first, {}), *step(Op("add", (first, Const(1))), back))
+    if steps is not None:
+        yield replace(loop, start=Const(0), stop=Const(steps // 2), body=body)
+        if steps % 2:
+            yield from step(Const(steps - 1), {})
+        return
+    pairs = Op("floordiv", (Op("max", (count, Const(0))), Const(2)))
+    yield replace(loop, start=Const(0), stop=pairs, body=body)
+    odd = names.fresh(loop.iterator)
+    body = tuple(step(Symbol(odd), {}))
+    body += tuple(_copy(copy, name, _whole(buffers[name]), names) for name, copy in copies.items())
+    yield replace(loop, iterator=odd, start=simplify(Op("mul", (Const(2), pairs))), stop=count, body=body)
 
 
 def _step(loop: Loop, time: Expr, renamed: Mapping[str, str], names: Names) -> Iterator[Node]:

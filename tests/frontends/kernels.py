@@ -155,6 +155,13 @@ def jacobi_1d(TSTEPS: i8, A: f8[N], B: f8[N]):
 
 
 @dace.program
+def ring(TSTEPS: i8, A: f8[N]):
+    """Its ends are neighbours: no tile of rows is ahead of the others, but steps go from copy to copy."""
+    for _ in range(TSTEPS):
+        A += 0.1 * (np.roll(A, 1) + np.roll(A, -1) - 2.0 * A)
+
+
+@dace.program
 def jacobi_2d(A: f8[N, M], B: f8[N, M]):
     for i, j in dace.map[1 : N - 1, 1 : M - 1]:
         B[i, j] = 0.2 * (A[i, j] + A[i, j - 1] + A[i, j + 1] + A[i + 1, j] + A[i - 1, j])
@@ -1056,6 +1063,7 @@ CASES: dict[str, dict[str, Any]] = {
     "durbin": dict(N=6),
     "floyd_warshall": dict(N=6),
     "jacobi_1d": dict(N=9, TSTEPS=4),
+    "ring": dict(N=9, TSTEPS=5),
     "jacobi_2d": dict(N=7, M=6),
     "heat_3d": dict(N=5, M=6, K=7),
     "seidel_2d": dict(N=6, TSTEPS=3),

@@ -161,7 +161,7 @@ def test_branches_on_arrays_of_one_read_their_element(kernels: dict[str, DaceKer
     assert [unit.calls for unit in kernel.units] == [4]
 
 
-@pytest.mark.parametrize(("name", "units"), [("jacobi_1d", 1), ("fdtd", 1), ("gramschmidt", 4)])
+@pytest.mark.parametrize(("name", "units"), [("jacobi_1d", 1), ("fdtd", 1), ("ring", 1), ("gramschmidt", 4)])
 def test_a_loop_over_time_is_one_unit_however_large_its_arrays(
     name: str, units: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,20 @@ def test_an_expression_is_not_cut_in_two() -> None:
     assert partition([(n,) for n in items], {b.name: b for b in buffers}, {"a", "b"}) == [[0], [1, 2, 3]]
 
 
+def test_what_can_be_computed_again_in_one_nest_is_one_unit() -> None:
+    """Rows at twice the place of those that read them: no loop is shared."""
+    n = 6
+    pairs = [load("t", mul(2, "i"), "j"), load("t", add(mul(2, "i"), 1), "j")]
+    items = [
+        loops({"i": 2 * n, "j": n}, assign(load("t", "i", "j"), mul(load("a", "i", "j"), 0.5))),
+        loops({"i": n, "j": n}, assign(load("b", "i", "j"), op("add", *pairs))),
+        loops({"i": n, "j": n}, assign(load("c", "i", "j"), op("sub", *pairs))),
+    ]
+    buffers = [array("a", 2 * n, n), array("t", 2 * n, n, transient=True), array("b", n, n), array("c", n, n)]
+    known = {b.name: b for b in buffers}
+    assert partition([(node,) for node in items], known, {"a", "b", "c"}) == [[0, 1, 2]]
+
+
 def test_unrelated_items_are_units_of_their_own() -> None:
     n = 6
     example = nest(

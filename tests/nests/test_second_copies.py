@@ -148,6 +148,10 @@ ROW = loop("j", M - 1, assign(load("A", "i", "j"), around("A")), start=1)
 KEPT = {
     "neighbours of this step": unit(steps(loop("i", N - 1, ROW, start=1, independent=False))),
     "few steps": unit(steps(KEEP, UPDATE, count=3)),
+    "as many as it says itself": unit(
+        loop("t", load("c"), KEEP, UPDATE, accumulate(load("c"), 0), independent=False),
+        c=array("c", dtype="int64"),
+    ),
     "elements on a condition": unit(
         steps(KEEP, inner(assign(load("A", "i", "j"), here("T"), guard=op("lt", here("T"), 1.0))))
     ),
@@ -179,6 +183,35 @@ def test_the_results_are_the_same(name: str) -> None:
         for array_name, values in interpret(whole, memory).items():
             found = interpret(after, memory, backwards)[array_name]
             np.testing.assert_allclose(found, values, rtol=1e-12, err_msg=array_name)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5, 6])
+def test_any_number_of_steps(count: int, tmp_path: Path) -> None:
+    """Which the caller says; from a step on, with work arrays, borders, and loops in each other."""
+
+    def until(*body: Node, start: int | str = 0) -> Node:
+        return loop("t", "n", *body, start=start, independent=False)
+
+    bodies = [
+        [until(KEEP, UPDATE, TOP, LEFT)],
+        [until(WORK, FROM_WORK)],
+        [until(inner(assign(load("T", "i", "j"), mul("t", around("A")))), UPDATE, start="s")],
+        [loop("r", 3, *OTHER, until(KEEP, UPDATE), independent=False)],
+    ]
+    wholes = [
+        replace(unit(*body), parameters={"n": count + 2 * (body is bodies[2]), "s": 2}) for body in bodies
+    ]
+    recipe = Recipe(order="row", register_p=2, combine="inline")
+    functions = [emit(apply(recipe, whole), f"f{n}") for n, whole in enumerate(wholes)]
+    library = build(functions, tmp_path)
+    for function, whole in zip(functions, wholes, strict=True):
+        after = from_copy_to_copy(whole)
+        assert after is not None
+        memory = random_memory(whole, np.random.default_rng(1))
+        expected = interpret(whole, memory)
+        for backwards in (False, True):
+            assert not differences(expected, interpret(after, memory, backwards))
+        assert not differences(expected, call(library, function, whole, memory))
 
 
 @pytest.mark.parametrize("name", KEPT)
