@@ -112,6 +112,8 @@ def _inline_everywhere(
     if recompute:
         if not all(_may_recompute(nodes[i], name, found.statement) for i in users):
             return ()
+    elif len(pieces) > 1 and not isinstance(found.statement.value, Load):
+        return ()  # a choice for every element is work
     elif not is_copy and not _adds_no_work(nodes, users, name, found.nest):
         return ()
     if not all(_safe_in_place(nodes[i], sources, found) for i in users):
