@@ -112,8 +112,12 @@ def _inline_everywhere(
     if recompute:
         if not all(_may_recompute(nodes[i], name, found.statement) for i in users):
             return ()
-    elif len(pieces) > 1 and not isinstance(found.statement.value, Load):
-        return ()  # a choice for every element is work
+    elif (
+        not isinstance(found.statement.value, Load)
+        and len(pieces) > 1
+        and any(buffers[source].transient for source in sources)
+    ):
+        return ()  # nests that share the rows of what they hand on do not choose among them
     elif not is_copy and not _adds_no_work(nodes, users, name, found.nest):
         return ()
     if not all(_safe_in_place(nodes[i], sources, found) for i in users):
