@@ -69,7 +69,7 @@ def matrix_product(
     return nest("gemm", buffers, loops(size, body))
 
 
-def batched_product(b: int = 3, m: int = 7, n: int = 19, k: int = 9) -> LoopNest:
+def batched_product(b: int = 3, m: int = 7, n: int = 19, k: int = 11) -> LoopNest:
     body = accumulate(
         load("C", "b", "i", "j"), mul(load("A", "b", "i", "k"), load("B", "b", "k", "j")), init=0.0
     )

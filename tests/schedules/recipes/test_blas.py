@@ -400,7 +400,7 @@ def test_emitted_code_says_what_it_opens() -> None:
 
 
 def test_batched_products_of_the_normal_form() -> None:
-    assert found(normalise(batched_product(3, 7, 19, 9))) == ["gemm N N N*"]
+    assert found(normalise(batched_product(3, 7, 19, 11))) == ["gemm N N N*"]
 
 
 # --------------------------------------------------------------------------- symmetric results

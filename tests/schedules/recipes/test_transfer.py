@@ -216,7 +216,7 @@ def test_nests_that_share_no_loop_are_not_fused() -> None:
 
 @pytest.mark.parametrize("recipe", [r for r in DEFAULTS if r.parallel != "reduction"], ids=lambda r: r.id)
 def test_scheduling_does_not_change_the_interface(recipe: Recipe) -> None:
-    nest = normalise(product_and_bias(7, 21, 5) if recipe.library else softmax(7, 21))
+    nest = normalise(product_and_bias(7, 21, 15) if recipe.library else softmax(7, 21))
     scheduled = apply(recipe, nest)
     assert scheduled.arguments == nest.arguments
     function = emit(scheduled, "unit")
