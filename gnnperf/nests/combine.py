@@ -38,6 +38,7 @@ def combine(how: str, nest: LoopNest) -> LoopNest:
     or "inline"."""
     if not how:
         return nest
+    nest = _with_joined_updates(nest)
     combined = _combined(how, nest)
     return (how == "inline" and _copying(nest, combined)) or combined
 
@@ -45,7 +46,12 @@ def combine(how: str, nest: LoopNest) -> LoopNest:
 def from_copy_to_copy(nest: LoopNest) -> LoopNest | None:
     """The nest combined, its loops over time writing a second copy of their arrays in every other step; None
     where that saves no sweep over them."""
+    nest = _with_joined_updates(nest)
     return _copying(nest, _combined("inline", nest))
+
+
+def _with_joined_updates(nest: LoopNest) -> LoopNest:
+    return replace(nest, body=joined_updates(nest.body, nest.buffers))
 
 
 def _copying(nest: LoopNest, combined: LoopNest) -> LoopNest | None:
@@ -56,8 +62,7 @@ def _copying(nest: LoopNest, combined: LoopNest) -> LoopNest | None:
 
 
 def _combined(how: str, nest: LoopNest) -> LoopNest:
-    body = joined_updates(nest.body, nest.buffers)
-    body = forward_substitute(body, nest.buffers, recompute=True) if how == "inline" else body
+    body = forward_substitute(nest.body, nest.buffers, recompute=True) if how == "inline" else nest.body
     buffers = dict(nest.buffers)
     body, buffers = contract(_merged(body, buffers, Names.of(nest)), buffers)
     return replace(nest, body=body, buffers=buffers)

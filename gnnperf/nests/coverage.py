@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gnnperf.nests.affine import affine, constant, from_affine, simplify
 from gnnperf.nests.analysis import conjuncts, guarded_loads, mentions, negated, written
@@ -168,7 +168,8 @@ class _Collector:
     def covered(
         self, load: Load, guard: tuple[Expr, ...], stores: dict[str, list[_Store]], depth: int
     ) -> bool:
-        box = _read_box(load, tuple(self.loops[depth:])) if load.buffer in stores else None
+        loops = (_where(guard, loop) for loop in self.loops[depth:])
+        box = _read_box(load, tuple(loops)) if load.buffer in stores else None
         if box is None:
             return False
         return any(set(s.guard) <= set(guard) and _inside(box, s.box) for s in stores[load.buffer])
@@ -248,6 +249,22 @@ def _read_box(load: Load, loops: tuple[Loop, ...]) -> Box | None:
             high = simplify(substitute(high, {loop.iterator: last}))
         box.append((simplify(low), simplify(Op("add", (high, Const(1))))))
     return tuple(box)
+
+
+def _where(conditions: Iterable[Expr], loop: Loop) -> Loop:
+    """The iterations in which conditions on the iterator may hold, where its bounds are constants."""
+    start, stop = constant(loop.start), constant(loop.stop)
+    if start is None or stop is None:
+        return loop
+    for condition in conditions:
+        match condition:
+            case Op("ge", (Symbol(loop.iterator), Const(int(limit)))):
+                start = max(start, limit)
+            case Op("lt", (Symbol(loop.iterator), Const(int(limit)))):
+                stop = min(stop, limit)
+            case Op("eq", (Symbol(loop.iterator), Const(int(limit)))):
+                start, stop = max(start, limit), min(stop, limit + 1)
+    return replace(loop, start=Const(start), stop=Const(stop))
 
 
 def _hidden(form: object, iterator: str) -> bool:

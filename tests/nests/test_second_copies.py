@@ -34,6 +34,11 @@ def around(name: str) -> Expr:
     )  # fmt: skip
 
 
+def around_row(name: str) -> Expr:
+    """What differs between a row and the next one, and between columns."""
+    return add(load(name, add("i", 1), "j"), mul(-0.5, load(name, "i", op("sub", M - 1, "j"))))
+
+
 def here(name: str) -> Load:
     return load(name, "i", "j")
 
@@ -89,6 +94,16 @@ ALTERNATING: dict[str, tuple[LoopNest, int]] = {
     ),
     "two arrays": (unit(steps(KEEP, UPDATE, *OTHER)), 2),
     "both kept first": (unit(steps(KEEP, OTHER[0], UPDATE, OTHER[1], count=7)), 3),
+    "flows into cells and out of them": (
+        unit(
+            steps(
+                loop("i", N - 1, loop("j", M, assign(load("T", "i", "j"), mul(0.1, around_row("A"))))),
+                loop("i", N - 1, loop("j", M, accumulate(load("A", "i", "j"), here("T")))),
+                loop("i", N - 1, loop("j", M, accumulate(load("A", add("i", 1), "j"), mul(-1.0, here("T"))))),
+            )
+        ),
+        2,
+    ),
     "borders after": (unit(steps(KEEP, UPDATE, TOP, LEFT, count=5)), 3),
     "borders before": (unit(steps(TOP, LEFT, KEEP, UPDATE)), 2),
     "kept for the caller": (unit(steps(KEEP, UPDATE), T=array("T", N, M)), 5),
