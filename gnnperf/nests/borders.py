@@ -51,16 +51,20 @@ def without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tu
 
 
 def all_without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
-    """The nodes, and those inside of sequential loops, `without_borders`. Not for nests that are still to be
-    combined: what one part of a step hands on to others is in parts then, too."""
-
-    def inside(node: Node) -> Node:
-        if not isinstance(node, Loop) or node.independent:
-            return node
-        return replace(node, body=all_without_borders(node.body, buffers))
-
-    nodes = without_borders(tuple(map(inside, body)), buffers)
+    """The nodes, and those inside of sequential loops, `without_borders`, large ones without first and last
+    rows. Not for nests that are still to be combined: what one part hands on to others is in parts then."""
+    nodes = without_borders(steps_without_borders(body, buffers), buffers)
     return tuple(p for n in nodes for p in (_parts(n, buffers, back=2) if _is_large(n) else (n,)))
+
+
+def steps_without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
+    """The nodes, what is inside of sequential loops `all_without_borders`."""
+    return tuple(
+        replace(node, body=all_without_borders(node.body, buffers))
+        if isinstance(node, Loop) and not node.independent
+        else node
+        for node in body
+    )
 
 
 def _is_large(node: Node) -> bool:

@@ -109,16 +109,13 @@ def _inline_everywhere(
     sources = {ld.buffer for ld in loads(found.statement.value)}
     if any(not sources.isdisjoint(written(nodes[i])) for i in range(position + 1, max(users))):
         return ()
-    if recompute:
-        if not all(_may_recompute(nodes[i], name, found.statement) for i in users):
-            return ()
-    elif (
-        not isinstance(found.statement.value, Load)
-        and len(pieces) > 1
-        and any(buffers[source].transient for source in sources)
-    ):
+    is_choice = len(pieces) > 1 and not isinstance(found.statement.value, Load)
+    if is_choice and any(buffers[source].transient for source in sources):
         return ()  # nests that share the rows of what they hand on do not choose among them
-    elif not is_copy and not _adds_no_work(nodes, users, name, found.nest):
+    if recompute and not all(_may_recompute(nodes[i], name, found.statement) for i in users):
+        return ()
+    keeps_work = is_copy or _adds_no_work(nodes, users, name, found.nest)
+    if not keeps_work and (is_choice or not recompute):
         return ()
     if not all(_safe_in_place(nodes[i], sources, found) for i in users):
         return ()

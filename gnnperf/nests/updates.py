@@ -1,4 +1,4 @@
-"""Boxes of one array that several nests write or add to, most of it all of them, in one sweep:
+"""Boxes of one array that several nests add to, most of it all of them, in one sweep:
 
     for i in 0..n: y[i] = 0                    for i in 0..n:
     for i in 1..n: y[i] += f[i]                    y[i] = (f[i] if i >= 1 else 0) + (g[i] if i < n - 1 else 0)
@@ -31,7 +31,7 @@ class _Update:
 
 
 def joined_updates(body: Sequence[Node], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
-    """The nodes, where nests write or add to the same array in one sweep, also inside of sequential loops."""
+    """The nodes, where nests add to the same array in one sweep, also inside of sequential loops."""
     nodes = [
         replace(n, body=joined_updates(n.body, buffers)) if isinstance(n, Loop) and not n.independent else n
         for n in body
@@ -84,15 +84,14 @@ def _update(node: Node, buffers: Mapping[str, Buffer]) -> _Update | None:
 
 
 def _fit(updates: Sequence[_Update]) -> bool:
-    """May the nests share a sweep, and is it as good as one of theirs? What the first one does not write must
-    be added to by all."""
+    """May the nests share a sweep, and is it as good as one of theirs? All but the first add to it, which
+    writes all of it where it does not."""
     around = _around(updates)
     if any(size_of(update.box) < MOST_OF_IT * size_of(around) for update in updates):
         return False
     first, *others = updates
-    if first.piece.statement.reduce is None:
-        return first.box == around
-    return all(update.piece.statement.reduce is not None for update in others)
+    writes_all = first.piece.statement.reduce is not None or first.box == around
+    return writes_all and all(update.piece.statement.reduce is not None for update in others)
 
 
 def _around(updates: Sequence[_Update]) -> Bounds:
@@ -107,11 +106,9 @@ def _in_one_sweep(updates: Sequence[_Update], buffers: Mapping[str, Buffer]) -> 
     indices = [Symbol(f"{target}_{d}") for d in range(len(around))]
     value: Expr = Const(literal(0, dtype))
     for update in updates:
-        is_sum = update.piece.statement.reduce is not None
-        other = Const(literal(0, dtype)) if is_sum else value
-        new = as_stored(update.piece.value_at(indices), dtype, {dtype}, buffers)
+        term = as_stored(update.piece.value_at(indices), dtype, {dtype}, buffers)
         if update.box != around:
-            new = Op("select", (is_in(update.box, around, indices), new, other))
-        value = Op("add", (value, new)) if is_sum and not equals_number(value, 0) else new
+            term = Op("select", (is_in(update.box, around, indices), term, Const(literal(0, dtype))))
+        value = term if equals_number(value, 0) else Op("add", (value, term))
     made = filling(Load(target, tuple(indices)), value, around, updates[0].piece.statement.reduce)
     return minimise_strides(rebuild(made.nest.loops, made.nest.body)[0], buffers)

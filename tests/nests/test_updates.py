@@ -45,13 +45,6 @@ def test_without_a_first_value_it_is_added_to_what_is_there() -> None:
     assert made.body[0].reduce == "add"  # type: ignore[union-attr]
 
 
-def test_a_later_value_takes_the_place_of_the_first() -> None:
-    inside = loop("i", N - 1, assign(load("y", "i"), load("x", "i")), start=1)
-    is_inside = op("and", op("ge", "y_0", 1), op("lt", "y_0", N - 1))
-    chosen = op("select", is_inside, load("x", "y_0"), 0.0)
-    assert joined(ZERO, inside) == (loop("y_0", N, assign(load("y", "y_0"), chosen)),)
-
-
 def test_what_does_not_matter_may_lie_between() -> None:
     other = loop("i", N, assign(load("x", "i"), load("f", "i")))
     assert len(joined(ZERO, other, IN, OUT)) == 2
@@ -61,6 +54,7 @@ def test_what_does_not_matter_may_lie_between() -> None:
     "body",
     {
         "a border": (ZERO, assign(load("y", 0), 1.0)),
+        "a value inside": (ZERO, loop("i", N - 1, assign(load("y", "i"), load("x", "i")), start=1)),
         "read between": (ZERO, loop("i", N, assign(load("x", "i"), load("y", "i"))), IN),
         "what is added has changed": (ZERO, loop("i", N, assign(load("f", "i"), load("x", "i"))), IN),
         "it adds what it has": (ZERO, loop("i", N - 1, accumulate(load("y", "i"), load("y", add("i", 1))))),
