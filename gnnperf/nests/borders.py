@@ -50,20 +50,20 @@ def without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tu
     return tuple(part for node in body for part in _parts(node, buffers))
 
 
-def all_without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
-    """The nodes, and those inside of sequential loops, `without_borders`, large ones without first and last
-    rows. Not for nests that are still to be combined: what one part hands on to others is in parts then."""
-    nodes = without_borders(steps_without_borders(body, buffers), buffers)
+def without_borders_or_rows(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
+    """The nodes `without_borders`, large ones without first and last rows."""
+    nodes = without_borders(body, buffers)
     return tuple(p for n in nodes for p in (_parts(n, buffers, back=2) if _is_large(n) else (n,)))
 
 
 def steps_without_borders(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> tuple[Node, ...]:
-    """The nodes, what is inside of sequential loops `all_without_borders`."""
+    """The nodes, what is inside of sequential loops `without_borders_or_rows`. Not for nests that are still
+    to be combined: what one part of a step hands on to others is in parts then, too."""
     return tuple(
-        replace(node, body=all_without_borders(node.body, buffers))
-        if isinstance(node, Loop) and not node.independent
-        else node
-        for node in body
+        replace(n, body=without_borders_or_rows(steps_without_borders(n.body, buffers), buffers))
+        if isinstance(n, Loop) and not n.independent
+        else n
+        for n in body
     )
 
 

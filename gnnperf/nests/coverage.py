@@ -37,7 +37,7 @@ class Flow:
 
     def defines(self, buffer: Buffer) -> bool:
         """Is the whole buffer surely written?"""
-        return any(_inside(_whole(buffer), known) for known in self.boxes.get(buffer.name, ()))
+        return any(_inside(whole_box(buffer), known) for known in self.boxes.get(buffer.name, ()))
 
 
 def flow(block: Block) -> Flow:
@@ -194,10 +194,11 @@ def read_boxes(node: Node, buffer: Buffer, around: tuple[Loop, ...] = ()) -> Ite
         sources = [*reads(node)]
     for load in sources:
         if load.buffer == buffer.name:
-            yield _read_box(load, around) or _whole(buffer)
+            yield _read_box(load, around) or whole_box(buffer)
 
 
-def _whole(buffer: Buffer) -> Box:
+def whole_box(buffer: Buffer) -> Box:
+    """All elements of a buffer."""
     return tuple((Const(0), Const(s) if isinstance(s, int) else s) for s in buffer.shape)
 
 

@@ -88,19 +88,19 @@ def _inline_everywhere(
     users = [i for i in touching if i not in places]
     if places[0] < position or (users and users[0] < places[-1]):
         return ()
+    parts = [part for i in places if (part := _producer(nodes[i], buffers)) is not None]
+    if len(parts) < len(places):
+        return ()
+    if not users:  # dead code
+        return places
     readers = {
         buffers[s.target.buffer].dtype
         for i in users
         for s in walk((nodes[i],))
         if isinstance(s, Statement) and any(ld.buffer == name for ld in reads(s))
     }
-    parts = [part for i in places if (part := _producer(nodes[i], buffers)) is not None]
-    if len(parts) < len(places):
-        return ()
     is_copy = not any(isinstance(e, Op) for part in parts for e in subexpressions(part.statement.value))
     pieces = [_as_read(part, readers, buffers) for part in parts]
-    if not users:  # dead code
-        return places
     reading = [nodes[i] for i in users]
     if len(pieces) > 1 and (in_vain := unread(pieces, buffers[name], reading)):
         return [places[n] for n in in_vain]

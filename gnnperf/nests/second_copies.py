@@ -32,7 +32,7 @@ from gnnperf.nests.analysis import (
     rename_iterators,
     written,
 )
-from gnnperf.nests.coverage import flow
+from gnnperf.nests.coverage import flow, whole_box
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -136,7 +136,7 @@ def half_steps(nest: LoopNest) -> HalfSteps | None:
         stop = simplify(Op("sub", (node.stop, Const(1)))) if work else node.stop
         yield rename_iterators(replace(node, stop=stop, body=parts), {node.iterator: iterator})
         for name, copy in own.items():
-            yield _copy(copy, name, _whole(buffers[name]), names)
+            yield _copy(copy, name, whole_box(buffers[name]), names)
         if work and extent(node) is not None:  # which the last step fills, in place
             yield from _step(node, stop, {}, names)
         elif work:  # if there is one
@@ -305,7 +305,7 @@ def _alternating(
         return _step(loop, simplify(Op("add", (loop.start, after))), {**renamed, **own}, names)
 
     for name, copy in copies.items():
-        yield _copy(name, copy, _whole(buffers[name]), names)
+        yield _copy(name, copy, whole_box(buffers[name]), names)
     first = Op("mul", (Const(2), Symbol(loop.iterator)))
     body = (*step(first, {}), *step(Op("add", (first, Const(1))), back))
     if steps is not None:
@@ -317,7 +317,7 @@ def _alternating(
     yield replace(loop, start=Const(0), stop=pairs, body=body)
     odd = names.fresh(loop.iterator)
     body = tuple(step(Symbol(odd), {}))
-    body += tuple(_copy(copy, name, _whole(buffers[name]), names) for name, copy in copies.items())
+    body += tuple(_copy(copy, name, whole_box(buffers[name]), names) for name, copy in copies.items())
     yield replace(loop, iterator=odd, start=simplify(Op("mul", (Const(2), pairs))), stop=count, body=body)
 
 
@@ -327,10 +327,6 @@ def _step(loop: Loop, time: Expr, renamed: Mapping[str, str], names: Names) -> I
     for node in loop.body:
         node = substitute_node(rename_buffers(node, renamed), {loop.iterator: time})
         yield rename_iterators(node, iterators)
-
-
-def _whole(buffer: Buffer) -> list[tuple[Expr, Expr]]:
-    return [(Const(0), Const(s) if isinstance(s, int) else s) for s in buffer.shape]
 
 
 def _copy(source: str, target: str, box: Sequence[tuple[Expr, Expr]], names: Names) -> Node:

@@ -21,7 +21,7 @@ from gnnperf.nests.analysis import (
     touched,
     written,
 )
-from gnnperf.nests.borders import all_without_borders, steps_without_borders
+from gnnperf.nests.borders import steps_without_borders, without_borders_or_rows
 from gnnperf.nests.combine import combine
 from gnnperf.nests.copied_slices import leading_copies
 from gnnperf.nests.coverage import flow
@@ -123,7 +123,7 @@ def apply_combined(recipe: Recipe, nest: LoopNest, vectors: VectorUnit) -> LoopN
             *_fused(unit, nodes, scratch, parallel),
         )
     else:
-        body = _in_order(all_without_borders(nest.body, buffers), unit, parallel)
+        body = _in_order(without_borders_or_rows(nest.body, buffers), unit, parallel)
     used = {a.load.buffer for n in body for a in accesses(n)}
     kept = {k: b for k, b in buffers.items() if k in used}
     scheduled = LoopNest(nest.name, kept, body, nest.parameters)
