@@ -43,6 +43,12 @@ template <class A, class B> inline common<A, B> gp_mod(A x, B y) {
     return a - b * std::floor(a / b);
   } else {
     if (__builtin_constant_p(y) && b > 0 && (b & (b - 1)) == 0) return a & (b - 1);
+    // What wraps around at an end is at most one period away. No vector unit divides numbers of 64 bits, so
+    // this branch keeps no loop from being vectorized.
+    if ((sizeof(a) == 8 || !__builtin_constant_p(y)) && b > 0) {
+      const common<A, B> once = a >= b ? a - b : a < 0 ? a + b : a;
+      if (__builtin_expect(once >= 0 && once < b, 1)) return once;
+    }
     const common<A, B> r = a % b;
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
   }
