@@ -58,7 +58,8 @@ class ComparedKernel:
 
 @dataclass(frozen=True)
 class Suite:
-    """competitors: Python packages whose versions of the kernels exist. folder: where its files are."""
+    """competitors: Python packages whose versions of the kernels exist; "torch-compile": PyTorch's version,
+    compiled. folder: where its files are."""
 
     name: str
     competitors: tuple[str, ...]
@@ -78,8 +79,11 @@ class Suite:
         inputs = f"inputs_{name}"
         made = f"def {inputs}(" in self.file.read_text(encoding="utf-8")
         competitors = {
-            package: PythonFunction(self.folder / f"{self.name}_{package}.py", name, package)
-            for package in self.competitors
+            competitor: PythonFunction(
+                self.folder / f"{self.name}_{package}.py", name, package, compiled="torch" if compiled else ""
+            )
+            for competitor in self.competitors
+            for package, _, compiled in [competitor.partition("-")]
         }
         return ComparedKernel(
             name, f"{self.file}:{name}", symbols, f"{self.file}:{inputs}" if made else None, competitors
@@ -235,7 +239,7 @@ class ComparisonStudy(Study):
         return BRIEF if self.quick else Effort()
 
     def settings(self) -> Mapping[str, Any]:
-        about = setup("dace", "numpy", *self.suite.competitors)
+        about = setup("dace", "numpy", *(name for name in self.suite.competitors if "-" not in name))
         return {
             **about, "k": self.k, "quick": self.quick, "checkpoint": self.checkpoint, "effort": self.effort
         }  # fmt: skip

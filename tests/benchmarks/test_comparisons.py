@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -136,10 +137,18 @@ def test_every_kernel_has_a_version_of_every_competitor(suite: Suite) -> None:
         n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "SIZES"
     )
     for name, symbols in ast.literal_eval(sizes).items():
-        for package in suite.competitors:
-            known = functions(suite.file.with_name(f"{suite.name}_{package}.py"))
-            assert set(known[name]) <= {*programs[name], *symbols}, f"{name} in {package}"
+        for kernel in suite.kernels([name]):
+            assert tuple(kernel.competitors) == suite.competitors
+            for competitor, found in kernel.competitors.items():
+                known = functions(found.path)
+                assert set(known[name]) <= {*programs[name], *symbols}, f"{name} in {competitor}"
         assert set(programs.get(f"inputs_{name}", ())) <= set(symbols)
+
+
+def test_pytorch_runs_eagerly_and_compiled() -> None:
+    (kernel,) = DNN.kernels(["attention"])
+    eager, compiled = kernel.competitors["torch"], kernel.competitors["torch-compile"]
+    assert eager == replace(compiled, compiled="") and compiled.compiled == "torch"
 
 
 def functions(path: Path) -> dict[str, list[str]]:
