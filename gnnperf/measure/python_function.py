@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from types import CodeType
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,8 @@ def in_order(returned: str) -> tuple[int, str]:
 
 
 def python_function(found: Any, values: Mapping[str, Any]) -> Any:
-    """The function behind a DaCe program, and behind those that it calls, with numbers for its symbols; any
-    other function as it is. Changes DaCe, and the function's globals and closure: call it in a process of its
-    own.
+    """The function behind a DaCe program, and behind those that it calls, with numbers for their symbols; any
+    other function as it is. Changes DaCe: call it in a process of its own.
 
     values: of the symbols, by name.
     """
@@ -33,7 +33,7 @@ def python_function(found: Any, values: Mapping[str, Any]) -> Any:
     dace.reduce = reduced
     # Of NumPy's functions, `dtype=dace.float64`: what a type has there by default is itself, without an end.
     dace.typeclass.dtype = property(lambda kind: np.dtype(kind.type), lambda kind, itself: None)
-    return _plain(found, values, {})
+    return _plain(found, values)
 
 
 def arguments_of(function: Callable[..., Any], values: Mapping[str, Any]) -> list[Any]:
@@ -72,44 +72,57 @@ def reduced(
     return None
 
 
-def calls_by_size(program: Any) -> bool:
-    """Does a DaCe program call others that name symbols? There these may have other values, of which
-    `python_function` knows nothing."""
-    reached = [program.f]
-    for function in reached:  # which grows
-        named = _named(function)
-        symbol = sys.modules["dace"].symbol
-        if function is not program.f and any(isinstance(value, symbol) for value in named):
-            return True
-        called = [value.f for value in named if _is_of_dace(value) and hasattr(value, "f")]
-        reached += [other for other in called if other not in reached]
-    return False
+@dataclass(frozen=True)
+class _Called:
+    """A program that another one calls, whose symbols are what its caller's are, or says (`f(A, n=3)`), or as
+    the shapes of its arguments have it."""
+
+    program: Any
+    values: Mapping[str, Any]
+    known: dict[tuple[tuple[str, Any], ...], Callable[..., Any]] = field(default_factory=dict)
+    """By symbols: its function."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        signature = inspect.signature(self.program.f, eval_str=True)
+        said = {name: value for name, value in named.items() if name not in signature.parameters}
+        bound = signature.bind(*arguments, **{n: v for n, v in named.items() if n not in said}).arguments
+        by_shape = {}
+        for name, value in bound.items():
+            sizes = getattr(signature.parameters[name].annotation, "shape", ())
+            for size, length in zip(sizes, np.shape(value), strict=False):
+                for symbol, found in _solved(size, length):
+                    by_shape[symbol] = found
+        symbols = tuple(sorted({**by_shape, **said}.items()))
+        if symbols not in self.known:
+            self.known[symbols] = _plain(self.program, {**self.values, **dict(symbols)})
+        return self.known[symbols](*bound.values())
 
 
-def _named(function: Any) -> list[Any]:
-    """What a function names of its module, and of functions around it."""
-    codes = [function.__code__]
-    for code in codes:  # which grows by that of lambdas and comprehensions
-        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    found = [function.__globals__.get(name) for code in codes for name in code.co_names]
-    return found + [cell.cell_contents for cell in function.__closure__ or ()]
+def _solved(size: Any, length: int) -> Iterator[tuple[str, int]]:
+    """The one symbol of a size, where it has one, and what makes the size so long."""
+    free: Any = getattr(size, "free_symbols", ())
+    if len(free) == 1:
+        import sympy  # by which DaCe's symbols are
+
+        (symbol,) = free
+        for found in sympy.solve(size - length, symbol)[:1]:
+            yield str(symbol), int(found)
 
 
-def _plain(program: Any, values: Mapping[str, Any], done: dict[int, Any]) -> Callable[..., Any]:
-    if id(program) in done:
-        return done[id(program)]
-    function = done[id(program)] = program.f
+def _plain(program: Any, values: Mapping[str, Any]) -> Callable[..., Any]:
+    """A copy of a program's function, in whose globals and closure are numbers for symbols."""
 
     def plain(value: Any) -> Any:
         if not _is_of_dace(value):
             return value
-        return _plain(value, values, done) if hasattr(value, "f") else values.get(str(value), value)
+        return _Called(value, values) if hasattr(value, "f") else values.get(str(value), value)
 
-    for name, value in list(function.__globals__.items()):
-        function.__globals__[name] = plain(value)
-    for cell in function.__closure__ or ():
-        cell.cell_contents = plain(cell.cell_contents)
-    return function
+    of = program.f
+    names = {name: plain(value) for name, value in of.__globals__.items()}
+    closure = tuple(CellType(plain(cell.cell_contents)) for cell in of.__closure__ or ())
+    found = FunctionType(of.__code__, names, of.__name__, of.__defaults__, closure)
+    found.__kwdefaults__ = of.__kwdefaults__
+    return found
 
 
 def _is_of_dace(value: Any) -> bool:

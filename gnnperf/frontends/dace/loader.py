@@ -41,7 +41,7 @@ from gnnperf.frontends.dace.translate import DaceTranslator
 from gnnperf.frontends.dace.units import Unit, make_units
 from gnnperf.frontends.user_files import split_spec
 from gnnperf.measure import Compiler, Runner, Source
-from gnnperf.measure.python_function import arguments_of, by_name, calls_by_size, python_function
+from gnnperf.measure.python_function import arguments_of, by_name, python_function
 from gnnperf.nests.analysis import is_data_dependent, quantised
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class DaceKernel:
     @property
     def in_python(self) -> Callable[[], Mapping[str, Any]] | None:
         program = self.program
-        if program is None or calls_by_size(program):
+        if program is None:
             return None
 
         def run() -> Mapping[str, Any]:

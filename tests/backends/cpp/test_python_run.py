@@ -81,9 +81,30 @@ def test_programs_that_others_call_are_run_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["x"], X + 1.0)
 
 
+@pytest.mark.parametrize(
+    ("shape", "added", "call", "expected"),
+    [
+        ("N", "N", "g(x)", X + 6),
+        ("N", "N", "g(x[1:4])", np.array([1, 5, 6, 7, 5, 6.0])),
+        ("M + 1", "M", "g(x)", X + 5),
+        ("N", "M", "g(x, M=3)", X + 3),
+    ],
+    ids=["as the caller has it", "by the shape", "by the shape, one less", "as the caller says"],
+)
+def test_programs_that_others_call_have_symbols_of_their_own(
+    tmp_path: Path, shape: str, added: str, call: str, expected: np.ndarray
+) -> None:
+    called = (
+        f"M = dace.symbol('M')\n@dace.program\ndef g(x: dace.float64[{shape}]):\n    x[:] = x + {added}\n"
+    )
+    kernel = loaded(tmp_path, f"{called}@dace.program\ndef f(x: dace.float64[N]):\n    {call}\n")
+    found = computed(kernel)
+    assert found is not None
+    np.testing.assert_array_equal(found["x"], expected)
+
+
 def test_what_python_cannot_run_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that call others by symbols, which may differ; tasklets; large arrays; what never ends."""
-    assert loaded(tmp_path, CALLS.format(one="N / 6")).in_python is None
+    """Tasklets; large arrays; what never ends."""
     body = "def f(x: dace.float64[N]):\n    x[:] = x + 1.0\n"
     plain = loaded(tmp_path, "@dace.program\n" + body)
     assert plain.in_python is not None
