@@ -119,9 +119,12 @@ class Emitter:
 
     @cached_property
     def registers(self) -> Registers:
-        """register buffer -> (lanes of its vectors or None, length of the vectorised dimension)."""
-        names = self.storage.registers
-        return {n: (self.storage.lanes.get(n), _last(self.buffers[n])) for n in names}
+        """register buffer -> the vectors that its last dimension is; none where it is elements."""
+        lanes, overlapping = self.storage.lanes, self.storage.overlapping
+        return {
+            name: chunks(_last(self.buffers[name]), lanes[name], name in overlapping) if name in lanes else ()
+            for name in self.storage.registers
+        }
 
     @property
     def buffers(self) -> Mapping[str, Buffer]:
@@ -213,15 +216,14 @@ class Emitter:
     def register_names(self, name: str) -> Iterator[str]:
         buffer = self.buffers[name]
         ctype = CTYPES[buffer.dtype]
-        lanes = self.storage.lanes.get(name)
+        vectors = self.registers[name]
         shape = [s for s in buffer.shape if isinstance(s, int)]
-        for cell in product(*map(range, shape if lanes is None else shape[:-1])):
+        for cell in product(*map(range, shape[:-1] if vectors else shape)):
             stem = "_".join([ident(name), *map(str, cell)])
-            if lanes is None:
+            if not vectors:
                 yield f"{ctype} {stem};"
-            else:
-                for start, width in chunks(shape[-1], lanes):
-                    yield f"{Vector.ctype(ctype, width)} {stem}_v{start};"
+            for start, width in vectors:
+                yield f"{Vector.ctype(ctype, width)} {stem}_v{start};"
 
     # ------------------------------------------------------------------ loops
 
@@ -283,7 +285,7 @@ class Emitter:
         assert loop.annotation is not None
         vector_bytes = loop.annotation.vector_bytes
         width = max(vector_bytes // ELEMENT_BYTES[self.buffers[s.target.buffer].dtype] for s in statements)
-        for start, lanes in chunks(size, width):
+        for start, lanes in chunks(size, width, self.storage.may_overlap(loop, self.buffers)):
             base = simplify(Op("add", (loop.start, Const(start))))
             with self.braces(bool(own)):
                 for name in own:

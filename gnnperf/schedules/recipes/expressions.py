@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -70,14 +70,22 @@ def index_text(expr: Expr, buffers: Mapping[str, Buffer]) -> str:
     return Scalar("int64", buffers, {}).text(simplify(expr))
 
 
-def chunks(size: int, width: int) -> Iterator[tuple[int, int]]:
-    """(start, lanes): full vectors, then narrower powers of two, then single elements."""
-    start = 0
+Chunk = tuple[int, int]
+"""First element, and lanes, of a part of a loop that is vectorised."""
+
+
+def chunks(size: int, width: int, overlap: bool = False) -> tuple[Chunk, ...]:
+    """Full vectors, then narrower powers of two, then single elements; where the last may `overlap` the one
+    before, and that makes fewer, a full one that ends with the last element."""
+    found, start, lanes = list[Chunk](), 0, width
     while start < size:
-        while width > size - start:
-            width //= 2
-        yield start, width
-        start += width
+        while lanes > size - start:
+            lanes //= 2
+        found.append((start, lanes))
+        start += lanes
+    if overlap and width <= size and size + width <= width * len(found):
+        return (*((start, width) for start in range(0, size - width, width)), (size - width, width))
+    return tuple(found)
 
 
 def _halves(expr: Op) -> int:
@@ -100,7 +108,7 @@ def repeated_calls(expr: Expr) -> list[Expr]:
     return sorted(repeated, key=lambda e: -len([*subexpressions(e)]))
 
 
-Registers = Mapping[str, tuple[int | None, int]]
+Registers = Mapping[str, tuple[Chunk, ...]]
 
 
 @dataclass(frozen=True)
@@ -190,15 +198,15 @@ class Scalar:
         return expr
 
     def register(self, load: Load) -> str:
-        lanes, length = self.registers[load.buffer]
+        vectors = self.registers[load.buffer]
         cell = [evaluate(i, {}) for i in load.indices]
         if any(c is None for c in cell):
             raise NotApplicable(f"subscript of register array {load.buffer} is not constant")
-        if lanes is None:
+        if not vectors:
             return "_".join([ident(load.buffer), *map(str, cell)])
         position = cell[-1]
         assert position is not None
-        start, width = next((s, w) for s, w in chunks(length, lanes) if s <= position < s + w)
+        start, width = next((s, w) for s, w in vectors if s <= position < s + w)
         stem = "_".join([ident(load.buffer), *map(str, cell[:-1]), f"v{start}"])
         return f"{stem}[{position - start}]" if width > 1 else f"{stem}[0]"
 

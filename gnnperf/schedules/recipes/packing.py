@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from gnnperf.nests.affine import affine, simplify
+from gnnperf.nests.affine import affine, from_affine, simplify
 from gnnperf.nests.analysis import varies
 from gnnperf.nests.ir import (
     Annotation,
@@ -86,34 +86,77 @@ def _pack(
     boxes = [box for index in load.indices if (box := _box(index, ranges)) is not None]
     if len(boxes) < len(load.indices):
         return None
-    bases, spans, limits = zip(*boxes, strict=True)
     whole = pack_position(lowering, load) == 0
-    if prod(limits) > (MAX_WHOLE_ELEMENTS if whole else MAX_TILE_ELEMENTS):
+    if prod(limit for _, _, limit in boxes) > (MAX_WHOLE_ELEMENTS if whole else MAX_TILE_ELEMENTS):
         return None
-    order = _layout(lowering, load)
-    strides = [0] * len(limits)
+    dimensions = [_dimension(lowering, *one) for one in zip(load.indices, boxes, strict=True)]
+    axes = [axis for dimension in dimensions for axis in dimension.axes]
+    inwards = [axis for number in _layout(lowering, load) for axis in dimensions[number].axes]
+    strides = dict[str, int]()
     step = 1
-    for dimension in reversed(order):
-        strides[dimension] = step
-        step *= limits[dimension]
+    for axis in reversed(inwards):
+        strides[axis.iterator] = step
+        step *= axis.limit
     name = lowering.names.fresh("pack")
-    lowering.buffers[name] = Buffer(name, source.dtype, tuple(limits), tuple(strides), transient=True)
-    iterators = [lowering.names.fresh("c") for _ in limits]
-    element = tuple(
-        simplify(Op("add", (base, Symbol(it)))) for base, it in zip(bases, iterators, strict=True)
+    lowering.buffers[name] = Buffer(
+        name,
+        source.dtype,
+        tuple(axis.limit for axis in axes),
+        tuple(strides[axis.iterator] for axis in axes),
+        transient=True,
     )
     body: tuple[Node, ...] = (
-        Statement(Load(name, tuple(Symbol(it) for it in iterators)), Load(load.buffer, element)),
+        Statement(
+            Load(name, tuple(Symbol(axis.iterator) for axis in axes)),
+            Load(load.buffer, tuple(dimension.element for dimension in dimensions)),
+        ),
     )
-    for depth, dimension in enumerate(reversed(order)):
+    for depth, axis in enumerate(reversed(inwards)):
         annotation = Annotation("simd") if depth == 0 else None
-        body = (Loop(iterators[dimension], Const(0), spans[dimension], body, annotation=annotation),)
+        body = (Loop(axis.iterator, Const(0), axis.count, body, annotation=annotation),)
     if whole and lowering.parallel_allowed and lowering.parallel_at is not None and isinstance(body[0], Loop):
         body = (replace(body[0], annotation=Annotation("parallel")),)
-    subscripts = tuple(
-        simplify(Op("sub", (index, base))) for index, base in zip(load.indices, bases, strict=True)
+    return body, Load(name, tuple(axis.subscript for axis in axes))
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Of a packed operand. subscript: where the band finds in it what it reads."""
+
+    iterator: str
+    count: Expr
+    limit: int
+    subscript: Expr
+
+
+@dataclass(frozen=True)
+class _Dimension:
+    """Of the operand. element: what is copied, as a subscript over the iterators of the axes."""
+
+    axes: tuple[_Axis, ...]
+    element: Expr
+
+
+def _dimension(lowering: BandLowering, index: Expr, box: tuple[Expr, Expr, int]) -> _Dimension:
+    """One axis; where vectors would take every second or third element, two: the remainder, and what lies
+    side by side then."""
+    base, span, limit = box
+    inside = simplify(Op("sub", (index, base)))
+    step = affine(index).coefficient(lowering.vector) if lowering.vector else 0
+    name = lowering.names.fresh("c")
+    if step < 2:
+        axis = _Axis(name, span, limit, inside)
+        return _Dimension((axis,), simplify(Op("add", (base, Symbol(name)))))
+    of, place = Const(step), lowering.names.fresh("c")
+    whole, rest = map(from_affine, affine(inside).divided(step))
+    count = Op("floordiv", (Op("sub", (Op("add", (span, Const(step - 1))), Symbol(name))), of))
+    quotient = simplify(Op("add", (whole, Op("floordiv", (rest, of)))))
+    axes = (
+        _Axis(name, of, step, simplify(Op("mod", (rest, of)))),
+        _Axis(place, simplify(count), -(-limit // step), quotient),
     )
-    return body, Load(name, subscripts)
+    element = Op("add", (base, Op("add", (Op("mul", (of, Symbol(place))), Symbol(name)))))
+    return _Dimension(axes, simplify(element))
 
 
 def _box(index: Expr, ranges: Mapping[str, Range]) -> tuple[Expr, Expr, int] | None:

@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import affine, evaluate, simplify
-from gnnperf.nests.analysis import accesses, extent, varies
+from gnnperf.nests.analysis import accesses, extent, touched, varies
 from gnnperf.nests.ir import (
+    Buffer,
     Expr,
     Loop,
     LoopNest,
@@ -29,10 +30,12 @@ Path: TypeAlias = tuple[int, ...]
 @dataclass(frozen=True)
 class Storage:
     """registers: local arrays that become named variables. lanes: register buffers whose last dimension
-    runs across vector lanes -> lanes of a full vector. declared: block -> scratch buffers it declares."""
+    runs across vector lanes -> lanes of a full vector. overlapping: those of them whose last vector may hold
+    elements of the one before. declared: block -> scratch buffers it declares."""
 
     registers: frozenset[str]
     lanes: Mapping[str, int]
+    overlapping: frozenset[str]
     declared: Mapping[Path, tuple[str, ...]]
 
     @staticmethod
@@ -42,7 +45,14 @@ class Storage:
         declared: dict[Path, tuple[str, ...]] = {}
         for name, path in sorted(blocks.items()):
             declared[path] = (*declared.get(path, ()), name)
-        return Storage(registers, _vector_dimensions(nest, registers), declared)
+        overlapping = _overlapping(nest, registers)
+        return Storage(registers, _vector_dimensions(nest, registers), overlapping, declared)
+
+    def may_overlap(self, loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
+        """May elements of a vectorised loop be computed twice, in two vectors?"""
+        return (
+            _repeatable(loop, buffers, self.registers) and touched(loop) & self.registers <= self.overlapping
+        )
 
     def within(self, path: Path) -> set[str]:
         """Buffers declared in the block at `path` or below it."""
@@ -148,3 +158,41 @@ def _vector_dimensions(nest: LoopNest, registers: frozenset[str]) -> dict[str, i
             if load.buffer in registers and widths:
                 found[load.buffer] = widths[0] // ELEMENT_BYTES[nest.buffers[load.buffer].dtype]
     return found
+
+
+def _overlapping(nest: LoopNest, registers: frozenset[str]) -> frozenset[str]:
+    """Registers that only vectorised loops go through, which may be repeated, together with no others."""
+    found = set(registers)
+    loops: list[tuple[Loop, set[str]]] = []
+    for node, _, around in _contexts(nest.body):
+        if isinstance(node, Statement):
+            for load in (node.target, *reads(node)):
+                if not any(_is_vectorized(lp) and varies(load, lp.iterator) for lp in around):
+                    found.discard(load.buffer)
+        elif _is_vectorized(node):
+            names = touched(node) & registers
+            loops.append((node, names))
+            whole = all(nest.buffers[name].shape[-1] == extent(node) for name in names)
+            if not (whole and _repeatable(node, nest.buffers, registers)):
+                found -= names
+    while barred := {name for _, names in loops if not names <= found for name in names & found}:
+        found -= barred
+    return frozenset(found)
+
+
+def _is_vectorized(loop: Loop) -> bool:
+    return loop.annotation is not None and loop.annotation.kind == "vectorized"
+
+
+def _repeatable(loop: Loop, buffers: Mapping[str, Buffer], registers: frozenset[str]) -> bool:
+    """Do iterations that run again change nothing? They store what they did before, in memory that none of
+    them reads, or add to registers of their own."""
+    statements = [n for n in loop.body if isinstance(n, Statement)]
+    own = {s.target.buffer for s in statements if not buffers[s.target.buffer].shape and s.reduce is None}
+    stored = {s.target.buffer for s in statements} - registers - own
+    return all(
+        (varies(s.target, loop.iterator) or s.target.buffer in own)
+        and not (s.reduce and s.target.buffer in stored)
+        and stored.isdisjoint(ld.buffer for ld in reads(s))
+        for s in statements
+    )
