@@ -62,10 +62,20 @@ def _copying(nest: LoopNest, combined: LoopNest) -> LoopNest | None:
 
 
 def _combined(how: str, nest: LoopNest) -> LoopNest:
-    body = forward_substitute(nest.body, nest.buffers, recompute=True) if how == "inline" else nest.body
+    body = _recomputed(nest) if how == "inline" else nest.body
     buffers = dict(nest.buffers)
     body, buffers = contract(_merged(body, buffers, Names.of(nest)), buffers)
     return replace(nest, body=body, buffers=buffers)
+
+
+def _recomputed(nest: LoopNest) -> tuple[Node, ...]:
+    """What consumers need of their producers computed in them; also choices between several producers, where
+    no scratch is left then whose rows nests might share."""
+    with_choices = forward_substitute(nest.body, nest.buffers, recompute=True, choices=True)
+    left = {a.load.buffer for n in with_choices for a in accesses(n)}
+    if not any(nest.buffers[name].transient and nest.buffers[name].shape for name in left):
+        return with_choices
+    return forward_substitute(nest.body, nest.buffers, recompute=True)
 
 
 def _merged(body: tuple[Node, ...], buffers: dict[str, Buffer], names: Names) -> tuple[Node, ...]:

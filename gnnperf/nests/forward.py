@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gnnperf.nests.affine import Affine, affine, constant, simplify
-from gnnperf.nests.analysis import Band, accesses, band, extent, mentions, written
-from gnnperf.nests.coverage import flow
+from gnnperf.nests.analysis import Band, accesses, band, extent, mentions, rebuild, varies, written
+from gnnperf.nests.coverage import flow, written_box
 from gnnperf.nests.dtypes import as_stored
 from gnnperf.nests.ir import (
     Buffer,
@@ -19,6 +19,7 @@ from gnnperf.nests.ir import (
     Statement,
     Symbol,
     loads,
+    map_expr,
     map_node,
     reads,
     subexpressions,
@@ -33,7 +34,7 @@ MAX_OPERATIONS = 192
 
 
 def forward_substitute(
-    body: tuple[Node, ...], buffers: Mapping[str, Buffer], *, recompute: bool = False
+    body: tuple[Node, ...], buffers: Mapping[str, Buffer], *, recompute: bool = False, choices: bool = False
 ) -> tuple[Node, ...]:
     """Replace loads of a transient by the expression that produced it, where that adds no work; with
     `recompute`, also where it does. Inside loops, this treats the transients that only one loop touches.
@@ -43,25 +44,27 @@ def forward_substitute(
     nodes = list(body)
     position = 0
     while position < len(nodes):
-        if done := _inline_everywhere(nodes, position, buffers, recompute):
+        if done := _inline_everywhere(nodes, position, buffers, recompute, choices):
             for place in reversed(done):
                 del nodes[place]
             position = 0  # what fed only this producer may now be dead or used once
             continue
         position += 1
     return tuple(
-        _inside(node, nodes[:i] + nodes[i + 1 :], buffers, recompute) for i, node in enumerate(nodes)
+        _inside(node, nodes[:i] + nodes[i + 1 :], buffers, recompute, choices) for i, node in enumerate(nodes)
     )
 
 
-def _inside(node: Node, others: list[Node], buffers: Mapping[str, Buffer], recompute: bool) -> Node:
+def _inside(
+    node: Node, others: list[Node], buffers: Mapping[str, Buffer], recompute: bool, choices: bool
+) -> Node:
     """The body of a loop, where nothing but that body touches the transients that are substituted."""
     if not isinstance(node, Loop):
         return node
     shared = {a.load.buffer for n in (*others, replace(node, body=())) for a in accesses(n)}
     shared |= flow(node.body).exposed  # carried from one iteration to the next
     private = {k: replace(b, transient=False) if k in shared else b for k, b in buffers.items()}
-    return replace(node, body=forward_substitute(node.body, private, recompute=recompute))
+    return replace(node, body=forward_substitute(node.body, private, recompute=recompute, choices=choices))
 
 
 def _producer(node: Node, buffers: Mapping[str, Buffer]) -> Piece | None:
@@ -76,7 +79,7 @@ def _producer(node: Node, buffers: Mapping[str, Buffer]) -> Piece | None:
 
 
 def _inline_everywhere(
-    nodes: list[Node], position: int, buffers: Mapping[str, Buffer], recompute: bool
+    nodes: list[Node], position: int, buffers: Mapping[str, Buffer], recompute: bool, choices: bool
 ) -> Sequence[int]:
     """In place: what the node at this position produces, as the value where it is read, if all of that can be
     so. Returns the positions of nodes that nothing needs then, or needed before; none where nothing is."""
@@ -84,6 +87,12 @@ def _inline_everywhere(
         return ()
     name = producer.target
     touching = [i for i, n in enumerate(nodes) if any(a.load.buffer == name for a in accesses(n))]
+    following = next((i for i in touching if i > position), None)
+    if following is not None and (
+        updated := _updated(producer, nodes[position + 1 : following + 1], buffers)
+    ):
+        nodes[following] = updated
+        return (position,)
     places = [i for i in touching if name in written(nodes[i])]
     users = [i for i in touching if i not in places]
     if places[0] < position or (users and users[0] < places[-1]):
@@ -115,7 +124,7 @@ def _inline_everywhere(
     if recompute and not all(_may_recompute(nodes[i], name, found.statement) for i in users):
         return ()
     keeps_work = is_copy or _adds_no_work(nodes, users, name, found.nest)
-    if not keeps_work and (is_choice or not recompute):
+    if not keeps_work and not (choices if is_choice else recompute):
         return ()
     if not all(_safe_in_place(nodes[i], sources, found) for i in users):
         return ()
@@ -128,6 +137,32 @@ def _inline_everywhere(
     return places
 
 
+def _updated(producer: Piece, following: Sequence[Node], buffers: Mapping[str, Buffer]) -> Node | None:
+    """The last of these nests with what it makes of the elements that the producer fills, and no others, as a
+    function of what the producer reads; None where it is no such update in place."""
+    *between, node = following
+    update, name = piece_of(node), producer.target
+    if update is None or update.target != name:
+        return None
+    statement = update.statement
+    if any(ld.buffer == name and ld != statement.target for ld in loads(statement.value)):
+        return None
+    boxes = [written_box(piece.statement.target, piece.nest.loops) for piece in (producer, update)]
+    sources = {ld.buffer for ld in loads(producer.statement.value)}
+    if boxes[0] is None or boxes[0] != boxes[1] or any(sources & written(n) for n in between):
+        return None
+    filled = _as_read(producer, {buffers[name].dtype}, buffers).value_at(statement.target.indices)
+    value = statement.value
+    if statement.reduce is not None:
+        value = Op(statement.reduce, (statement.target, value))
+
+    def inline(expr: Expr) -> Expr:
+        return filled if expr == statement.target else expr
+
+    made = Statement(statement.target, map_expr(value, inline))
+    return canonical_subscripts(rebuild(update.nest.loops, (made,))[0])
+
+
 def _as_read(piece: Piece, readers: set[str], buffers: Mapping[str, Buffer]) -> Piece:
     """With its values as those read them who hold these dtypes."""
     value = as_stored(piece.statement.value, buffers[piece.target].dtype, readers, buffers)
@@ -137,7 +172,9 @@ def _as_read(piece: Piece, readers: set[str], buffers: Mapping[str, Buffer]) -> 
 def _may_recompute(node: Node, name: str, producer: Statement) -> bool:
     """Pointwise consumers whose statements stay of a reasonable size."""
     user = band(node)
-    if not user.is_perfect or any(s.reduce for s in user.statements):
+    if not user.is_perfect or any(
+        s.reduce and not all(varies(s.target, it) for it in user.iterators) for s in user.statements
+    ):
         return False
     size = _operations(producer.value)
     for statement in user.statements:

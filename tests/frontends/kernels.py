@@ -155,6 +155,17 @@ def jacobi_1d(TSTEPS: i8, A: f8[N], B: f8[N]):
 
 
 @dace.program
+def reused_scratch(A: f8[N], B: f8[N], C: f8[N], D: f8[N]):
+    """One name for two arrays, the second of which is changed in place."""
+    flux = A[1:] - A[:-1]
+    C[1:-1] = flux[1:] - flux[:-1]
+    flux = B[1:] * B[:-1]
+    flux = np.maximum(flux, 0.5)
+    flux *= 0.25
+    D[1:-1] = flux[1:] * flux[:-1]
+
+
+@dace.program
 def ring(TSTEPS: i8, A: f8[N]):
     """Its ends are neighbours: no tile of rows is ahead of the others, but steps go from copy to copy."""
     for _ in range(TSTEPS):
@@ -1048,6 +1059,7 @@ CASES: dict[str, dict[str, Any]] = {
     "atax": dict(N=5, M=6),
     "batched": dict(N=4, M=5, K=3, F=6),
     "gemver": dict(N=6),
+    "reused_scratch": dict(N=9),
     "trsv": dict(N=7),
     "best_paths": dict(N=6, M=5),
     "nearest_hits": dict(N=6, M=5),

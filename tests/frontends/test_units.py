@@ -16,6 +16,7 @@ from gnnperf.errors import GnnperfError
 from gnnperf.frontends.dace import DaceKernel, capture_inputs, dace_source, finish, splice
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.measure import Compiler, Runner
+from gnnperf.nests.combine import combine
 from gnnperf.schedules.recipes import DEFAULTS, CppFunction, apply, emit
 
 NAMES = (
@@ -197,3 +198,10 @@ def test_splicing_leaves_the_kernel_alone(kernels: dict[str, DaceKernel]) -> Non
     states = kernel.sdfg.nodes()
     splice(kernel, emitted(kernel))
     assert kernel.sdfg.nodes() == states
+
+
+def test_scratch_that_is_used_again_ties_nothing_together() -> None:
+    """One array as two: neither is needed where both are computed again for every element."""
+    kernel = load("reused_scratch")
+    assert [sorted(unit.outputs) for unit in kernel.units] == [["C"], ["D"]]
+    assert [len(combine("inline", unit.nest).body) for unit in kernel.units] == [1, 1]

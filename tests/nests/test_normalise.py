@@ -192,6 +192,28 @@ def test_truncation_survives_forward_substitution() -> None:
     assert_same_results(example, normalise(example))
 
 
+def test_scratch_that_is_changed_in_place_is_one_expression() -> None:
+    """Whatever the order of loops; a part of it, or an element that another one needs, is not."""
+    m, n = 4, 6
+    buffers = [array("x", m, n), array("y", m, n), array("r", n), array("t", m, n, transient=True)]
+    t, x = load("t", "i", "j"), load("x", "i", "j")
+    filled = loop("j", n, loop("i", m, assign(t, mul(x, load("r", "j")))))
+    clamped = loop("i", m, loop("j", n, assign(t, op("min", t, 1.0))))
+    added = loop("i", m, loop("j", n, accumulate(t, x)))
+    used = loop("i", m - 1, loop("j", n, assign(load("y", "i", "j"), add(t, load("t", add("i", 1), "j")))))
+    example = nest("clamped", buffers, filled, clamped, added, used)
+    (made,) = band(normalise(example).body[0]).statements
+    assert made.value == add(op("min", mul(x, load("r", "j")), 1.0), x)
+    assert_same_results(example, normalise(example))
+
+    row = loop("j", n, assign(load("t", 0, "j"), op("min", load("t", 0, "j"), 1.0)))
+    shifted = loop("i", m - 1, loop("j", n, assign(t, load("t", add("i", 1), "j"))), independent=False)
+    for other in (row, shifted):
+        example = nest("others", buffers, filled, other, used)
+        assert len(normalise(example).body) == 3
+        assert_same_results(example, normalise(example))
+
+
 def test_an_integer_constant_stays_a_float_in_a_float_array() -> None:
     """1 / 2 is zero in C++, 1.0 / 2 is not."""
     n = 8

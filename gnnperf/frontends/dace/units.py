@@ -23,11 +23,12 @@ from gnnperf.frontends.native import native_function
 from gnnperf.graph import ProgramGraph
 from gnnperf.measure import Source
 from gnnperf.nests import LoopNest, nest_graph, normalise, partition
-from gnnperf.nests.analysis import accesses, longest_chain, quantised
+from gnnperf.nests.analysis import accesses, longest_chain, quantised, touched
 from gnnperf.nests.borders import without_borders
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Statement, walk
 from gnnperf.nests.trip_counts import measured_trip_counts
+from gnnperf.nests.versions import with_versions
 from gnnperf.schedules.recipes import Recipe
 
 WITH_CALLS: Mapping[str, Recipe] = {"loops+openblas": Recipe(library="blas")}
@@ -138,31 +139,61 @@ class Unit:
 
 def make_units(chain: Chain, finisher: Finisher, kernel: str, first_index: int) -> list[Unit]:
     """Units of one chain, in execution order. The chain's states are put into that order."""
-    buffers = finisher.translator.buffers
     items = [i for i, nodes in enumerate(chain.nodes) if nodes]
     guesses = representative_values(chain, finisher)
-    live = {n for n, b in buffers.items() if not b.transient} | set(chain.live_after)
-    groups = partition([chain.nodes[i] for i in items], buffers, live, guesses)
+    known = finisher.translator.buffers
+    live = {n for n, b in known.items() if not b.transient} | set(chain.live_after)
+    parts, buffers, groups = _split([chain.nodes[i] for i in items], known, live, guesses)
     members = [[items[k] for k in group] for group in groups]
     arrange(finisher.translator.sdfg, chain, members)
     units: list[Unit] = []
-    for index, group in enumerate(members, first_index):
-        others = [n for i in items if i not in group for n in chain.nodes[i]]
+    for index, group in enumerate(groups, first_index):
+        others = [n for k, nodes in enumerate(parts) if k not in group for n in nodes]
         outside = live | {a.load.buffer for n in others for a in accesses(n)}
-        unit = _unit(finisher, chain, group, outside, guesses)
+        nodes = tuple(n for k in group for n in parts[k])
+        states = [s for k in group for s in states_of(chain.pieces[items[k]].element)]
+        unit = _unit(finisher, chain, nodes, buffers, states, outside, guesses)
         unit.index, unit.nest = index, replace(unit.nest, name=f"{kernel}_{index}")
         units.append(unit)
     return units
 
 
+def _split(
+    parts: list[Nodes], buffers: Mapping[str, Buffer], live: set[str], guesses: Mapping[str, int]
+) -> tuple[list[Nodes], Mapping[str, Buffer], list[list[int]]]:
+    """Parts and buffers, with versions of the scratch arrays that are used again, and the partition of the
+    parts. Where a version would be in several units, its array keeps its name: it is one of the SDFG's, and
+    the order of units is not that of the program."""
+    own = {n for n, b in buffers.items() if b.transient and b.scope == "global" and b.shape} - live
+    while True:
+        found = with_versions([n for nodes in parts for n in nodes], buffers, own)
+        rest = iter(found.nodes)
+        renamed = [tuple(itertools.islice(rest, len(nodes))) for nodes in parts]
+        groups = partition(renamed, found.buffers, live, guesses)
+        names = [{name for k in group for n in renamed[k] for name in touched(n)} for group in groups]
+        torn = {
+            old
+            for new, old in found.origins.items()
+            if any(sum(name in unit for unit in names) > 1 for name in (new, old))
+        }
+        if not torn:
+            return renamed, found.buffers, groups
+        own -= torn
+
+
 def _unit(
-    finisher: Finisher, chain: Chain, members: list[int], outside: set[str], guesses: Mapping[str, int]
+    finisher: Finisher,
+    chain: Chain,
+    nodes: Nodes,
+    buffers: Mapping[str, Buffer],
+    states: list[Any],
+    outside: set[str],
+    guesses: Mapping[str, int],
 ) -> Unit:
-    """The unit of some of a chain's pieces. `outside`: buffers that anything else may read."""
-    sdfg, buffers = finisher.translator.sdfg, finisher.translator.buffers
-    nodes = tuple(n for i in members for n in chain.nodes[i])
+    """The unit of some of a chain's pieces, which are `nodes` and `states`. `outside`: buffers that anything
+    else may read."""
+    sdfg = finisher.translator.sdfg
     whole = flow(nodes)
-    states = [s for i in members for s in states_of(chain.pieces[i].element)]
     own = set() if chain.enclosing else _touched_only_in(sdfg, states)
     shared = outside | (whole.exposed - own)
     scoped = {
