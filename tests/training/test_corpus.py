@@ -51,7 +51,7 @@ def test_a_damaged_nest_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     "chains composed first flows in_place lanes random random_avx2 random_search random_xeon small "
-    "steps".split(),
+    "steps windows".split(),
 )
 def test_released_nests_are_those_that_were_measured(name: str) -> None:
     held = [n for n in load_corpus(RELEASED / name).nests if n.nest is not None]
