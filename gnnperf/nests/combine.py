@@ -69,13 +69,18 @@ def _combined(how: str, nest: LoopNest) -> LoopNest:
 
 
 def _recomputed(nest: LoopNest) -> tuple[Node, ...]:
-    """What consumers need of their producers computed in them; also choices between several producers, where
+    """What consumers need of their producers computed in them; choices between several producers, too, where
     no scratch is left then whose rows nests might share."""
-    with_choices = forward_substitute(nest.body, nest.buffers, recompute=True, choices=True)
-    left = {a.load.buffer for n in with_choices for a in accesses(n)}
-    if not any(nest.buffers[name].transient and nest.buffers[name].shape for name in left):
-        return with_choices
-    return forward_substitute(nest.body, nest.buffers, recompute=True)
+    body = forward_substitute(nest.body, nest.buffers, recompute=True)
+    if not _uses_scratch(body, nest.buffers):
+        return body
+    choosing = forward_substitute(nest.body, nest.buffers, recompute=True, choices=True)
+    return body if _uses_scratch(choosing, nest.buffers) else choosing
+
+
+def _uses_scratch(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> bool:
+    names = {a.load.buffer for node in body for a in accesses(node)}
+    return any(buffers[name].transient and buffers[name].shape for name in names)
 
 
 def _merged(body: tuple[Node, ...], buffers: dict[str, Buffer], names: Names) -> tuple[Node, ...]:
