@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import CellType, FunctionType
 from typing import Any
 
@@ -79,23 +80,28 @@ class _Called:
 
     program: Any
     values: Mapping[str, Any]
-    known: dict[tuple[tuple[str, Any], ...], Callable[..., Any]] = field(default_factory=dict)
-    """By symbols: its function."""
+    known: dict[Any, Callable[..., Any]] = field(default_factory=dict)
+    """By shapes, and by what is said: its function."""
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.program.f, eval_str=True)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        signature = inspect.signature(self.program.f, eval_str=True)
-        said = {name: value for name, value in named.items() if name not in signature.parameters}
-        bound = signature.bind(*arguments, **{n: v for n, v in named.items() if n not in said}).arguments
-        by_shape = {}
-        for name, value in bound.items():
-            sizes = getattr(signature.parameters[name].annotation, "shape", ())
-            for size, length in zip(sizes, np.shape(value), strict=False):
-                for symbol, found in _solved(size, length):
-                    by_shape[symbol] = found
-        symbols = tuple(sorted({**by_shape, **said}.items()))
-        if symbols not in self.known:
-            self.known[symbols] = _plain(self.program, {**self.values, **dict(symbols)})
-        return self.known[symbols](*bound.values())
+        own = self.signature.parameters
+        said = {name: value for name, value in named.items() if name not in own}
+        bound = self.signature.bind(*arguments, **{n: v for n, v in named.items() if n in own}).arguments
+        shapes = {name: np.shape(value) for name, value in bound.items()}
+        key = (*shapes.items(), *said.items())
+        if key not in self.known:
+            by_shape = {
+                symbol: found
+                for name, shape in shapes.items()
+                for size, length in zip(getattr(own[name].annotation, "shape", ()), shape, strict=False)
+                for symbol, found in _solved(size, length)
+            }
+            self.known[key] = _plain(self.program, {**self.values, **by_shape, **said})
+        return self.known[key](**bound)
 
 
 def _solved(size: Any, length: int) -> Iterator[tuple[str, int]]:
