@@ -335,6 +335,12 @@ def whole_numbers(x: f8[N, M], k: dace.int32[N, M], y: f8[N], narrow: dace.int32
 
 
 @dace.program
+def spread_together(x: f8[N, M], k: dace.int32[N, M], y: f8[N, N], z: f8[M, M]):
+    y[:] = np.cov(x) + np.corrcoef(x) + np.cov(k, bias=True) + np.cov(np.transpose(x), rowvar=False)
+    z[:] = np.cov(x, rowvar=False, ddof=0)
+
+
+@dace.program
 def whole_at_first(x: f8[N, M], y: f8[N]):
     best, before, now = -1, 0, 1
     for i in range(N):

@@ -53,6 +53,7 @@ SIZES: dict[str, dict[str, int]] = {
     "copies": dict(N=6, M=4),
     "scattered": dict(N=6, M=4),
     "whole_numbers": dict(N=6, M=4),
+    "spread_together": dict(N=6, M=4),
     "whole_at_first": dict(N=6, M=4),
     "rounded_down": dict(N=7, M=4),
     "nearest": dict(N=6, M=4),

@@ -344,6 +344,42 @@ def _spread(form: str) -> Callable[..., Any]:
     return call
 
 
+def _covariance(
+    visitor: Any, sdfg: Any, state: Any, m: str, y: Any = None, rowvar: bool = True, bias: bool = False,
+    ddof: int | None = None,
+) -> Any:  # fmt: skip
+    """Of the rows of a matrix, or of its columns, with each other."""
+    if y is not None or len(sdfg.arrays[m].shape) != 2 or _kind(sdfg, m) == "c":
+        raise NotImplementedError("np.cov, np.corrcoef: one matrix of real numbers alone")
+    calls = NestedCall(visitor, sdfg, state)
+    rows = m if rowvar else calls(replacements._transpose)(m)
+    apart = calls(_apart_from_means)(rows)
+    total = calls(replacements._matmult)(apart, calls(replacements._transpose)(apart))
+    count = sdfg.arrays[rows].shape[1]
+    freedom = ddof if ddof is not None else 0 if bias else 1
+    return calls, calls(_mapped)(total, f"{{}} / ({count} - {freedom})")
+
+
+def _correlation(visitor: Any, sdfg: Any, state: Any, x: str, y: Any = None, rowvar: bool = True) -> Any:
+    calls = NestedCall(visitor, sdfg, state)
+    return calls, calls(_by_diagonal)(calls(_covariance)(x, y, rowvar))
+
+
+def _apart_from_means(visitor: Any, sdfg: Any, state: Any, a: str) -> Any:
+    """Of its rows."""
+    calls = NestedCall(visitor, sdfg, state)
+    inputs = {"__x": (a, subscripts(2)), "__m": (calls(_average)(a, axis=1), subscripts(1))}
+    kind = sdfg.arrays[a].dtype if _kind(sdfg, a) == "f" else dace.float64
+    return calls, calls(_computed)(sdfg.arrays[a].shape, kind, "__x - __m", inputs)
+
+
+def _by_diagonal(visitor: Any, sdfg: Any, state: Any, a: str) -> str:
+    """Every element by the roots of its row's and its column's on the diagonal."""
+    (i, j), descriptor = subscripts(2), sdfg.arrays[a]
+    inputs = {"__x": (a, [i, j]), "__r": (a, [i, i]), "__c": (a, [j, j])}
+    return pointwise(sdfg, state, descriptor.shape, descriptor.dtype, "__x / sqrt(__r * __c)", inputs)
+
+
 def _squares(visitor: Any, sdfg: Any, state: Any, a: str, mean: str | None, axes: Sequence[int]) -> str:
     """Squares of what an array has, or of its distance from a mean along axes."""
     descriptor = sdfg.arrays[a]
@@ -363,6 +399,10 @@ def _mapped(visitor: Any, sdfg: Any, state: Any, a: str, form: str, dtype: Any =
     descriptor = sdfg.arrays[a]
     inputs = {"__x": (a, subscripts(len(descriptor.shape)))}
     return pointwise(sdfg, state, descriptor.shape, dtype or descriptor.dtype, form.format("__x"), inputs)
+
+
+def _computed(visitor: Any, sdfg: Any, state: Any, *of: Any) -> str:
+    return pointwise(sdfg, state, *of)
 
 
 def pointwise(
@@ -424,6 +464,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "copy": _copy, "linspace": _linspace, "count_nonzero": _keeping(_count), "reshape": _reshape,
     "cumsum": _widening(_cumsum), "average": _average, "repeat": _repeat, "tile": _tile,
     "argmin": _first_extreme("<"), "argmax": _first_extreme(">"),
+    "cov": _covariance, "corrcoef": _correlation,
     **{name: _keeping(function) for name, function in _REDUCTIONS.items()},
     "amax": _keeping(replacements._max), "amin": _keeping(replacements._min),
 }  # fmt: skip
