@@ -341,6 +341,36 @@ def spread_together(x: f8[N, M], k: dace.int32[N, M], y: f8[N, N], z: f8[M, M]):
 
 
 @dace.program
+def put_elsewhere(x: f8[N, M], k: dace.int32[N, M], y: f8[M, N], z: f8[2 * N, 2 * M], w: f8[N + 3, M + 2]):
+    y[:] = np.swapaxes(x, 0, 1) + np.moveaxis(x, 0, 1) + np.rot90(x) + np.transpose(np.flipud(np.fliplr(x)))
+    z[:] = np.kron(x, k[:2, :2])
+    w[:] = np.pad(x, ((1, 2), (0, 2)), constant_values=1.5) + np.pad(k, ((2, 1), (1, 1)), mode="edge")
+    w += np.pad(x, ((2, 1), (2, 0)), mode="wrap")
+
+
+@dace.program
+def diagonals(a: f8[N, N], x: f8[N], y: f8[N], z: f8[N, N]):
+    y[:] = np.diag(a) + np.squeeze(np.expand_dims(x, 1)) + np.trace(a)
+    z[:] = np.tril(a) + np.triu(a, 1) * 2.0 + np.tril(a, -1) + np.diag(x)
+    z[1:, 1:] += np.diag(x[2:], 1) + np.diag(x[2:], -1)
+    y[1:] += np.diag(a, 1) + np.diag(a, -1)
+
+
+@dace.program
+def of_neighbours(x: f8[N, M], k: dace.int32[N], t: f8[M], y: f8[N], z: f8[N, M], full: f8[N + M - 1]):
+    z[:] = np.gradient(x, 0.5, axis=0) + np.gradient(x, axis=1) + np.cumprod(x, axis=1)
+    y[:] = np.trapz(x, t, axis=1) + np.trapz(x, dx=0.25)  # noqa: NPY201
+    y += np.ptp(x, axis=1) + np.gradient(k)
+    y += np.convolve(y, t[:3], mode="same") + np.degrees(x[:, 0]) + np.deg2rad(k) + np.inner(t, t)
+    full[:] = np.convolve(x[:, 0], t)
+
+
+@dace.program
+def crossed(a: f8[N, 3], b: f8[N, 3], c: f8[N, 3]):
+    c[:] = np.cross(a, b)
+
+
+@dace.program
 def whole_at_first(x: f8[N, M], y: f8[N]):
     best, before, now = -1, 0, 1
     for i in range(N):

@@ -210,18 +210,23 @@ def _clip(visitor: Any, sdfg: Any, state: Any, a: str, a_min: Any = None, a_max:
     return pointwise(sdfg, state, shape, dtype, code, inputs)
 
 
-def _cumsum(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> str:
+def _running(by: str) -> Callable[..., Any]:
+    """Sums, or products, of an element and all before it."""
+    return lambda visitor, sdfg, state, a, axis=None: _cumulative(by, sdfg, state, a, axis)
+
+
+def _cumulative(by: str, sdfg: Any, state: Any, a: str, axis: Any) -> str:
     descriptor = sdfg.arrays[a]
     shape, dtype = descriptor.shape, descriptor.dtype
-    along = _only_axis("cumsum", sdfg, a, axis)
+    along = _only_axis("cumsum, np.cumprod", sdfg, a, axis)
     name, _ = sdfg.add_temp_transient(shape, dtype)
-    sums = dace.SDFG("cumulative_sum")
+    sums = dace.SDFG("cumulative")
     sums.add_array("_a", shape, dtype, strides=descriptor.strides)
     sums.add_array("_found", shape, dtype)
     first, following = sums.add_state("first", is_start_block=True), sums.add_state("following")
     at = subscripts(len(shape))
     others = {i: f"0:{s}" for d, (i, s) in enumerate(zip(at, shape, strict=True)) if d != along}
-    for step, place, code in ((first, "0", "__out = __x"), (following, "__k", "__out = __before + __x")):
+    for step, place, code in ((first, "0", "__out = __x"), (following, "__k", f"__out = __before {by} __x")):
         here, before = (
             [where if d == along else i for d, i in enumerate(at)] for where in (place, "__k - 1")
         )
@@ -462,7 +467,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _norm,
     "clip": _clip, "dot": _dot, "matmul": replacements._matmult, "round": _round, "where": _where,
     "copy": _copy, "linspace": _linspace, "count_nonzero": _keeping(_count), "reshape": _reshape,
-    "cumsum": _widening(_cumsum), "average": _average, "repeat": _repeat, "tile": _tile,
+    "cumsum": _widening(_running("+")), "cumprod": _widening(_running("*")),
+    "average": _average, "repeat": _repeat, "tile": _tile,
     "argmin": _first_extreme("<"), "argmax": _first_extreme(">"),
     "cov": _covariance, "corrcoef": _correlation,
     **{name: _keeping(function) for name, function in _REDUCTIONS.items()},

@@ -1,0 +1,263 @@
+"""Functions of NumPy, none of them in DaCe 1.0, that put elements elsewhere or combine those of certain places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import dace
+import sympy
+from dace.frontend.common import op_repository
+from dace.frontend.python import replacements
+from dace.frontend.python.nested_call import NestedCall
+
+from gnnperf.frontends.dace.parser.numpy_functions import pointwise, subscripts
+
+RADIANS_PER_DEGREE = 0.017453292519943295
+
+
+def _swapaxes(visitor: Any, sdfg: Any, state: Any, a: str, axis1: int, axis2: int) -> Any:
+    order = [*range(len(sdfg.arrays[a].shape))]
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return replacements._transpose(visitor, sdfg, state, a, axes=order)
+
+
+def _moveaxis(visitor: Any, sdfg: Any, state: Any, a: str, source: int, destination: int) -> Any:
+    dimensions = len(sdfg.arrays[a].shape)
+    order = [d for d in range(dimensions) if d != source % dimensions]
+    order.insert(destination % dimensions, source % dimensions)
+    return replacements._transpose(visitor, sdfg, state, a, axes=order)
+
+
+def _expand_dims(visitor: Any, sdfg: Any, state: Any, a: str, axis: int) -> str:
+    shape, dtype = [*sdfg.arrays[a].shape], sdfg.arrays[a].dtype
+    axis %= len(shape) + 1
+    at = subscripts(len(shape) + 1)
+    shape.insert(axis, 1)
+    return pointwise(sdfg, state, shape, dtype, "__x", {"__x": (a, [*at[:axis], *at[axis + 1 :]])})
+
+
+def _squeeze(visitor: Any, sdfg: Any, state: Any, a: str, axis: int | None = None) -> str:
+    shape, dtype = sdfg.arrays[a].shape, sdfg.arrays[a].dtype
+    gone = [d for d, size in enumerate(shape) if size == 1 and (axis is None or d == axis % len(shape))]
+    kept = [size for d, size in enumerate(shape) if d not in gone]
+    at = iter(subscripts(len(kept)))
+    place = ["0" if d in gone else next(at) for d in range(len(shape))]
+    return pointwise(sdfg, state, kept or [1], dtype, "__x", {"__x": (a, place)})
+
+
+def _rot90(visitor: Any, sdfg: Any, state: Any, a: str) -> str:
+    rows, columns = _matrix("rot90", sdfg, a)
+    i, j = subscripts(2)
+    return pointwise(
+        sdfg, state, [columns, rows], sdfg.arrays[a].dtype, "__x", {"__x": (a, [j, f"{columns} - 1 - {i}"])}
+    )
+
+
+def _flipped(axis: int) -> Callable[..., Any]:
+    return lambda visitor, sdfg, state, a: replacements._numpy_flip(visitor, sdfg, state, a, axis)
+
+
+def _pad(
+    visitor: Any,
+    sdfg: Any,
+    state: Any,
+    a: str,
+    pad_width: Any,
+    mode: Any = "constant",
+    constant_values: Any = 0,
+) -> str:
+    shape, dtype = sdfg.arrays[a].shape, sdfg.arrays[a].dtype
+    mode = getattr(mode, "value", mode)  # DaCe hands texts over in a box
+    of_all = [*pad_width] if isinstance(pad_width, tuple | list) else [pad_width, pad_width]
+    widths = of_all if isinstance(of_all[0], tuple | list) else [of_all] * len(shape)
+    if mode not in ("constant", "edge", "wrap"):
+        raise NotImplementedError("np.pad: by a constant, the edge, or what wraps around, alone")
+    place, inside = list[str](), list[str]()
+    for i, size, (before, _) in zip(subscripts(len(shape)), shape, widths, strict=True):
+        at = f"{i} - {before}"
+        inside.append(f"{i} >= {before} and {at} < {size}")
+        place.append(f"({at} + {size}) % ({size})" if mode == "wrap" else f"Max(0, Min({at}, {size} - 1))")
+    code = f"__x if {' and '.join(inside)} else {constant_values}" if mode == "constant" else "__x"
+    padded = [size + before + after for size, (before, after) in zip(shape, widths, strict=True)]
+    return pointwise(sdfg, state, padded, dtype, code, {"__x": (a, place)})
+
+
+def _kron(visitor: Any, sdfg: Any, state: Any, a: str, b: str) -> str:
+    one, other = sdfg.arrays[a], sdfg.arrays[b]
+    if len(one.shape) != len(other.shape):
+        raise NotImplementedError("np.kron: arrays of as many axes alone")
+    at = subscripts(len(one.shape))
+    inputs = {
+        "__x": (a, [f"int_floor({i}, {size})" for i, size in zip(at, other.shape, strict=True)]),
+        "__y": (b, [f"{i} % ({size})" for i, size in zip(at, other.shape, strict=True)]),
+    }
+    shape = [n * m for n, m in zip(one.shape, other.shape, strict=True)]
+    dtype = dace.dtypes.result_type_of(one.dtype, other.dtype)
+    return pointwise(sdfg, state, shape, dtype, "__x * __y", inputs)
+
+
+def _cross(visitor: Any, sdfg: Any, state: Any, a: str, b: str) -> str:
+    one, other = sdfg.arrays[a], sdfg.arrays[b]
+    if len(one.shape) != len(other.shape) or one.shape[-1] != 3 or other.shape[-1] != 3:
+        raise NotImplementedError("np.cross: of vectors of three along the last axis alone")
+    *at, i = subscripts(len(one.shape))
+    following, last = [*at, f"({i} + 1) % 3"], [*at, f"({i} + 2) % 3"]
+    inputs = {"__x": (a, following), "__y": (b, last), "__u": (a, last), "__v": (b, following)}
+    dtype = dace.dtypes.result_type_of(one.dtype, other.dtype)
+    return pointwise(sdfg, state, one.shape, dtype, "__x * __y - __u * __v", inputs)
+
+
+# --------------------------------------------------------------------------- diagonals
+
+
+def _diag(visitor: Any, sdfg: Any, state: Any, v: str, k: int = 0) -> str:
+    """The diagonal of a matrix, or a matrix with this one."""
+    shape, dtype = sdfg.arrays[v].shape, sdfg.arrays[v].dtype
+    down, right = max(-k, 0), max(k, 0)
+    if len(shape) == 1:
+        size = shape[0] + abs(k)
+        i, j = subscripts(2)
+        place = f"Max(0, Min({i} - {down}, {shape[0]} - 1))"
+        return pointwise(
+            sdfg, state, [size] * 2, dtype, f"__x if {j} - {i} == {k} else 0", {"__x": (v, [place])}
+        )
+    rows, columns = _matrix("diag", sdfg, v)
+    (i,) = subscripts(1)
+    length = sympy.Min(rows - down, columns - right)
+    return pointwise(sdfg, state, [length], dtype, "__x", {"__x": (v, [f"{i} + {down}", f"{i} + {right}"])})
+
+
+def _trace(visitor: Any, sdfg: Any, state: Any, a: str, offset: int = 0) -> Any:
+    calls = NestedCall(visitor, sdfg, state)
+    return calls, calls(replacements._sum)(calls(_diag)(a, offset))
+
+
+def _triangle(side: str) -> Callable[..., Any]:
+    def call(visitor: Any, sdfg: Any, state: Any, m: str, k: int = 0) -> str:
+        i, j = subscripts(2)
+        code = f"__x if {j} - {i} {side} {k} else 0"
+        return pointwise(
+            sdfg, state, _matrix("tril, np.triu", sdfg, m), sdfg.arrays[m].dtype, code, {"__x": (m, [i, j])}
+        )
+
+    return call
+
+
+# --------------------------------------------------------------------------- neighbours
+
+
+def _gradient(visitor: Any, sdfg: Any, state: Any, f: str, spacing: Any = 1, axis: int | None = None) -> str:
+    """Along one axis, of even spacing: differences of the neighbours, at the ends one-sided."""
+    shape = sdfg.arrays[f].shape
+    if axis is None and len(shape) > 1:
+        raise NotImplementedError("np.gradient of an array of several axes: say which axis")
+    axis = (axis or 0) % len(shape)
+    at = subscripts(len(shape))
+    here, last = at[axis], f"{shape[axis]} - 1"
+
+    def moved(place: str) -> list[str]:
+        return [place if d == axis else i for d, i in enumerate(at)]
+
+    inputs = {"__h": (f, moved(f"Min({here} + 1, {last})")), "__l": (f, moved(f"Max({here} - 1, 0)"))}
+    if isinstance(spacing, str) and spacing in sdfg.arrays:
+        inputs["__d"], spacing = (spacing, ["0"]), "__d"
+    code = f"(__h - __l) / (({spacing}) * (1.0 if {here} == 0 or {here} == {last} else 2.0))"
+    return pointwise(sdfg, state, shape, _real(sdfg, f), code, inputs)
+
+
+def _trapezoids(
+    visitor: Any, sdfg: Any, state: Any, y: str, x: str | None = None, dx: Any = 1.0, axis: int = -1
+) -> Any:
+    """The integral by trapezoids along an axis."""
+    shape = [*sdfg.arrays[y].shape]
+    axis %= len(shape)
+    at = subscripts(len(shape))
+    after = [f"{i} + 1" if d == axis else i for d, i in enumerate(at)]
+    inputs, width = {"__a": (y, at), "__b": (y, after)}, f"({dx})"
+    if x is not None:
+        inputs |= {"__u": (x, [at[axis]]), "__v": (x, [after[axis]])}
+        width = "(__v - __u)"
+    shape[axis] = shape[axis] - 1
+    calls = NestedCall(visitor, sdfg, state)
+    areas = calls(_computed)(shape, _real(sdfg, y), f"0.5 * (__a + __b) * {width}", inputs)
+    return calls, calls(replacements._sum)(areas, axis=axis)
+
+
+def _convolve(visitor: Any, sdfg: Any, state: Any, a: str, v: str, mode: Any = "full") -> Any:
+    one, other = sdfg.arrays[a], sdfg.arrays[v]
+    mode = getattr(mode, "value", mode)
+    if len(one.shape) != 1 or len(other.shape) != 1:
+        raise NotImplementedError("np.convolve: arrays of one axis alone")
+    (n,), (m,) = one.shape, other.shape
+    n, m = map(sympy.sympify, (n, m))  # a number is taken to be less than a symbol
+    shorter, longer = (n, m) if n.is_number and not m.is_number else (m, n)
+    if n.is_number == m.is_number:
+        shorter, longer = sympy.Min(n, m), sympy.Max(n, m)
+    length, first = {
+        "full": (n + m - 1, 0),
+        "same": (longer, (shorter - 1) // 2),
+        "valid": (longer - shorter + 1, shorter - 1),
+    }[mode]
+    i, k = subscripts(2)
+    place = f"{i} + {first} - {k}"
+    calls = NestedCall(visitor, sdfg, state)
+    terms = calls(_computed)(
+        [length, m],
+        dace.dtypes.result_type_of(one.dtype, other.dtype),
+        f"__x * __w if {place} >= 0 and {place} < {n} else 0",
+        {"__x": (a, [f"Max(0, Min({place}, {n} - 1))"]), "__w": (v, [k])},
+    )
+    return calls, calls(replacements._sum)(terms, axis=1)
+
+
+def _ptp(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
+    """The greatest less the least."""
+    calls = NestedCall(visitor, sdfg, state)
+    high, low = calls(replacements._max)(a, axis=axis), calls(replacements._min)(a, axis=axis)
+    at = subscripts(len(sdfg.arrays[high].shape))
+    inputs = {"__h": (high, at), "__l": (low, at)}
+    return calls, calls(_computed)(sdfg.arrays[high].shape, sdfg.arrays[a].dtype, "__h - __l", inputs)
+
+
+# --------------------------------------------------------------------------- pieces of them
+
+
+def _computed(visitor: Any, sdfg: Any, state: Any, *of: Any) -> str:
+    return pointwise(sdfg, state, *of)
+
+
+def _times(factor: float) -> Callable[..., Any]:
+    def call(visitor: Any, sdfg: Any, state: Any, x: str) -> str:
+        shape = sdfg.arrays[x].shape
+        inputs = {"__x": (x, subscripts(len(shape)))}
+        return pointwise(sdfg, state, shape, _real(sdfg, x), f"__x * {factor!r}", inputs)
+
+    return call
+
+
+def _matrix(function: str, sdfg: Any, a: str) -> Sequence[Any]:
+    shape: Sequence[Any] = sdfg.arrays[a].shape
+    if len(shape) != 2:
+        raise NotImplementedError(f"np.{function}: matrices alone")
+    return shape
+
+
+def _real(sdfg: Any, a: str) -> Any:
+    """The type of what is made of an array's numbers: theirs, of whole numbers float64."""
+    dtype = sdfg.arrays[a].dtype
+    return dtype if dtype in (dace.float32, dace.float64) else dace.float64
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "swapaxes": _swapaxes, "moveaxis": _moveaxis, "expand_dims": _expand_dims, "squeeze": _squeeze,
+    "rot90": _rot90, "flipud": _flipped(0), "fliplr": _flipped(1), "pad": _pad, "kron": _kron,
+    "cross": _cross, "diag": _diag, "trace": _trace, "tril": _triangle("<="), "triu": _triangle(">="),
+    "gradient": _gradient, "convolve": _convolve, "ptp": _ptp,
+    **dict.fromkeys(("trapz", "trapezoid"), _trapezoids),
+    **dict.fromkeys(("inner", "vdot"), replacements.dot),
+    **dict.fromkeys(("deg2rad", "radians"), _times(RADIANS_PER_DEGREE)),
+    **dict.fromkeys(("rad2deg", "degrees"), _times(1.0 / RADIANS_PER_DEGREE)),
+}  # fmt: skip
+for _name, _function in _FUNCTIONS.items():
+    op_repository.replaces(f"numpy.{_name}")(_function)
