@@ -30,7 +30,11 @@ from gnnperf.nests.ir import Buffer, Statement, walk
 from gnnperf.nests.trip_counts import measured_trip_counts
 from gnnperf.nests.versions import with_versions
 from gnnperf.schedules.recipes import Recipe
+from gnnperf.schedules.recipes.threads import span_bytes
 
+LARGEST_VERSION_BYTES = 64 << 20
+"""Larger scratch arrays are used again as the program has it: not all that is not stored in the end is known
+before, and memory is finite."""
 WITH_CALLS: Mapping[str, Recipe] = {"loops+openblas": Recipe(library="blas")}
 """A unit's products as calls of OpenBLAS beside plain loops, where DaCe calls it for products of the kernel:
 often far ahead of what DaCe makes of the unit."""
@@ -164,7 +168,12 @@ def _split(
     """Parts and buffers, with versions of the scratch arrays that are used again, and the partition of the
     parts. Where a version would be in several units, its array keeps its name: it is one of the SDFG's, and
     the order of units is not that of the program."""
-    own = {n for n, b in buffers.items() if b.transient and b.scope == "global" and b.shape} - live
+    own = {
+        name
+        for name, buffer in buffers.items()
+        if buffer.transient and buffer.scope == "global" and buffer.shape
+        if name not in live and span_bytes(buffer) <= LARGEST_VERSION_BYTES
+    }
     while True:
         found = with_versions([n for nodes in parts for n in nodes], buffers, own)
         rest = iter(found.nodes)

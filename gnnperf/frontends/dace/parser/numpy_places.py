@@ -1,4 +1,4 @@
-"""Functions of NumPy, none of them in DaCe 1.0, that put elements elsewhere or combine those of certain places."""
+"""Functions of NumPy that DaCe 1.0 lacks: they put elements elsewhere, or combine those of certain places."""
 
 from __future__ import annotations
 
