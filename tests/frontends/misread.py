@@ -366,6 +366,14 @@ def of_neighbours(x: f8[N, M], k: dace.int32[N], t: f8[M], y: f8[N], z: f8[N, M]
 
 
 @dace.program
+def grids(a: f8[N], b: f8[M], y: f8[M, N], z: f8[N, M]):
+    across, down = np.meshgrid(a, b)
+    y[:] = across - 2.0 * down
+    rows, columns = np.meshgrid(a, b, indexing="ij")
+    z[:] = rows / columns
+
+
+@dace.program
 def crossed(a: f8[N, 3], b: f8[N, 3], c: f8[N, 3]):
     c[:] = np.cross(a, b)
 

@@ -33,8 +33,7 @@ from gnnperf.schedules.recipes import Recipe
 from gnnperf.schedules.recipes.threads import span_bytes
 
 LARGEST_VERSION_BYTES = 64 << 20
-"""Larger scratch arrays are used again as the program has it: not all that is not stored in the end is known
-before, and memory is finite."""
+"""Larger scratch arrays stay as programs have them: which versions will be stored is not known yet."""
 WITH_CALLS: Mapping[str, Recipe] = {"loops+openblas": Recipe(library="blas")}
 """A unit's products as calls of OpenBLAS beside plain loops, where DaCe calls it for products of the kernel:
 often far ahead of what DaCe makes of the unit."""

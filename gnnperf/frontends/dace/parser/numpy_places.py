@@ -83,6 +83,18 @@ def _pad(
     return pointwise(sdfg, state, padded, dtype, code, {"__x": (a, place)})
 
 
+def _meshgrid(visitor: Any, sdfg: Any, state: Any, x: str, y: str, indexing: Any = "xy") -> list[str]:
+    """Of two axes."""
+    (n,), (m,) = sdfg.arrays[x].shape, sdfg.arrays[y].shape
+    i, j = subscripts(2)
+    by_rows = getattr(indexing, "value", indexing) == "ij"
+    shape, of_x, of_y = ([n, m], i, j) if by_rows else ([m, n], j, i)
+    return [
+        pointwise(sdfg, state, shape, sdfg.arrays[a].dtype, "__x", {"__x": (a, [at])})
+        for a, at in ((x, of_x), (y, of_y))
+    ]
+
+
 def _kron(visitor: Any, sdfg: Any, state: Any, a: str, b: str) -> str:
     one, other = sdfg.arrays[a], sdfg.arrays[b]
     if len(one.shape) != len(other.shape):
@@ -252,8 +264,8 @@ def _real(sdfg: Any, a: str) -> Any:
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "swapaxes": _swapaxes, "moveaxis": _moveaxis, "expand_dims": _expand_dims, "squeeze": _squeeze,
     "rot90": _rot90, "flipud": _flipped(0), "fliplr": _flipped(1), "pad": _pad, "kron": _kron,
-    "cross": _cross, "diag": _diag, "trace": _trace, "tril": _triangle("<="), "triu": _triangle(">="),
-    "gradient": _gradient, "convolve": _convolve, "ptp": _ptp,
+    "cross": _cross, "meshgrid": _meshgrid, "diag": _diag, "trace": _trace, "ptp": _ptp,
+    "tril": _triangle("<="), "triu": _triangle(">="), "gradient": _gradient, "convolve": _convolve,
     **dict.fromkeys(("trapz", "trapezoid"), _trapezoids),
     **dict.fromkeys(("inner", "vdot"), replacements.dot),
     **dict.fromkeys(("deg2rad", "radians"), _times(RADIANS_PER_DEGREE)),
