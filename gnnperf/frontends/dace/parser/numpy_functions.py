@@ -375,7 +375,7 @@ def _apart_from_means(visitor: Any, sdfg: Any, state: Any, a: str) -> Any:
     calls = NestedCall(visitor, sdfg, state)
     inputs = {"__x": (a, subscripts(2)), "__m": (calls(_average)(a, axis=1), subscripts(1))}
     kind = sdfg.arrays[a].dtype if _kind(sdfg, a) == "f" else dace.float64
-    return calls, calls(_computed)(sdfg.arrays[a].shape, kind, "__x - __m", inputs)
+    return calls, calls(computed)(sdfg.arrays[a].shape, kind, "__x - __m", inputs)
 
 
 def _by_diagonal(visitor: Any, sdfg: Any, state: Any, a: str) -> str:
@@ -406,7 +406,8 @@ def _mapped(visitor: Any, sdfg: Any, state: Any, a: str, form: str, dtype: Any =
     return pointwise(sdfg, state, descriptor.shape, dtype or descriptor.dtype, form.format("__x"), inputs)
 
 
-def _computed(visitor: Any, sdfg: Any, state: Any, *of: Any) -> str:
+def computed(visitor: Any, sdfg: Any, state: Any, *of: Any) -> str:
+    """`pointwise`, as functions are called that others are made of."""
     return pointwise(sdfg, state, *of)
 
 

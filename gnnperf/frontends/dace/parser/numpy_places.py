@@ -11,7 +11,7 @@ from dace.frontend.common import op_repository
 from dace.frontend.python import replacements
 from dace.frontend.python.nested_call import NestedCall
 
-from gnnperf.frontends.dace.parser.numpy_functions import pointwise, subscripts
+from gnnperf.frontends.dace.parser.numpy_functions import computed, pointwise, subscripts
 
 RADIANS_PER_DEGREE = 0.017453292519943295
 
@@ -192,7 +192,7 @@ def _trapezoids(
         width = "(__v - __u)"
     shape[axis] = shape[axis] - 1
     calls = NestedCall(visitor, sdfg, state)
-    areas = calls(_computed)(shape, _real(sdfg, y), f"0.5 * (__a + __b) * {width}", inputs)
+    areas = calls(computed)(shape, _real(sdfg, y), f"0.5 * (__a + __b) * {width}", inputs)
     return calls, calls(replacements._sum)(areas, axis=axis)
 
 
@@ -214,7 +214,7 @@ def _convolve(visitor: Any, sdfg: Any, state: Any, a: str, v: str, mode: Any = "
     i, k = subscripts(2)
     place = f"{i} + {first} - {k}"
     calls = NestedCall(visitor, sdfg, state)
-    terms = calls(_computed)(
+    terms = calls(computed)(
         [length, m],
         dace.dtypes.result_type_of(one.dtype, other.dtype),
         f"__x * __w if {place} >= 0 and {place} < {n} else 0",
@@ -229,14 +229,10 @@ def _ptp(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
     high, low = calls(replacements._max)(a, axis=axis), calls(replacements._min)(a, axis=axis)
     at = subscripts(len(sdfg.arrays[high].shape))
     inputs = {"__h": (high, at), "__l": (low, at)}
-    return calls, calls(_computed)(sdfg.arrays[high].shape, sdfg.arrays[a].dtype, "__h - __l", inputs)
+    return calls, calls(computed)(sdfg.arrays[high].shape, sdfg.arrays[a].dtype, "__h - __l", inputs)
 
 
 # --------------------------------------------------------------------------- pieces of them
-
-
-def _computed(visitor: Any, sdfg: Any, state: Any, *of: Any) -> str:
-    return pointwise(sdfg, state, *of)
 
 
 def _times(factor: float) -> Callable[..., Any]:
