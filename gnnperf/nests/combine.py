@@ -9,6 +9,7 @@ those of loops over time that update arrays in place (see `second_copies.py`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -24,8 +25,10 @@ from gnnperf.nests.ir import (
     Loop,
     LoopNest,
     Node,
+    Statement,
     Symbol,
     substitute_node,
+    walk,
 )
 from gnnperf.nests.names import Names
 from gnnperf.nests.ranges import value_range
@@ -72,15 +75,16 @@ def _recomputed(nest: LoopNest) -> tuple[Node, ...]:
     """What consumers need of their producers computed in them; choices between several producers, too, where
     no scratch is left then whose rows nests might share."""
     body = forward_substitute(nest.body, nest.buffers, recompute=True)
-    if not _uses_scratch(body, nest.buffers):
+    if max(_stores_of_scratch(body, nest.buffers).values(), default=0) < 2:
         return body
     choosing = forward_substitute(nest.body, nest.buffers, recompute=True, choices=True)
-    return body if _uses_scratch(choosing, nest.buffers) else choosing
+    return body if _stores_of_scratch(choosing, nest.buffers) else choosing
 
 
-def _uses_scratch(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> bool:
-    names = {a.load.buffer for node in body for a in accesses(node)}
-    return any(buffers[name].transient and buffers[name].shape for name in names)
+def _stores_of_scratch(body: tuple[Node, ...], buffers: Mapping[str, Buffer]) -> Counter[str]:
+    """How many statements write each scratch array."""
+    targets = [s.target.buffer for s in walk(body) if isinstance(s, Statement)]
+    return Counter(name for name in targets if buffers[name].transient and buffers[name].shape)
 
 
 def _merged(body: tuple[Node, ...], buffers: dict[str, Buffer], names: Names) -> tuple[Node, ...]:

@@ -123,8 +123,8 @@ def _inline_everywhere(
         return ()  # nests that share the rows of what they hand on do not choose among them
     if recompute and not all(_may_recompute(nodes[i], name, found.statement) for i in users):
         return ()
-    keeps_work = is_copy or _adds_no_work(nodes, users, name, found.nest)
-    if not keeps_work and not (choices if is_choice else recompute):
+    may_add_work = choices if is_choice else recompute
+    if not may_add_work and not is_copy and not _adds_no_work(nodes, users, name, found.nest):
         return ()
     if not all(_safe_in_place(nodes[i], sources, found) for i in users):
         return ()

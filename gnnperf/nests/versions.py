@@ -7,6 +7,7 @@ Names that a program uses again tie together what else has nothing to do with ea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -37,11 +38,11 @@ def with_versions(nodes: Sequence[Node], buffers: Mapping[str, Buffer], own: Col
             version = free_name(name, known)
             known[version], origins[version] = replace(buffers[name], name=version), name
             found[start:stop] = [rename_buffers(node, {name: version}) for node in found[start:stop]]
+    users = Counter(name for node in found for name in touched(node))
     for place, node in enumerate(found):
-        if isinstance(node, Loop):
-            others = {name for i, n in enumerate(found) if i != place for name in touched(n)}
-            outside = others | touched(replace(node, body=())) | flow(node.body).exposed
-            names = {name for name in touched(node) - outside if origins.get(name, name) in own}
+        names = {name for name in touched(node) if users[name] == 1 and origins.get(name, name) in own}
+        if names and isinstance(node, Loop):
+            names -= touched(replace(node, body=())) | flow(node.body).exposed
             inside = with_versions(node.body, known, names)
             found[place], known = replace(node, body=inside.nodes), inside.buffers
             origins |= {new: origins.get(old, old) for new, old in inside.origins.items()}

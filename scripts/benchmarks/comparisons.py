@@ -75,16 +75,15 @@ class Suite:
         sizes: dict[str, dict[str, int]] = load_attribute(self.file, "SIZES", "kernels")
         return [self._kernel(name, sizes[name]) for name in chosen(sizes, wanted)]
 
+    def _competitor(self, kernel: str, competitor: str) -> PythonFunction:
+        package, _, compiled = competitor.partition("-")
+        path = self.folder / f"{self.name}_{package}.py"
+        return PythonFunction(path, kernel, package, compiled=package if compiled else "")
+
     def _kernel(self, name: str, symbols: Mapping[str, int]) -> ComparedKernel:
         inputs = f"inputs_{name}"
         made = f"def {inputs}(" in self.file.read_text(encoding="utf-8")
-        competitors = {
-            competitor: PythonFunction(
-                self.folder / f"{self.name}_{package}.py", name, package, compiled="torch" if compiled else ""
-            )
-            for competitor in self.competitors
-            for package, _, compiled in [competitor.partition("-")]
-        }
+        competitors = {competitor: self._competitor(name, competitor) for competitor in self.competitors}
         return ComparedKernel(
             name, f"{self.file}:{name}", symbols, f"{self.file}:{inputs}" if made else None, competitors
         )

@@ -285,7 +285,7 @@ class Emitter:
         assert loop.annotation is not None
         vector_bytes = loop.annotation.vector_bytes
         width = max(vector_bytes // ELEMENT_BYTES[self.buffers[s.target.buffer].dtype] for s in statements)
-        for start, lanes in chunks(size, width, self.storage.may_overlap(loop, self.buffers)):
+        for start, lanes in chunks(size, width, path in self.storage.overlapping):
             base = simplify(Op("add", (loop.start, Const(start))))
             with self.braces(bool(own)):
                 for name in own:

@@ -30,13 +30,14 @@ Path: TypeAlias = tuple[int, ...]
 @dataclass(frozen=True)
 class Storage:
     """registers: local arrays that become named variables. lanes: register buffers whose last dimension
-    runs across vector lanes -> lanes of a full vector. overlapping: those of them whose last vector may hold
-    elements of the one before. declared: block -> scratch buffers it declares."""
+    runs across vector lanes -> lanes of a full vector. declared: block -> scratch buffers it declares.
+    overlapping: register buffers, and bodies of vectorised loops, whose last vector may hold elements of the
+    one before."""
 
     registers: frozenset[str]
     lanes: Mapping[str, int]
-    overlapping: frozenset[str]
     declared: Mapping[Path, tuple[str, ...]]
+    overlapping: frozenset[str | Path]
 
     @staticmethod
     def plan(nest: LoopNest) -> Storage:
@@ -45,14 +46,8 @@ class Storage:
         declared: dict[Path, tuple[str, ...]] = {}
         for name, path in sorted(blocks.items()):
             declared[path] = (*declared.get(path, ()), name)
-        overlapping = _overlapping(nest, registers)
-        return Storage(registers, _vector_dimensions(nest, registers), overlapping, declared)
-
-    def may_overlap(self, loop: Loop, buffers: Mapping[str, Buffer]) -> bool:
-        """May elements of a vectorised loop be computed twice, in two vectors?"""
-        return (
-            _repeatable(loop, buffers, self.registers) and touched(loop) & self.registers <= self.overlapping
-        )
+        lanes = _vector_dimensions(nest, registers)
+        return Storage(registers, lanes, declared, _overlapping(nest, registers))
 
     def within(self, path: Path) -> set[str]:
         """Buffers declared in the block at `path` or below it."""
@@ -116,7 +111,7 @@ def _register_buffers(nest: LoopNest, blocks: Mapping[str, Path]) -> frozenset[s
         for loop in around:
             if _written_out(loop):
                 values[loop.iterator] = substitute(loop.start, values)
-            if loop.annotation is not None and loop.annotation.kind == "vectorized":
+            if _is_vectorized(loop):
                 vectors.append(loop.iterator)
         parallel = [d for d, lp in enumerate(around) if lp.annotation and lp.annotation.kind == "parallel"]
         for load in (node.target, *reads(node)):
@@ -160,24 +155,25 @@ def _vector_dimensions(nest: LoopNest, registers: frozenset[str]) -> dict[str, i
     return found
 
 
-def _overlapping(nest: LoopNest, registers: frozenset[str]) -> frozenset[str]:
-    """Registers that only vectorised loops go through, which may be repeated, together with no others."""
-    found = set(registers)
-    loops: list[tuple[Loop, set[str]]] = []
-    for node, _, around in _contexts(nest.body):
+def _overlapping(nest: LoopNest, registers: frozenset[str]) -> frozenset[str | Path]:
+    """Vectorised loops that may be repeated, and registers that only such go through; none that share
+    registers with others."""
+    loops: dict[Path, Loop] = {}
+    apart = set[str]()
+    for node, path, around in _contexts(nest.body):
         if isinstance(node, Statement):
+            vectors = [lp for lp in around if _is_vectorized(lp)]
+            if vectors:  # one, which holds statements alone
+                loops[path] = vectors[-1]
             for load in (node.target, *reads(node)):
-                if not any(_is_vectorized(lp) and varies(load, lp.iterator) for lp in around):
-                    found.discard(load.buffer)
-        elif _is_vectorized(node):
-            names = touched(node) & registers
-            loops.append((node, names))
-            whole = all(nest.buffers[name].shape[-1] == extent(node) for name in names)
-            if not (whole and _repeatable(node, nest.buffers, registers)):
-                found -= names
-    while barred := {name for _, names in loops if not names <= found for name in names & found}:
-        found -= barred
-    return frozenset(found)
+                if load.buffer in registers and not any(varies(load, lp.iterator) for lp in vectors):
+                    apart.add(load.buffer)
+    names = {path: touched(loop) & registers for path, loop in loops.items()}
+    found = {path for path, loop in loops.items() if _repeatable(loop, nest.buffers, registers)}
+    found = {p for p in found if all(nest.buffers[n].shape[-1] == extent(loops[p]) for n in names[p])}
+    while others := {p for p in found if names[p] & apart.union(*(names[q] for q in loops.keys() - found))}:
+        found -= others
+    return frozenset(found.union(*(names[path] for path in found)))
 
 
 def _is_vectorized(loop: Loop) -> bool:

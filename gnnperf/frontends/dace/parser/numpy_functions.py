@@ -24,7 +24,7 @@ def _roll(visitor: Any, sdfg: Any, state: Any, a: str, shift: Any, axis: Any = N
     """By shifts that are known when the program is read."""
     descriptor = sdfg.arrays[a]
     dimensions = len(descriptor.shape)
-    axes = _each(axis) if isinstance(axis, tuple | list) else [_only_axis("roll", sdfg, a, axis)]
+    axes = _each(axis) if isinstance(axis, tuple | list) else [only_axis("roll", sdfg, a, axis)]
     shifts = _each(shift) if isinstance(shift, tuple | list) else [shift] * len(axes)
     if len(shifts) != len(axes) or not all(isinstance(by, int | np.integer) for by in shifts):
         raise NotImplementedError("np.roll: shifts must be integers, one for every axis")
@@ -81,7 +81,7 @@ def _round(visitor: Any, sdfg: Any, state: Any, a: str, decimals: int = 0) -> st
     """Halves go to the even neighbour; C's `round` has them go away from zero."""
     x, unit = ("{0}", "") if decimals == 0 else (f"({{0}} * {10.0**decimals!r})", f" / {10.0**decimals!r}")
     nearest = f"(2 * round(0.5 * {x}) if {x} - floor({x}) == 0.5 else round({x})){unit}"
-    return _mapped(visitor, sdfg, state, a, "{}" if _kind(sdfg, a) in "biu" else nearest)
+    return mapped(visitor, sdfg, state, a, "{}" if _kind(sdfg, a) in "biu" else nearest)
 
 
 def _reshape(visitor: Any, sdfg: Any, state: Any, a: str, *newshape: Any, order: Any = "C") -> Any:
@@ -125,7 +125,7 @@ def _where(visitor: Any, sdfg: Any, state: Any, condition: str, x: Any = None, y
 def _copy(visitor: Any, sdfg: Any, state: Any, a: str) -> Any:
     """Of a slice, too."""
     if isinstance(sdfg.arrays[a], dace.data.View):
-        return _mapped(visitor, sdfg, state, a, "{}")
+        return mapped(visitor, sdfg, state, a, "{}")
     return replacements._numpy_copy(visitor, sdfg, state, a)
 
 
@@ -137,7 +137,7 @@ def _widening(function: Callable[..., Any]) -> Callable[..., Any]:
         if wide in (None, sdfg.arrays[a].dtype):
             return function(visitor, sdfg, state, a, axis=axis)
         calls = NestedCall(visitor, sdfg, state)
-        return calls, calls(function)(calls(_mapped)(a, "{}", wide), axis=axis)
+        return calls, calls(function)(calls(mapped)(a, "{}", wide), axis=axis)
 
     return call
 
@@ -147,13 +147,13 @@ def _average(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, weig
     if weights is not None:
         raise NotImplementedError("np.average: without weights alone")
     calls = NestedCall(visitor, sdfg, state)
-    numbers = calls(_mapped)(a, "{}", dace.float64) if _kind(sdfg, a) in "biu" else a
+    numbers = calls(mapped)(a, "{}", dace.float64) if _kind(sdfg, a) in "biu" else a
     return calls, calls(_mean)(numbers, axis=axis)
 
 
 def _count(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
     calls = NestedCall(visitor, sdfg, state)
-    return calls, calls(_sum)(calls(_mapped)(a, "{} != 0", dace.int64), axis=axis)
+    return calls, calls(_sum)(calls(mapped)(a, "{} != 0", dace.int64), axis=axis)
 
 
 def _prod(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
@@ -165,7 +165,7 @@ def _joined(by: str, identity: bool) -> Callable[..., Any]:
 
     def call(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
         calls = NestedCall(visitor, sdfg, state)
-        truths = calls(_mapped)(a, "{} != 0", dace.bool_)
+        truths = calls(mapped)(a, "{} != 0", dace.bool_)
         return calls, calls(_reduce)(by, truths, axis=axis, identity=identity)
 
     return call
@@ -218,7 +218,7 @@ def _running(by: str) -> Callable[..., Any]:
 def _cumulative(by: str, sdfg: Any, state: Any, a: str, axis: Any) -> str:
     descriptor = sdfg.arrays[a]
     shape, dtype = descriptor.shape, descriptor.dtype
-    along = _only_axis("cumsum, np.cumprod", sdfg, a, axis)
+    along = only_axis("cumsum, np.cumprod", sdfg, a, axis)
     name, _ = sdfg.add_temp_transient(shape, dtype)
     sums = dace.SDFG("cumulative")
     sums.add_array("_a", shape, dtype, strides=descriptor.strides)
@@ -247,7 +247,7 @@ def _cumulative(by: str, sdfg: Any, state: Any, a: str, axis: Any) -> str:
 
 def _repeat(visitor: Any, sdfg: Any, state: Any, a: str, repeats: int, axis: Any = None) -> str:
     shape = list(sdfg.arrays[a].shape)
-    axis = _only_axis("repeat", sdfg, a, axis)
+    axis = only_axis("repeat", sdfg, a, axis)
     at = subscripts(len(shape))
     source = [f"int_floor({i}, {repeats})" if d == axis else i for d, i in enumerate(at)]
     shape[axis] = shape[axis] * repeats
@@ -324,12 +324,12 @@ def _norm(
     visitor: Any, sdfg: Any, state: Any, x: str, ord: Any = None, axis: Any = None, keepdims: bool = False
 ) -> Any:
     """Euclidean, of all elements or along axes."""
-    ord = getattr(ord, "value", ord)  # DaCe hands texts over in a box
+    ord = unboxed(ord)
     if ord not in (None, 2, "fro") or (ord == 2 and axis is None and len(sdfg.arrays[x].shape) > 1):
         raise NotImplementedError("np.linalg.norm: the Euclidean norm alone")
     calls = NestedCall(visitor, sdfg, state)
     total = calls(_keeping(_sum))(calls(_squares)(x, None, []), axis=axis, keepdims=keepdims)
-    return calls, calls(_mapped)(total, "sqrt({})")
+    return calls, calls(mapped)(total, "sqrt({})")
 
 
 def _spread(form: str) -> Callable[..., Any]:
@@ -342,7 +342,7 @@ def _spread(form: str) -> Callable[..., Any]:
         mean = calls(_average)(a, axis=axis)
         found = calls(_mean)(calls(_squares)(a, mean, axes), axis=axis)
         count = math.prod(shape[d] for d in axes)
-        return calls, calls(_mapped)(
+        return calls, calls(mapped)(
             found, form.format(f"{{}} * ({count}) / ({count} - {ddof})" if ddof else "{}")
         )
 
@@ -362,7 +362,7 @@ def _covariance(
     total = calls(replacements._matmult)(apart, calls(replacements._transpose)(apart))
     count = sdfg.arrays[rows].shape[1]
     freedom = ddof if ddof is not None else 0 if bias else 1
-    return calls, calls(_mapped)(total, f"{{}} / ({count} - {freedom})")
+    return calls, calls(mapped)(total, f"{{}} / ({count} - {freedom})")
 
 
 def _correlation(visitor: Any, sdfg: Any, state: Any, x: str, y: Any = None, rowvar: bool = True) -> Any:
@@ -374,8 +374,7 @@ def _apart_from_means(visitor: Any, sdfg: Any, state: Any, a: str) -> Any:
     """Of its rows."""
     calls = NestedCall(visitor, sdfg, state)
     inputs = {"__x": (a, subscripts(2)), "__m": (calls(_average)(a, axis=1), subscripts(1))}
-    kind = sdfg.arrays[a].dtype if _kind(sdfg, a) == "f" else dace.float64
-    return calls, calls(computed)(sdfg.arrays[a].shape, kind, "__x - __m", inputs)
+    return calls, calls(computed)(sdfg.arrays[a].shape, real_of(sdfg, a), "__x - __m", inputs)
 
 
 def _by_diagonal(visitor: Any, sdfg: Any, state: Any, a: str) -> str:
@@ -395,12 +394,11 @@ def _squares(visitor: Any, sdfg: Any, state: Any, a: str, mean: str | None, axes
     if mean is not None:
         kept = [i for d, i in enumerate(at) if d not in axes]
         inputs["__m"] = (mean, kept or ["0"])
-    dtype = descriptor.dtype if descriptor.dtype in (dace.float32, dace.float64) else dace.float64
     code = "(__x - __m) * (__x - __m)" if mean is not None else "__x * __x"
-    return pointwise(sdfg, state, descriptor.shape, dtype, code, inputs)
+    return pointwise(sdfg, state, descriptor.shape, real_of(sdfg, a), code, inputs)
 
 
-def _mapped(visitor: Any, sdfg: Any, state: Any, a: str, form: str, dtype: Any = None) -> str:
+def mapped(visitor: Any, sdfg: Any, state: Any, a: str, form: str, dtype: Any = None) -> str:
     descriptor = sdfg.arrays[a]
     inputs = {"__x": (a, subscripts(len(descriptor.shape)))}
     return pointwise(sdfg, state, descriptor.shape, dtype or descriptor.dtype, form.format("__x"), inputs)
@@ -442,12 +440,23 @@ def _kind(sdfg: Any, a: str) -> str:
     return str(np.dtype(sdfg.arrays[a].dtype.type).kind)
 
 
+def real_of(sdfg: Any, a: str) -> Any:
+    """The type of what is made of an array's numbers: theirs, of whole numbers float64."""
+    dtype = sdfg.arrays[a].dtype
+    return dtype if dtype in (dace.float32, dace.float64) else dace.float64
+
+
+def unboxed(text: Any) -> Any:
+    """DaCe hands texts over in a box."""
+    return getattr(text, "value", text)
+
+
 def _axes(axis: Any, count: int) -> list[int]:
     """Of a reduction."""
     return [*range(count)] if axis is None else [d % count for d in _each(axis)]
 
 
-def _only_axis(function: str, sdfg: Any, a: str, axis: Any) -> int:
+def only_axis(function: str, sdfg: Any, a: str, axis: Any) -> int:
     """The axis that is said, or the only one."""
     dimensions = len(sdfg.arrays[a].shape)
     if axis is None and dimensions > 1:

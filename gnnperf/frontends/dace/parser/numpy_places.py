@@ -11,7 +11,15 @@ from dace.frontend.common import op_repository
 from dace.frontend.python import replacements
 from dace.frontend.python.nested_call import NestedCall
 
-from gnnperf.frontends.dace.parser.numpy_functions import computed, pointwise, subscripts
+from gnnperf.frontends.dace.parser.numpy_functions import (
+    computed,
+    mapped,
+    only_axis,
+    pointwise,
+    real_of,
+    subscripts,
+    unboxed,
+)
 
 RADIANS_PER_DEGREE = 0.017453292519943295
 
@@ -68,7 +76,7 @@ def _pad(
     constant_values: Any = 0,
 ) -> str:
     shape, dtype = sdfg.arrays[a].shape, sdfg.arrays[a].dtype
-    mode = getattr(mode, "value", mode)  # DaCe hands texts over in a box
+    mode = unboxed(mode)
     of_all = [*pad_width] if isinstance(pad_width, tuple | list) else [pad_width, pad_width]
     widths = of_all if isinstance(of_all[0], tuple | list) else [of_all] * len(shape)
     if mode not in ("constant", "edge", "wrap"):
@@ -87,7 +95,7 @@ def _meshgrid(visitor: Any, sdfg: Any, state: Any, x: str, y: str, indexing: Any
     """Of two axes."""
     (n,), (m,) = sdfg.arrays[x].shape, sdfg.arrays[y].shape
     i, j = subscripts(2)
-    by_rows = getattr(indexing, "value", indexing) == "ij"
+    by_rows = unboxed(indexing) == "ij"
     shape, of_x, of_y = ([n, m], i, j) if by_rows else ([m, n], j, i)
     return [
         pointwise(sdfg, state, shape, sdfg.arrays[a].dtype, "__x", {"__x": (a, [at])})
@@ -162,9 +170,7 @@ def _triangle(side: str) -> Callable[..., Any]:
 def _gradient(visitor: Any, sdfg: Any, state: Any, f: str, spacing: Any = 1, axis: int | None = None) -> str:
     """Along one axis, of even spacing: differences of the neighbours, at the ends one-sided."""
     shape = sdfg.arrays[f].shape
-    if axis is None and len(shape) > 1:
-        raise NotImplementedError("np.gradient of an array of several axes: say which axis")
-    axis = (axis or 0) % len(shape)
+    axis = only_axis("gradient", sdfg, f, axis)
     at = subscripts(len(shape))
     here, last = at[axis], f"{shape[axis]} - 1"
 
@@ -175,7 +181,7 @@ def _gradient(visitor: Any, sdfg: Any, state: Any, f: str, spacing: Any = 1, axi
     if isinstance(spacing, str) and spacing in sdfg.arrays:
         inputs["__d"], spacing = (spacing, ["0"]), "__d"
     code = f"(__h - __l) / (({spacing}) * (1.0 if {here} == 0 or {here} == {last} else 2.0))"
-    return pointwise(sdfg, state, shape, _real(sdfg, f), code, inputs)
+    return pointwise(sdfg, state, shape, real_of(sdfg, f), code, inputs)
 
 
 def _trapezoids(
@@ -192,13 +198,13 @@ def _trapezoids(
         width = "(__v - __u)"
     shape[axis] = shape[axis] - 1
     calls = NestedCall(visitor, sdfg, state)
-    areas = calls(computed)(shape, _real(sdfg, y), f"0.5 * (__a + __b) * {width}", inputs)
+    areas = calls(computed)(shape, real_of(sdfg, y), f"0.5 * (__a + __b) * {width}", inputs)
     return calls, calls(replacements._sum)(areas, axis=axis)
 
 
 def _convolve(visitor: Any, sdfg: Any, state: Any, a: str, v: str, mode: Any = "full") -> Any:
     one, other = sdfg.arrays[a], sdfg.arrays[v]
-    mode = getattr(mode, "value", mode)
+    mode = unboxed(mode)
     if len(one.shape) != 1 or len(other.shape) != 1:
         raise NotImplementedError("np.convolve: arrays of one axis alone")
     (n,), (m,) = one.shape, other.shape
@@ -236,12 +242,9 @@ def _ptp(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
 
 
 def _times(factor: float) -> Callable[..., Any]:
-    def call(visitor: Any, sdfg: Any, state: Any, x: str) -> str:
-        shape = sdfg.arrays[x].shape
-        inputs = {"__x": (x, subscripts(len(shape)))}
-        return pointwise(sdfg, state, shape, _real(sdfg, x), f"__x * {factor!r}", inputs)
-
-    return call
+    return lambda visitor, sdfg, state, x: mapped(
+        visitor, sdfg, state, x, f"{{}} * {factor!r}", real_of(sdfg, x)
+    )
 
 
 def _matrix(function: str, sdfg: Any, a: str) -> Sequence[Any]:
@@ -249,12 +252,6 @@ def _matrix(function: str, sdfg: Any, a: str) -> Sequence[Any]:
     if len(shape) != 2:
         raise NotImplementedError(f"np.{function}: matrices alone")
     return shape
-
-
-def _real(sdfg: Any, a: str) -> Any:
-    """The type of what is made of an array's numbers: theirs, of whole numbers float64."""
-    dtype = sdfg.arrays[a].dtype
-    return dtype if dtype in (dace.float32, dace.float64) else dace.float64
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
