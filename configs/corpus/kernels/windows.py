@@ -149,3 +149,268 @@ def levels_mixed(t: f64[K, M, N], depth: f64[M, N], out: f64[K, M, N]):
     around = t[:, 2:, 1:-1] + t[:, :-2, 1:-1] + t[:, 1:-1, 2:] + t[:, 1:-1, :-2] - 4.0 * t[:, 1:-1, 1:-1]
     corners = t[:, 2:, 2:] + t[:, :-2, :-2] + t[:, 2:, :-2] + t[:, :-2, 2:] - 4.0 * t[:, 1:-1, 1:-1]
     out[:, 1:-1, 1:-1] = t[:, 1:-1, 1:-1] + (around + 0.5 * corners) / (1.0 + depth[1:-1, 1:-1])
+
+
+# --------------------------------------------------------------------------- several results
+
+
+@dace.program
+def slopes(a: f32[M, N], down: f32[M, N], right: f32[M, N]):
+    """Scharr's operators."""
+    down[1:-1, 1:-1] = 3.0 * (a[2:, :-2] - a[:-2, :-2] + a[2:, 2:] - a[:-2, 2:]) + 10.0 * (
+        a[2:, 1:-1] - a[:-2, 1:-1]
+    )
+    right[1:-1, 1:-1] = 3.0 * (a[:-2, 2:] - a[:-2, :-2] + a[2:, 2:] - a[2:, :-2]) + 10.0 * (
+        a[1:-1, 2:] - a[1:-1, :-2]
+    )
+
+
+@dace.program
+def second_derivatives(h: f64[M, N], hxx: f64[M, N], hxy: f64[M, N], hyy: f64[M, N]):
+    for i, j in dace.map[1 : M - 1, 1 : N - 1]:
+        hxx[i, j] = h[i + 1, j] - 2.0 * h[i, j] + h[i - 1, j]
+        hyy[i, j] = h[i, j + 1] - 2.0 * h[i, j] + h[i, j - 1]
+        hxy[i, j] = 0.25 * (h[i + 1, j + 1] - h[i + 1, j - 1] - h[i - 1, j + 1] + h[i - 1, j - 1])
+
+
+@dace.program
+def structure(a: f32[M, N], xx: f32[M, N], xy: f32[M, N], yy: f32[M, N]):
+    """Products of slopes, summed over three by three."""
+    dx = a[2:, 1:-1] - a[:-2, 1:-1]
+    dy = a[1:-1, 2:] - a[1:-1, :-2]
+    pxx = dx[:, :-2] * dx[:, :-2] + dx[:, 1:-1] * dx[:, 1:-1] + dx[:, 2:] * dx[:, 2:]
+    pxy = dx[:, :-2] * dy[:, :-2] + dx[:, 1:-1] * dy[:, 1:-1] + dx[:, 2:] * dy[:, 2:]
+    pyy = dy[:, :-2] * dy[:, :-2] + dy[:, 1:-1] * dy[:, 1:-1] + dy[:, 2:] * dy[:, 2:]
+    xx[2:-2, 2:-2] = pxx[:-2, :] + pxx[1:-1, :] + pxx[2:, :]
+    xy[2:-2, 2:-2] = pxy[:-2, :] + pxy[1:-1, :] + pxy[2:, :]
+    yy[2:-2, 2:-2] = pyy[:-2, :] + pyy[1:-1, :] + pyy[2:, :]
+
+
+@dace.program
+def reacted(u: f64[M, N], v: f64[M, N], u1: f64[M, N], v1: f64[M, N]):
+    """Two substances that spread over nine points and feed on each other."""
+    for i, j in dace.map[1 : M - 1, 1 : N - 1]:
+        lu = (
+            0.2 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+            + 0.05 * (u[i - 1, j - 1] + u[i - 1, j + 1] + u[i + 1, j - 1] + u[i + 1, j + 1])
+            - u[i, j]
+        )
+        lv = (
+            0.2 * (v[i - 1, j] + v[i + 1, j] + v[i, j - 1] + v[i, j + 1])
+            + 0.05 * (v[i - 1, j - 1] + v[i - 1, j + 1] + v[i + 1, j - 1] + v[i + 1, j + 1])
+            - v[i, j]
+        )
+        eaten = u[i, j] * v[i, j] * v[i, j]
+        u1[i, j] = u[i, j] + 0.16 * lu - eaten + 0.06 * (1.0 - u[i, j])
+        v1[i, j] = v[i, j] + 0.08 * lv + eaten - 0.122 * v[i, j]
+
+
+@dace.program
+def carried(u: f64[M, N], v: f64[M, N], u1: f64[M, N], v1: f64[M, N]):
+    """A flow that carries itself, and is viscous (Burgers)."""
+    uc = u[1:-1, 1:-1]
+    vc = v[1:-1, 1:-1]
+    u1[1:-1, 1:-1] = (
+        uc
+        - 0.05 * (uc * (u[2:, 1:-1] - u[:-2, 1:-1]) + vc * (u[1:-1, 2:] - u[1:-1, :-2]))
+        + 0.01 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4.0 * uc)
+    )
+    v1[1:-1, 1:-1] = (
+        vc
+        - 0.05 * (uc * (v[2:, 1:-1] - v[:-2, 1:-1]) + vc * (v[1:-1, 2:] - v[1:-1, :-2]))
+        + 0.01 * (v[2:, 1:-1] + v[:-2, 1:-1] + v[1:-1, 2:] + v[1:-1, :-2] - 4.0 * vc)
+    )
+
+
+@dace.program
+def strained(
+    vx: f64[M, N],
+    vy: f64[M, N],
+    lam: f64[M, N],
+    mu: f64[M, N],
+    sxx: f64[M, N],
+    syy: f64[M, N],
+    sxy: f64[M, N],
+):
+    """Stresses of an elastic wave, on a staggered grid, updated in place."""
+    dvx = vx[2:, 1:-1] - vx[1:-1, 1:-1]
+    dvy = vy[1:-1, 1:-1] - vy[1:-1, :-2]
+    sxx[1:-1, 1:-1] += (lam[1:-1, 1:-1] + 2.0 * mu[1:-1, 1:-1]) * dvx + lam[1:-1, 1:-1] * dvy
+    syy[1:-1, 1:-1] += (lam[1:-1, 1:-1] + 2.0 * mu[1:-1, 1:-1]) * dvy + lam[1:-1, 1:-1] * dvx
+    sxy[1:-1, 1:-1] += (
+        0.25
+        * (mu[1:-1, 1:-1] + mu[:-2, 1:-1] + mu[1:-1, 2:] + mu[:-2, 2:])
+        * (vx[1:-1, 2:] - vx[1:-1, 1:-1] + vy[1:-1, 1:-1] - vy[:-2, 1:-1])
+    )
+
+
+@dace.program
+def inducted(
+    u: f64[M, N], v: f64[M, N], bx: f64[M, N], by: f64[M, N], ex: f64[M, N], ey: f64[M, N], heat: f64[M, N]
+):
+    """A magnetic field in a flow: what changes it on both axes, and the heat of its currents."""
+    out = u[2:, 1:-1] * by[2:, 1:-1] - v[2:, 1:-1] * bx[2:, 1:-1]
+    back = u[:-2, 1:-1] * by[:-2, 1:-1] - v[:-2, 1:-1] * bx[:-2, 1:-1]
+    up = u[1:-1, 2:] * by[1:-1, 2:] - v[1:-1, 2:] * bx[1:-1, 2:]
+    low = u[1:-1, :-2] * by[1:-1, :-2] - v[1:-1, :-2] * bx[1:-1, :-2]
+    current = by[2:, 1:-1] - by[:-2, 1:-1] - bx[1:-1, 2:] + bx[1:-1, :-2]
+    ex[1:-1, 1:-1] = 0.5 * (up - low)
+    ey[1:-1, 1:-1] = 0.5 * (back - out)
+    heat[1:-1, 1:-1] = 0.25 * current * current
+
+
+@dace.program
+def four_means(a: f32[M, N], north: f32[M, N], east: f32[M, N], centre: f32[M, N], spread: f32[M, N]):
+    """Means on the sides and in the middle of cells, and how much their corners differ."""
+    north[:-1, :-1] = 0.5 * (a[:-1, :-1] + a[:-1, 1:])
+    east[:-1, :-1] = 0.5 * (a[:-1, :-1] + a[1:, :-1])
+    centre[:-1, :-1] = 0.25 * (a[:-1, :-1] + a[1:, :-1] + a[:-1, 1:] + a[1:, 1:])
+    spread[:-1, :-1] = np.maximum(
+        np.maximum(a[:-1, :-1], a[1:, :-1]), np.maximum(a[:-1, 1:], a[1:, 1:])
+    ) - np.minimum(np.minimum(a[:-1, :-1], a[1:, :-1]), np.minimum(a[:-1, 1:], a[1:, 1:]))
+
+
+@dace.program
+def turned(
+    ex: f32[M, N, K], ey: f32[M, N, K], ez: f32[M, N, K], hx: f32[M, N, K], hy: f32[M, N, K], hz: f32[M, N, K]
+):
+    """One half of a step of Yee's: a field is changed by how the other turns."""
+    for i, j, k in dace.map[0 : M - 1, 0 : N - 1, 0 : K - 1]:
+        hx[i, j, k] = hx[i, j, k] + 0.4 * (ey[i, j, k + 1] - ey[i, j, k] - ez[i, j + 1, k] + ez[i, j, k])
+        hy[i, j, k] = hy[i, j, k] + 0.4 * (ez[i + 1, j, k] - ez[i, j, k] - ex[i, j, k + 1] + ex[i, j, k])
+        hz[i, j, k] = hz[i, j, k] + 0.4 * (ex[i, j + 1, k] - ex[i, j, k] - ey[i + 1, j, k] + ey[i, j, k])
+
+
+@dace.program
+def squeezed(u: f64[M, N, K], v: f64[M, N, K], w: f64[M, N, K], volume: f64[M, N, K], shape: f64[M, N, K]):
+    """How fast a flow in three dimensions is squeezed, and how fast it is sheared."""
+    ux = u[2:, 1:-1, 1:-1] - u[:-2, 1:-1, 1:-1]
+    uy = u[1:-1, 2:, 1:-1] - u[1:-1, :-2, 1:-1]
+    uz = u[1:-1, 1:-1, 2:] - u[1:-1, 1:-1, :-2]
+    vx = v[2:, 1:-1, 1:-1] - v[:-2, 1:-1, 1:-1]
+    vy = v[1:-1, 2:, 1:-1] - v[1:-1, :-2, 1:-1]
+    vz = v[1:-1, 1:-1, 2:] - v[1:-1, 1:-1, :-2]
+    wx = w[2:, 1:-1, 1:-1] - w[:-2, 1:-1, 1:-1]
+    wy = w[1:-1, 2:, 1:-1] - w[1:-1, :-2, 1:-1]
+    wz = w[1:-1, 1:-1, 2:] - w[1:-1, 1:-1, :-2]
+    volume[1:-1, 1:-1, 1:-1] = 0.5 * (ux + vy + wz)
+    shape[1:-1, 1:-1, 1:-1] = (
+        ux * ux
+        + vy * vy
+        + wz * wz
+        + 0.5 * ((uy + vx) * (uy + vx) + (uz + wx) * (uz + wx) + (vz + wy) * (vz + wy))
+    )
+
+
+# --------------------------------------------------------------------------- long expressions
+
+
+@dace.program
+def plate(u: f64[M, N], out: f64[M, N]):
+    """Biharmonic operator: thirteen points."""
+    out[2:-2, 2:-2] = (
+        20.0 * u[2:-2, 2:-2]
+        - 8.0 * (u[1:-3, 2:-2] + u[3:-1, 2:-2] + u[2:-2, 1:-3] + u[2:-2, 3:-1])
+        + 2.0 * (u[1:-3, 1:-3] + u[1:-3, 3:-1] + u[3:-1, 1:-3] + u[3:-1, 3:-1])
+        + (u[:-4, 2:-2] + u[4:, 2:-2] + u[2:-2, :-4] + u[2:-2, 4:])
+    )
+
+
+@dace.program
+def five_by_five(a: f32[M, N], out: f32[M, N]):
+    """Binomial weights, written out."""
+    for i, j in dace.map[2 : M - 2, 2 : N - 2]:
+        out[i, j] = (
+            a[i - 2, j - 2] + a[i - 2, j + 2] + a[i + 2, j - 2] + a[i + 2, j + 2]
+            + 4.0 * (a[i - 2, j - 1] + a[i - 2, j + 1] + a[i - 1, j - 2] + a[i - 1, j + 2])
+            + 4.0 * (a[i + 1, j - 2] + a[i + 1, j + 2] + a[i + 2, j - 1] + a[i + 2, j + 1])
+            + 16.0 * (a[i - 1, j - 1] + a[i - 1, j + 1] + a[i + 1, j - 1] + a[i + 1, j + 1])
+            + 6.0 * (a[i - 2, j] + a[i, j - 2] + a[i, j + 2] + a[i + 2, j])
+            + 24.0 * (a[i - 1, j] + a[i, j - 1] + a[i, j + 1] + a[i + 1, j]) + 36.0 * a[i, j]
+        ) * 0.00390625  # fmt: skip
+
+
+@dace.program
+def conserving_bracket(p: f64[M, N], q: f64[M, N], out: f64[M, N]):
+    """Arakawa's: energy and enstrophy are kept."""
+    for i, j in dace.map[1 : M - 1, 1 : N - 1]:
+        straight = (p[i + 1, j] - p[i - 1, j]) * (q[i, j + 1] - q[i, j - 1]) - (p[i, j + 1] - p[i, j - 1]) * (
+            q[i + 1, j] - q[i - 1, j]
+        )
+        outer = (
+            p[i + 1, j] * (q[i + 1, j + 1] - q[i + 1, j - 1])
+            - p[i - 1, j] * (q[i - 1, j + 1] - q[i - 1, j - 1])
+            - p[i, j + 1] * (q[i + 1, j + 1] - q[i - 1, j + 1])
+            + p[i, j - 1] * (q[i + 1, j - 1] - q[i - 1, j - 1])
+        )
+        inner = (
+            q[i, j + 1] * (p[i + 1, j + 1] - p[i - 1, j + 1])
+            - q[i, j - 1] * (p[i + 1, j - 1] - p[i - 1, j - 1])
+            - q[i + 1, j] * (p[i + 1, j + 1] - p[i + 1, j - 1])
+            + q[i - 1, j] * (p[i - 1, j + 1] - p[i - 1, j - 1])
+        )
+        out[i, j] = (straight + outer + inner) / 12.0
+
+
+@dace.program
+def limited(t: f64[M, N], u: f64[M, N], v: f64[M, N], out: f64[M, N]):
+    """Second-order upwind transport along both axes."""
+    for i, j in dace.map[2 : M - 2, 2 : N - 2]:
+        up = np.maximum(u[i, j], 0.0)
+        um = np.minimum(u[i, j], 0.0)
+        vp = np.maximum(v[i, j], 0.0)
+        vm = np.minimum(v[i, j], 0.0)
+        out[i, j] = t[i, j] - 0.1 * (
+            up * (3.0 * t[i, j] - 4.0 * t[i - 1, j] + t[i - 2, j])
+            + um * (4.0 * t[i + 1, j] - 3.0 * t[i, j] - t[i + 2, j])
+            + vp * (3.0 * t[i, j] - 4.0 * t[i, j - 1] + t[i, j - 2])
+            + vm * (4.0 * t[i, j + 1] - 3.0 * t[i, j] - t[i, j + 2])
+        )
+
+
+@dace.program
+def weighed_all_around(u: f32[M, N, K], out: f32[M, N, K]):
+    """Twenty-seven points of four weights, from planes of sums."""
+    for i, j, k in dace.map[1 : M - 1, 1 : N - 1, 1 : K - 1]:
+        faces = (
+            u[i - 1, j, k]
+            + u[i + 1, j, k]
+            + u[i, j - 1, k]
+            + u[i, j + 1, k]
+            + u[i, j, k - 1]
+            + u[i, j, k + 1]
+        )
+        sides = (
+            u[i - 1, j - 1, k] + u[i - 1, j + 1, k] + u[i + 1, j - 1, k] + u[i + 1, j + 1, k]
+            + u[i - 1, j, k - 1] + u[i - 1, j, k + 1] + u[i + 1, j, k - 1] + u[i + 1, j, k + 1]
+            + u[i, j - 1, k - 1] + u[i, j - 1, k + 1] + u[i, j + 1, k - 1] + u[i, j + 1, k + 1]
+        )  # fmt: skip
+        corners = (
+            u[i - 1, j - 1, k - 1] + u[i - 1, j - 1, k + 1] + u[i - 1, j + 1, k - 1]
+            + u[i - 1, j + 1, k + 1] + u[i + 1, j - 1, k - 1] + u[i + 1, j - 1, k + 1]
+            + u[i + 1, j + 1, k - 1] + u[i + 1, j + 1, k + 1]
+        )  # fmt: skip
+        out[i, j, k] = 0.5 * u[i, j, k] - 0.1 * faces + 0.02 * sides - 0.005 * corners
+
+
+@dace.program
+def spread_twice(u: f32[M, N, K], out: f32[M, N, K]):
+    """A laplacian of a laplacian, which is larger by its border."""
+    once = (
+        u[2:, 1:-1, 1:-1] + u[:-2, 1:-1, 1:-1] + u[1:-1, 2:, 1:-1] + u[1:-1, :-2, 1:-1]
+        + u[1:-1, 1:-1, 2:] + u[1:-1, 1:-1, :-2] - 6.0 * u[1:-1, 1:-1, 1:-1]
+    )  # fmt: skip
+    out[2:-2, 2:-2, 2:-2] = u[2:-2, 2:-2, 2:-2] - 0.02 * (
+        once[2:, 1:-1, 1:-1] + once[:-2, 1:-1, 1:-1] + once[1:-1, 2:, 1:-1] + once[1:-1, :-2, 1:-1]
+        + once[1:-1, 1:-1, 2:] + once[1:-1, 1:-1, :-2] - 6.0 * once[1:-1, 1:-1, 1:-1]
+    )  # fmt: skip
+
+
+@dace.program
+def smoothed_thrice(u: f64[M, N], out: f64[M, N]):
+    """One laplacian after another, three times."""
+    first = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4.0 * u[1:-1, 1:-1]
+    second = first[2:, 1:-1] + first[:-2, 1:-1] + first[1:-1, 2:] + first[1:-1, :-2] - 4.0 * first[1:-1, 1:-1]
+    out[3:-3, 3:-3] = u[3:-3, 3:-3] + 0.001 * (
+        second[2:, 1:-1] + second[:-2, 1:-1] + second[1:-1, 2:] + second[1:-1, :-2] - 4.0 * second[1:-1, 1:-1]
+    )
