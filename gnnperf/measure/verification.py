@@ -30,12 +30,15 @@ LARGEST = 1e15
 AMPLIFIED = 8.0
 """Roundings inside a program count this many times those of its inputs."""
 
+_TINY = 1e-290
+"""Sums of squares below this may have lost some to underflow."""
+
 EDGE = 100
 """Of so many integers that a program makes of real numbers, one may lie so near to the next that rounding
 decides: real numbers of float32, right up to a hundred units in the last place, and integers up to 255, of
 which that is half a per cent."""
 
-_CHUNK = 1 << 20  # elements compared at a time: bounds the memory that a comparison needs
+_CHUNK = 1 << 16  # elements looked at at a time: what comes of them stays in the caches
 
 
 BFLOAT16 = "bfloat16"
@@ -75,9 +78,10 @@ def perturbed(data: Mapping[str, Any], least: float = 0.0) -> dict[str, Any]:
             return value
         wide = _widened(value)
         unit = 2.0**-7 if value.dtype.name == BFLOAT16 else np.finfo(value.dtype).eps
-        sign = rng.choice(np.array([-1, 1], wide.real.dtype), value.shape)
+        signs = rng.choice(np.array([-1, 1], wide.real.dtype), min(value.size, _CHUNK))
+        factors = np.resize(1 + signs * max(unit, least), value.shape)
         with np.errstate(all="ignore"):  # outputs may come as anything, signalling NaNs among it
-            return (wide * (1 + sign * max(unit, least))).astype(value.dtype)
+            return (wide * factors).astype(value.dtype, copy=False)
 
     return {name: rounded(value) for name, value in data.items()}
 
@@ -110,9 +114,12 @@ def _changes(
     for name, expected in reference.items():
         if is_inexact(expected.dtype):
             right, other = _widened(expected), _widened(moved[name])
+            scale, largest = root_mean_square(right), 0.0
             with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-                change = np.abs(other - right) / (np.abs(right) + root_mean_square(np.abs(right)))
-            yield expected.dtype, float(np.max(change[np.isfinite(change)], initial=0.0))
+                for r, o in _chunks(right, other):
+                    change = np.abs(o - r) / (np.abs(r) + scale)
+                    largest = max(largest, float(np.max(change[np.isfinite(change)], initial=0.0)))
+            yield expected.dtype, largest
 
 
 def verify(
@@ -136,7 +143,7 @@ def verify(
         noise = 0.0
         if is_inexact(expected.dtype) and not expected.any():
             rounded = [_widened(array) for array in reference.values() if is_inexact(array.dtype)]
-            largest = max(root_mean_square(np.abs(array)) for array in rounded)
+            largest = max(map(root_mean_square, rounded))
             noise = AMPLIFIED * float(np.finfo(_widened(expected).dtype).eps) * largest
         problem = _compare(expected, outputs[name], reduction_length, noise)
         if problem and name in quantised and _on_the_edge(expected, outputs[name]):
@@ -202,8 +209,8 @@ class Evidence:
                 silent[name] = "no element is a finite number"
             elif array.size and not other:
                 silent[name] = "it stays as it was"
-            elif array.size > 1 and not _differs(array, array.reshape(-1)[0]).any():
-                silent[name] = f"all elements are {array.reshape(-1)[0]}"
+            elif array.size > 1 and not any(_differs(c, array.flat[0]).any() for (c,) in _chunks(array)):
+                silent[name] = f"all elements are {array.flat[0]}"
         return Evidence(
             finite=finite / total if total else 1.0,
             changed=changed / total if total else 1.0,
@@ -261,6 +268,8 @@ def _excess(expected: NDArray[Any], got: NDArray[Any], rtol: float, scale: float
     e, g = expected.astype(np.float64), got.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         excess: NDArray[np.float64] = np.abs(g - e) - rtol * (np.abs(e) + scale)
+    if excess.max(initial=0.0) <= 0.0:  # which what comes of NaN is not
+        return excess
     special = ~(np.isfinite(e) & np.isfinite(g))
     same = (e == g) | (np.isnan(e) & np.isnan(g))
     excess[special] = np.where(same[special], 0.0, np.inf)
@@ -273,23 +282,24 @@ def is_moderate(array: NDArray[Any]) -> bool:
 
 
 def root_mean_square(array: NDArray[Any]) -> float:
-    """Of the finite elements, without overflow; 0.0 when there are none."""
-    largest = 0.0
-    for (chunk,) in _chunks(array):
-        finite = chunk[np.isfinite(chunk)]
-        if finite.size:
-            largest = max(largest, float(np.abs(finite).max()))
-    if largest == 0.0:
-        return 0.0
-    total, count = 0.0, 0
-    for (chunk,) in _chunks(array):
-        finite = chunk[np.isfinite(chunk)].astype(np.float64) / largest
-        total, count = total + float(np.dot(finite, finite)), count + finite.size
-    return largest * math.sqrt(total / count)
+    """Of the sizes of the finite elements, without overflow; 0.0 when there are none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = sum(_sum_of_squares(chunk) for (chunk,) in _chunks(array))
+    if _TINY < total < math.inf:
+        return math.sqrt(total / array.size)
+    finite = np.abs(array[np.isfinite(array)])
+    largest = float(finite.max(initial=0.0))
+    return largest and largest * math.sqrt(_sum_of_squares(finite / largest) / finite.size)
+
+
+def _sum_of_squares(array: NDArray[Any]) -> float:
+    """In double precision."""
+    wide = array.astype(np.result_type(array.dtype, np.float64), copy=False).reshape(-1)
+    return float(np.vdot(wide, wide).real)
 
 
 def _chunks(*arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
-    """The arrays side by side as flat pieces, in C order, a million elements at a time."""
+    """The arrays side by side as flat pieces, in C order."""
     flat = [a.reshape(-1) for a in arrays]
     for i in range(0, flat[0].size, _CHUNK):
         yield tuple(a[i : i + _CHUNK] for a in flat)

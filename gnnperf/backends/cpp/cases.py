@@ -163,7 +163,7 @@ class WholeKernel:
 
         for words, inputs in others:
             try:
-                expected, moved = run(plain, inputs), run(plain, perturbed(inputs))
+                expected, moved = run(plain, inputs), run(self.built.library, perturbed(inputs))
             except MeasureError:
                 continue
             if all(map(is_moderate, expected.values())) and is_stable(expected, moved):

@@ -23,6 +23,8 @@ from gnnperf.measure.arrays import Layout, aligned_empty
 from gnnperf.nests.ir import row_major
 
 SMALL_INTEGER = 8
+SHUFFLED = 1 << 14
+"""Elements that change places with each other in one piece of a large array: they stay in a cache."""
 COPIES = 6
 """How often the arguments are held at once: inputs, captured inputs, references, a candidate's own."""
 
@@ -229,7 +231,11 @@ def other_inputs(data: Mapping[str, Any], generated: Collection[str]) -> Iterato
     arrays = [name for name in sorted(generated) if isinstance(data[name], np.ndarray) and data[name].size]
 
     def shuffled(old: NDArray[Any]) -> NDArray[Any]:
-        return generator.permutation(old.reshape(-1)).reshape(old.shape)
+        flat = old.reshape(-1).copy()
+        order = generator.permutation(min(flat.size, SHUFFLED))
+        pieces = flat[: flat.size // order.size * order.size].reshape(-1, order.size)
+        pieces[...] = generator.permutation(pieces[:, order])
+        return flat.reshape(old.shape)
 
     def magnitudes(old: NDArray[Any]) -> NDArray[Any]:
         return shuffled(old) * np.power(10.0, generator.uniform(-3.0, 3.0, old.shape))
@@ -266,7 +272,7 @@ def nearby_inputs(
 
 def _in_place_of(old: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
     """Values of the type of an array, and laid out in memory as that is."""
-    return aligned(values.astype(old.dtype), tuple(s // old.itemsize for s in old.strides))
+    return aligned(values.astype(old.dtype, copy=False), tuple(s // old.itemsize for s in old.strides))
 
 
 def make_dominant(matrix: NDArray[Any]) -> None:
@@ -306,7 +312,8 @@ def aligned(array: NDArray[Any], strides: tuple[int, ...] | None = None) -> NDAr
     steps = row_major(array.shape) if strides is None else strides
     layout = Layout(array.dtype.str, array.shape, tuple(step * array.itemsize for step in steps))
     memory = aligned_empty(layout.nbytes)
-    memory[:] = 0  # equal arrays are equal in their gaps, too
+    if layout.nbytes > array.nbytes:
+        memory[:] = 0  # equal arrays are equal in their gaps, too
     result = layout.view(memory)
     result[...] = array
     return result
