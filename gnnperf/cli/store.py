@@ -154,7 +154,7 @@ def export(location: str, file: Path) -> Report:
 @click.option(
     "--best", metavar="N", type=click.IntRange(1),
     help="With --metaschedule or --corpus: keep the N fastest schedules of each workload or nest.  "
-    "[default: 8 traces of a workload; of a nest all that was measured, failures among them]",
+    "[default: 16 of a nest, and what failed; 8 of a workload]",
 )  # fmt: skip
 @click.option(
     "--trust", metavar="KEYS", type=ANY_PATH,

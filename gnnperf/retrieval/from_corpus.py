@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,9 @@ from gnnperf.store import Nest, Record, Store
 if TYPE_CHECKING:
     from gnnperf.nn import Bundle
 
-BEST = 8
-"""Traces kept of a workload unless another number is given; of a nest all recipes are, failures among them,
-which say what not to try."""
+RECIPES, TRACES = 16, 8
+"""The fastest of a nest, and of a workload, that are kept unless another number is given. With all of its
+recipes, nothing better is found for nests whose family is left out."""
 LEARNED_FROM = ("", "training")
 """Splits of tasks that a store may know: not what models are judged on."""
 Words = Callable[[Mapping[str, Any]], str]
@@ -42,7 +42,8 @@ class StoredTask:
 def fill_store(corpus: MeasuredTasks, bundle: Bundle, store: Store, best: int | None = None) -> int:
     """Add the records of a corpus of nests or of TVM workloads to a store; how many there were.
 
-    bundle: embeds the unscheduled graphs. best: keep the fastest of each task, this many; None: see BEST.
+    bundle: embeds the unscheduled graphs. best: keep the fastest of each task, this many; None: see
+    `recipes_kept` and TRACES.
     Raises InputError where there is nothing to add.
     """
     found = [task for task in stored_tasks(corpus, best) if task.records]
@@ -62,20 +63,18 @@ def stored_tasks(corpus: MeasuredTasks, best: int | None = None) -> Iterator[Sto
         if task.split not in LEARNED_FROM:
             continue
         words: Words = recipe_words
-        kept = best
+        measured: Sequence[CorpusRecord] = [*corpus.records[task.task].values()]
         if task.graph is not None:
             graph = task.graph
+            measured = fastest(measured, best) if best else recipes_kept(measured)
         elif task.frontend == "tvm":
             try:
                 graph, words = _of_workload(task)
             except UnsupportedConstruct:
                 continue
-            kept = best or BEST
+            measured = fastest(measured, best or TRACES)
         else:
             continue
-        measured: Iterable[CorpusRecord] = corpus.records[task.task].values()
-        if kept is not None:
-            measured = _fastest(measured, kept)
         nest = Nest(graph.digest, task.name, task.family, task.frontend)
         about = {
             "corpus": corpus.digest, "threads": task.threads, **task.about.get("versions", {}),
@@ -124,7 +123,12 @@ def _of_workload(task: CorpusTask) -> tuple[ProgramGraph, Words]:
     return graph, lambda schedule: document_of_json(schedule["trace"], program.module, target).to_json()
 
 
-def _fastest(measured: Iterable[CorpusRecord], count: int) -> list[CorpusRecord]:
+def recipes_kept(measured: Sequence[CorpusRecord]) -> list[CorpusRecord]:
+    """What a store has of a nest: the fastest, and all that failed, which says what not to try."""
+    return [*fastest(measured, RECIPES), *(m for m in measured if m.runtime_s is None)]
+
+
+def fastest(measured: Iterable[CorpusRecord], count: int) -> list[CorpusRecord]:
     """The fastest that were timed to the end, each schedule once."""
     timed = [m for m in measured if m.runtime_s is not None and m.samples > 1]
     found: dict[str, CorpusRecord] = {}

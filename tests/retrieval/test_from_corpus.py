@@ -83,6 +83,17 @@ def test_the_same_corpus_gives_the_same_records(
     assert first.merge(again).records == 0
 
 
+def test_the_fastest_of_a_nest_are_kept_and_what_failed(bundle: Bundle, tmp_path: Path) -> None:
+    graph = nest_like([64, 64])
+    timed = [line(graph.digest, recipe(n), 1.0 + n) for n in range(1, 30)]
+    failed = [line(graph.digest, recipe(n), None, status="timeout") for n in range(30, 33)]
+    corpus = read_corpus(write_corpus(tmp_path / "corpus", [nest(graph, "map")], [*timed, *failed]))
+    build(corpus, bundle, tmp_path / "store")
+    kept = Store.open(tmp_path / "store").records(graph.digest)
+    assert sorted(r.runtime_s for r in kept if r.status == "ok") == [2.0 + n for n in range(16)]
+    assert sum(r.status == "timeout" for r in kept) == 3
+
+
 def test_only_the_best_and_what_may_be_learned_from(
     corpus: MeasuredTasks, bundle: Bundle, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from gnnperf.evaluation.rankers.policy import Policy, PolicyProposal, Rankers
 from gnnperf.evaluation.rankers.simple import Score, by_score
 from gnnperf.evaluation.reference import Reference
 from gnnperf.nn import Bundle, EncoderConfig, ScheduledProgram, ScheduleHead, collate_programs
-from gnnperf.retrieval.from_corpus import recipe_words, records_of
+from gnnperf.retrieval.from_corpus import recipe_words, recipes_kept, records_of
 from gnnperf.retrieval.ranking import BANDWIDTH, rank
 from gnnperf.schedules.recipes import Recipe
 from gnnperf.store import Neighbour, Nest, Record
@@ -113,9 +113,10 @@ class RetrievalRanker:
         corpus, self.known = reference.corpus, list[tuple[Nest, tuple[Record, ...]]]()
         for n in reference.nests:
             nest = Nest(n.digest, n.kernel, n.family, n.frontend)
+            stored = recipes_kept([*corpus.measurements[n.digest].values()])
             records = records_of(
-                nest, corpus.measurements[n.digest].values(), recipe_words, {}, baseline=n.baseline,
-                device_fingerprint=corpus.device, device_name="replay",
+                nest, stored, recipe_words, {}, baseline=n.baseline, device_fingerprint=corpus.device,
+                device_name="replay",
             )  # fmt: skip
             self.known.append((nest, tuple(records)))
 
