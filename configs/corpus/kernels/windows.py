@@ -187,25 +187,6 @@ def structure(a: f32[M, N], xx: f32[M, N], xy: f32[M, N], yy: f32[M, N]):
 
 
 @dace.program
-def reacted(u: f64[M, N], v: f64[M, N], u1: f64[M, N], v1: f64[M, N]):
-    """Two substances that spread over nine points and feed on each other."""
-    for i, j in dace.map[1 : M - 1, 1 : N - 1]:
-        lu = (
-            0.2 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
-            + 0.05 * (u[i - 1, j - 1] + u[i - 1, j + 1] + u[i + 1, j - 1] + u[i + 1, j + 1])
-            - u[i, j]
-        )
-        lv = (
-            0.2 * (v[i - 1, j] + v[i + 1, j] + v[i, j - 1] + v[i, j + 1])
-            + 0.05 * (v[i - 1, j - 1] + v[i - 1, j + 1] + v[i + 1, j - 1] + v[i + 1, j + 1])
-            - v[i, j]
-        )
-        eaten = u[i, j] * v[i, j] * v[i, j]
-        u1[i, j] = u[i, j] + 0.16 * lu - eaten + 0.06 * (1.0 - u[i, j])
-        v1[i, j] = v[i, j] + 0.08 * lv + eaten - 0.122 * v[i, j]
-
-
-@dace.program
 def carried(u: f64[M, N], v: f64[M, N], u1: f64[M, N], v1: f64[M, N]):
     """A flow that carries itself, and is viscous (Burgers)."""
     uc = u[1:-1, 1:-1]
@@ -271,17 +252,6 @@ def four_means(a: f32[M, N], north: f32[M, N], east: f32[M, N], centre: f32[M, N
 
 
 @dace.program
-def turned(
-    ex: f32[M, N, K], ey: f32[M, N, K], ez: f32[M, N, K], hx: f32[M, N, K], hy: f32[M, N, K], hz: f32[M, N, K]
-):
-    """One half of a step of Yee's: a field is changed by how the other turns."""
-    for i, j, k in dace.map[0 : M - 1, 0 : N - 1, 0 : K - 1]:
-        hx[i, j, k] = hx[i, j, k] + 0.4 * (ey[i, j, k + 1] - ey[i, j, k] - ez[i, j + 1, k] + ez[i, j, k])
-        hy[i, j, k] = hy[i, j, k] + 0.4 * (ez[i + 1, j, k] - ez[i, j, k] - ex[i, j, k + 1] + ex[i, j, k])
-        hz[i, j, k] = hz[i, j, k] + 0.4 * (ex[i, j + 1, k] - ex[i, j, k] - ey[i + 1, j, k] + ey[i, j, k])
-
-
-@dace.program
 def squeezed(u: f64[M, N, K], v: f64[M, N, K], w: f64[M, N, K], volume: f64[M, N, K], shape: f64[M, N, K]):
     """How fast a flow in three dimensions is squeezed, and how fast it is sheared."""
     ux = u[2:, 1:-1, 1:-1] - u[:-2, 1:-1, 1:-1]
@@ -317,42 +287,6 @@ def plate(u: f64[M, N], out: f64[M, N]):
 
 
 @dace.program
-def five_by_five(a: f32[M, N], out: f32[M, N]):
-    """Binomial weights, written out."""
-    for i, j in dace.map[2 : M - 2, 2 : N - 2]:
-        out[i, j] = (
-            a[i - 2, j - 2] + a[i - 2, j + 2] + a[i + 2, j - 2] + a[i + 2, j + 2]
-            + 4.0 * (a[i - 2, j - 1] + a[i - 2, j + 1] + a[i - 1, j - 2] + a[i - 1, j + 2])
-            + 4.0 * (a[i + 1, j - 2] + a[i + 1, j + 2] + a[i + 2, j - 1] + a[i + 2, j + 1])
-            + 16.0 * (a[i - 1, j - 1] + a[i - 1, j + 1] + a[i + 1, j - 1] + a[i + 1, j + 1])
-            + 6.0 * (a[i - 2, j] + a[i, j - 2] + a[i, j + 2] + a[i + 2, j])
-            + 24.0 * (a[i - 1, j] + a[i, j - 1] + a[i, j + 1] + a[i + 1, j]) + 36.0 * a[i, j]
-        ) * 0.00390625  # fmt: skip
-
-
-@dace.program
-def conserving_bracket(p: f64[M, N], q: f64[M, N], out: f64[M, N]):
-    """Arakawa's: energy and enstrophy are kept."""
-    for i, j in dace.map[1 : M - 1, 1 : N - 1]:
-        straight = (p[i + 1, j] - p[i - 1, j]) * (q[i, j + 1] - q[i, j - 1]) - (p[i, j + 1] - p[i, j - 1]) * (
-            q[i + 1, j] - q[i - 1, j]
-        )
-        outer = (
-            p[i + 1, j] * (q[i + 1, j + 1] - q[i + 1, j - 1])
-            - p[i - 1, j] * (q[i - 1, j + 1] - q[i - 1, j - 1])
-            - p[i, j + 1] * (q[i + 1, j + 1] - q[i - 1, j + 1])
-            + p[i, j - 1] * (q[i + 1, j - 1] - q[i - 1, j - 1])
-        )
-        inner = (
-            q[i, j + 1] * (p[i + 1, j + 1] - p[i - 1, j + 1])
-            - q[i, j - 1] * (p[i + 1, j - 1] - p[i - 1, j - 1])
-            - q[i + 1, j] * (p[i + 1, j + 1] - p[i + 1, j - 1])
-            + q[i - 1, j] * (p[i - 1, j + 1] - p[i - 1, j - 1])
-        )
-        out[i, j] = (straight + outer + inner) / 12.0
-
-
-@dace.program
 def limited(t: f64[M, N], u: f64[M, N], v: f64[M, N], out: f64[M, N]):
     """Second-order upwind transport along both axes."""
     for i, j in dace.map[2 : M - 2, 2 : N - 2]:
@@ -366,31 +300,6 @@ def limited(t: f64[M, N], u: f64[M, N], v: f64[M, N], out: f64[M, N]):
             + vp * (3.0 * t[i, j] - 4.0 * t[i, j - 1] + t[i, j - 2])
             + vm * (4.0 * t[i, j + 1] - 3.0 * t[i, j] - t[i, j + 2])
         )
-
-
-@dace.program
-def weighed_all_around(u: f32[M, N, K], out: f32[M, N, K]):
-    """Twenty-seven points of four weights, from planes of sums."""
-    for i, j, k in dace.map[1 : M - 1, 1 : N - 1, 1 : K - 1]:
-        faces = (
-            u[i - 1, j, k]
-            + u[i + 1, j, k]
-            + u[i, j - 1, k]
-            + u[i, j + 1, k]
-            + u[i, j, k - 1]
-            + u[i, j, k + 1]
-        )
-        sides = (
-            u[i - 1, j - 1, k] + u[i - 1, j + 1, k] + u[i + 1, j - 1, k] + u[i + 1, j + 1, k]
-            + u[i - 1, j, k - 1] + u[i - 1, j, k + 1] + u[i + 1, j, k - 1] + u[i + 1, j, k + 1]
-            + u[i, j - 1, k - 1] + u[i, j - 1, k + 1] + u[i, j + 1, k - 1] + u[i, j + 1, k + 1]
-        )  # fmt: skip
-        corners = (
-            u[i - 1, j - 1, k - 1] + u[i - 1, j - 1, k + 1] + u[i - 1, j + 1, k - 1]
-            + u[i - 1, j + 1, k + 1] + u[i + 1, j - 1, k - 1] + u[i + 1, j - 1, k + 1]
-            + u[i + 1, j + 1, k - 1] + u[i + 1, j + 1, k + 1]
-        )  # fmt: skip
-        out[i, j, k] = 0.5 * u[i, j, k] - 0.1 * faces + 0.02 * sides - 0.005 * corners
 
 
 @dace.program
