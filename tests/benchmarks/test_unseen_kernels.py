@@ -61,6 +61,19 @@ def test_none_is_in_a_corpus() -> None:
         assert not seen & KERNELS.keys(), path
 
 
+def test_none_is_written_as_something_in_a_corpus() -> None:
+    collected = set[tuple[str, ...]]()
+    for path in (REPO / "configs" / "corpus" / "kernels").glob("*.py"):
+        collected |= lines_in_a_row(path)
+    for path in {kernel.path for kernel in KERNELS.values()}:
+        assert not lines_in_a_row(path) & collected, path
+
+
+def lines_in_a_row(path: Path, count: int = 4) -> set[tuple[str, ...]]:
+    lines = [line for text in path.read_text(encoding="utf-8").splitlines() if (line := text.strip())]
+    return {tuple(lines[at : at + count]) for at in range(len(lines) - count + 1)}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_versions_take_what_the_program_takes(name: str) -> None:
     """Checked on the text, as Numba need not be installed."""
