@@ -625,3 +625,11 @@ def stores_in_maps(x: f8[N, M, 3], y: f8[N, M, 3], z: f8[1, M, 3]):
         y[i, 0:2, 2:3] = x[i, 3:4, 0:1] * x[i, 0:2, 0:1]
     for i in dace.map[0:N]:
         z[0:1] += x[i : i + 1]
+
+
+@dace.program
+def bits_of_unsigned(x: dace.uint8[N, M], y: dace.uint8[N, M], z: dace.uint8[N, M]):
+    for i, j in dace.map[0:N, 0:M]:
+        y[i, j] = (77 * x[i, j] + 29 * x[i, 0]) >> 8
+    for i, j in dace.map[0:N, 0:M]:
+        z[i, j] = (3 * x[i, j]) & 15 | 32

@@ -79,6 +79,7 @@ SIZES: dict[str, dict[str, int]] = {
     "steps_in_maps": dict(N=3, M=4),
     "wide_in_maps": dict(N=3, M=4),
     "stores_in_maps": dict(N=3, M=5),
+    "bits_of_unsigned": dict(N=6, M=4),
 }
 
 

@@ -8,6 +8,8 @@ from collections.abc import Container
 from typing import Any
 
 import dace
+import numpy as np
+from dace.frontend.python import replacements
 
 from gnnperf.frontends.dace.parser.trees import assigned_in
 
@@ -56,6 +58,21 @@ def is_integer(visitor: Any, node: ast.expr) -> bool:
             sides = is_integer(visitor, left) and is_integer(visitor, right)
             return sides and not isinstance(op, ast.Div | ast.Pow)
     return False
+
+
+def keeping_bits(original: Any) -> Any:
+    """What an unsigned number and a literal have of bits, `(3 * u) >> 8`, is an unsigned number. NumPy, and
+    DaCe after it, has no integer for 64 bits of both kinds, but a real number, which has no bits."""
+
+    def result_type(arguments: Any, operator: str | None = None) -> Any:
+        if operator is not None and replacements._is_op_bitwise(operator):
+            held = [argument.dtype for argument in arguments if isinstance(argument, dace.data.Data)]
+            if dace.uint64 in held:
+                whole = (int, np.integer)
+                arguments = [np.uint64(a) if isinstance(a, whole) and a >= 0 else a for a in arguments]
+        return original(arguments, operator)
+
+    return result_type
 
 
 def begin_real(visitor: Any, program: ast.FunctionDef) -> None:

@@ -44,6 +44,7 @@ def repaired_parser() -> Iterator[None]:
         (ProgramVisitor, "_add_aug_assignment"): stores.broadcasting,
         (memlet_parser, "_fill_missing_slices"): slices.from_the_end,
         (replacements, "math"): lambda _: math,  # to evaluate `1.0 / (N - 1)`; it is not imported
+        (replacements, "_result_type"): kinds.keeping_bits,
         (replacements, "_sym_type"): _whole_or_not,
         (astutils, "unparse"): _with_floors,
         (EinsumParser, "is_bmm"): _products_alone,
