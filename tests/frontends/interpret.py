@@ -151,4 +151,6 @@ class Interpreter:
             if all(np.asarray(a).dtype.kind in "iub" for a in args):
                 return math.trunc(args[0] / args[1])
             return args[0] / args[1]
+        if any(isinstance(a, np.uint64) for a in args):  # NumPy makes real numbers of them and literals
+            args = [np.uint64(a) if type(a) is int and a >= 0 else a for a in args]
         return _OPERATIONS[expr.name](*args)
