@@ -253,7 +253,7 @@ def test_what_does_not_fit_the_query_is_not_proposed(tmp_path: Path) -> None:
     """Though it worked for neighbours, and is in the pool."""
     corpus = load_corpus(two_tastes(tmp_path))
     fits_others = {
-        digest: {s: replace(m, status="ok", runtime_s=0.1, interval_s=(0.1, 0.1), baseline_s=1.0,
+        digest: {s: replace(m, status="ok", runtime_s=0.1, interval_s=(0.1, 0.1), samples=9, baseline_s=1.0,
                             baseline_interval_s=(1.0, 1.0)) if s == "unfit" else m
                  for s, m in of_nest.items()}
         for digest, of_nest in corpus.measurements.items()
