@@ -10,6 +10,7 @@ import pytest
 from e2e.conftest import REPO, Shell
 
 from gnnperf.cli.main import run
+from gnnperf.measure.record_log import read_lines
 
 KERNELS = """
 import dace
@@ -122,7 +123,10 @@ def test_of_what_was_interrupted_the_rest_is_printed(
     drop(folder / "rows.jsonl", '"name": "flat 0 0"')
     _, first, *_ = map(json.loads, (folder / "rows.jsonl").read_text().splitlines())
     chosen = first["row"]["proposed"][0]
-    drop(folder / "measured" / "records.jsonl", chosen["nest"], chosen["schedules"][0])
+    records = folder / "measured" / "records.jsonl"
+    records.write_text("".join(json.dumps(line) + "\n" for _, line in read_lines(records.parent, "records")))
+    records.with_suffix(".jsonl.zst").unlink()
+    drop(records, chosen["nest"], chosen["schedules"][0])
     assert run(recorded) == 0
     rest = json.loads(capfd.readouterr().out)
     policies = {row["policy"] for row in whole["rows"]}
