@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,7 @@ def stored_tasks(corpus: MeasuredTasks, best: int | None = None) -> Iterator[Sto
         if task.split not in LEARNED_FROM:
             continue
         words: Words = recipe_words
-        measured: Sequence[CorpusRecord] = [*corpus.records[task.task].values()]
+        measured: Collection[CorpusRecord] = corpus.records[task.task].values()
         if task.graph is not None:
             graph = task.graph
             measured = fastest(measured, best) if best else recipes_kept(measured)
@@ -123,7 +123,7 @@ def _of_workload(task: CorpusTask) -> tuple[ProgramGraph, Words]:
     return graph, lambda schedule: document_of_json(schedule["trace"], program.module, target).to_json()
 
 
-def recipes_kept(measured: Sequence[CorpusRecord]) -> list[CorpusRecord]:
+def recipes_kept(measured: Collection[CorpusRecord]) -> list[CorpusRecord]:
     """What a store has of a nest: the fastest, and all that failed, which says what not to try."""
     return [*fastest(measured, RECIPES), *(m for m in measured if m.runtime_s is None)]
 

@@ -113,7 +113,7 @@ class RetrievalRanker:
         corpus, self.known = reference.corpus, list[tuple[Nest, tuple[Record, ...]]]()
         for n in reference.nests:
             nest = Nest(n.digest, n.kernel, n.family, n.frontend)
-            stored = recipes_kept([*corpus.measurements[n.digest].values()])
+            stored = recipes_kept(corpus.measurements[n.digest].values())
             records = records_of(
                 nest, stored, recipe_words, {}, baseline=n.baseline, device_fingerprint=corpus.device,
                 device_name="replay",
