@@ -1,0 +1,237 @@
+"""Rows whose elements wait for the ones before go on side by side, each a few elements behind the row above.
+
+for i in 0..n:                          for i in 0..n step 4:
+    for j in 0..m:                          (the first elements of rows i, i + 1 and i + 2)
+        A[i, j] += A[i - 1, j] *                for j in 3..m:
+                   A[i, j - 1]                      A[i, j], A[i + 1, j - 1], A[i + 2, j - 2], A[i + 3, j - 3]
+                                            (the last elements of rows i + 1, i + 2 and i + 3)
+
+An element takes as long as its operations wait for each other; those of other rows fill the time. Rows are
+skewed as in Wolfe 1986, "Loop skewing: the wavefront method revisited", within one thread's registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from gnnperf.nests.affine import Affine, affine, constant, simplify
+from gnnperf.nests.analysis import access_counts, accesses, extent, mentions, rename_buffers
+from gnnperf.nests.coverage import carried, flow
+from gnnperf.nests.ir import (
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Loop,
+    LoopNest,
+    Node,
+    Op,
+    Reduction,
+    Statement,
+    Symbol,
+    reads,
+    substitute_node,
+)
+from gnnperf.nests.names import Names
+
+MANY_ROWS, SOME_ROWS, FEW_ROWS = 8, 4, 2
+"""Side by side: of real numbers, which have most registers, those of elements that read much; of integers."""
+MANY_LOADS = 8
+"""In an element: so many more would not all be in registers."""
+MOST_BEHIND = 4
+"""Elements that a row may be behind the one above."""
+LEAST_STEPS = 4
+"""Of all rows together, times those with some of them alone."""
+MOST_STATEMENTS = 8
+"""In an element: of longer ones, operations already fill the time."""
+
+
+def skew_rows(nest: LoopNest) -> LoopNest:
+    """The scheduled nest, with rows side by side wherever elements wait for each other and nothing forbids
+    it. What an element is made of stays the same, in the same order; sums over all of them change theirs."""
+    names, counts = Names.of(nest), access_counts(nest.body)
+    buffers = dict(nest.buffers)
+
+    def skewed(body: tuple[Node, ...]) -> Iterator[Node]:
+        for node in body:
+            if not isinstance(node, Loop):
+                yield node
+                continue
+            here = access_counts((node,))
+            own = {n for n, c in here.items() if buffers[n].scope == "local" and c == counts[n]}
+            if (rows := _match(node, own, buffers)) is not None:
+                yield from rows.side_by_side(buffers, names)
+            else:
+                yield replace(node, body=tuple(skewed(node.body)))
+
+    body = tuple(skewed(nest.body))
+    return nest if body == nest.body else replace(nest, body=body, buffers=buffers)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A loop over rows: of each, what is `first`, and then the loop over its elements. behind: elements that
+    a row has to be behind the one above, so that nothing an element needs is of the same step. most: of rows
+    that go on side by side. own: local buffers of a row."""
+
+    loop: Loop
+    first: tuple[Statement, ...]
+    inner: Loop
+    behind: int
+    most: int
+    own: frozenset[str]
+
+    def side_by_side(self, buffers: dict[str, Buffer], names: Names) -> Iterator[Loop]:
+        """The loops instead; adds their local buffers. What is left of the rows goes on in halves."""
+        rows, start, left = self.most, self.loop.start, extent(self.loop)
+        assert left is not None
+        while rows > 1:
+            if whole := left // rows * rows:
+                stop = _plus(start, whole)
+                yield self._together(rows, start, stop, buffers, names)
+                start, left = stop, left - whole
+            rows //= 2
+        if left:
+            yield replace(self.loop, start=start)
+
+    def _together(self, rows: int, start: Expr, stop: Expr, buffers: dict[str, Buffer], names: Names) -> Loop:
+        above = Symbol(names.fresh(f"{self.loop.iterator}_rows"))
+        middle = self.behind * (rows - 1)
+        before: list[Node] = []
+        together: list[Node] = []
+        after: list[Node] = []
+        for number in range(rows):
+            back = self.behind * number
+            local = {name: names.fresh(name) for name in sorted(self.own)}
+            buffers.update({new: replace(buffers[name], name=new) for name, new in local.items()})
+            at = {self.loop.iterator: _plus(above, number)}
+            skewed = at | {self.inner.iterator: _plus(Symbol(self.inner.iterator), -back)}
+            before += (rename_buffers(substitute_node(n, at), local) for n in self.first)
+            together += (rename_buffers(substitute_node(n, skewed), local) for n in self.inner.body)
+            row = rename_buffers(substitute_node(self.inner, at), local)
+            assert isinstance(row, Loop)
+            if back < middle:
+                before.append(replace(row, stop=_plus(row.start, middle - back)))
+            if back:
+                after.append(replace(row, start=_plus(row.stop, -back)))
+        steps = replace(self.inner, start=_plus(self.inner.start, middle), body=tuple(together))
+        body = (*before, steps, *after)
+        return replace(self.loop, iterator=above.name, start=start, stop=stop, step=rows, body=body)
+
+
+def _plus(expr: Expr, by: int) -> Expr:
+    return simplify(Op("add", (expr, Const(by))))
+
+
+def _match(loop: Loop, own: set[str], buffers: Mapping[str, Buffer]) -> _Rows | None:
+    """The loop as one over rows that may go on side by side, and gain by it. own: its local buffers."""
+    *first, inner = loop.body
+    begin = tuple(n for n in first if isinstance(n, Statement))
+    if not isinstance(inner, Loop) or len(begin) < len(first) or not (_is_plain(loop) and _is_plain(inner)):
+        return None
+    statements = [n for n in inner.body if isinstance(n, Statement)]
+    if not len(inner.body) == len(statements) <= MOST_STATEMENTS or any(s.init for s in statements):
+        return None
+    if any(mentions(bound, loop.iterator) for bound in (inner.start, inner.stop)):
+        return None
+    own -= flow(loop.body).exposed
+    changed = {s.target.buffer for s in statements} - own
+    if not _begins_by_itself(begin, statements, own, loop.iterator):
+        return None
+    behind, waits = 0, bool(carried(inner.body) & own)
+    touched = {a.load for s in statements for a in accesses(s)}
+    for name in changed - _only_summed(statements):
+        stores = {s.target for s in statements if s.target.buffer == name}
+        for store, load in product(stores, (t for t in touched if t.buffer == name)):
+            found = _distances(store, load, loop.iterator, inner.iterator)
+            if found is None:
+                return None
+            for rows, elements in found:
+                if rows:
+                    behind = max(behind, -elements // rows + 1)
+                else:
+                    waits = waits or elements > 0
+    most = _most_rows(statements, own, buffers)
+    while most > 1 and not (
+        (extent(loop) or 0) >= 2 * most and (extent(inner) or 0) >= LEAST_STEPS * behind * (most - 1)
+    ):
+        most //= 2
+    if not waits or behind > MOST_BEHIND or most == 1:
+        return None
+    return _Rows(loop, begin, inner, behind, most, frozenset(own))
+
+
+def _most_rows(statements: Sequence[Statement], own: set[str], buffers: Mapping[str, Buffer]) -> int:
+    if not all(buffers[s.target.buffer].dtype.startswith("float") for s in statements):
+        return FEW_ROWS
+    loads = {load for s in statements for load in reads(s) if load.buffer not in own}
+    return MANY_ROWS if len(loads) <= MANY_LOADS else SOME_ROWS
+
+
+def _begins_by_itself(
+    first: Sequence[Statement], statements: Sequence[Statement], own: set[str], row: str
+) -> bool:
+    """Does what a row begins with need nothing that is stored in rows above, and store nothing but locals?"""
+
+    def is_of_one_row(store: Load, load: Load) -> bool:
+        forms = [(affine(one), affine(two)) for one, two in zip(store.indices, load.indices, strict=True)]
+        return any(one == two and one.terms.keys() == {Symbol(row)} for one, two in forms)
+
+    needed = {load for s in first for load in reads(s)}
+    return all(s.target.buffer in own for s in first) and all(
+        is_of_one_row(s.target, load) for s in statements for load in needed if load.buffer == s.target.buffer
+        and load.buffer not in own
+    )  # fmt: skip
+
+
+def _is_plain(loop: Loop) -> bool:
+    return not (loop.independent or loop.annotation or loop.condition or loop.tile_level) and loop.step == 1
+
+
+def _only_summed(statements: list[Statement]) -> set[str]:
+    """Buffers that are reduced, in whatever order, and not read."""
+    kinds: dict[str, set[Reduction | None]] = {}
+    for s in statements:
+        kinds.setdefault(s.target.buffer, set()).add(s.reduce)
+    needed = {load.buffer for s in statements for load in reads(s)}
+    return {name for name, found in kinds.items() if len(found) == 1 and None not in found} - needed
+
+
+def _distances(store: Load, other: Load, row: str, element: str) -> list[tuple[int, int]] | None:
+    """(rows, elements) from the iteration that stores to one that touches the same place: of those of each
+    row, the ones that ask for most. None where they are not constant."""
+    rows: int | None = None
+    elements: int | None = None
+    known: int | None
+    for one, two in zip(store.indices, other.indices, strict=True):
+        first, second = affine(one), affine(two)
+        ahead = constant(Op("sub", (one, two)))
+        by = (first.coefficient(row), first.coefficient(element))
+        if ahead is None or any(_hides(form, name) for form in (first, second) for name in (row, element)):
+            return None
+        match by:
+            case (0, 0):
+                if ahead:
+                    return []
+                continue
+            case (step, 0):
+                known, rows = rows, ahead // step
+                found = rows
+            case (0, step):
+                known, elements = elements, ahead // step
+                found = elements
+            case _:
+                return None
+        if ahead % step or known not in (None, found):
+            return []
+    if rows is None:
+        return None if elements is None else [(0, elements), (1, -abs(elements))]
+    if elements is None:
+        return None if rows else []
+    return [(rows, elements)]
+
+
+def _hides(form: Affine, name: str) -> bool:
+    return any(mentions(atom, name) for atom in form.terms if not isinstance(atom, Symbol))

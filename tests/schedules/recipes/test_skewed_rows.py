@@ -1,0 +1,169 @@
+"""Rows whose elements wait for each other go on side by side; each element finds what it would have found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nests.examples import add, array, assign, expr, load, loop, mul, nest, op
+from nests.interpret import interpret, random_memory
+
+from gnnperf.nests import Expr, Loop, LoopNest, Op, Statement
+from gnnperf.nests.affine import simplify
+from gnnperf.nests.ir import walk
+from gnnperf.schedules.recipes import DEFAULTS, apply, emit
+from gnnperf.schedules.recipes.skewed_rows import MANY_ROWS, skew_rows
+
+ROWS = MANY_ROWS
+N, M = 21, 134
+"""Rows, of which some are left over; elements."""
+
+
+def over_rows(*statements: Statement, rows: bool = False, elements: bool = False) -> LoopNest:
+    """rows, elements: whether those loops are independent."""
+    arrays = [array("A", N, M), array("B", N, M), array("row", M), array("top"), array("column", N)]
+    arrays.append(array("x", scope="local"))
+    inner = loop("j", M - 4, *statements, start=4, independent=elements)
+    return nest("example", arrays, loop("i", N - 2, inner, start=2, independent=rows))
+
+
+def at(rows: int, elements: int, name: str = "A") -> Expr:
+    return load(name, add("i", rows), add("j", elements))
+
+
+def update(*offsets: tuple[int, int]) -> Statement:
+    return assign(load("A", "i", "j"), mul(0.2, add(*(at(*offset) for offset in offsets), at(0, 0, "B"))))
+
+
+def is_skewed(example: LoopNest) -> bool:
+    return any(lp.step == ROWS for lp in skew_rows(example).loops())
+
+
+def same(example: LoopNest) -> bool:
+    memory = random_memory(example, np.random.default_rng(7))
+    before, after = interpret(example, memory), interpret(skew_rows(example), memory)
+    return all(np.allclose(before[name], after[name], rtol=1e-12) for name in memory)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "behind"),
+    [
+        pytest.param([(-1, 0), (0, -1), (-1, -1)], 1, id="alignment of two sequences"),
+        pytest.param([(0, -1), (-1, -1)], 0, id="nothing straight above"),
+        pytest.param([(-1, 0), (1, 0), (0, -1), (0, 1)], 1, id="five points in place"),
+        pytest.param([(-1, 1), (1, -1), (0, -1)], 2, id="nine points in place"),
+        pytest.param([(-1, 3), (0, -2)], 4, id="far ahead"),
+        pytest.param([(-2, 3), (0, -1)], 2, id="far ahead, two rows above"),
+    ],
+)
+def test_each_row_is_as_far_behind_as_it_must_be(offsets: list[tuple[int, int]], behind: int) -> None:
+    example = over_rows(update(*offsets))
+    assert same(example)
+    (together,) = (lp for lp in skew_rows(example).loops() if lp.iterator == "j" and len(lp.body) == ROWS)
+    last = together.body[-1]
+    assert isinstance(last, Statement)
+    assert simplify(op("sub", expr("j"), last.target.indices[1])) == expr(behind * (ROWS - 1))
+
+
+@given(st.sets(st.tuples(st.integers(-2, 2), st.integers(-4, 4)), min_size=1, max_size=5), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_elements_are_what_they_were(offsets: set[tuple[int, int]], in_one_row: bool) -> None:
+    if in_one_row:
+        loads = [load("row", add("j", elements)) for _, elements in sorted(offsets)]
+        example = over_rows(assign(load("row", "j"), mul(0.2, add(*loads, at(0, 0, "B")))))
+    else:
+        example = over_rows(update(*sorted(offsets)))
+    assert same(example)
+
+
+def adding(value: Expr) -> Statement:
+    return assign(load("A", "i", "j"), add(value, at(0, -1)))
+
+
+TOTAL = assign(load("top"), add(load("top"), at(0, 0)))
+
+
+def carrying(first: Expr) -> LoopNest:
+    """Each element is made of the last one, which is kept in a local."""
+    example = over_rows(
+        assign(load("x"), mul(0.4, add(load("x"), at(-1, 0)))), assign(load("A", "i", "j"), load("x"))
+    )
+    (rows,) = example.body
+    assert isinstance(rows, Loop)
+    return replace(example, body=(replace(rows, body=(assign(load("x"), first), *rows.body)),))
+
+
+LOCAL = over_rows(
+    assign(load("x"), mul(0.5, at(-1, 0))),
+    assign(load("A", "i", "j"), add(load("x"), at(0, -1))),
+)
+SCATTERED = over_rows(
+    assign(load("A", "i", add("j", 1)), add(at(0, 1), mul(0.4, at(0, 0)))),
+    assign(load("A", add("i", 1), add("j", -1)), add(at(1, -1), mul(0.2, at(0, 0)))),
+)
+LARGEST = over_rows(
+    update((-1, 0), (0, -1)),
+    Statement(load("top"), at(0, 0), "max"),
+    Statement(load("column", "i"), at(0, 0), "add"),
+)
+
+
+CARRYING = carrying(load("A", "i", 3))
+
+
+@pytest.mark.parametrize(
+    "example",
+    [LOCAL, SCATTERED, LARGEST, CARRYING],
+    ids=["local", "scattered", "largest", "carrying"],
+)
+def test_more_than_one_statement(example: LoopNest) -> None:
+    assert is_skewed(example)
+    assert same(example)
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(over_rows(update((-1, 0), (-1, 1)), elements=True), id="elements do not wait"),
+        pytest.param(over_rows(update((0, -1)), rows=True), id="rows are independent"),
+        pytest.param(over_rows(update((-1, 0), (0, 1))), id="only reads what is overwritten later"),
+        pytest.param(over_rows(update((-1, 4), (0, -1))), id="too far ahead"),
+        pytest.param(over_rows(adding(load("A", "i", 5))), id="one column"),
+        pytest.param(over_rows(adding(load("A", "i", "i"))), id="a diagonal"),
+        pytest.param(over_rows(update((-1, 0), (0, -1)), TOTAL), id="a total that is read"),
+        pytest.param(
+            over_rows(
+                update((-1, 0), (0, -1)),
+                Statement(load("top"), at(0, 0), "max"),
+                Statement(load("top"), at(0, 0), "add"),
+            ),
+            id="two reductions of one place",
+        ),
+        pytest.param(carrying(load("A", add("i", -1), 3)), id="begins with what is above"),
+        pytest.param(carrying(load("x")), id="carries on from the row above"),
+    ],
+)  # fmt: skip
+def test_left_as_it_is(example: LoopNest) -> None:
+    assert skew_rows(example) == example
+
+
+def test_triangles_and_short_rows_are_left() -> None:
+    def example(stop: Expr | int) -> LoopNest:
+        inner = loop("j", stop, update((-1, 0), (0, -1)), start=4, independent=False)
+        return nest(
+            "example", [array("A", N, M), array("B", N, M)], loop("i", N, inner, start=2, independent=False)
+        )
+
+    assert is_skewed(example(M - 4))
+    assert not is_skewed(example(12))
+    assert not is_skewed(example(Op("add", (add("i", 0), add("i", 30)))))
+
+
+def test_emitted_code_has_rows_side_by_side() -> None:
+    source = emit(apply(DEFAULTS[0], over_rows(update((-1, 0), (0, -1)))), "example").source
+    assert f"i_rows_0 += {ROWS}" in source
+    scheduled = apply(DEFAULTS[0], over_rows(update((-1, 0), (0, -1))))
+    assert not any(lp.step == ROWS for lp in walk(scheduled.body) if isinstance(lp, Loop))
