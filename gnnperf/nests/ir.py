@@ -153,7 +153,8 @@ class Annotation:
 
     kind: "parallel" (OpenMP threads), "vectorized" (explicit vectors of `vector_bytes`; constant extent),
     "simd" (left to the compiler's vectoriser), "unrolled" (constant extent: fully; otherwise by
-    `factor`). omp_schedule "balanced" gives every thread the same share of the inner
+    `factor`), "pipelined" (threads have the rows around the loop in turn, each `factor` iterations behind the
+    one with the rows above). omp_schedule "balanced" gives every thread the same share of the inner
     data-dependent iterations. `prefetch`: fetch indirect loads that many iterations ahead. `nontemporal`:
     what a "vectorized" loop stores goes past the caches where nothing in the nest reads it. `library`:
     the loop and all it holds become one call of that library, on all threads where kind is "parallel".
@@ -164,7 +165,7 @@ class Annotation:
     """
 
     kind: Literal[
-        "parallel", "vectorized", "simd", "unrolled", "block", "thread", "virtual_thread", "none"
+        "parallel", "vectorized", "simd", "unrolled", "pipelined", "block", "thread", "virtual_thread", "none"
     ] = "none"
     omp_schedule: Literal["static", "dynamic", "guided", "balanced"] = "static"
     chunk: int = 0

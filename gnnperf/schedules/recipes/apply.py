@@ -56,6 +56,7 @@ from gnnperf.schedules.recipes.names import unambiguous
 from gnnperf.schedules.recipes.overwritten import without_overwritten
 from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.roles import assign_roles
+from gnnperf.schedules.recipes.skewed_rows import share_rows
 from gnnperf.schedules.recipes.sums_in_place import sums_in_place
 from gnnperf.schedules.recipes.threads import legal_threads
 from gnnperf.schedules.recipes.time_tiles import tile_time
@@ -129,7 +130,8 @@ def apply_combined(recipe: Recipe, nest: LoopNest, vectors: VectorUnit) -> LoopN
     scheduled = LoopNest(nest.name, kept, body, nest.parameters)
     if recipe.library and not any(lp.annotation and lp.annotation.library for lp in scheduled.loops()):
         raise NotApplicable("no part of the nest is a BLAS routine")
-    return legal_threads(scheduled)
+    scheduled = legal_threads(scheduled)
+    return share_rows(scheduled) if parallel else scheduled
 
 
 def streaming(recipe: Recipe) -> Recipe:

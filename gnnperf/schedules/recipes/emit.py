@@ -44,6 +44,7 @@ from gnnperf.schedules.recipes.expressions import (
     repeated_calls,
 )  # fmt: skip
 from gnnperf.schedules.recipes.library_calls import emit_call, prelude
+from gnnperf.schedules.recipes.pipelined_rows import emit_rows, emit_steps, pipeline_header
 from gnnperf.schedules.recipes.prefetching import prefetched
 from gnnperf.schedules.recipes.shared_loops import of_one_team, share_all, share_loop, stores_past_caches
 from gnnperf.schedules.recipes.skewed_rows import skew_rows
@@ -91,7 +92,8 @@ def emit(nest: LoopNest, symbol: str) -> CppFunction:
         + [f"int64_t {iterator_name(p)}" for p in parameters]
     )
     parts, body = "".join(emitter.parts), "".join(emitter.lines)
-    text = f'{PRELUDE}\n{prelude(nest)}{parts}extern "C" void {symbol}({signature}) {{\n{body}}}\n'
+    headers = f"{PRELUDE}\n{prelude(nest)}{pipeline_header(nest)}"
+    text = f'{headers}{parts}extern "C" void {symbol}({signature}) {{\n{body}}}\n'
     return CppFunction(symbol, text, arguments, parameters)
 
 
@@ -185,8 +187,12 @@ class Emitter:
             self.vectorized(node, size, path)
         elif kind == "unrolled" and size is not None and not (node.annotation and node.annotation.factor):
             self.unrolled(node, size, path)
-        elif kind == "parallel":
+        elif kind == "pipelined":
+            emit_steps(self, node, path)
+        elif kind == "parallel" and node.independent:
             share_loop(self, node, path)
+        elif kind == "parallel":
+            emit_rows(self, node, path)
         else:
             self.plain(node, path)
 

@@ -24,7 +24,7 @@ from gnnperf.nests.ir import (
 from gnnperf.schedules.recipes.accumulate import identity
 from gnnperf.schedules.recipes.expressions import CTYPES, REDUCE, Scalar, ident, iterator_name
 from gnnperf.schedules.recipes.storage import Path
-from gnnperf.schedules.recipes.threads import private_reductions, span_elements
+from gnnperf.schedules.recipes.threads import PrivateReductions, private_reductions, span_elements
 
 if TYPE_CHECKING:
     from gnnperf.schedules.recipes.emit import Emitter
@@ -49,15 +49,14 @@ def share_loop(emitter: Emitter, loop: Loop, path: tuple[int, ...]) -> None:
     assert private is not None, "threads cannot share the loop: see legal_threads"
     rows = _row_bounds(loop) if annotation.omp_schedule == "balanced" else None
     fence = stores_past_caches(loop.body)
-    copies = _private_copies(emitter, loop)
+    copies = private_copies(emitter, loop)
     if not private and rows is None and not fence:
         emitter.line(f"#pragma omp parallel for{_distribution(annotation)}{copies}")
         _shared(emitter, loop, path)
         return
     emitter.line(f"#pragma omp parallel{copies}")
     with emitter.braces():
-        for name, (reduction, count) in private.items():
-            _declare_private(emitter, name, reduction, count)
+        declare_private(emitter, private)
         if rows is not None:
             _balanced(emitter, loop, rows, path)
         else:
@@ -65,11 +64,7 @@ def share_loop(emitter: Emitter, loop: Loop, path: tuple[int, ...]) -> None:
             _shared(emitter, loop, path)
         if fence:
             emitter.line("stream_fence();")
-        for name, (reduction, count) in private.items():
-            own, total = f"{ident(name)}_own", f"{ident(name)}_shared"
-            emitter.line("#pragma omp critical")
-            combine = REDUCE[reduction].format(a=f"{total}[k]", b=f"{own}[k]")
-            emitter.line(f"for (int64_t k = 0; k < {count}; ++k) {total}[k] = {combine};")
+        combine_private(emitter, private)
 
 
 def _distribution(annotation: Annotation) -> str:
@@ -101,7 +96,9 @@ def _shared_loops(emitter: Emitter, node: Node) -> int | None:
         return 0
     notes = [n.annotation for n in walk((node,)) if isinstance(n, Loop) and n.annotation is not None]
     if node.annotation is not None and node.annotation.kind == "parallel":
-        plain = not node.annotation.library and node.annotation.omp_schedule != "balanced"
+        plain = (
+            node.independent and not node.annotation.library and node.annotation.omp_schedule != "balanced"
+        )
         alone = not private_reductions(node, emitter.buffers, emitter.access_counts)
         return 1 if plain and alone and not stores_past_caches(node.body) else None
     if not any(note.kind == "parallel" or note.library for note in notes):
@@ -119,7 +116,7 @@ def share_all(emitter: Emitter, body: Sequence[Node], paths: Sequence[Path]) -> 
     """Nodes that are `of_one_team`."""
     for node, path in zip(body, paths, strict=True):
         _declare_inside(emitter, node, path)
-    emitter.line(f"#pragma omp parallel{_private_copies(emitter, *body)}")
+    emitter.line(f"#pragma omp parallel{private_copies(emitter, *body)}")
     with emitter.braces():
         _in_team(emitter, body, paths)
 
@@ -163,7 +160,7 @@ def stores_past_caches(body: tuple[Node, ...]) -> bool:
     return any(lp.annotation is not None and lp.annotation.nontemporal for lp in loops)
 
 
-def _private_copies(emitter: Emitter, *nodes: Node) -> str:
+def private_copies(emitter: Emitter, *nodes: Node) -> str:
     """Pointers to arguments, copied by every thread: where they are shared, they are read from memory
     again after every store."""
     arguments = set(emitter.nest.arguments)
@@ -171,19 +168,29 @@ def _private_copies(emitter: Emitter, *nodes: Node) -> str:
     return f" firstprivate({', '.join(map(ident, names))})" if names else ""
 
 
-def _declare_private(emitter: Emitter, name: str, reduction: str, count: int) -> None:
-    """Each thread reduces into its own copy; the copies are combined once per thread."""
-    buffer, array = emitter.buffers[name], ident(name)
-    ctype = CTYPES[buffer.dtype]
-    start = Scalar(buffer.dtype, emitter.buffers, {}).text(identity(reduction, buffer.dtype))
-    emitter.line(f"{ctype}* const {array}_shared = {array};")
-    if count <= FEW:
-        emitter.line(f"{ctype} {array}_own[{count}];")
-    else:
-        emitter.line(f"std::unique_ptr<{ctype}[]> {array}_copy(new {ctype}[{count}]);")
-        emitter.line(f"{ctype}* const {array}_own = {array}_copy.get();")
-    emitter.line(f"for (int64_t k = 0; k < {count}; ++k) {array}_own[k] = {start};")
-    emitter.line(f"{ctype}* const {array} = {array}_own;")
+def declare_private(emitter: Emitter, private: PrivateReductions) -> None:
+    """Each thread reduces into its own copy."""
+    for name, (reduction, count) in private.items():
+        buffer, array = emitter.buffers[name], ident(name)
+        ctype = CTYPES[buffer.dtype]
+        start = Scalar(buffer.dtype, emitter.buffers, {}).text(identity(reduction, buffer.dtype))
+        emitter.line(f"{ctype}* const {array}_shared = {array};")
+        if count <= FEW:
+            emitter.line(f"{ctype} {array}_own[{count}];")
+        else:
+            emitter.line(f"std::unique_ptr<{ctype}[]> {array}_copy(new {ctype}[{count}]);")
+            emitter.line(f"{ctype}* const {array}_own = {array}_copy.get();")
+        emitter.line(f"for (int64_t k = 0; k < {count}; ++k) {array}_own[k] = {start};")
+        emitter.line(f"{ctype}* const {array} = {array}_own;")
+
+
+def combine_private(emitter: Emitter, private: PrivateReductions) -> None:
+    """The copies are combined once per thread."""
+    for name, (reduction, count) in private.items():
+        own, total = f"{ident(name)}_own", f"{ident(name)}_shared"
+        emitter.line("#pragma omp critical")
+        combine = REDUCE[reduction].format(a=f"{total}[k]", b=f"{own}[k]")
+        emitter.line(f"for (int64_t k = 0; k < {count}; ++k) {total}[k] = {combine};")
 
 
 def _shared(emitter: Emitter, loop: Loop, path: tuple[int, ...]) -> None:
@@ -198,25 +205,26 @@ def _shared(emitter: Emitter, loop: Loop, path: tuple[int, ...]) -> None:
     for each in loops:
         emitter.line(emitter.header(each))
         emitter.depth += 1
-    _outlined(emitter, loops[-1].body, path)
+    outlined(emitter, loops[-1].body, path)
     for _ in loops:
         emitter.depth -= 1
         emitter.line("}")
 
 
-def _outlined(emitter: Emitter, body: tuple[Node, ...], path: tuple[int, ...]) -> None:
+def outlined(emitter: Emitter, body: tuple[Node, ...], path: tuple[int, ...], stage: bool = False) -> None:
     """Emit a block as a function of its own and call it. Inside an OpenMP region the compiler no
-    longer knows that arrays do not overlap; as `__restrict__` arguments they do not again."""
+    longer knows that arrays do not overlap; as `__restrict__` arguments they do not again.
+    stage: of pipelined rows, is an argument too."""
     text = emitter.apart(body, path)
     arrays = sorted({a.load.buffer for n in body for a in accesses(n)} - emitter.storage.within(path))
     bound = {n.iterator for n in walk(body) if isinstance(n, Loop)}
     free = sorted({s for n in walk(body) for e in expressions_of(n) for s in symbols(e)} - bound)
-    parameters = [f"int64_t {iterator_name(name)}" for name in free]
+    parameters = ["const Stage& stage"] * stage + [f"int64_t {iterator_name(name)}" for name in free]
     for name in arrays:
         buffer = emitter.buffers[name]
         scalar = not buffer.shape and buffer.scope == "local"
         parameters.append(f"{CTYPES[buffer.dtype]}{'&' if scalar else '* __restrict__'} {ident(name)}")
-    arguments = [*map(iterator_name, free), *map(ident, arrays)]
+    arguments = [*["stage"] * stage, *map(iterator_name, free), *map(ident, arrays)]
     function = f"{emitter.symbol}_part{len(emitter.parts)}"
     emitter.parts.append(f"static inline void {function}({', '.join(parameters)}) {{\n{text}}}\n")
     emitter.line(f"{function}({', '.join(arguments)});")
@@ -244,6 +252,6 @@ def _balanced(emitter: Emitter, loop: Loop, rows: tuple[Expr, Expr], path: tuple
     for line in text.split("\n"):
         emitter.line(line)
     emitter.depth += 1
-    _outlined(emitter, loop.body, path)
+    outlined(emitter, loop.body, path)
     emitter.depth -= 1
     emitter.line("}")

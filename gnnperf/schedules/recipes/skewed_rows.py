@@ -8,6 +8,7 @@ for i in 0..n:                          for i in 0..n step 4:
 
 An element takes as long as its operations wait for each other; those of other rows fill the time. Rows are
 skewed as in Wolfe 1986, "Loop skewing: the wavefront method revisited", within one thread's registers.
+Threads have such rows in turn (`pipelined_rows.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from gnnperf.nests.affine import Affine, affine, constant, simplify
 from gnnperf.nests.analysis import access_counts, accesses, extent, mentions, rename_buffers
 from gnnperf.nests.coverage import carried, flow
 from gnnperf.nests.ir import (
+    Annotation,
     Buffer,
     Const,
     Expr,
@@ -35,6 +37,7 @@ from gnnperf.nests.ir import (
     substitute_node,
 )
 from gnnperf.nests.names import Names
+from gnnperf.schedules.recipes.threads import private_reductions
 
 MANY_ROWS, SOME_ROWS, FEW_ROWS = 8, 4, 2
 """Side by side: of real numbers, which have most registers, those of elements that read much; of integers."""
@@ -42,10 +45,29 @@ MANY_LOADS = 8
 """In an element: so many more would not all be in registers."""
 MOST_BEHIND = 4
 """Elements that a row may be behind the one above."""
+LEAST_SHARED = 1 << 15
+"""Elements in all rows, for which threads are worth the waiting for each other."""
 LEAST_STEPS = 4
 """Of all rows together, times those with some of them alone."""
 MOST_STATEMENTS = 8
 """In an element: of longer ones, operations already fill the time."""
+
+
+def share_rows(nest: LoopNest) -> LoopNest:
+    """The scheduled nest, with loops over many such rows annotated "parallel"."""
+    counts = access_counts(nest.body)
+
+    def shared(node: Node) -> Node:
+        if not isinstance(node, Loop) or (node.annotation is not None and node.annotation.kind == "parallel"):
+            return node
+        rows = _match(node, nest.buffers, counts)
+        if rows is None:
+            return replace(node, body=tuple(map(shared, node.body)))
+        elements = (extent(rows.loop) or 0) * (extent(rows.inner) or 0)
+        share = elements >= LEAST_SHARED and private_reductions(node, nest.buffers, counts) is not None
+        return replace(node, annotation=Annotation("parallel")) if share else node
+
+    return replace(nest, body=tuple(map(shared, nest.body)))
 
 
 def skew_rows(nest: LoopNest) -> LoopNest:
@@ -58,10 +80,7 @@ def skew_rows(nest: LoopNest) -> LoopNest:
         for node in body:
             if not isinstance(node, Loop):
                 yield node
-                continue
-            here = access_counts((node,))
-            own = {n for n, c in here.items() if buffers[n].scope == "local" and c == counts[n]}
-            if (rows := _match(node, own, buffers)) is not None:
+            elif (rows := _match(node, nest.buffers, counts)) is not None:
                 yield from rows.side_by_side(buffers, names)
             else:
                 yield replace(node, body=tuple(skewed(node.body)))
@@ -84,7 +103,8 @@ class _Rows:
     own: frozenset[str]
 
     def side_by_side(self, buffers: dict[str, Buffer], names: Names) -> Iterator[Loop]:
-        """The loops instead; adds their local buffers. What is left of the rows goes on in halves."""
+        """The loops instead; adds their local buffers. What is left of the rows goes on in halves, in one
+        thread."""
         rows, start, left = self.most, self.loop.start, extent(self.loop)
         assert left is not None
         while rows > 1:
@@ -94,7 +114,7 @@ class _Rows:
                 start, left = stop, left - whole
             rows //= 2
         if left:
-            yield replace(self.loop, start=start)
+            yield replace(self.loop, start=start, annotation=None)
 
     def _together(self, rows: int, start: Expr, stop: Expr, buffers: dict[str, Buffer], names: Names) -> Loop:
         above = Symbol(names.fresh(f"{self.loop.iterator}_rows"))
@@ -116,27 +136,35 @@ class _Rows:
                 before.append(replace(row, stop=_plus(row.start, middle - back)))
             if back:
                 after.append(replace(row, start=_plus(row.stop, -back)))
-        steps = replace(self.inner, start=_plus(self.inner.start, middle), body=tuple(together))
+        share = self.loop.annotation if rows == self.most else None
+        behind = Annotation("pipelined", factor=self.behind * rows) if share else None
+        steps = replace(
+            self.inner, start=_plus(self.inner.start, middle), body=tuple(together), annotation=behind
+        )
         body = (*before, steps, *after)
-        return replace(self.loop, iterator=above.name, start=start, stop=stop, step=rows, body=body)
+        return Loop(above.name, start, stop, body, rows, independent=False, annotation=share)
 
 
 def _plus(expr: Expr, by: int) -> Expr:
     return simplify(Op("add", (expr, Const(by))))
 
 
-def _match(loop: Loop, own: set[str], buffers: Mapping[str, Buffer]) -> _Rows | None:
-    """The loop as one over rows that may go on side by side, and gain by it. own: its local buffers."""
+def _match(loop: Loop, buffers: Mapping[str, Buffer], counts: Mapping[str, int]) -> _Rows | None:
+    """The loop as one over rows that may go on side by side, and gain by it. counts: how often the whole nest
+    touches each buffer."""
     *first, inner = loop.body
     begin = tuple(n for n in first if isinstance(n, Statement))
     if not isinstance(inner, Loop) or len(begin) < len(first) or not (_is_plain(loop) and _is_plain(inner)):
+        return None
+    if inner.annotation is not None or (loop.annotation is not None and loop.annotation.kind != "parallel"):
         return None
     statements = [n for n in inner.body if isinstance(n, Statement)]
     if not len(inner.body) == len(statements) <= MOST_STATEMENTS or any(s.init for s in statements):
         return None
     if any(mentions(bound, loop.iterator) for bound in (inner.start, inner.stop)):
         return None
-    own -= flow(loop.body).exposed
+    here, exposed = access_counts((loop,)), flow(loop.body).exposed
+    own = {n for n, c in here.items() if buffers[n].scope == "local" and c == counts[n]} - exposed
     changed = {s.target.buffer for s in statements} - own
     if not _begins_by_itself(begin, statements, own, loop.iterator):
         return None
@@ -187,7 +215,7 @@ def _begins_by_itself(
 
 
 def _is_plain(loop: Loop) -> bool:
-    return not (loop.independent or loop.annotation or loop.condition or loop.tile_level) and loop.step == 1
+    return not (loop.independent or loop.condition or loop.tile_level) and loop.step == 1
 
 
 def _only_summed(statements: list[Statement]) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
+from typing import TypeAlias
 
 from gnnperf.graph.vocabulary import ELEMENT_BYTES, OPERATIONS
 from gnnperf.nests.affine import constant
@@ -32,10 +33,14 @@ SLOW, SLOW_AS = frozenset({"divide", "root", "exponential", "trigonometric"}), 1
 """Operations that take as long as so many others."""
 
 
+PrivateReductions: TypeAlias = Mapping[str, tuple[Reduction, int]]
+"""Buffer -> (reduction, elements of a private copy)."""
+
+
 def private_reductions(
     loop: Loop, buffers: Mapping[str, Buffer], around: Mapping[str, int]
-) -> dict[str, tuple[Reduction, int]] | None:
-    """Targets that several iterations hit: buffer -> (reduction, elements of a private copy).
+) -> PrivateReductions | None:
+    """Targets that several iterations hit.
 
     None where threads cannot share the loop: such a target is also read or stored plainly, is reduced
     in two ways, is a local of an enclosing block, or is too large to copy. `around`: how often the whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nests.examples import add, array, assign, expr, load, loop, mul, nest, op
 from nests.interpret import interpret, random_memory
+from schedules.recipes.running import build, call, differences
 
-from gnnperf.nests import Expr, Loop, LoopNest, Op, Statement
+from gnnperf.nests import Annotation, Expr, Loop, LoopNest, Op, Statement
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.ir import walk
-from gnnperf.schedules.recipes import DEFAULTS, apply, emit
-from gnnperf.schedules.recipes.skewed_rows import MANY_ROWS, skew_rows
+from gnnperf.schedules.recipes import DEFAULTS, apply, emit, skewed_rows
+from gnnperf.schedules.recipes.skewed_rows import MANY_ROWS, share_rows, skew_rows
 
 ROWS = MANY_ROWS
 N, M = 21, 134
@@ -162,8 +163,54 @@ def test_triangles_and_short_rows_are_left() -> None:
     assert not is_skewed(example(Op("add", (add("i", 0), add("i", 30)))))
 
 
-def test_emitted_code_has_rows_side_by_side() -> None:
-    source = emit(apply(DEFAULTS[0], over_rows(update((-1, 0), (0, -1)))), "example").source
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several, which also share little."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(skewed_rows, "LEAST_SHARED", 1)
+
+
+PIPELINED = {
+    "alignment": over_rows(update((-1, 0), (0, -1), (-1, -1))),
+    "nine_points": over_rows(update((-1, 1), (-1, 0), (0, -1), (0, 1), (1, -1), (1, 0))),
+    "nothing_straight_above": over_rows(update((0, -1), (-1, -1))),
+    "one_row": over_rows(assign(load("row", "j"), mul(0.2, add(load("row", add("j", -1)), at(0, 0, "B"))))),
+    "scattered": SCATTERED,
+    "largest": LARGEST,
+    "carrying": CARRYING,
+}
+
+
+@pytest.mark.usefixtures("threads")
+def test_threads_have_rows_in_turn(tmp_path: Path) -> None:
+    scheduled = {name: apply(DEFAULTS[0], example) for name, example in PIPELINED.items()}
+    functions = {name: emit(found, name) for name, found in scheduled.items()}
+    for function in functions.values():
+        assert "Pipeline pipeline" in function.source
+        assert f"i_rows_0 += {ROWS}" in function.source
+    library = build(list(functions.values()), tmp_path)
+    for name, example in PIPELINED.items():
+        memory = random_memory(example, np.random.default_rng(3))
+        expected = interpret(example, memory)
+        for _ in range(6):  # threads that do not wait are often lucky
+            assert not differences(expected, call(library, functions[name], scheduled[name], memory))
+
+
+def test_one_thread_has_all_rows_where_they_are_few_or_the_recipe_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    example = PIPELINED["alignment"]
+    assert "Pipeline" not in emit(apply(DEFAULTS[0], example), "example").source
+    monkeypatch.setattr(skewed_rows, "LEAST_SHARED", 1)
+    source = emit(apply(replace(DEFAULTS[0], parallel="none"), example), "example").source
+    assert "Pipeline" not in source
     assert f"i_rows_0 += {ROWS}" in source
-    scheduled = apply(DEFAULTS[0], over_rows(update((-1, 0), (0, -1))))
-    assert not any(lp.step == ROWS for lp in walk(scheduled.body) if isinstance(lp, Loop))
+
+
+def test_threads_that_share_a_loop_around_rows_do_not_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(skewed_rows, "LEAST_SHARED", 1)
+    (rows,) = PIPELINED["alignment"].body
+    planes = replace(PIPELINED["alignment"], body=(loop("p", 3, rows, annotation=Annotation("parallel")),))
+    assert share_rows(planes) == planes
+    alone = replace(planes, body=(loop("p", 3, rows),))
+    assert share_rows(alone) != alone
