@@ -15,6 +15,7 @@ NAMES = (
     "case-dnn",
     "case-linalg",
     "case-stencils",
+    "case-sweeps",
     "case-spmm",
     "unseen-kernels",
     "tensor-transfer",

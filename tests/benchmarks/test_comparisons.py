@@ -11,6 +11,7 @@ import pytest
 from benchmarks.case_dnn import SUITE as DNN
 from benchmarks.case_linalg import SUITE as LINALG
 from benchmarks.case_stencils import SUITE as STENCILS
+from benchmarks.case_sweeps import SUITE as SWEEPS
 from benchmarks.comparisons import ComparedRow, ComparisonStudy, Suite
 from benchmarks.plots import plot_kernels
 
@@ -128,7 +129,7 @@ def test_kernels_are_chosen_by_name() -> None:
         TINY.kernels(["axpy", "smoth"])
 
 
-@pytest.mark.parametrize("suite", [DNN, LINALG, STENCILS], ids=lambda suite: suite.name)
+@pytest.mark.parametrize("suite", [DNN, LINALG, STENCILS, SWEEPS], ids=lambda suite: suite.name)
 def test_every_kernel_has_a_version_of_every_competitor(suite: Suite) -> None:
     """Checked on the text, as Numba need not be installed."""
     programs = functions(suite.file)
