@@ -1,4 +1,4 @@
-"""Sums under a condition on data, without the branch.
+"""Sums and extremes under a condition on data, without the branch.
 
 if mask[i]:                    s += mask[i] ? x[i] : 0
     s += x[i]
@@ -10,21 +10,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gnnperf.nests.ir import Const, Loop, LoopNest, Node, Op
+from gnnperf.nests.ir import Loop, LoopNest, Node, Op
+from gnnperf.schedules.recipes.accumulate import identity
 from gnnperf.schedules.recipes.in_vain import is_harmless
 
 
 def unconditional(nest: LoopNest) -> LoopNest:
-    """The nest with such sums written so, where their terms may be computed in vain."""
-    return replace(nest, body=tuple(map(_unconditional, nest.body)))
+    """The nest with such reductions written so, where their terms may be computed in vain."""
 
+    def changed(node: Node) -> Node:
+        if isinstance(node, Loop):
+            return replace(node, body=tuple(map(changed, node.body)))
+        guard = node.guard
+        if guard is None or node.reduce is None:
+            return node
+        if not is_harmless(node.value, guard) or not is_harmless(node.target, guard):
+            return node
+        neutral = identity(node.reduce, nest.buffers[node.target.buffer].dtype)
+        return replace(node, value=Op("select", (guard, node.value, neutral)), guard=None)
 
-def _unconditional(node: Node) -> Node:
-    if isinstance(node, Loop):
-        return replace(node, body=tuple(map(_unconditional, node.body)))
-    guard = node.guard
-    if guard is None or node.reduce != "add":
-        return node
-    if not is_harmless(node.value, guard) or not is_harmless(node.target, guard):
-        return node
-    return replace(node, value=Op("select", (guard, node.value, Const(0))), guard=None)
+    return replace(nest, body=tuple(map(changed, nest.body)))

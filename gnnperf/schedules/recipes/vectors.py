@@ -76,7 +76,9 @@ def guarded_loads(band: Band, buffers: Mapping[str, Buffer]) -> set[Load]:
         always |= certain
         sometimes |= uncertain
     loops = {lp.iterator: [lp] for lp in band.loops}
-    return {load for load in sometimes - always if not in_bounds(load, loops, buffers)}
+    places = {(load.indices, buffers[load.buffer].shape) for load in always}
+    unsure = (ld for ld in sometimes if (ld.indices, buffers[ld.buffer].shape) not in places)
+    return {load for load in unsure if not in_bounds(load, loops, buffers)}
 
 
 def in_bounds(load: Load, loops: Mapping[str, list[Loop]], buffers: Mapping[str, Buffer]) -> bool:
