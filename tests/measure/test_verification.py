@@ -220,3 +220,14 @@ def test_results_are_stable_where_a_rounding_changes_them_by_less_than_is_ever_t
     index = np.arange(3)
     assert is_stable({"a": one, "at": index}, {"a": other, "at": index[::-1]}) == stable
     assert is_stable({"a": 0 * one}, {"a": other - one})
+
+
+@pytest.mark.parametrize(("becomes", "stable"), [(0.0, True), (4e-16, True), (7.5e-9, False)])
+def test_zeros_are_stable_as_far_as_rounding_errors_of_other_outputs_go(becomes: float, stable: bool) -> None:
+    """A deviation, the root of a difference that cancels, may become as large as the root of a rounding."""
+    mean, deviation = np.ones(9), np.zeros(9)
+    moved = {"mean": mean, "deviation": deviation + becomes}
+    reference = {"mean": mean, "deviation": deviation}
+    assert is_stable(reference, moved) == stable
+    assert equivalent_length(reference, moved, 5) == 5
+    assert (verify(reference, moved) is None) == stable
