@@ -15,11 +15,14 @@ struct Pipeline {
 };
 
 // What one thread knows. `number`: of its rows, counted in groups; those of all groups before are `number`
-// times `steps + 1`: a group is done when its last elements are, too, which come after all steps.
+// times `steps + 1`: a group is done when its last elements are, too, which come after all steps. `seen`: how
+// far the thread with the rows above was when it was last looked at, which may take as long as many elements:
+// threads begin so far apart that they seldom need to.
 struct Stage {
   Pipeline& pipeline;
   const int64_t steps, behind, thread, threads, piece;
   int64_t number = 0;
+  mutable int64_t seen = 0;
 
   Stage(Pipeline& of_all, int64_t all_steps, int64_t steps_behind)
       : pipeline(of_all), steps(all_steps), behind(steps_behind), thread(omp_get_thread_num()),
@@ -28,7 +31,7 @@ struct Stage {
 
   void begin(int64_t group) {
     number = group;
-    wait(std::min(piece, steps));
+    wait(std::min(std::max(piece, steps / (2 * threads)), steps));
   }
   // How far a thread that is at `from` goes on, as soon as it may.
   int64_t next(int64_t from) const {
@@ -46,8 +49,13 @@ struct Stage {
   void wait(int64_t to) const {
     const int64_t needed = (number - 1) * (steps + 1) + (to + behind <= steps ? to + behind : steps + 1);
     const auto& above = pipeline.of[(thread + threads - 1) % threads].steps;
-    for (int tries = 0; above.load(std::memory_order_acquire) < needed; ++tries)
+    for (int tries = 0; seen < needed; ++tries) {
       if (tries > 256) std::this_thread::yield();
+#if defined(__x86_64__)
+      else if (tries) __builtin_ia32_pause();
+#endif
+      seen = above.load(std::memory_order_acquire);
+    }
   }
 };
 }  // namespace
