@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from gnnperf.nests.affine import Affine, affine, constant, simplify
+from gnnperf.nests.affine import affine, constant, simplify
 from gnnperf.nests.analysis import access_counts, accesses, extent, mentions, rename_buffers
 from gnnperf.nests.coverage import carried, flow
 from gnnperf.nests.ir import (
@@ -228,38 +228,21 @@ def _only_summed(statements: list[Statement]) -> set[str]:
 
 
 def _distances(store: Load, other: Load, row: str, element: str) -> list[tuple[int, int]] | None:
-    """(rows, elements) from the iteration that stores to one that touches the same place: of those of each
-    row, the ones that ask for most. None where they are not constant."""
-    rows: int | None = None
-    elements: int | None = None
-    known: int | None
+    """(rows, elements) from the iteration that stores to one that may touch the same place: of those of each
+    row, the ones that ask for most. None where they are not known."""
+    known: dict[str, int] = {}
     for one, two in zip(store.indices, other.indices, strict=True):
-        first, second = affine(one), affine(two)
-        ahead = constant(Op("sub", (one, two)))
-        by = (first.coefficient(row), first.coefficient(element))
-        if ahead is None or any(_hides(form, name) for form in (first, second) for name in (row, element)):
-            return None
-        match by:
-            case (0, 0):
-                if ahead:
-                    return []
-                continue
-            case (step, 0):
-                known, rows = rows, ahead // step
-                found = rows
-            case (0, step):
-                known, elements = elements, ahead // step
-                found = elements
-            case _:
-                return None
-        if ahead % step or known not in (None, found):
+        form, ahead = affine(one), constant(Op("sub", (one, two)))
+        if ahead is None or not all(isinstance(atom, Symbol) for atom in form.terms):
+            continue  # of this dimension nothing is known
+        moves = [name for name in (row, element) if form.coefficient(name)]
+        if not moves and ahead:
             return []
-    if rows is None:
-        return None if elements is None else [(0, elements), (1, -abs(elements))]
-    if elements is None:
-        return None if rows else []
-    return [(rows, elements)]
-
-
-def _hides(form: Affine, name: str) -> bool:
-    return any(mentions(atom, name) for atom in form.terms if not isinstance(atom, Symbol))
+        if len(moves) == 1:
+            step = form.coefficient(moves[0])
+            if ahead % step or known.setdefault(moves[0], ahead // step) != ahead // step:
+                return []
+    rows, elements = known.get(row), known.get(element)
+    if rows == 0 or (rows is not None and elements is not None):
+        return [(rows, elements or 0)]
+    return [(0, elements), (1, -abs(elements))] if rows is None and elements is not None else None

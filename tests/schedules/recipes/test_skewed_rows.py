@@ -26,7 +26,7 @@ N, M = 21, 134
 def over_rows(*statements: Statement, rows: bool = False, elements: bool = False) -> LoopNest:
     """rows, elements: whether those loops are independent."""
     arrays = [array("A", N, M), array("B", N, M), array("row", M), array("top"), array("column", N)]
-    arrays.append(array("x", scope="local"))
+    arrays += [array("x", scope="local"), array("at", N, dtype="int64")]
     inner = loop("j", M - 4, *statements, start=4, independent=elements)
     return nest("example", arrays, loop("i", N - 2, inner, start=2, independent=rows))
 
@@ -105,6 +105,12 @@ SCATTERED = over_rows(
     assign(load("A", "i", add("j", 1)), add(at(0, 1), mul(0.4, at(0, 0)))),
     assign(load("A", add("i", 1), add("j", -1)), add(at(1, -1), mul(0.2, at(0, 0)))),
 )
+FIRST = over_rows(adding(load("A", "i", 3)))
+ANY_ROW = over_rows(
+    assign(
+        load("A", load("at", "i"), "j"), add(at(0, 0, "B"), load("A", load("at", add("i", 1)), add("j", -1)))
+    )
+)
 LARGEST = over_rows(
     update((-1, 0), (0, -1)),
     Statement(load("top"), at(0, 0), "max"),
@@ -117,8 +123,8 @@ CARRYING = carrying(load("A", "i", 3))
 
 @pytest.mark.parametrize(
     "example",
-    [LOCAL, SCATTERED, LARGEST, CARRYING],
-    ids=["local", "scattered", "largest", "carrying"],
+    [LOCAL, SCATTERED, FIRST, ANY_ROW, LARGEST, CARRYING],
+    ids=["local", "scattered", "first", "any row", "largest", "carrying"],
 )
 def test_more_than_one_statement(example: LoopNest) -> None:
     assert is_skewed(example)
@@ -132,8 +138,8 @@ def test_more_than_one_statement(example: LoopNest) -> None:
         pytest.param(over_rows(update((0, -1)), rows=True), id="rows are independent"),
         pytest.param(over_rows(update((-1, 0), (0, 1))), id="only reads what is overwritten later"),
         pytest.param(over_rows(update((-1, 4), (0, -1))), id="too far ahead"),
-        pytest.param(over_rows(adding(load("A", "i", 5))), id="one column"),
-        pytest.param(over_rows(adding(load("A", "i", "i"))), id="a diagonal"),
+        pytest.param(over_rows(adding(load("A", add("i", -1), 5))), id="one column of the row above"),
+        pytest.param(over_rows(adding(load("A", load("at", "i"), 5))), id="wherever data says"),
         pytest.param(over_rows(update((-1, 0), (0, -1)), TOTAL), id="a total that is read"),
         pytest.param(
             over_rows(
