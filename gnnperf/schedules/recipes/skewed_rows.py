@@ -152,7 +152,7 @@ def _plus(expr: Expr, by: int) -> Expr:
 def _match(loop: Loop, buffers: Mapping[str, Buffer], counts: Mapping[str, int]) -> _Rows | None:
     """The loop as one over rows that may go on side by side, and gain by it. counts: how often the whole nest
     touches each buffer."""
-    *first, inner = loop.body
+    first, inner = loop.body[:-1], loop.body[-1] if loop.body else None
     begin = tuple(n for n in first if isinstance(n, Statement))
     if not isinstance(inner, Loop) or len(begin) < len(first) or not (_is_plain(loop) and _is_plain(inner)):
         return None
