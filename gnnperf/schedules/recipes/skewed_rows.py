@@ -166,7 +166,7 @@ def _match(loop: Loop, buffers: Mapping[str, Buffer], counts: Mapping[str, int])
     here, exposed = access_counts((loop,)), flow(loop.body).exposed
     own = {n for n, c in here.items() if buffers[n].scope == "local" and c == counts[n]} - exposed
     changed = {s.target.buffer for s in statements} - own
-    if not _begins_by_itself(begin, statements, own, loop.iterator):
+    if not _begins_in_order(begin, loop.iterator, inner, own):
         return None
     behind, waits = 0, bool(carried(inner.body) & own)
     touched = {a.load for s in statements for a in accesses(s)}
@@ -198,19 +198,39 @@ def _most_rows(statements: Sequence[Statement], own: set[str], buffers: Mapping[
     return MANY_ROWS if len(loads) <= MANY_LOADS else SOME_ROWS
 
 
-def _begins_by_itself(
-    first: Sequence[Statement], statements: Sequence[Statement], own: set[str], row: str
-) -> bool:
-    """Does what a row begins with need nothing that is stored in rows above, and store nothing but locals?"""
+def _begins_in_order(first: Sequence[Statement], row: str, inner: Loop, own: set[str]) -> bool:
+    """Do rows begin as they did, although rows above are not done? What they begin with must need nothing
+    that these store, and store nothing that these touch."""
+    statements = [n for n in inner.body if isinstance(n, Statement)]
+    touched = {a.load for s in statements for a in accesses(s)}
+    stored = {s.target for s in statements}
+    pairs = [(load, stored) for s in first for load in reads(s)] + [(s.target, touched) for s in first]
+    return all(
+        _is_apart(place, other, inner) or _is_later(place, other, row)
+        for place, others in pairs if place.buffer not in own
+        for other in others if other.buffer == place.buffer
+    )  # fmt: skip
 
-    def is_of_one_row(store: Load, load: Load) -> bool:
-        forms = [(affine(one), affine(two)) for one, two in zip(store.indices, load.indices, strict=True)]
-        return any(one == two and one.terms.keys() == {Symbol(row)} for one, two in forms)
 
-    needed = {load for s in first for load in reads(s)}
-    return all(s.target.buffer in own for s in first) and all(
-        is_of_one_row(s.target, load) for s in statements for load in needed if load.buffer == s.target.buffer
-        and load.buffer not in own
+def _is_apart(place: Load, other: Load, inner: Loop) -> bool:
+    """Is `other`, in the loop over elements, never at `place`?"""
+    start, stop = constant(inner.start), constant(inner.stop)
+    for one, two in zip(place.indices, other.indices, strict=True):
+        fixed, moves = affine(one), affine(two)
+        if fixed.is_constant and moves.terms.keys() == {Symbol(inner.iterator)}:
+            at, rest = divmod(fixed.constant - moves.constant, moves.coefficient(inner.iterator))
+            if rest or (start is not None and at < start) or (stop is not None and at >= stop):
+                return True
+    return False
+
+
+def _is_later(place: Load, other: Load, row: str) -> bool:
+    """Is `other` at `place` in that row, or in rows below, if at all?"""
+    forms = [(affine(one), affine(two)) for one, two in zip(place.indices, other.indices, strict=True)]
+    return any(
+        one.terms == two.terms and one.terms.keys() == {Symbol(row)}
+        and (two.constant - one.constant) * one.coefficient(row) <= 0
+        for one, two in forms
     )  # fmt: skip
 
 

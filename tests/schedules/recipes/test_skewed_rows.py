@@ -97,6 +97,17 @@ def carrying(first: Expr) -> LoopNest:
     return replace(example, body=(replace(rows, body=(assign(load("x"), first), *rows.body)),))
 
 
+def beginning(
+    *first: Statement, offsets: tuple[tuple[int, int], ...] = ((-1, 0), (0, -1), (-1, -1))
+) -> LoopNest:
+    example = over_rows(update(*offsets))
+    (rows,) = example.body
+    assert isinstance(rows, Loop)
+    return replace(example, body=(replace(rows, body=(*first, *rows.body)),))
+
+
+BORDER = beginning(assign(load("A", "i", 3), mul(0.5, add(load("A", add("i", -1), 3), load("A", "i", 9)))))
+BELOW = beginning(assign(load("A", "i", 9), load("B", "i", 9)), offsets=((-1, 0), (0, -1)))
 LOCAL = over_rows(
     assign(load("x"), mul(0.5, at(-1, 0))),
     assign(load("A", "i", "j"), add(load("x"), at(0, -1))),
@@ -123,8 +134,8 @@ CARRYING = carrying(load("A", "i", 3))
 
 @pytest.mark.parametrize(
     "example",
-    [LOCAL, SCATTERED, FIRST, ANY_ROW, LARGEST, CARRYING],
-    ids=["local", "scattered", "first", "any row", "largest", "carrying"],
+    [LOCAL, SCATTERED, FIRST, ANY_ROW, LARGEST, CARRYING, BORDER, BELOW],
+    ids=["local", "scattered", "first", "any row", "largest", "carrying", "border", "below"],
 )
 def test_more_than_one_statement(example: LoopNest) -> None:
     assert is_skewed(example)
@@ -149,8 +160,16 @@ def test_more_than_one_statement(example: LoopNest) -> None:
             ),
             id="two reductions of one place",
         ),
-        pytest.param(carrying(load("A", add("i", -1), 3)), id="begins with what is above"),
+        pytest.param(carrying(load("A", add("i", -1), 9)), id="begins with what is above"),
         pytest.param(carrying(load("x")), id="carries on from the row above"),
+        pytest.param(
+            beginning(assign(load("A", "i", 9), load("B", "i", 9)), offsets=((1, 0), (0, -1))),
+            id="begins by overwriting what the row above reads",
+        ),
+        pytest.param(
+            beginning(assign(load("A", "i", 3), load("A", add("i", -1), 9))),
+            id="a border made of the row above",
+        ),
     ],
 )  # fmt: skip
 def test_left_as_it_is(example: LoopNest) -> None:
@@ -184,6 +203,7 @@ PIPELINED = {
     "scattered": SCATTERED,
     "largest": LARGEST,
     "carrying": CARRYING,
+    "border": BORDER,
 }
 
 
