@@ -117,7 +117,7 @@ def _changes(
         if is_inexact(expected.dtype):
             right, other = _widened(expected), _widened(moved[name])
             scale, largest = root_mean_square(right), 0.0
-            if 0.0 < _noise(expected, reference) < root_mean_square(other):
+            if not scale and 0.0 < _noise(expected, reference) < root_mean_square(other):
                 largest = math.inf
             with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
                 for r, o in _chunks(right, other):

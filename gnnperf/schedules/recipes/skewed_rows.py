@@ -55,38 +55,41 @@ MOST_STATEMENTS = 8
 
 def share_rows(nest: LoopNest) -> LoopNest:
     """The scheduled nest, with loops over many such rows annotated "parallel"."""
-    counts = access_counts(nest.body)
+    found = _found(nest)
 
     def shared(node: Node) -> Node:
         if not isinstance(node, Loop) or (node.annotation is not None and node.annotation.kind == "parallel"):
             return node
-        rows = _match(node, nest.buffers, counts)
+        rows = found.get(id(node))
         if rows is None:
             return replace(node, body=tuple(map(shared, node.body)))
         elements = (extent(rows.loop) or 0) * (extent(rows.inner) or 0)
-        share = elements >= LEAST_SHARED and private_reductions(node, nest.buffers, counts) is not None
+        private = private_reductions(node, nest.buffers, access_counts(nest.body))
+        share = elements >= LEAST_SHARED and private is not None
         return replace(node, annotation=Annotation("parallel")) if share else node
 
-    return replace(nest, body=tuple(map(shared, nest.body)))
+    return replace(nest, body=tuple(map(shared, nest.body))) if found else nest
 
 
 def skew_rows(nest: LoopNest) -> LoopNest:
     """The scheduled nest, with rows side by side wherever elements wait for each other and nothing forbids
     it. What an element is made of stays the same, in the same order; sums over all of them change theirs."""
-    names, counts = Names.of(nest), access_counts(nest.body)
-    buffers = dict(nest.buffers)
+    found = _found(nest)
+    if not found:
+        return nest
+    names, buffers = Names.of(nest), dict(nest.buffers)
 
     def skewed(body: tuple[Node, ...]) -> Iterator[Node]:
         for node in body:
             if not isinstance(node, Loop):
                 yield node
-            elif (rows := _match(node, nest.buffers, counts)) is not None:
+            elif rows := found.get(id(node)):
                 yield from rows.side_by_side(buffers, names)
             else:
                 yield replace(node, body=tuple(skewed(node.body)))
 
     body = tuple(skewed(nest.body))
-    return nest if body == nest.body else replace(nest, body=body, buffers=buffers)
+    return replace(nest, body=body, buffers=buffers)
 
 
 @dataclass(frozen=True)
@@ -149,9 +152,12 @@ def _plus(expr: Expr, by: int) -> Expr:
     return simplify(Op("add", (expr, Const(by))))
 
 
-def _match(loop: Loop, buffers: Mapping[str, Buffer], counts: Mapping[str, int]) -> _Rows | None:
-    """The loop as one over rows that may go on side by side, and gain by it. counts: how often the whole nest
-    touches each buffer."""
+def _found(nest: LoopNest) -> dict[int, _Rows]:
+    """Loops over rows that may go on side by side, and gain by it, by identity."""
+    return {id(loop): rows for loop in nest.loops() if (rows := _match(loop, nest))}
+
+
+def _match(loop: Loop, nest: LoopNest) -> _Rows | None:
     first, inner = loop.body[:-1], loop.body[-1] if loop.body else None
     begin = tuple(n for n in first if isinstance(n, Statement))
     if not isinstance(inner, Loop) or len(begin) < len(first) or not (_is_plain(loop) and _is_plain(inner)):
@@ -163,6 +169,7 @@ def _match(loop: Loop, buffers: Mapping[str, Buffer], counts: Mapping[str, int])
         return None
     if any(mentions(bound, loop.iterator) for bound in (inner.start, inner.stop)):
         return None
+    buffers, counts = nest.buffers, access_counts(nest.body)
     here, exposed = access_counts((loop,)), flow(loop.body).exposed
     own = {n for n, c in here.items() if buffers[n].scope == "local" and c == counts[n]} - exposed
     changed = {s.target.buffer for s in statements} - own
