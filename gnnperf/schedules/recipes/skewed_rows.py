@@ -173,9 +173,9 @@ def _match(loop: Loop, nest: LoopNest) -> _Rows | None:
     here, exposed = access_counts((loop,)), flow(loop.body).exposed
     own = {n for n, c in here.items() if buffers[n].scope == "local" and c == counts[n]} - exposed
     changed = {s.target.buffer for s in statements} - own
-    if not _begins_in_order(begin, loop.iterator, inner, own):
+    behind, waits = _behind_beginnings(begin, loop.iterator, inner, own), bool(carried(inner.body) & own)
+    if behind is None:
         return None
-    behind, waits = 0, bool(carried(inner.body) & own)
     touched = {a.load for s in statements for a in accesses(s)}
     for name in changed - _only_summed(statements):
         stores = {s.target for s in statements if s.target.buffer == name}
@@ -205,30 +205,35 @@ def _most_rows(statements: Sequence[Statement], own: set[str], buffers: Mapping[
     return MANY_ROWS if len(loads) <= MANY_LOADS else SOME_ROWS
 
 
-def _begins_in_order(first: Sequence[Statement], row: str, inner: Loop, own: set[str]) -> bool:
-    """Do rows begin as they did, although rows above are not done? What they begin with must need nothing
-    that these store, and store nothing that these touch."""
+def _behind_beginnings(first: Sequence[Statement], row: str, inner: Loop, own: set[str]) -> int | None:
+    """Elements that rows above are to have done when one begins: none of the later ones stores what it begins
+    with, or touches what that stores. None where that may be any."""
     statements = [n for n in inner.body if isinstance(n, Statement)]
     touched = {a.load for s in statements for a in accesses(s)}
     stored = {s.target for s in statements}
     pairs = [(load, stored) for s in first for load in reads(s)] + [(s.target, touched) for s in first]
-    return all(
-        _is_apart(place, other, inner) or _is_later(place, other, row)
+    meet = [
+        _elements_until(place, other, inner)
         for place, others in pairs if place.buffer not in own
-        for other in others if other.buffer == place.buffer
-    )  # fmt: skip
+        for other in others if other.buffer == place.buffer and not _is_later(place, other, row)
+    ]  # fmt: skip
+    known = [elements for elements in meet if elements is not None]
+    return max(known, default=0) if len(known) == len(meet) else None
 
 
-def _is_apart(place: Load, other: Load, inner: Loop) -> bool:
-    """Is `other`, in the loop over elements, never at `place`?"""
+def _elements_until(place: Load, other: Load, inner: Loop) -> int | None:
+    """Of the loop over elements, how many there are until `other` is past `place`; 0 where it is never
+    there, None where that is not known."""
     start, stop = constant(inner.start), constant(inner.stop)
+    until: int | None = None
     for one, two in zip(place.indices, other.indices, strict=True):
         fixed, moves = affine(one), affine(two)
         if fixed.is_constant and moves.terms.keys() == {Symbol(inner.iterator)}:
             at, rest = divmod(fixed.constant - moves.constant, moves.coefficient(inner.iterator))
             if rest or (start is not None and at < start) or (stop is not None and at >= stop):
-                return True
-    return False
+                return 0
+            until = at - start + 1 if start is not None else None
+    return until
 
 
 def _is_later(place: Load, other: Load, row: str) -> bool:

@@ -17,6 +17,7 @@ SIZES = {
     "local_alignment": {"N": 300, "M": 520},
     "scored_alignment": {"N": 420, "M": 360},
     "time_warping": {"N": 2800, "M": 3000},
+    "warping_in_two_rows": {"N": 450, "M": 390},
     "cheapest_path": {"N": 500, "M": 280},
     "over_relaxation": {"N": 260, "M": 340},
     "nine_points": {"N": 1500, "M": 1400, "STEPS": 3},
@@ -106,6 +107,18 @@ def time_warping(x: f64[N], y: f64[M], cost: f64[N, M]):
     for i in range(1, N):
         for j in range(1, M):
             cost[i, j] = np.abs(x[i] - y[j]) + min(cost[i - 1, j], cost[i - 1, j - 1], cost[i, j - 1])
+
+
+@dace.program
+def warping_in_two_rows(x: f64[N], y: f64[M], distance: f64[1]):
+    above = np.full(M + 1, 1e30)
+    row = np.full(M + 1, 1e30)
+    above[0] = 0.0
+    for i in range(N):
+        for j in range(M):
+            row[j + 1] = abs(x[i] - y[j]) + min(above[j + 1], above[j], row[j])
+        above[:] = row
+    distance[0] = above[M]
 
 
 @dace.program

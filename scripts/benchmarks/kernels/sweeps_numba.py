@@ -58,6 +58,19 @@ def time_warping(x, y, cost):
 
 
 @jit
+def warping_in_two_rows(x, y, distance):
+    above = np.full(len(y) + 1, 1e30)
+    row = np.full(len(y) + 1, 1e30)
+    above[0] = 0.0
+    for i in range(len(x)):
+        for j in range(len(y)):
+            row[j + 1] = abs(x[i] - y[j]) + min(above[j + 1], above[j], row[j])
+        above, row = row, above
+        row[0] = 1e30
+    distance[0] = above[len(y)]
+
+
+@jit
 def cheapest_path(toll, cost):
     n, m = cost.shape
     cost[n - 1, m - 1] = toll[n - 1, m - 1]

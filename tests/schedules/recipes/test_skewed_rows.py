@@ -112,6 +112,19 @@ LOCAL = over_rows(
     assign(load("x"), mul(0.5, at(-1, 0))),
     assign(load("A", "i", "j"), add(load("x"), at(0, -1))),
 )
+
+
+def one_row(*border: int) -> LoopNest:
+    """The same row again and again; begins by changing elements of it, which the first ones read."""
+    elements = [add("j", offset) for offset in (-2, -1, 0)]
+    value = mul(0.2, add(*(load("row", e) for e in elements), at(0, 0, "B")))
+    begin = [assign(load("row", n), mul(0.5, add(load("row", n), load("B", "i", n)))) for n in border]
+    inner = loop("j", M - 4, assign(load("row", "j"), value), start=4, independent=False)
+    rows = loop("i", N - 2, *begin, inner, start=2, independent=False)
+    return replace(over_rows(), body=(rows,))
+
+
+ONE_ROW = one_row(3, 2)
 SCATTERED = over_rows(
     assign(load("A", "i", add("j", 1)), add(at(0, 1), mul(0.4, at(0, 0)))),
     assign(load("A", add("i", 1), add("j", -1)), add(at(1, -1), mul(0.2, at(0, 0)))),
@@ -134,8 +147,8 @@ CARRYING = carrying(load("A", "i", 3))
 
 @pytest.mark.parametrize(
     "example",
-    [LOCAL, SCATTERED, FIRST, ANY_ROW, LARGEST, CARRYING, BORDER, BELOW],
-    ids=["local", "scattered", "first", "any row", "largest", "carrying", "border", "below"],
+    [LOCAL, SCATTERED, FIRST, ANY_ROW, LARGEST, CARRYING, BORDER, BELOW, ONE_ROW],
+    ids=["local", "scattered", "first", "any row", "largest", "carrying", "border", "below", "one row"],
 )
 def test_more_than_one_statement(example: LoopNest) -> None:
     assert is_skewed(example)
@@ -161,6 +174,7 @@ def test_more_than_one_statement(example: LoopNest) -> None:
             id="two reductions of one place",
         ),
         pytest.param(carrying(load("A", add("i", -1), 9)), id="begins with what is above"),
+        pytest.param(one_row(8), id="begins by overwriting what rows above need late"),
         pytest.param(carrying(load("x")), id="carries on from the row above"),
         pytest.param(
             beginning(assign(load("A", "i", 9), load("B", "i", 9)), offsets=((1, 0), (0, -1))),
@@ -204,6 +218,7 @@ PIPELINED = {
     "largest": LARGEST,
     "carrying": CARRYING,
     "border": BORDER,
+    "begins_with_what_rows_above_need": ONE_ROW,
 }
 
 
