@@ -374,6 +374,18 @@ def grids(a: f8[N], b: f8[M], y: f8[M, N], z: f8[N, M]):
 
 
 @dace.program
+def looked_up(x: f8[N, M], t: f8[M], k: dace.int64[N, M], y: f8[N, M], z: f8[N]):
+    points = np.cumsum(t)
+    k[:] = np.searchsorted(points, 5.0 * x) + 10 * np.searchsorted(points, points[:N], side="right")[:, None]
+    k += 100 * np.digitize(4.0 * x, points)
+    y[:] = np.interp(5.0 * x, points, t)
+    z[:] = np.interp(points[:N], points, t, left=-1.0, right=-2.0) + np.interp(
+        9.0 * x[:, 0], points, t, right=7.0
+    )
+    z[0] += np.interp(2.5, points, t)
+
+
+@dace.program
 def crossed(a: f8[N, 3], b: f8[N, 3], c: f8[N, 3]):
     c[:] = np.cross(a, b)
 

@@ -58,6 +58,7 @@ SIZES: dict[str, dict[str, int]] = {
     "diagonals": dict(N=6),
     "of_neighbours": dict(N=6, M=4),
     "grids": dict(N=6, M=4),
+    "looked_up": dict(N=7, M=9),
     "crossed": dict(N=6),
     "whole_at_first": dict(N=6, M=4),
     "rounded_down": dict(N=7, M=4),

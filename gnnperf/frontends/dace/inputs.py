@@ -125,7 +125,7 @@ def make_inputs(
     """A value for every argument of a specialised SDFG, arrays 64-byte aligned, and the names of those
     that were generated. `symbols` may also hold scalar arguments.
 
-    Floats are positive, in [0.1, 1.1). Integers are small and valid as indices into every dimension
+    Floats are positive, in [0.1, 1). Integers are small and valid as indices into every dimension
     of any array.
     """
     signature = sdfg.arglist()
@@ -216,7 +216,7 @@ def _random(
     if dtype.kind in "iu":
         low = bound - 1 if not shape else 0
         return np.asarray(generator.integers(low, max(bound, low + 1), shape)).astype(dtype)
-    values = np.asarray(generator.random(shape) + 0.1)
+    values = np.asarray(0.1 + 0.9 * generator.random(shape))
     if dtype.kind == "c":
         values = values + 1j * generator.random(shape)
     return values.astype(dtype)

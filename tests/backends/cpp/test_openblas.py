@@ -116,5 +116,21 @@ def test_lapack_works_out_of_the_box_and_in_what_is_written(
     assert done.returncode == 0, done.stderr
 
 
+def test_systems_with_one_right_side_are_solved_as_those_with_several(
+    tmp_path: Path, tools: tuple[Compiler, Runner]
+) -> None:
+    text = """def kernel(A: dace.float64[N, N], b: dace.float64[N], B: dace.float64[N, M], x: dace.float64[N],
+                        X: dace.float64[N, M]):
+        x[:] = np.linalg.solve(A, b)
+        X[:] = np.linalg.solve(A, B)
+    """
+    matrix = np.random.default_rng(1).random((70, 70)) + 70 * np.eye(70)
+    kernel = loaded(tmp_path, text, inputs={"A": matrix})
+    found = build_baseline(kernel, "auto", *tools).problem.reference
+    for unknown, side in (("x", "b"), ("X", "B")):
+        expected = np.linalg.solve(matrix, kernel.data[side])
+        np.testing.assert_allclose(found[unknown], expected, rtol=1e-8, atol=1e-12)
+
+
 def test_code_without_blas_stays_as_it_is() -> None:
     assert with_openblas("int main() {}") == "int main() {}"

@@ -77,6 +77,16 @@ def _dot(visitor: Any, sdfg: Any, state: Any, a: str, b: str, out: Any = None) -
     return replacements.dot(visitor, sdfg, state, a, b, out)
 
 
+def _solve(visitor: Any, sdfg: Any, state: Any, a: str, b: str) -> Any:
+    """For one right side, too, which is solved for twice: DaCe does not compile a single one."""
+    (n, *sides), calls, (i,) = sdfg.arrays[b].shape, NestedCall(visitor, sdfg, state), subscripts(1)
+    if sides:
+        return replacements._solve(visitor, sdfg, state, a, b)
+    dtype = sdfg.arrays[b].dtype
+    solved = calls(replacements._solve)(a, calls(computed)([n, 2], dtype, "__x", {"__x": (b, [i])}))
+    return calls, calls(computed)([n], dtype, "__x", {"__x": (solved, [i, "0"])})
+
+
 def _round(visitor: Any, sdfg: Any, state: Any, a: str, decimals: int = 0) -> str:
     """Halves go to the even neighbour; C's `round` has them go away from zero."""
     x, unit = ("{0}", "") if decimals == 0 else (f"({{0}} * {10.0**decimals!r})", f" / {10.0**decimals!r}")
@@ -475,8 +485,9 @@ _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _norm,
-    "clip": _clip, "dot": _dot, "matmul": replacements._matmult, "round": _round, "where": _where,
-    "copy": _copy, "linspace": _linspace, "count_nonzero": _keeping(_count), "reshape": _reshape,
+    "linalg.solve": _solve, "clip": _clip, "dot": _dot, "matmul": replacements._matmult,
+    "round": _round, "where": _where, "copy": _copy, "linspace": _linspace,
+    "count_nonzero": _keeping(_count), "reshape": _reshape,
     "cumsum": _widening(_running("+")), "cumprod": _widening(_running("*")),
     "average": _average, "repeat": _repeat, "tile": _tile,
     "argmin": _first_extreme("<"), "argmax": _first_extreme(">"),
