@@ -111,9 +111,9 @@ class TunableProgram(Program, Protocol):
     @property
     def function(self) -> tuple[Path, str] | None: ...
     @property
-    def in_python(self) -> Callable[[], Mapping[str, Any]] | None:
-        """Computes the outputs from the inputs as Python understands the program, once, in a process of its
-        own; None where the program is no Python function."""
+    def in_python(self) -> Callable[[Mapping[str, Any]], Mapping[str, Any]] | None:
+        """Computes the outputs from a value of every argument as Python understands the program, once, in a
+        process of its own; None where the program is no Python function."""
 
     @property
     def sizes(self) -> Mapping[str, int]: ...

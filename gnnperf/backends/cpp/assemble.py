@@ -10,15 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
+
+from numpy.typing import NDArray
 
 from gnnperf.backends.base import Trials, fastest_right, unverifiable
-from gnnperf.backends.cpp.cases import WholeKernel
+from gnnperf.backends.cpp.cases import Arguments, WholeKernel
+from gnnperf.backends.cpp.python_run import PythonRun
 from gnnperf.errors import BuildError, GnnperfError
 from gnnperf.frontends.native import native_function
 from gnnperf.frontends.nest_program import TunableProgram, Tuned
 from gnnperf.measure import Compiler, Evidence, Measurement, Runner
 from gnnperf.schedules.recipes import Recipe
 
+LONGEST_SECOND_OPINION_S = 5.0
+"""What Python may take for arguments on which a tuned program differs from the plain one."""
 SECOND_LOOK_S = 3.0
 """Timing budget when the whole looks faster but its interval still holds 1."""
 
@@ -40,6 +46,10 @@ def assemble(
     """The fastest verified assembly, or None and the reason why the baseline is kept."""
     reasons: list[str] = []
     best: Assembly | None = None
+
+    def in_python(inputs: Arguments) -> Mapping[str, NDArray[Any]] | None:
+        return PythonRun(program, inputs).found(LONGEST_SECOND_OPINION_S)
+
     for schedules, forms in _variants(program, trials, reasons):
         for tuned in forms:
             try:
@@ -55,7 +65,7 @@ def assemble(
                 others = program.other_inputs()
                 if whole.evidence.unverifiable:
                     others = chain(others, program.nearby_inputs())
-                evidence, fault = whole.verify_elsewhere(tuned, others, compiler, runner)
+                evidence, fault = whole.verify_elsewhere(tuned, others, in_python, compiler, runner)
                 reason = f"the tuned kernel is {fault}" if fault else _silence(evidence, whole)
             if reason:
                 reasons.append(reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -143,14 +143,21 @@ class WholeKernel:
         return replace(Evidence.of(problem.reference, problem.inputs), quantised=rounded)
 
     def verify_elsewhere(
-        self, tuned: Tuned, others: Iterable[tuple[str, Arguments]], compiler: Compiler, runner: Runner
+        self,
+        tuned: Tuned,
+        others: Iterable[tuple[str, Arguments]],
+        in_python: Callable[[Arguments], Mapping[str, NDArray[Any]] | None],
+        compiler: Compiler,
+        runner: Runner,
     ) -> tuple[Evidence, str]:
         """Verify a tuned program, which is right on the inputs, on others, as long as that takes little.
 
         others: what they are like, and the arguments; those on which the plain program crashes, computes what
         is infinite or far too large, or what one rounding of them changes by more than the most that is
-        tolerated (a division by almost zero), say nothing. Returns what all of it is worth, and in a line
-        what is wrong, empty where nothing is.
+        tolerated (a division by almost zero), say nothing. in_python: what Python computes of arguments,
+        None where that is not known; those of which the plain program computes something else say nothing
+        either (it compares with NaN, without regard for which all are compiled). Returns what all of it is
+        worth, and in a line what is wrong, empty where nothing is.
         """
         code, inouts, limits = self.code, tuple(self.code.inouts), Limits(timeout_s=max(5.0, LONGEST_CHECK_S))
         evidence, started = self.evidence, time.monotonic()
@@ -170,12 +177,14 @@ class WholeKernel:
             if all(map(is_moderate, expected.values())) and is_stable(expected, moved):
                 length = equivalent_length(expected, moved, self.built.problem.reduction_length)
                 try:
-                    fault = verify(expected, run(library, inputs), length, code.quantised)
+                    found = run(library, inputs)
                 except MeasureError as error:
-                    fault = str(error)
-                if fault:
+                    return evidence, f"wrong on other inputs, {words}: {error}"
+                fault = verify(expected, found, length, code.quantised)
+                if not fault:
+                    evidence = evidence.joined(Evidence.of(expected, inputs), words)
+                elif (meant := in_python(inputs)) is None or not verify(meant, expected, length):
                     return evidence, f"wrong on other inputs, {words}: {fault}"
-                evidence = evidence.joined(Evidence.of(expected, inputs), words)
             if time.monotonic() - started > LONGEST_CHECK_S:
                 break
         return evidence, ""

@@ -82,7 +82,7 @@ class CppExecutor:
                     # What does not run by itself has no candidates either.
                     with suppress(BuildError, MeasureError, NotApplicable):
                         require_within_bounds(task.nest, task.data, self.compiler, self.runner)
-            self._python = PythonRun(self.program)
+            self._python = PythonRun(self.program, self.program.whole.data)
 
     def whole(self) -> Timing:
         whole = WholeKernel.prepare(

@@ -27,10 +27,11 @@ CHAOTIC = 1 << 60
 
 
 class PythonRun:
-    """A run in a fork of this process, at the lowest priority, that is ended with `found` or `close`."""
+    """A run in a fork of this process, at the lowest priority, that is ended with `found` or `close`. inputs:
+    a value of every argument."""
 
-    def __init__(self, program: TunableProgram) -> None:
-        data = as_arrays(program.whole.data)
+    def __init__(self, program: TunableProgram, inputs: Mapping[str, Any]) -> None:
+        data = as_arrays(inputs)
         self._child: Child | None = None
         run = program.in_python
         if run is None or sum(array.nbytes for array in data.values()) > LARGEST_BYTES:
@@ -40,7 +41,7 @@ class PythonRun:
             name: np.ndarray(array.shape, array.dtype, mmap.mmap(-1, max(1, array.nbytes)))
             for name, array in outputs.items()
         }
-        self._child = Child.forked(lambda report: _work(run, self._places, report))
+        self._child = Child.forked(lambda report: _work(run, inputs, self._places, report))
 
     def found(self, patience_s: float = 0.0) -> Mapping[str, NDArray[Any]] | None:
         """What Python computed; None where it did not in time, or at all."""
@@ -56,11 +57,16 @@ class PythonRun:
             self._child = None
 
 
-def _work(run: Callable[[], Mapping[str, Any]], places: Mapping[str, NDArray[Any]], report: Report) -> None:
+def _work(
+    run: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    inputs: Mapping[str, Any],
+    places: Mapping[str, NDArray[Any]],
+    report: Report,
+) -> None:
     os.setpriority(os.PRIO_PROCESS, 0, 19)
     isolate()  # what the function writes or sends, it does when the user calls it
     with np.errstate(all="ignore"):
-        for name, value in run().items():
+        for name, value in run(inputs).items():
             places[name][...] = value
     report(done=True)
 

@@ -124,14 +124,15 @@ class DaceKernel:
         return quantised(unit.nest for unit in self.units) if not self.skipped else ()
 
     @property
-    def in_python(self) -> Callable[[], Mapping[str, Any]] | None:
+    def in_python(self) -> Callable[[Mapping[str, Any]], Mapping[str, Any]] | None:
+        """See `TunableProgram`."""
         program = self.program
         if program is None:
             return None
 
-        def run() -> Mapping[str, Any]:
+        def run(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
             values: dict[str, Any] = {}
-            for name, value in self.data.items():
+            for name, value in inputs.items():
                 values[name] = np.array(value) if np.ndim(value) else np.asarray(value)[()]
             values |= {other: values[name] for other, name in self.same.items()}
             values |= self.sizes

@@ -38,6 +38,10 @@ def loaded(folder: Path, body: str, inputs: Mapping[str, Any] | None = None) -> 
     return load_kernel(f"{path}:kernel", {"N": 50}, inputs)
 
 
+def unknown(_: Mapping[str, Any]) -> None:
+    """Python does not say."""
+
+
 def plain(kernel: DaceKernel) -> Tuned:
     return kernel.kept("dace-simplify")
 
@@ -47,7 +51,7 @@ def test_what_is_right_is_verified_on_all_kinds_of_numbers(
 ) -> None:
     kernel = loaded(tmp_path, "2.0 * A + 1.0")
     whole = WholeKernel.prepare(kernel, "simplify", *tools)
-    evidence, fault = whole.verify_elsewhere(plain(kernel), kernel.other_inputs(), *tools)
+    evidence, fault = whole.verify_elsewhere(plain(kernel), kernel.other_inputs(), unknown, *tools)
     assert fault == ""
     assert [*evidence.inputs] == [
         "the inputs", "another order", "negative numbers", "numbers of all magnitudes", "zeros", "ones"
@@ -60,9 +64,29 @@ def test_what_is_wrong_on_other_inputs_alone_is_found(tmp_path: Path, tools: tup
     kernel, other = loaded(tmp_path, "2.0 * A"), loaded(tmp_path, "2.0 * np.abs(A)")
     whole = WholeKernel.prepare(kernel, "simplify", *tools)
     assert whole.measure(plain(other), *tools, budget_s=0.01).status == "ok"
-    evidence, fault = whole.verify_elsewhere(plain(other), kernel.other_inputs(), *tools)
+    evidence, fault = whole.verify_elsewhere(plain(other), kernel.other_inputs(), unknown, *tools)
     assert fault.startswith("wrong on other inputs, negative numbers: C: 50 of 50 elements differ")
     assert [*evidence.inputs] == ["the inputs", "another order"]
+
+
+def test_inputs_of_which_python_makes_something_else_than_the_plain_program_say_nothing(
+    tmp_path: Path, tools: tuple[Compiler, Runner]
+) -> None:
+    kernel, other = loaded(tmp_path, "2.0 * A"), loaded(tmp_path, "2.0 * np.abs(A)")
+    whole = WholeKernel.prepare(kernel, "simplify", *tools)
+    asked: list[Mapping[str, Any]] = []
+
+    def in_python(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        asked.append(inputs)
+        return {"C": 2.0 * np.abs(inputs["A"])}
+
+    evidence, fault = whole.verify_elsewhere(plain(other), kernel.other_inputs(), in_python, *tools)
+    assert (fault, len(asked)) == ("", 1)
+    assert (asked[0]["A"] < 0).all() and "negative numbers" not in evidence.inputs
+    _, fault = whole.verify_elsewhere(
+        plain(other), kernel.other_inputs(), lambda i: {"C": 2.0 * i["A"]}, *tools
+    )
+    assert "negative numbers" in fault
 
 
 def test_integers_that_are_rounded_may_be_one_off_and_are_said_to_be(
@@ -86,7 +110,7 @@ def test_inputs_without_a_result_say_nothing(tmp_path: Path, tools: tuple[Compil
     """The logarithm of a negative number, or of zero, is none."""
     kernel = loaded(tmp_path, "np.log(A)")
     whole = WholeKernel.prepare(kernel, "simplify", *tools)
-    evidence, fault = whole.verify_elsewhere(plain(kernel), kernel.other_inputs(), *tools)
+    evidence, fault = whole.verify_elsewhere(plain(kernel), kernel.other_inputs(), unknown, *tools)
     assert (fault, *evidence.inputs) == (
         "", "the inputs", "another order", "numbers of all magnitudes", "ones"
     )  # fmt: skip
@@ -99,7 +123,7 @@ def test_inputs_whose_rounding_decides_the_result_say_nothing(
     kernel, other = loaded(tmp_path, "2.0 * A"), loaded(tmp_path, "2.0 * np.abs(A)")
     whole = WholeKernel.prepare(kernel, "simplify", *tools)
     monkeypatch.setattr(cases, "perturbed", lambda data: {**data, "A": 1.01 * data["A"]})
-    evidence, fault = whole.verify_elsewhere(plain(other), kernel.other_inputs(), *tools)
+    evidence, fault = whole.verify_elsewhere(plain(other), kernel.other_inputs(), unknown, *tools)
     assert (fault, *evidence.inputs) == ("", "the inputs", "zeros")
 
 
@@ -109,7 +133,7 @@ def test_results_that_stay_may_be_told_by_other_inputs(
     kernel = loaded(tmp_path, "np.minimum(A, 0.0)")
     whole = WholeKernel.prepare(kernel, "simplify", *tools)
     assert whole.evidence.unverifiable == {"C": "all elements are 0.0"}
-    evidence, fault = whole.verify_elsewhere(plain(kernel), kernel.other_inputs(), *tools)
+    evidence, fault = whole.verify_elsewhere(plain(kernel), kernel.other_inputs(), unknown, *tools)
     assert (fault, evidence.unverifiable) == ("", {})
 
 
@@ -123,7 +147,7 @@ def test_results_of_given_inputs_that_stay_may_be_told_by_inputs_near_them(
     )
     whole = WholeKernel.prepare(kernel, "simplify", *tools)
     assert whole.evidence.unverifiable == {"C": "it stays as it was"}
-    evidence, fault = whole.verify_elsewhere(plain(kernel), kernel.nearby_inputs(), *tools)
+    evidence, fault = whole.verify_elsewhere(plain(kernel), kernel.nearby_inputs(), unknown, *tools)
     assert (fault, evidence.unverifiable) == ("", {})
     assert [*evidence.inputs] == ["the inputs", "numbers up to a tenth from those given"]
     ((_, near),) = kernel.nearby_inputs()

@@ -26,7 +26,7 @@ def loaded(folder: Path, text: str, inputs: Mapping[str, Any] | None = None) -> 
 
 
 def computed(kernel: DaceKernel, patience_s: float = 30.0) -> Mapping[str, Any] | None:
-    return PythonRun(kernel).found(patience_s)
+    return PythonRun(kernel, kernel.data).found(patience_s)
 
 
 PROGRAMS = {
@@ -114,10 +114,10 @@ def test_what_python_cannot_run_says_nothing(tmp_path: Path, monkeypatch: pytest
     sdfg = load_kernel(plain.parsed, {"N": 6}, {"x": X})
     assert sdfg.in_python is None and computed(sdfg) is None
 
-    def fails() -> Mapping[str, Any]:
+    def fails(_: Mapping[str, Any]) -> Mapping[str, Any]:
         raise TypeError("no such thing in Python")
 
-    def hangs() -> Mapping[str, Any]:
+    def hangs(_: Mapping[str, Any]) -> Mapping[str, Any]:
         time.sleep(1000)
         return {}
 
@@ -132,7 +132,7 @@ def test_what_python_cannot_run_says_nothing(tmp_path: Path, monkeypatch: pytest
 def test_files_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = loaded(tmp_path, "@dace.program\ndef f(x: dace.float64[N]):\n    x[:] = x + 1.0\n")
 
-    def run() -> Mapping[str, Any]:
+    def run(_: Mapping[str, Any]) -> Mapping[str, Any]:
         (tmp_path / "written").write_text("by the user's function")
         return kernel.data
 
