@@ -645,3 +645,23 @@ def bits_of_unsigned(x: dace.uint8[N, M], y: dace.uint8[N, M], z: dace.uint8[N, 
         y[i, j] = (77 * x[i, j] + 29 * x[i, 0]) >> 8
     for i, j in dace.map[0:N, 0:M]:
         z[i, j] = (3 * x[i, j]) & 15 | 32
+
+
+@dace.program
+def unsigned_numbers(x: dace.uint64[N], y: dace.uint64[N], z: f8[N]):
+    y[:] = (x + 88172645463325252) ^ (x * 3 << 13) ^ (x // 2)
+    z[:] = x / 4
+
+
+@dace.program
+def sums_of_products_in_a_loop(x: f8[K, N, M], w: f8[M, 3, N], h: f8[3, N, N], y: f8[N, N]):
+    for k in range(K):
+        h[:] = np.einsum("nm,mgo->gno", x[k], w) + np.einsum("gno,on->gno", h, y)
+        y[:] = np.einsum("gno->no", h) / 9.0
+
+
+@dace.program
+def indices_in_any_order(x: f8[N, M, K], w: f8[K, M], y: f8[N], z: f8[M, N, K], v: f8[M, N, K, 2]):
+    y[:] = np.einsum("nmk,km->n", x, w)
+    z[:] = np.einsum("nmk,km->mnk", x, w) + np.einsum("nmk,k->mnk", x, w[:, 0])
+    v[:] = np.einsum("nmk,q->mnkq", x, w[:2, 0])

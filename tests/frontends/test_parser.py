@@ -81,6 +81,9 @@ SIZES: dict[str, dict[str, int]] = {
     "wide_in_maps": dict(N=3, M=4),
     "stores_in_maps": dict(N=3, M=5),
     "bits_of_unsigned": dict(N=6, M=4),
+    "unsigned_numbers": dict(N=6),
+    "sums_of_products_in_a_loop": dict(N=4, M=5, K=3),
+    "indices_in_any_order": dict(N=4, M=5, K=3),
 }
 
 

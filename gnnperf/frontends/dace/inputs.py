@@ -136,8 +136,8 @@ def make_inputs(
         )
     generator = np.random.default_rng(seed)
     shapes = {k: _shape(k, d) for k, d in signature.items() if isinstance(d, dace.data.Array)}
-    extents = [e for s in shapes.values() for e in s]
-    bound = max(1, min(extents if extents else [*extents, SMALL_INTEGER]))
+    extents = [e for s in shapes.values() for e in s if e > 1]  # into others, there is one index
+    bound = min(extents, default=SMALL_INTEGER)
     _check_memory(sum(math.prod(s) * signature[k].dtype.bytes for k, s in shapes.items()))
     data: dict[str, Any] = {}
     generated: set[str] = set()

@@ -9,7 +9,6 @@ from typing import Any
 
 import dace
 import numpy as np
-from dace.frontend.python import replacements
 
 from gnnperf.frontends.dace.parser.trees import assigned_in
 
@@ -61,11 +60,11 @@ def is_integer(visitor: Any, node: ast.expr) -> bool:
 
 
 def keeping_bits(original: Any) -> Any:
-    """What an unsigned number and a literal have of bits, `(3 * u) >> 8`, is an unsigned number. NumPy, and
-    DaCe after it, has no integer for 64 bits of both kinds, but a real number, which has no bits."""
+    """What an unsigned number and a literal make, `(3 * u) >> 8`, is an unsigned number, as in arrays of
+    NumPy's. DaCe has no integer for 64 bits of both kinds, but a real number, which has no bits."""
 
     def result_type(arguments: Any, operator: str | None = None) -> Any:
-        if operator is not None and replacements._is_op_bitwise(operator):
+        if operator is not None and operator not in ("Div", "Pow"):
             held = [argument.dtype for argument in arguments if isinstance(argument, dace.data.Data)]
             if dace.uint64 in held:
                 whole = (int, np.integer)

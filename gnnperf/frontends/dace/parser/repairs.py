@@ -18,6 +18,7 @@ from dace.frontend.python.nested_call import NestedCall
 from dace.frontend.python.newast import ProgramVisitor
 from dace.frontend.python.preprocessing import GlobalResolver
 from dace.sdfg import nodes
+from dace.sdfg.state import ControlFlowRegion
 from dace.subsets import Range
 
 from gnnperf.frontends.dace.parser import kinds, loops, names, sizes, slices, stores, syntax
@@ -61,6 +62,7 @@ def repaired_parser() -> Iterator[None]:
         (ProgramVisitor, "visit_Subscript"): syntax.sizing,
         (ProgramVisitor, "visit_While"): loops.repeating,
         (NestedCall, "add_state"): lambda _: _add_state,
+        (ControlFlowRegion, "add_state_before"): _where_it_is,
     }
     symbolic.pystr_to_symbolic.cache_clear()  # it says 2.0 where 2 is asked for, if a program before said 2.0
     with repaired(repairs):
@@ -81,10 +83,20 @@ def _prepared(original: Any) -> Any:
 
 
 def _products_alone(original: Any) -> Any:
-    """Which `einsum` is a batch of matrix products: `ij,ij->i` is none."""
+    """Which `einsum` is a batch of matrix products: `ij,ij->i` is none, nor `ijk,kj->i`, whose indices
+    j and k are not in one order."""
 
     def is_bmm(self: Any) -> bool:
-        return bool(original(self) and not (self.a_batch and self.a_sum and not (self.a_only or self.b_only)))
+        if not original(self) or (self.a_batch and self.a_sum and not (self.a_only or self.b_only)):
+            return False
+        (a, b), c = self.inputs, self.output
+        alike = (
+            [(a, self.a_batch), (b, self.b_batch), (c, self.c_batch)],
+            [(a, self.a_sum), (b, self.b_sum)],
+            [(a, self.a_only), (c, self.c_a_only)],
+            [(b, self.b_only), (c, self.c_b_only)],
+        )
+        return all(len({tuple(text[i] for i in places) for text, places in group}) == 1 for group in alike)
 
     return is_bmm
 
@@ -123,6 +135,20 @@ def _add_state(call: Any, label: str | None = None) -> Any:
     around.add_edge(call.last_state, state, dace.InterstateEdge())
     call.last_state = state
     return state
+
+
+def _where_it_is(original: Any) -> Any:
+    """A state before another one, in the loop that this is in: `einsum` in a loop asks the program for it."""
+
+    def add_state_before(_: Any, state: Any, *rest: Any, **more: Any) -> Any:
+        around = state.parent_graph
+        first = around.start_block is state
+        added = original(around, state, *rest, **more)
+        if first:
+            around.start_block = around.node_id(added)
+        return added
+
+    return add_state_before
 
 
 def divided_as_in_slices(array: Any) -> None:
