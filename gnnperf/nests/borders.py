@@ -13,8 +13,8 @@ from dataclasses import replace
 from itertools import pairwise
 from math import isfinite, prod
 
-from gnnperf.nests.affine import affine, from_affine
-from gnnperf.nests.analysis import band, extent, rebuild, varies
+from gnnperf.nests.affine import affine, constant, from_affine
+from gnnperf.nests.analysis import band, extent, mentions, rebuild, varies
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -124,20 +124,28 @@ def _cuts(expr: Expr, iterator: str, start: int, stop: int, within: Loops) -> se
             continue
         form = affine(e.args[0] if e.name == "mod" else Op("sub", e.args))
         factor = form.coefficient(iterator)
-        if abs(factor) != 1 or not form.terms.keys() <= {Symbol(name) for name in (iterator, *within)}:
+        if not all(_is_bounded(atom, iterator, within) for atom in form.terms if atom != Symbol(iterator)):
             continue
         rest = value_range(
             Op("sub", (from_affine(form), Op("mul", (Const(factor), Symbol(iterator))))), within
         )
-        zeros = sorted(-factor * end for end in rest)
-        if e.name != "mod":
+        if e.name != "mod" and abs(factor) == 1:
+            zeros = sorted(-factor * end for end in rest)
             begins, turned = _FIRST_BEYOND.get(e.name, (0, 0))
             after = (begins, turned) if factor > 0 else (1 - turned, 1 - begins)
             cuts |= {int(zero) + one for zero, one in zip(zeros, after, strict=True) if isfinite(zero)}
-        elif isinstance(e.args[1], Const) and (period := int(e.args[1].value.real)) > 0 and factor > 0:
-            for zero in map(int, filter(isfinite, zeros)):
-                cuts |= set(range(start + (zero - start) % period, stop, period)[: MOST_PARTS + 2])
+        elif e.name == "mod" and factor > 0 and (period := constant(e.args[1]) or 0) > 0:
+            for end in map(int, filter(isfinite, rest)):
+                rounds = range((factor * start + end) // period + 1, (factor * stop + end) // period + 1)
+                cuts |= {-((end - r * period) // factor) for r in rounds[: MOST_PARTS + 2]}
     return cuts
+
+
+def _is_bounded(atom: Expr, iterator: str, within: Loops) -> bool:
+    """Are the ends of its range known, and the same in all iterations of the loop?"""
+    if isinstance(atom, Symbol):
+        return atom.name in within
+    return isinstance(atom, Op) and atom.name == "mod" and not mentions(atom, iterator)
 
 
 def _decided(statement: Statement, loops: Loops) -> Statement:

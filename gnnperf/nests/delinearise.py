@@ -64,8 +64,14 @@ def _divisors(loop: Loop) -> Iterator[int]:
             for expr in subexpressions(root):
                 if isinstance(expr, Op) and expr.name in ("floordiv", "mod"):
                     divisor = constant(expr.args[1])
-                    if divisor and affine(expr.args[0]).coefficient(loop.iterator) % divisor:
+                    if divisor and _uneven(expr.args[0], divisor) == {Symbol(loop.iterator)}:
                         yield divisor
+
+
+def _uneven(expr: Expr, divisor: int) -> set[Expr]:
+    """What the remainder depends on. Of several iterators, as `(i + j) % 2`, it stays what it is however
+    their loops are split."""
+    return {atom for atom, coefficient in affine(expr).terms.items() if coefficient % divisor}
 
 
 def _division(expr: Expr, around: Loops) -> Expr:

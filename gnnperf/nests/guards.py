@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gnnperf.nests.affine import affine, simplify
+from gnnperf.nests.affine import affine, constant, simplify
 from gnnperf.nests.analysis import conjunction, conjuncts
-from gnnperf.nests.ir import Const, Expr, Loop, Node, Op, Statement, Symbol, walk
+from gnnperf.nests.ir import (
+    Const,
+    Expr,
+    Loop,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    loads,
+    substitute_node,
+    symbols,
+    walk,
+)
 from gnnperf.nests.ranges import value_range
 
 _AT_LEAST_ZERO = {"ge": (1, 0), "gt": (1, -1), "le": (-1, 0), "lt": (-1, -1)}
@@ -19,8 +31,9 @@ def absorb_guards(
     body: tuple[Node, ...], around: Mapping[str, Sequence[Loop]] | None = None
 ) -> tuple[Node, ...]:
     """Loops whose statements all happen only where one and the same comparison holds run over the
-    iterations in which it does, as far as it is affine in the iterator with coefficient 1 or -1.
-    `around`: the loops that the body is in, by iterator."""
+    iterations in which it does, as far as it is affine in the iterator with coefficient 1 or -1, or of such a
+    remainder: every second one, of `(i + j) % 2 == color`. `around`: the loops that the body is in, by
+    iterator."""
     return tuple(_absorbed(n, around or {}) if isinstance(n, Loop) else n for n in body)
 
 
@@ -36,6 +49,8 @@ def _absorbed(loop: Loop, around: Mapping[str, Sequence[Loop]]) -> Loop:
         narrowed = _narrowed(loop, condition, inside, around)
         if narrowed is not None:
             loop = replace(narrowed, body=tuple(_without(condition, n) for n in narrowed.body))
+        elif (every := _every(loop, condition, inside, around)) is not None:
+            return _absorbed(every, around)
     return replace(loop, body=absorb_guards(loop.body, {**around, loop.iterator: [loop]}))
 
 
@@ -60,6 +75,50 @@ def _narrowed(
     if coefficient > 0:
         return replace(loop, start=_extreme("max", loop.start, Op("neg", (rest,)), around))
     return replace(loop, stop=_extreme("min", loop.stop, Op("add", (rest, Const(1))), around))
+
+
+def _every(
+    loop: Loop, condition: Expr, inside: set[str], around: Mapping[str, Sequence[Loop]]
+) -> Loop | None:
+    """The loop over every n-th iteration, those in which a remainder by n is what the condition says; None
+    where that is not known ahead of the loop."""
+    found = _remainder(condition)
+    if found is None or loop.step != 1 or loop.condition is not None or loads(loop.start) or loads(loop.stop):
+        return None
+    of, n, wanted = found
+    at, sign = Symbol(loop.iterator), affine(of).coefficient(loop.iterator)
+    rest = simplify(Op("sub", (of, Op("mul", (Const(sign), at)))))
+    low, high = value_range(wanted, around)
+    if sign not in (1, -1) or low < 0 or high >= n:
+        return None
+    if any(loads(e) or symbols(e) & {loop.iterator, *inside} for e in (rest, wanted)):
+        return None
+    first = Op("mul", (Const(sign), Op("sub", (wanted, rest))))
+    skipped = Op("mod", (simplify(Op("sub", (first, loop.start))), Const(n)))
+    left = Op("sub", (Op("sub", (loop.stop, loop.start)), skipped))
+    steps = Op("floordiv", (Op("add", (left, Const(n - 1))), Const(n)))
+    least, most = value_range(steps, around)
+    stop = Const(int(most)) if least == most else simplify(steps)
+    moved = simplify(Op("add", (Op("add", (loop.start, skipped)), Op("mul", (Const(n), at)))))
+    body = tuple(substitute_node(_without(condition, node), {loop.iterator: moved}) for node in loop.body)
+    return replace(loop, start=Const(0), stop=stop, body=body)
+
+
+def _remainder(condition: Expr) -> tuple[Expr, int, Expr] | None:
+    """(a, n, b) of a condition that says `a % n == b`; of a remainder by two, also one that is not b."""
+    negative = isinstance(condition, Op) and condition.name == "not"
+    comparison = condition.args[0] if negative else condition  # type: ignore[union-attr]
+    if isinstance(comparison, Op) and comparison.name == "mod":  # as a truth value
+        negative, comparison = not negative, Op("eq", (comparison, Const(0)))
+    if not isinstance(comparison, Op) or comparison.name not in ("eq", "ne"):
+        return None
+    negative ^= comparison.name == "ne"
+    for remainder, wanted in (comparison.args, comparison.args[::-1]):
+        if isinstance(remainder, Op) and remainder.name == "mod":
+            n = constant(remainder.args[1])
+            if n is not None and n > 1 and (not negative or n == 2):
+                return remainder.args[0], n, Op("sub", (Const(1), wanted)) if negative else wanted
+    return None
 
 
 def _extreme(name: str, one: Expr, two: Expr, around: Mapping[str, Sequence[Loop]]) -> Expr:

@@ -7,15 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from frontends.interpret import Interpreter
 from hypothesis import given
 from hypothesis import strategies as st
+from nests.examples import add, assign, load, loop, op
 
 from gnnperf.frontends.dace.independence import mark_independent
 from gnnperf.frontends.dace.tidy import tidy
 from gnnperf.nests import Buffer, Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.guards import absorb_guards
+from gnnperf.nests.ir import walk
 
 SIZE = 5
 ARRAYS = ("x", "y")
@@ -136,6 +139,45 @@ def test_a_guard_that_narrows_a_loop_is_gone() -> None:
     (outer,) = absorb_guards((Loop("i", Const(0), Const(SIZE), (inner,)),))
     assert isinstance(outer, Loop)
     assert outer.body == (replace(inner, stop=Symbol("i"), body=(Statement(x, Const(1)),)),)
+
+
+REMAINDERS = [
+    (op("eq", op("mod", add("i", "j"), 2), op("mod", "i", 2)), 2),
+    (op("eq", op("mod", op("sub", op("sub", 3, "j"), "i"), 3), 2), 3),
+    (op("eq", 0, op("mod", "j", 2)), 2),
+    (op("ne", op("mod", add("i", "j"), 2), 0), 2),
+    (op("not", op("eq", op("mod", add("j", 1), 2), op("sub", 1, op("mod", "i", 2)))), 2),
+    (op("mod", "j", 2), 2),
+    (op("not", op("mod", add("j", "i"), 3)), 3),
+    (op("and", op("ge", "j", 2), op("eq", op("mod", "j", 3), 1)), 3),
+]
+
+
+@pytest.mark.parametrize(("guard", "n"), REMAINDERS)
+@pytest.mark.parametrize(("start", "stop"), [(0, 4), (1, 5), (2, 5), (1, "i")])
+def test_of_every_nth_iteration_no_other_is_run(guard: Expr, n: int, start: int, stop: int | str) -> None:
+    inner = loop("j", stop, assign(load("x", "j"), add("i", "j"), guard=guard), start=start)
+    (outer,) = absorb_guards((loop("i", SIZE, inner),))
+    (every,) = (lp for lp in walk((outer,)) if isinstance(lp, Loop) and lp.iterator == "j")
+    assert all(s.guard is None for s in every.body if isinstance(s, Statement))
+    assert run((outer,), BUFFERS) == run((loop("i", SIZE, inner),), BUFFERS)
+    if isinstance(stop, int) and (stop - start) % n == 0 and guard.name != "and":
+        assert (every.start, every.stop) == (Const(0), Const((stop - start) // n))
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        op("eq", op("mod", "j", 2), "i"),  # of most i, none is
+        op("ne", op("mod", "j", 3), 0),
+        op("eq", op("mod", op("mul", 2, "j"), 4), 0),
+        op("eq", op("mod", add("j", load("x", 0)), 2), 0),
+        op("eq", op("mod", "j", "i"), 0),
+    ],
+)
+def test_other_remainders_stay_conditions(guard: Expr) -> None:
+    body = (loop("i", SIZE, loop("j", SIZE, assign(load("x", "j"), 1, guard=guard))),)
+    assert absorb_guards(body) == body
 
 
 @given(PROGRAMS)

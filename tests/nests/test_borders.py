@@ -55,6 +55,8 @@ def test_periodic_rows_are_an_element_and_a_loop() -> None:
         (op("max", op("sub", "j", 2), 0), 2),
         (op("min", op("add", "j", 3), N - 1), 2),
         (op("mod", op("add", "j", 5), N), 2),
+        (op("mod", op("mul", 2, "j"), N), 2),
+        (op("mod", op("add", op("mul", 3, "j"), 2), N), 3),
         (op("sub", N - 1, op("max", op("sub", 3, "j"), 0)), 2),
     ],
 )
@@ -62,6 +64,15 @@ def test_choices_of_places_are_made_ahead(place: Expr, count: int) -> None:
     made = parts(row(load("x", place)))
     assert len(made) == count
     assert not any(getattr(e, "name", "") in ("select", "max", "min", "mod") for n in made for e in values(n))
+
+
+def test_around_what_a_loop_outside_moves_by_one_only_the_ends_are_apart() -> None:
+    place = add(op("mod", "i", 2), "j")
+    ahead = load("A", "i", op("mod", add(place, 1), N))
+    row_of = loop("j", N - 1, assign(load("B", "i", place), ahead), independent=True)
+    made = parts(loop("i", 2, row_of, independent=True))
+    bounds = [(n.start, n.stop) for n in walk(made) if isinstance(n, Loop) and n.iterator == "j"]
+    assert bounds == [(Const(0), Const(N - 2))] and len(made) == 2
 
 
 def test_guards_and_values_are_decided_too() -> None:
@@ -118,7 +129,6 @@ def test_scalars_of_an_iteration_are_in_all_parts() -> None:
         row(load("x", op("mod", op("sub", "j", 1), N)), independent=False),
         row(load("x", op("mod", op("sub", "j", 1), N)), stop=SHORTEST - 1),
         row(load("x", op("mod", "j", 2))),  # more parts than are worth it
-        row(load("x", op("mod", op("mul", 2, "j"), N))),
         row(op("select", op("gt", load("x", "j"), 0.0), 1.0, load("x", 0))),
     ],
 )
