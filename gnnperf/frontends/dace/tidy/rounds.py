@@ -33,6 +33,8 @@ def tidy(body: Block, buffers: dict[str, Buffer]) -> Block:
         for step in STEPS:
             body = _in_every_block(body, Counts(), code, step)
         if body == before:
+            body = _in_every_block(body, Counts(), code, choose)
+        if body == before:
             return body
 
 
@@ -66,6 +68,7 @@ def forward_arrays(block: Block, outside: Counts, code: Code) -> Block:
 
 
 STEPS: tuple[Step, ...] = (
-    split_versions, merge_arms, forward_scalars, decide, find_reductions, know_ahead, choose, write_out,
+    split_versions, merge_arms, forward_scalars, decide, find_reductions, know_ahead, write_out,
     write_through, forward_arrays,
 )  # fmt: skip
+"""`choose` only once these change nothing any more: of branches, some are the two arms of one choice."""
