@@ -12,6 +12,7 @@ from gnnperf.frontends.dace.carry import carry_in_scalars
 from gnnperf.frontends.dace.control_flow import For
 from gnnperf.frontends.dace.expressions import SymbolNames, from_ast
 from gnnperf.frontends.dace.independence import mark_independent, place_private
+from gnnperf.frontends.dace.literals import narrow_literals
 from gnnperf.frontends.dace.pieces import Nodes, Piece
 from gnnperf.frontends.dace.rolling_rows import roll_rows
 from gnnperf.frontends.dace.tidy import tidy
@@ -56,6 +57,7 @@ class Finisher:
         nodes = self._tidied(piece, own)
         if stuck := {n for n, local in own.items() if any(local in written(lp) for lp in _loops(nodes))}:
             nodes = self._tidied(piece, {n: local for n, local in own.items() if n not in stuck})
+        nodes = narrow_literals(nodes, buffers)
         nodes = roll_rows(nodes, buffers, piece.live_after, self.translator.fresh)
         nodes = mark_independent(nodes, buffers, self.translator.ranges)
         nodes = carry_in_scalars(nodes, buffers, self.translator.fresh)
