@@ -174,6 +174,17 @@ def test_brief_loops_that_others_repeat_are_not_shared(columns: int, value: Any,
     assert len(parallel_loops(apply(Recipe(order="row"), nest("once", arrays, sweep, border)))) == 2
 
 
+@pytest.mark.parametrize(("n", "regions"), [(600, 0), (4000, 1)])
+def test_threads_do_not_wait_for_each_other_for_less_than_that_takes(n: int, regions: int) -> None:
+    arrays = [array("A", n), array("B", n)]
+    repeated = nest("steps", arrays, loop("t", 9, sweep("B", "A", n), sweep("A", "B", n), independent=False))
+    once = nest("once", arrays, sweep("B", "A", n))
+    for example, count in ((repeated, regions), (once, 1)):
+        scheduled = apply(Recipe(order="row"), example)
+        assert parallel_loops(scheduled)
+        assert emit(scheduled, "f").source.count("#pragma omp parallel") == count
+
+
 def sweep(target: str, source: str, n: int = 4000) -> Loop:
     return loop("i", n - 1, assign(load(target, "i"), add(load(source, "i"), load(source, add("i", 1)))))
 
