@@ -43,6 +43,7 @@ from gnnperf.schedules.recipes.expressions import (
     iterator_name,
     repeated_calls,
 )  # fmt: skip
+from gnnperf.schedules.recipes.filtered import skip_misses
 from gnnperf.schedules.recipes.library_calls import emit_call, prelude
 from gnnperf.schedules.recipes.pipelined_rows import emit_rows, emit_steps, pipeline_header
 from gnnperf.schedules.recipes.prefetching import prefetched
@@ -82,7 +83,7 @@ def emit(nest: LoopNest, symbol: str) -> CppFunction:
             raise NotApplicable(f"buffer {buffer.name} is {buffer.dtype}, which has no C++ type")
     arguments = tuple(nest.arguments)
     parameters = tuple(sorted(nest.parameters))
-    nest = without_brief_threads(skew_rows(nest))
+    nest = skip_misses(without_brief_threads(skew_rows(nest)))
     emitter = Emitter(nest, symbol)
     emitter.block(nest.body, ())
     if stores_past_caches(nest.body):
