@@ -167,14 +167,21 @@ def negated(condition: Expr) -> Expr:
 
 @lru_cache(EXPRESSIONS_KEPT)
 def conditional_loads(expr: Expr) -> tuple[tuple[Load, tuple[Expr, ...]], ...]:
-    """The loads of an expression, each with the conditions of the choices (`select`) that it is made for."""
+    """The loads of an expression, each with the conditions that it is made for: of choices (`select`), and
+    what comes first in `and` and `or`."""
+    arms: tuple[tuple[Expr, tuple[Expr, ...]], ...]
     match expr:
-        case Op("select", (condition, one, other)):
-            arms = ((condition, ()), (one, tuple(conjuncts(condition))), (other, (negated(condition),)))
-            return tuple((ld, (*to, *more)) for part, to in arms for ld, more in conditional_loads(part))
         case Load():
             return ((expr, ()), *(found for index in expr.indices for found in conditional_loads(index)))
-    return tuple(found for part in children(expr) for found in conditional_loads(part))
+        case Op("select", (condition, one, other)):
+            arms = ((condition, ()), (one, tuple(conjuncts(condition))), (other, (negated(condition),)))
+        case Op("and", (one, other)):
+            arms = ((one, ()), (other, tuple(conjuncts(one))))
+        case Op("or", (one, other)):
+            arms = ((one, ()), (other, (negated(one),)))
+        case _:
+            arms = tuple((part, ()) for part in children(expr))
+    return tuple((ld, (*to, *more)) for part, to in arms for ld, more in conditional_loads(part))
 
 
 def guarded_loads(node: Node) -> Iterator[tuple[Load, tuple[Expr, ...]]]:

@@ -17,7 +17,7 @@ from gnnperf.schedules.recipes.filtered import TOGETHER, skip_misses
 
 N = 3 * TOGETHER + 11
 X, Y, R, C = load("x", "i"), load("y", "i"), load("r"), load("c")
-PASSES, LOCAL = op("gt", X, 1.0), load("passes")
+PASSES, LOCAL, OTHER = op("gt", X, 1.0), load("passes"), load("passes_too")
 COUNT = accumulate(C, op("select", PASSES, 1, 0))
 
 
@@ -30,6 +30,7 @@ def example(*statements: Node, n: int = N, start: int = 0, independent: bool = F
     arrays = [array(name, N) for name in ("x", "y", "u", "v")]
     arrays += [array("c", dtype="int64"), array("at", N, dtype="int32"), array("total")]
     arrays += [array("r", scope="local"), array("passes", dtype="bool", scope="local")]
+    arrays += [array("passes_too", dtype="bool", scope="local")]
     return nest(
         "example", arrays, assign(C, 0), loop("i", n, *statements, start=start, independent=independent)
     )
@@ -50,6 +51,12 @@ FILTERS = {
         assign(R, mul(X, Y)),
         kept("u", R, op("gt", R, 1.0)),
         accumulate(C, op("select", op("gt", R, 1.0), 1, 0)),
+    ),
+    "a condition within a condition": example(
+        assign(LOCAL, op("gt", X, 0.7)),
+        assign(OTHER, op("lt", Y, 1.2), guard=LOCAL),
+        kept("u", X, op("and", LOCAL, OTHER)),
+        accumulate(C, op("select", op("and", LOCAL, OTHER), 1, 0)),
     ),
     "the place before": example(kept("u", X), COUNT, start=5),
     "counted first": example(COUNT, assign(load("u", op("sub", C, 1)), X, guard=PASSES)),
