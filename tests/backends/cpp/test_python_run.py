@@ -146,6 +146,10 @@ def test_what_is_clearly_another_is_told_from_rounding() -> None:
     assert difference(right, {k: v.copy() for k, v in right.items()}, 1) == AGREES
     close = {"y": right["y"] * (1 + 1e-6), "n": right["n"]}
     assert difference(right, close, 1) == AGREES
+    none = {"y": np.full(200, np.nan), "n": right["n"]}
+    assert difference(right, none, 1).endswith(
+        "Python computes nan, DaCe 1; of these inputs there may be no result: give others with --inputs"
+    )
     few = {"y": right["y"].copy(), "n": right["n"].copy()}
     few["y"][3] = 7.0
     few["n"][4] = -1
