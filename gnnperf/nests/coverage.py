@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gnnperf.nests.affine import affine, constant, from_affine, simplify
-from gnnperf.nests.analysis import conjuncts, guarded_loads, mentions, negated, written
+from gnnperf.nests.analysis import access_counts, conjuncts, guarded_loads, mentions, negated, written
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -55,6 +55,14 @@ def carried(block: Block) -> set[str]:
     states = {s.target.buffer for s in statements if s.reduce is None}
     states |= {ld.buffer for s in statements for ld in reads(s)}
     return states & {s.target.buffer for s in statements} & flow(block).exposed
+
+
+def own_of_iterations(loop: Loop, buffers: Mapping[str, Buffer], counts: Mapping[str, int]) -> set[str]:
+    """Local buffers of which every iteration has its own: nothing outside touches them, and none is read
+    before it is written. counts: how often all around the loop touches each buffer."""
+    here = access_counts((loop,))
+    local = {n for n, c in here.items() if buffers[n].scope == "local" and c == counts[n]}
+    return local - flow(loop.body).exposed if local else local
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from gnnperf.nests.affine import affine, constant, simplify
@@ -134,5 +134,9 @@ def _extreme(name: str, one: Expr, two: Expr, around: Mapping[str, Sequence[Loop
 def _without(condition: Expr, node: Node) -> Node:
     if isinstance(node, Loop):
         return replace(node, body=tuple(_without(condition, n) for n in node.body))
-    rest = [c for c in conjuncts(node.guard) if c != condition]
-    return replace(node, guard=conjunction(rest))
+    return passing(node, [condition])
+
+
+def passing(statement: Statement, conditions: Collection[Expr]) -> Statement:
+    """The statement where these conditions hold."""
+    return replace(statement, guard=conjunction(c for c in conjuncts(statement.guard) if c not in conditions))

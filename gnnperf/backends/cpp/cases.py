@@ -183,7 +183,9 @@ class WholeKernel:
                 fault = verify(expected, found, length, code.quantised)
                 if not fault:
                     evidence = evidence.joined(Evidence.of(expected, inputs), words)
-                elif (meant := in_python(inputs)) is None or not verify(meant, expected, length):
+                elif (meant := in_python(inputs)) is None or not verify(
+                    meant, expected, length, code.quantised
+                ):
                     return evidence, f"wrong on other inputs, {words}: {fault}"
             if time.monotonic() - started > LONGEST_CHECK_S:
                 break

@@ -90,11 +90,10 @@ def difference(
             apart = got != expected
         if apart.sum() > MANY * expected.size:
             where = tuple(int(i) for i in np.argwhere(apart)[0])
-            no_number = expected.dtype.kind in "fc" and bool(np.isnan(got[where]))
+            no_number = expected.dtype.kind in "fc" and np.isnan(got[where])
+            hint = "; of these inputs there may be no result: give others with --inputs" if no_number else ""
             return (
                 f"{name}: {int(apart.sum())} of {expected.size} elements differ; "
-                f"at {list(where)} Python computes {got[where]:.6g}, DaCe {expected[where]:.6g}"
-                + "; of these inputs there may be no result: give others with --inputs"
-                * no_number
+                f"at {list(where)} Python computes {got[where]:.6g}, DaCe {expected[where]:.6g}{hint}"
             )
     return AGREES

@@ -12,7 +12,7 @@ from gnnperf.frontends.dace.tidy.reductions import combining
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import Affine, Ranges, affine, constant, simplify
 from gnnperf.nests.analysis import access_counts, accesses, mentions, touched
-from gnnperf.nests.coverage import flow
+from gnnperf.nests.coverage import own_of_iterations
 from gnnperf.nests.ir import (
     Buffer,
     Expr,
@@ -64,11 +64,7 @@ def _independent(loop: Loop, root: Block, buffers: Mapping[str, Buffer], ranges:
     if loop.condition is not None:
         return False
     inside = list(accesses(loop))
-    own = {a.load.buffer for a in inside if buffers[a.load.buffer].scope == "local"}
-    if own:
-        exposed = flow(loop.body).exposed
-        here, total = access_counts((loop,)), access_counts(root)
-        own = {n for n in own if n not in exposed and here[n] == total[n]}
+    own = own_of_iterations(loop, buffers, access_counts(root))
     inner = loops_of(loop.body)
     for name in {a.load.buffer for a in inside if a.is_write} - own:
         touching = [a for a in inside if a.load.buffer == name]

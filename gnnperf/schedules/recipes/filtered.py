@@ -15,14 +15,14 @@ elements, which a processor remembers from one call to the next, nothing does.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gnnperf.graph.vocabulary import OPERATIONS
 from gnnperf.nests.affine import simplify
-from gnnperf.nests.analysis import access_counts, conjunction, conjuncts, extent
-from gnnperf.nests.coverage import flow
+from gnnperf.nests.analysis import access_counts, conjuncts, extent
+from gnnperf.nests.coverage import own_of_iterations
+from gnnperf.nests.guards import passing
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -41,6 +41,7 @@ from gnnperf.nests.ir import (
     substitute_node,
 )
 from gnnperf.nests.names import Names
+from gnnperf.schedules.recipes.replaced_loops import replace_loops
 from gnnperf.schedules.recipes.threads import SLOW
 
 TOGETHER = 64
@@ -53,18 +54,7 @@ CHEAP = 12
 
 def skip_misses(nest: LoopNest) -> LoopNest:
     """The scheduled nest, with such loops in two steps."""
-    names, buffers, counts = Names.of(nest), dict(nest.buffers), access_counts(nest.body)
-
-    def skipped(node: Node) -> Iterator[Node]:
-        if not isinstance(node, Loop):
-            yield node
-        elif found := _match(node, nest, counts):
-            yield from found.in_two_steps(buffers, names)
-        else:
-            yield replace(node, body=tuple(part for child in node.body for part in skipped(child)))
-
-    body = tuple(part for node in nest.body for part in skipped(node))
-    return replace(nest, body=body, buffers=buffers) if body != nest.body else nest
+    return replace_loops(nest, lambda lp: found.in_two_steps if (found := _match(lp, nest)) else None)
 
 
 @dataclass(frozen=True)
@@ -116,7 +106,7 @@ class _Filter:
         return len(values) <= CHEAP and not any(OPERATIONS.get(op.name) in SLOW for op in values)
 
 
-def _match(loop: Loop, nest: LoopNest, counts: Counter[str]) -> _Filter | None:
+def _match(loop: Loop, nest: LoopNest) -> _Filter | None:
     statements = [n for n in loop.body if isinstance(n, Statement)]
     is_plain = loop.step == 1 and loop.condition is None and loop.annotation is None and not loop.independent
     if not is_plain or len(statements) < len(loop.body) or (extent(loop) or 0) < FEWEST:
@@ -129,10 +119,9 @@ def _match(loop: Loop, nest: LoopNest, counts: Counter[str]) -> _Filter | None:
     begin = kept.index(True)
     if not all(kept[begin:]) or sum(kept) < 2:
         return None
-    first, rest = statements[:begin], [_passing(s, wanted) for s in statements[begin:] if s is not counter]
+    first, rest = statements[:begin], [passing(s, wanted) for s in statements[begin:] if s is not counter]
     rest.insert(statements.index(counter) - begin, Statement(counter.target, Const(1), "add"))
-    here, exposed = access_counts((loop,)), flow(loop.body).exposed
-    own = {n for n, c in here.items() if nest.buffers[n].scope == "local" and c == counts[n]} - exposed
+    own = own_of_iterations(loop, nest.buffers, access_counts(nest.body))
     changed = {s.target.buffer for s in rest}
     asked = {ld.buffer for s in first for ld in reads(s)} | {ld.buffer for ld in loads(passes)}
     if any(s.target.buffer not in own or s.target.indices for s in first) or asked & changed:
@@ -151,8 +140,3 @@ def _counts(statement: Statement, nest: LoopNest) -> Expr | None:
         passes, one, other = value.args
         return passes if equals_number(one, 1) and equals_number(other, 0) else None
     return statement.guard if equals_number(value, 1) else None
-
-
-def _passing(statement: Statement, wanted: set[Expr]) -> Statement:
-    """The statement where these conditions hold."""
-    return replace(statement, guard=conjunction(c for c in conjuncts(statement.guard) if c not in wanted))

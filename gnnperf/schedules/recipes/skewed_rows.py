@@ -19,7 +19,7 @@ from itertools import product
 
 from gnnperf.nests.affine import affine, constant, simplify
 from gnnperf.nests.analysis import access_counts, accesses, extent, mentions, rename_buffers
-from gnnperf.nests.coverage import carried, flow
+from gnnperf.nests.coverage import carried, own_of_iterations
 from gnnperf.nests.ir import (
     Annotation,
     Buffer,
@@ -37,6 +37,7 @@ from gnnperf.nests.ir import (
     substitute_node,
 )
 from gnnperf.nests.names import Names
+from gnnperf.schedules.recipes.replaced_loops import replace_loops
 from gnnperf.schedules.recipes.threads import private_reductions
 
 MANY_ROWS, SOME_ROWS, FEW_ROWS = 8, 4, 2
@@ -55,7 +56,7 @@ MOST_STATEMENTS = 8
 
 def share_rows(nest: LoopNest) -> LoopNest:
     """The scheduled nest, with loops over many such rows annotated "parallel"."""
-    found = _found(nest)
+    found = {id(loop): rows for loop in nest.loops() if (rows := _match(loop, nest))}
 
     def shared(node: Node) -> Node:
         if not isinstance(node, Loop) or (node.annotation is not None and node.annotation.kind == "parallel"):
@@ -74,22 +75,7 @@ def share_rows(nest: LoopNest) -> LoopNest:
 def skew_rows(nest: LoopNest) -> LoopNest:
     """The scheduled nest, with rows side by side wherever elements wait for each other and nothing forbids
     it. What an element is made of stays the same, in the same order; sums over all of them change theirs."""
-    found = _found(nest)
-    if not found:
-        return nest
-    names, buffers = Names.of(nest), dict(nest.buffers)
-
-    def skewed(body: tuple[Node, ...]) -> Iterator[Node]:
-        for node in body:
-            if not isinstance(node, Loop):
-                yield node
-            elif rows := found.get(id(node)):
-                yield from rows.side_by_side(buffers, names)
-            else:
-                yield replace(node, body=tuple(skewed(node.body)))
-
-    body = tuple(skewed(nest.body))
-    return replace(nest, body=body, buffers=buffers)
+    return replace_loops(nest, lambda lp: rows.side_by_side if (rows := _match(lp, nest)) else None)
 
 
 @dataclass(frozen=True)
@@ -152,12 +138,8 @@ def _plus(expr: Expr, by: int) -> Expr:
     return simplify(Op("add", (expr, Const(by))))
 
 
-def _found(nest: LoopNest) -> dict[int, _Rows]:
-    """Loops over rows that may go on side by side, and gain by it, by identity."""
-    return {id(loop): rows for loop in nest.loops() if (rows := _match(loop, nest))}
-
-
 def _match(loop: Loop, nest: LoopNest) -> _Rows | None:
+    """A loop over rows that may go on side by side, and gain by it."""
     first, inner = loop.body[:-1], loop.body[-1] if loop.body else None
     begin = tuple(n for n in first if isinstance(n, Statement))
     if not isinstance(inner, Loop) or len(begin) < len(first) or not (_is_plain(loop) and _is_plain(inner)):
@@ -169,9 +151,7 @@ def _match(loop: Loop, nest: LoopNest) -> _Rows | None:
         return None
     if any(mentions(bound, loop.iterator) for bound in (inner.start, inner.stop)):
         return None
-    buffers, counts = nest.buffers, access_counts(nest.body)
-    here, exposed = access_counts((loop,)), flow(loop.body).exposed
-    own = {n for n, c in here.items() if buffers[n].scope == "local" and c == counts[n]} - exposed
+    buffers, own = nest.buffers, own_of_iterations(loop, nest.buffers, access_counts(nest.body))
     changed = {s.target.buffer for s in statements} - own
     behind, waits = _behind_beginnings(begin, loop.iterator, inner, own), bool(carried(inner.body) & own)
     if behind is None:

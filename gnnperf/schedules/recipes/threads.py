@@ -79,22 +79,22 @@ def legal_threads(nest: LoopNest) -> LoopNest:
     reductions across them, that are really there."""
     around = access_counts(nest.body)
 
-    def legal(loop: Loop) -> Loop:
+    def legal(loop: Loop, repeated: bool) -> Loop:
         private = private_reductions(loop, nest.buffers, around)
-        if private is None or loop.annotation is None:
+        if private is None or loop.annotation is None or (repeated and _work(loop) <= BRIEF):
             return replace(loop, annotation=None)
         depth = 1 if private else _collapsible(loop, nest.buffers)
         return replace(loop, annotation=replace(loop.annotation, collapse=depth))
 
-    return _with_threads(without_brief_threads(nest, BRIEF), lambda loop, _: legal(loop))
+    return _with_threads(nest, legal)
 
 
-def without_brief_threads(nest: LoopNest, brief: float = WAITED_FOR) -> LoopNest:
-    """The nest, in which one thread has the loops of at most so many operations and accesses that other
-    loops repeat."""
+def without_brief_threads(nest: LoopNest) -> LoopNest:
+    """The nest, in which one thread has the loops that other loops repeat and that are not worth waiting
+    for."""
 
     def alone(loop: Loop, repeated: bool) -> Loop:
-        return replace(loop, annotation=None) if repeated and _work(loop) <= brief else loop
+        return replace(loop, annotation=None) if repeated and _work(loop) <= WAITED_FOR else loop
 
     return _with_threads(nest, alone)
 

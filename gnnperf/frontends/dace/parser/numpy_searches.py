@@ -49,8 +49,9 @@ def _interp(
     """The line between the two points around a number; beyond all points the value of the last one."""
     if {left, right} & sdfg.arrays.keys():
         raise NotImplementedError("np.interp: left and right must be numbers")
-    before, after = "__of[0]" if left is None else left, "__of[{size} - 1]" if right is None else right
-    between = _BETWEEN.replace("{left}", str(before)).replace("{right}", str(after))
+    size = sdfg.arrays[xp].shape[0]
+    before, after = "__of[0]" if left is None else left, f"__of[{size} - 1]" if right is None else right
+    between = _BETWEEN.format(size=size, left=before, right=after)
     return _looked_up(sdfg, state, x, {"__sorted": xp, "__of": fp}, dace.float64, "<=", between)
 
 
@@ -67,7 +68,7 @@ def _looked_up(
     inputs = {name: dace.Memlet.from_array(table, sdfg.arrays[table]) for name, table in tables.items()}
     if is_array:
         inputs["__v"] = dace.Memlet(f"{values}[{', '.join(at)}]")
-    code = (_SEARCH + then).format(size=sdfg.arrays[tables["__sorted"]].shape[0], before=before)
+    code = _SEARCH.format(size=sdfg.arrays[tables["__sorted"]].shape[0], before=before) + then
     state.add_mapped_tasklet(
         "looked_up",
         {i: f"0:{size}" for i, size in zip(at, shape, strict=True)},
