@@ -35,14 +35,14 @@ __all__ = [
 _DEFAULT: list[Session] = []
 
 
-def retrieve(kernel: Any, **options: Any) -> Retrieval:
+def retrieve(kernel: Any, inputs: Any = None, **options: Any) -> Retrieval:
     """`Session.retrieve` with the released models and your default store."""
-    return _default().retrieve(kernel, **options)
+    return _default().retrieve(kernel, inputs, **options)
 
 
-def tune(kernel: Any, **options: Any) -> Retrieval:
+def tune(kernel: Any, inputs: Any = None, **options: Any) -> Retrieval:
     """`Session.tune` with the released models and your default store."""
-    return _default().tune(kernel, **options)
+    return _default().tune(kernel, inputs, **options)
 
 
 def embed(*kernels: Any, **options: Any) -> list[TaskEmbedding]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from gnnperf.backends.base import Executor
-from gnnperf.backends.folder import SCRIPT, check_output, folder_of, load_script
+from gnnperf.backends.folder import MODEL, SCRIPT, check_output, folder_of, load_script
 from gnnperf.devices import DeviceSpec, describe_host
 from gnnperf.documents import to_json
 from gnnperf.errors import GnnperfError, InputError, Interrupted, MeasureError, StoreError, quoted
@@ -94,18 +94,28 @@ class Retrieval(RetrievalReport):
         return path
 
     @cached_property
+    def _folder(self) -> Path:
+        return self.save(folder_of(self, "gnnperf-tuned-"))
+
+    @cached_property
     def _script(self) -> Any:
-        return load_script(self.save(folder_of(self, "gnnperf-tuned-")))
+        return load_script(self._folder, MODEL if (self._folder / MODEL).exists() else SCRIPT)
 
     def call(self, *arrays: Any, **arguments: Any) -> Any:
         """Run the tuned kernel once, in place: a DaCe kernel on arrays and scalars by name, a TVM function on
         its arrays in the order of its parameters. What a DaCe program returns is made, and returned; its
         global arrays need not be given. Of an array that a DaCe kernel only reads, in another memory
-        order than the kernel's, a copy is made. Raises TypeError where an array is given otherwise, or is not
-        of the kernel's dtype and shape, or is written and read-only or in another memory order, GnnperfError
-        of a kernel of several functions.
+        order than the kernel's, a copy is made. A torch module or exported program takes the tensors that it
+        is called with, or arrays like them, and returns its result, or a tuple of them, as torch tensors.
+        Raises TypeError where an array is given otherwise, or is not of the kernel's dtype and shape, or is
+        written and read-only or in another memory order, GnnperfError of an IRModule of several functions.
         """
-        script, takes = self._script, self._script.ARGUMENTS
+        script = self._script
+        if hasattr(script, "model"):
+            from gnnperf.backends.tvm.problem import run_model
+
+            return run_model(script.model, arrays, arguments)
+        takes = script.ARGUMENTS
         if not isinstance(takes, dict):  # of one program
             if arrays:
                 names = ", ".join(
@@ -169,7 +179,7 @@ class Session:
     # ------------------------------------------------------------------ the main job
 
     def retrieve(
-        self, kernel: Any, *, k: int = 5, sizes: Mapping[str, float] | None = None, inputs: Any = None,
+        self, kernel: Any, inputs: Any = None, *, k: int = 5, sizes: Mapping[str, float] | None = None,
         seed: int | None = None, baseline: str | None = None, budget_s: float | None = None,
         model_only: bool = False, competitors: Sequence[str] = (), weights: str | None = None, **named: Any,
     ) -> Retrieval:  # fmt: skip
@@ -177,10 +187,10 @@ class Session:
 
         Args:
             kernel: see `Session`.
-            k: candidates measured per nest or function.
-            sizes: values of symbols and scalar arguments, by name.
             inputs: arrays and scalars by name; or `file.py:function` that returns them; or, of a torch
                 module, its example inputs. What is missing is generated.
+            k: candidates measured per nest or function.
+            sizes: values of symbols and scalar arguments, by name.
             seed: of what is generated.
             baseline: what to beat, of a DaCe kernel: "auto" (`auto_optimize`, the default) or "simplify".
             budget_s: wall time for measuring candidates.
@@ -223,7 +233,7 @@ class Session:
         return self._found(report, queries, executor)
 
     def tune(
-        self, kernel: Any, *, trials: int = 64, sizes: Mapping[str, float] | None = None, inputs: Any = None,
+        self, kernel: Any, inputs: Any = None, *, trials: int = 64, sizes: Mapping[str, float] | None = None,
         seed: int | None = None, baseline: str | None = None, budget_s: float | None = None,
         competitors: Sequence[str] = (), weights: str | None = None,
         advance: Callable[[int], contextlib.AbstractContextManager[Advance]]

@@ -147,11 +147,16 @@ def test_a_torch_module(session: Session, tmp_path: Path) -> None:
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(48, 64), torch.nn.ReLU()).eval()
     beside = ["torch-compile"]
-    found = session.retrieve(module, k=1, inputs=(torch.randn(16, 48),), competitors=beside)
+    x = torch.randn(16, 48)
+    found = session.retrieve(module, (x,), k=1, competitors=beside)
     assert found.kernel == "Sequential"
     assert [(one.library, one.status) for one in found.beside] == [("torch", "ok"), ("torch-compile", "ok")]
     check_found(found, tmp_path / "tuned")
     assert {"libprogram.so", "weights.npz", "model.py"} <= {p.name for p in (tmp_path / "tuned").iterdir()}
+    torch.testing.assert_close(found.call(x), module(x).detach())
+    torch.testing.assert_close(found.call(x.numpy()), module(x).detach())
+    with pytest.raises(TypeError, match=r"expected \[\('float32', \(16, 48\)\)\], got .*\(16, 47\)"):
+        found.call(x[:, :47])
 
 
 def test_equal_programs_of_two_frontends_have_one_digest(session: Session, product: Any) -> None:

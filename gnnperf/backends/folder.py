@@ -16,7 +16,7 @@ from types import ModuleType
 
 from gnnperf.errors import GnnperfError, InputError
 
-LIBRARY, SCRIPT, REPORT = "libkernel.so", "run.py", "report.json"
+LIBRARY, SCRIPT, MODEL, REPORT = "libkernel.so", "run.py", "model.py", "report.json"
 
 
 def check_output(folder: Path) -> None:

@@ -6,7 +6,7 @@ What a function writes is a result; where it reads that too, it is an input as w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -181,6 +181,15 @@ def example_problem(program: Any, reduction_length: int) -> Problem:
     return Problem.solved(inputs, solve, reduction_length, rounding)
 
 
+def run_model(model: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The result, or a tuple of them, as torch tensors, of a program as it is written (`program_output`) on
+    what its module is called with. Raises TypeError where that is of another dtype or shape."""
+    from torch.utils._pytree import tree_flatten
+
+    results = tuple(map(_tensor, model(*map(_array, tree_flatten(((*positional,), {**named}))[0]))))
+    return results[0] if len(results) == 1 else results
+
+
 def named_results(found: Any) -> Arrays:
     """Tensors of TVM or PyTorch, one or several, as contiguous arrays by their place."""
     results = [found] if hasattr(found, "numpy") else found
@@ -195,7 +204,7 @@ def _array(tensor: Any) -> NDArray[Any]:
         tensor = tensor.detach()
         if tensor.dtype == torch.bfloat16:
             return np.asarray(tensor.view(torch.int16).numpy(), order="C").view("bfloat16")
-    return np.asarray(tensor.numpy(), order="C")
+    return np.asarray(tensor.numpy() if hasattr(tensor, "numpy") else tensor, order="C")
 
 
 def _tensor(array: NDArray[Any]) -> Any:

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from gnnperf.backends.folder import MODEL
 from gnnperf.errors import GnnperfError, last_line
 from gnnperf.frontends.tvm import torch_runtime
 from gnnperf.frontends.tvm.whole_program import MAIN, WholeProgram
 
-PROGRAM, WEIGHTS, MODEL, TORCH = "libprogram.so", "weights.npz", "model.py", "torch_runtime.py"
+PROGRAM, WEIGHTS, TORCH = "libprogram.so", "weights.npz", "torch_runtime.py"
 
 
 def write_program(
