@@ -8,13 +8,13 @@ What most iterations do is an access like any other then.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import isfinite, prod
 
 from gnnperf.nests.affine import affine, constant, from_affine
-from gnnperf.nests.analysis import band, extent, mentions, rebuild, varies
+from gnnperf.nests.analysis import Band, band, extent, mentions, rebuild, varies
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -25,6 +25,7 @@ from gnnperf.nests.ir import (
     Statement,
     Symbol,
     expressions_of,
+    map_expr,
     map_node,
     subexpressions,
     substitute_node,
@@ -83,36 +84,80 @@ def _parts(node: Node, buffers: Mapping[str, Buffer], back: int = 1) -> tuple[No
     if len(placing) < back:
         return (node,)
     at = placing[-back]
-    around, loop, inside = nest.loops[:at], nest.loops[at], nest.loops[at + 1 :]
-    length, first = extent(loop), affine(loop.start)
-    if (
-        length is None
-        or length < SHORTEST
-        or not first.is_constant
-        or any(extent(lp) is None for lp in inside)
-    ):
+    inside = nest.loops[at + 1 :]
+    if any(extent(lp) is None for lp in inside):
         return (node,)
+    expressions = [e for s in nest.statements for e in expressions_of(s)]
+    pieces = _pieces(nest, at, expressions)
+    if pieces is None:
+        return (node,)
+    parts: list[Node] = []
+    for piece in pieces:
+        loop = piece.loops[at]
+        if extent(loop) == 1:
+            body = rebuild((*piece.loops[:at], *piece.loops[at + 1 :]), piece.body)
+            parts += (canonical_subscripts(substitute_node(n, {loop.iterator: loop.start})) for n in body)
+        else:
+            (one,) = rebuild(piece.loops, piece.body)
+            parts += _parts(canonical_subscripts(one), buffers, back)  # what is inside of what was decided
+    return tuple(parts)
+
+
+def without_border_bounds(body: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The nodes, with a loop that places results in parts, where that decides how often loops inside run for
+    most of its iterations, as of windows that end with the array:
+
+        for j in 0..n, k in max(0, 1 - j)..min(3, n + 1 - j): y[j] += w[k] * x[j + k - 1]
+    """
+    return tuple(part for node in body for part in _with_decided_bounds(node))
+
+
+def _with_decided_bounds(node: Node) -> tuple[Node, ...]:
+    nest = band(node)
+    if not nest.is_perfect or not all(lp.independent and lp.step == 1 for lp in nest.loops):
+        return (node,)
+    targets = {s.target.indices for s in nest.statements}
+    bounds = [e for lp in nest.loops if extent(lp) is None for e in (lp.start, lp.stop)]
+    placing = [
+        at for at, lp in enumerate(nest.loops)
+        if all(Symbol(lp.iterator) in target for target in targets)
+        and any(mentions(e, lp.iterator) for e in bounds)
+    ]  # fmt: skip
+    if not placing:
+        return (node,)
+    (target,) = islice(targets, 1)
+    at = max(placing, key=lambda at: target.index(Symbol(nest.loops[at].iterator)))
+    pieces = _pieces(nest, at, bounds)
+    decided = [p for p in pieces or () if all(extent(lp) is not None for lp in p.loops[at:])]
+    longest = max((extent(p.loops[at]) or 0 for p in decided), default=0)
+    if pieces is None or 2 * longest < (extent(nest.loops[at]) or 0):
+        return (node,)
+    return tuple(canonical_subscripts(rebuild(p.loops, p.body)[0]) for p in pieces)
+
+
+def _pieces(nest: Band, at: int, expressions: Iterable[Expr]) -> list[Band] | None:
+    """The nest with one of its loops in parts, by what decides these expressions, without parts that do
+    nothing; None where that are no parts, or too many."""
+    loop, inside = nest.loops[at], nest.loops[at + 1 :]
+    length, first = extent(loop), affine(loop.start)
+    if length is None or length < SHORTEST or not first.is_constant:
+        return None
     start, stop = first.constant, first.constant + length
     within: Loops = {lp.iterator: [lp] for lp in inside}
-    expressions = [e for s in nest.statements for e in expressions_of(s)]
     cuts = {cut for e in expressions for cut in _cuts(e, loop.iterator, start, stop, within)}
     ends = sorted({start, stop, *(cut for cut in cuts if start < cut < stop)})
     if not 1 < len(ends) - 1 <= MOST_PARTS:
-        return (node,)
-    parts: list[Node] = []
+        return None
+    pieces = []
     for begin, end in pairwise(ends):
         part = replace(loop, start=Const(begin), stop=Const(end))
-        decided = [_decided(s, {loop.iterator: [part], **within}) for s in nest.statements]
+        loops: Loops = {loop.iterator: [part], **within}
+        decided = [_decided(s, loops) for s in nest.statements]
         statements = tuple(s for s in decided if s.guard != Const(False))
-        if not statements:
-            continue
-        if end - begin > 1:
-            (one,) = rebuild((*around, part, *inside), statements)
-            parts += _parts(canonical_subscripts(one), buffers, back)  # what is inside of what was decided
-        else:
-            body = rebuild((*around, *inside), statements)
-            parts += (canonical_subscripts(substitute_node(n, {loop.iterator: Const(begin)})) for n in body)
-    return tuple(parts)
+        if statements:
+            bounded = (_bounded(lp, loops) for lp in inside)
+            pieces.append(Band((*nest.loops[:at], part, *bounded), statements))
+    return pieces
 
 
 def _cuts(expr: Expr, iterator: str, start: int, stop: int, within: Loops) -> set[int]:
@@ -148,8 +193,21 @@ def _is_bounded(atom: Expr, iterator: str, within: Loops) -> bool:
     return isinstance(atom, Op) and atom.name == "mod" and not mentions(atom, iterator)
 
 
+def _bounded(loop: Loop, loops: Loops) -> Loop:
+    """The loop, where its bounds are decided."""
+    decide = _decide(loops)
+    return replace(loop, start=map_expr(loop.start, decide), stop=map_expr(loop.stop, decide))
+
+
 def _decided(statement: Statement, loops: Loops) -> Statement:
     """The statement, where what these iterations decide is decided."""
+    made = map_node(statement, _decide(loops))
+    assert isinstance(made, Statement)
+    return replace(made, guard=None) if made.guard == Const(True) else made
+
+
+def _decide(loops: Loops) -> Callable[[Expr], Expr]:
+    """What an expression is in these iterations, whatever they are at."""
 
     def decide(e: Expr) -> Expr:
         match e:
@@ -170,9 +228,7 @@ def _decided(statement: Statement, loops: Loops) -> Statement:
                 return _compared(e, low, high)
         return e
 
-    made = map_node(statement, decide)
-    assert isinstance(made, Statement)
-    return replace(made, guard=None) if made.guard == Const(True) else made
+    return decide
 
 
 def _compared(e: Op, low: float, high: float) -> Expr:

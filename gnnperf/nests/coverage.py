@@ -67,10 +67,19 @@ def own_of_iterations(loop: Loop, buffers: Mapping[str, Buffer], counts: Mapping
 
 @dataclass(frozen=True)
 class _Store:
-    """A box that is written where all conditions of `guard` hold."""
+    """A box that is written where all conditions of `guard` hold; `starts`: by a reduction that owns its
+    initial value, also where that is all it does."""
 
     box: Box
     guard: tuple[Expr, ...]
+    starts: bool = False
+
+    def over(self, loop: Loop) -> _Store | None:
+        """What is written while the loop runs, where that is a box."""
+        if self.starts and not any(mentions(e, loop.iterator) for ends in self.box for e in ends):
+            return self
+        box = _widen_write(self.box, loop)
+        return None if box is None else replace(self, box=box)
 
     def varies(self, iterator: str) -> bool:
         """May the guard hold in some iterations only?"""
@@ -96,7 +105,7 @@ def _add_unions(stores: list[_Store]) -> None:
             if other.guard == last.guard:
                 union = _union(other.box, last.box)
                 if union is not None and all(union != s.box or s.guard != last.guard for s in stores):
-                    stores.append(_Store(union, last.guard))
+                    stores.append(_Store(union, last.guard, other.starts and last.starts))
         done += 1
 
 
@@ -137,9 +146,8 @@ class _Collector:
             self.forget(changed)
             for name, stores in self.block(node.body, (node,)).items():
                 kept = [s for s in stores if not s.varies(node.iterator) and not s.depends_on(changed)]
-                wide = [(_widen_write(s.box, node), s.guard) for s in kept]
                 known = here.setdefault(name, [])
-                known.extend(_Store(w, guard) for w, guard in wide if w is not None)
+                known.extend(wide for s in kept if (wide := s.over(node)) is not None)
                 _add_unions(known)
         self.levels.pop()
         del self.loops[len(self.loops) - len(entered) :]
@@ -153,7 +161,7 @@ class _Collector:
         name = node.target.buffer
         self.forget({name})
         box = _element(node.target)
-        store = _Store(box, guard)
+        store = _Store(box, guard, node.reduce is not None and node.init is not None)
         if store.depends_on({name}):
             return
         found = here.setdefault(name, [])

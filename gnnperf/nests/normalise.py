@@ -23,6 +23,7 @@ from gnnperf.nests.analysis import (
     stride,
     varies,
 )  # fmt: skip
+from gnnperf.nests.borders import without_border_bounds
 from gnnperf.nests.contraction import contract
 from gnnperf.nests.coverage import written_box
 from gnnperf.nests.delinearise import delinearise
@@ -57,6 +58,9 @@ def normalise(nest: LoopNest) -> LoopNest:
     body = tuple(canonical_subscripts(delinearise(canonical_subscripts(n))) for n in nest.body)
     body, buffers = settled_sums(with_peeled(body, nest.buffers), nest.buffers)
     body = tuple(part for node in body for part in fission(node, buffers))
+    whole = merge_initialisations(body, buffers)
+    parts = without_border_bounds(whole)
+    body = body if parts == whole else parts
     written = tuple(write_out_sums(n, buffers) for n in body)
     body = body if written == body else merge_initialisations(written, buffers)
     body = forward_substitute(body, buffers)

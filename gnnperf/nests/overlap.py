@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 
-from gnnperf.nests.affine import constant
-from gnnperf.nests.analysis import accesses, band, touched, written
+from gnnperf.nests.affine import constant, simplify
+from gnnperf.nests.analysis import accesses, band, mentions, touched, written
 from gnnperf.nests.coverage import flow
-from gnnperf.nests.fusion import alignment, movable_outermost
-from gnnperf.nests.ir import Buffer, Loop, Node
+from gnnperf.nests.fusion import movable_outermost
+from gnnperf.nests.ir import Buffer, Load, Loop, Node, Op, Symbol
+from gnnperf.nests.ranges import Loops, loops_of, value_range
 
 MOST_ROWS_AGAIN = 12
 """That a tile may compute beyond its own."""
@@ -119,25 +121,47 @@ def _part(node: Node, buffers: Mapping[str, Buffer], flowing: Collection[str]) -
     start, stop = constant(loop.start), constant(loop.stop)
     if start is None or stop is None:
         return None
-    places: dict[str, set[tuple[int, int]]] = {}
-    own: set[int] = set()
+    places: dict[str, set[Rows]] = {}
+    own: set[Span] = set()
     for access in accesses(node):
         name = access.load.buffer
-        place = alignment(access.load, loop.iterator)
         if name in flowing:
-            if place is None or buffers[name].scope == "local" or place[0] == len(buffers[name].shape) - 1:
+            place = _place(access.load, loop.iterator, loops_of((node,)))
+            if (
+                place is None
+                or buffers[name].scope == "local"
+                or place.dimension == len(buffers[name].shape) - 1
+            ):
                 return None
             places.setdefault(name, set()).add(place)
             if access.is_write:
-                own.add(place[1])
-    if len(own) > 1 or any(len({dimension for dimension, _ in of_one}) > 1 for of_one in places.values()):
+                own.add(place.span)
+    if len(own) > 1 or any(len({rows.dimension for rows in of_one}) > 1 for of_one in places.values()):
         return None
-    shift = own.pop() if own else 0
+    written_rows = own.pop() if own else OWN
+    if written_rows.low != written_rows.high:
+        return None
+    back = Span(-written_rows.low, -written_rows.low)
     touches = {
-        name: Rows(next(iter(of_one))[0], Span.over(Span(at - shift, at - shift) for _, at in of_one))
+        name: Rows(next(iter(of_one)).dimension, back.reading(Span.over(rows.span for rows in of_one)))
         for name, of_one in places.items()
     }
-    return Part(node, loop, start, stop, shift, touches)
+    return Part(node, loop, start, stop, written_rows.low, touches)
+
+
+def _place(load: Load, iterator: str, loops: Loops) -> Rows | None:
+    """The rows that an iteration of one of the loops accesses; None where that is no dimension's matter, or
+    nobody knows how far away they are."""
+    found: Rows | None = None
+    for dimension, index in enumerate(load.indices):
+        if not mentions(index, iterator):
+            continue
+        beside = simplify(Op("sub", (index, Symbol(iterator))))
+        low, high = value_range(beside, loops)
+        if found is not None or mentions(beside, iterator) or not (isfinite(low) and isfinite(high)):
+            return None
+        found = Rows(dimension, Span(int(low), int(high)))
+    return found
 
 
 def _spread(parts: Sequence[Part], buffers: Mapping[str, Buffer], scratch: Collection[str]) -> list[Part]:

@@ -640,6 +640,24 @@ def stores_in_maps(x: f8[N, M, 3], y: f8[N, M, 3], z: f8[1, M, 3]):
 
 
 @dace.program
+def clamped_places(x: f8[N, M], y: f8[N, M], z: f8[N, M], w: f8[K]):
+    for i, j in dace.map[0:N, 0:M]:
+        y[i, j] = x[i, min(max(j - 1, 0), M - 1)]
+    for i, j in dace.map[0:N, 0:M]:
+        for k in range(K):
+            z[i, j] += w[k] * x[max(min(i + k - 1, N - 1), 0), j]
+    for i, j in dace.map[0:N, 0:M]:
+        y[max(i - N, i), min(j, j + 1)] += x[i, abs(j - 1)]
+
+
+@dace.program
+def halves_of_maps(x: f8[N, M], y: f8[N, M], w: f8[K]):
+    for i in dace.map[K // 2 : N - K // 2]:
+        for k in range(K):
+            y[i] += w[k] * x[i + k - K // 2]
+
+
+@dace.program
 def bits_of_unsigned(x: dace.uint8[N, M], y: dace.uint8[N, M], z: dace.uint8[N, M]):
     for i, j in dace.map[0:N, 0:M]:
         y[i, j] = (77 * x[i, j] + 29 * x[i, 0]) >> 8

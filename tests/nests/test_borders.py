@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +13,7 @@ from nests.examples import Operand, accumulate, add, array, assign, load, loop, 
 from nests.interpret import interpret, random_memory
 
 from gnnperf.nests import Const, Loop, Node, Statement
-from gnnperf.nests.borders import SHORTEST, without_borders
+from gnnperf.nests.borders import SHORTEST, without_border_bounds, without_borders
 from gnnperf.nests.ir import Expr, subexpressions, walk
 
 N = SHORTEST + 3
@@ -27,9 +30,9 @@ def row(value: Expr, guard: Expr | None = None, stop: Operand = N, independent: 
     return loop("j", stop, assign(load("y", "j"), value, guard=guard), independent=independent)
 
 
-def parts(node: Node) -> tuple[Node, ...]:
+def parts(node: Node, cut: Callable[[tuple[Node, ...]], tuple[Node, ...]] | None = None) -> tuple[Node, ...]:
     one = nest("example", BUFFERS, node)
-    made = without_borders((node,), one.buffers)
+    made = cut((node,)) if cut else without_borders((node,), one.buffers)
     memory = random_memory(one, np.random.default_rng(1))
     expected, found = interpret(one, memory), interpret(nest("example", BUFFERS, *made), memory)
     for name in expected:
@@ -96,6 +99,22 @@ def test_windows_are_whole_where_all_of_them_is_inside() -> None:
     first, whole, *_, last = parts(loop("j", N, window, independent=True))
     assert load("x", op("add", "j", "k")) in values(whole)
     assert {type(first), type(last)} == {Loop} and not any(isinstance(n, Statement) for n in (first, last))
+
+
+def test_windows_that_end_with_the_array_are_whole_inside() -> None:
+    """Of y[j] = x[j - 1] + x[j] + x[j + 1], as far as there are such."""
+    ends = op("max", 0, op("sub", 1, "j")), op("min", 3, op("sub", N + 1, "j"))
+    term = accumulate(load("y", "j"), load("x", add(op("sub", "j", 1), "k")))
+    window = loop("j", N, loop("k", ends[1], term, start=ends[0]))
+    made = parts(window, without_border_bounds)
+    bounds = [(n.start, n.stop) for n in walk(made) if isinstance(n, Loop) and n.iterator == "k"]
+    assert bounds[1] == (Const(0), Const(3)) and len(bounds) == 3
+
+    sums = accumulate(load("y", "j"), load("x", "k"))
+    triangle = loop("j", N, loop("k", op("min", "j", N - 3), sums))
+    assert parts(triangle, without_border_bounds) == (triangle,), "most of it is a triangle"
+    in_turn = replace(window, independent=False)
+    assert parts(in_turn, without_border_bounds) == (in_turn,)
 
 
 def test_pairs_are_cut_only_where_one_side_has_no_other() -> None:

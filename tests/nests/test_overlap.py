@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nests.examples import add, array, assign, load, loop, loops, mul, nest
+from nests.examples import accumulate, add, array, assign, load, loop, loops, mul, nest, op
 from nests.interpret import interpret, random_memory
 from nests.random_programs import random_stencils
 from schedules.recipes.running import differences
@@ -102,6 +102,34 @@ def test_stencils_of_stencils_are_one_unit() -> None:
     example = chain(sweep("t", "a", 0), sweep("u", "t", -1, 1, border=1), sweep("v", "u", -1, 1, border=2))
     items = [(node,) for node in example.body]
     assert partition(items, example.buffers, {"a", "v"}) == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize("reach", [2, 5])
+def test_windows_along_both_axes_share_rows(reach: int) -> None:
+    """Windows that end with the array: most of it is computed as if there were no end."""
+    taps = 2 * reach + 1
+
+    def window(target: str, source: str, at: str, size: int) -> Node:
+        beside = add(at, add("k", -reach))
+        place = load(source, *(beside if name == at else name for name in "ij"))
+        inside = loop(
+            "k", op("min", taps, op("sub", size + reach, at)),
+            accumulate(load(target, "i", "j"), mul(load("w", "k"), place), init=0.0),
+            start=op("max", 0, op("sub", reach, at)),
+        )  # fmt: skip
+        return loops({"i": 40, "j": 30}, inside)
+
+    arrays = [array(x, 40, 30, transient=x == "t") for x in "atv"]
+    example = nest("blur", [*arrays, array("w", taps)], window("t", "a", "j", 30), window("v", "t", "i", 40))
+    assert partition([(node,) for node in example.body], example.buffers, {"a", "v"}) == [[0, 1]]
+    normal = normalise(example)
+    assert len(normal.body) == 6
+    scheduled = apply(Recipe(fuse=8), normal)
+    assert scheduled.buffers["t"].shape == (8 + 2 * reach, 30)
+    memory = random_memory(example, np.random.default_rng(0))
+    expected = interpret(example, memory)
+    assert not differences(expected, interpret(normal, memory))
+    assert not differences(expected, interpret(scheduled, memory, True))
 
 
 @given(st.randoms(use_true_random=False))

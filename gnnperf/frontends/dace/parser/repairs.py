@@ -12,6 +12,7 @@ from typing import Any
 import dace
 import sympy
 from dace import data, symbolic
+from dace.codegen.tools import type_inference
 from dace.frontend.common.einsum import EinsumParser
 from dace.frontend.python import astutils, memlet_parser, replacements
 from dace.frontend.python.nested_call import NestedCall
@@ -47,6 +48,7 @@ def repaired_parser() -> Iterator[None]:
         (replacements, "math"): lambda _: math,  # to evaluate `1.0 / (N - 1)`; it is not imported
         (replacements, "_result_type"): kinds.keeping_bits,
         (replacements, "_sym_type"): _whole_or_not,
+        (type_inference, "infer_expr_type"): _whole_quotients,
         (astutils, "unparse"): _with_floors,
         (EinsumParser, "is_bmm"): _products_alone,
         (astutils, "function_to_ast"): sizes.written_out,
@@ -124,6 +126,16 @@ def _whole_or_not(original: Any) -> Any:
             return dace.int64 if whole else dace.float64
 
     return sym_type
+
+
+def _whole_quotients(original: Any) -> Any:
+    """The type of a bound `N // 2`, for which DaCe has none."""
+
+    def infer_expr_type(code: Any, *rest: Any, **more: Any) -> Any:
+        found = original(code, *rest, **more)
+        return dace.int64 if found is None and "int_floor" in str(code) else found
+
+    return infer_expr_type
 
 
 def _add_state(call: Any, label: str | None = None) -> Any:

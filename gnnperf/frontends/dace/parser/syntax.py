@@ -36,6 +36,9 @@ def assigning(original: Method) -> Method:
                 map(falls, ast.walk(target.slice))
             ):
                 node = rising(visitor, node, target)
+            case ast.Assign(targets=[ast.Subscript() as target]):
+                moved: list[ast.expr] = [_without_calls(visitor, target)]
+                node = ast.copy_location(ast.Assign(moved, node.value), node)
         return original(visitor, node)
 
     return assign
@@ -105,7 +108,8 @@ def dividing(original: Method) -> Method:
 
 
 def sizing(original: Method) -> Method:
-    """`x.shape[0]` in an expression is a size."""
+    """`x.shape[0]` in an expression is a size. Places that functions say, `x[min(i + 1, N - 1)]`, are
+    computed ahead; DaCe takes whole axes in their stead."""
 
     @wraps(original)
     def subscript(visitor: Any, node: ast.Subscript, *rest: Any, **more: Any) -> Any:
@@ -115,9 +119,27 @@ def sizing(original: Method) -> Method:
                 slice=ast.Constant(value=int() as axis),
             ) if (held := visitor.defined.get(name)) is not None:
                 return held.shape[axis]
-        return original(visitor, node, *rest, **more)
+        return original(visitor, _without_calls(visitor, node), *rest, **more)
 
     return subscript
+
+
+def _without_calls(visitor: Any, part: ast.Subscript) -> ast.Subscript:
+    """The part of an array, where functions that say places are called ahead."""
+    axes = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+    if not any(map(_is_called, axes)):
+        return part
+    places = [computed_ahead(visitor, at) if _is_called(at) else at for at in axes]
+    at = ast.copy_location(ast.Tuple(places, ast.Load()), part) if places[1:] else places[0]
+    return ast.copy_location(ast.Subscript(part.value, at, part.ctx), part)
+
+
+def _is_called(axis: ast.expr) -> bool:
+    """Is the place on an axis what a function gives, of more than numbers?"""
+    calls = (n for n in ast.walk(axis) if isinstance(n, ast.Call))
+    return not isinstance(axis, ast.Slice) and any(
+        isinstance(n, ast.Name | ast.Subscript) for call in calls for arg in call.args for n in ast.walk(arg)
+    )
 
 
 def visit_choice(visitor: Any, node: ast.IfExp) -> Any:
@@ -180,11 +202,7 @@ def placing(original: Method) -> Method:
             assert isinstance(plain, ast.Assign)
             plain.value = ast.copy_location(ast.BinOp(plain.value, node.op, node.value), node)
             return visitor.visit(plain)
-        if isinstance(target, ast.Subscript) and any(isinstance(n, ast.Call) for n in ast.walk(target.slice)):
-            written = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-            places = [computed_ahead(visitor, at) if isinstance(at, ast.Call) else at for at in written]
-            at = ast.copy_location(ast.Tuple(places, ast.Load()), target) if places[1:] else places[0]
-            moved = ast.copy_location(ast.Subscript(target.value, at, target.ctx), target)
+        if isinstance(target, ast.Subscript) and (moved := _without_calls(visitor, target)) is not target:
             node = ast.copy_location(ast.AugAssign(moved, node.op, node.value), node)
         return original(visitor, node)
 
