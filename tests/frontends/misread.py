@@ -658,6 +658,26 @@ def halves_of_maps(x: f8[N, M], y: f8[N, M], w: f8[K]):
 
 
 @dace.program
+def powers_of_counters(x: f8[N, M], y: f8[N, M]):
+    for i, j in dace.map[0:N, 0:M]:
+        x[i, j] = np.power(16.0, -j / 4.0) + np.power(i + 1.0, 2.0)
+    for i, j in dace.map[0:N, 0:M]:
+        y[i, j] = np.power(-2.0, j) + np.power(x[i, j], i - 1)
+
+
+@dace.program
+def wider_of_two(x: dace.uint8[N, M], y: dace.float32[N, M], z: dace.uint32[N], s: f8[N]):
+    for i in dace.map[0:N]:
+        code = np.uint32(0xFFFFFF00)
+        total = np.float64(1e9)
+        for j in range(M):
+            code = code ^ x[i, j]
+            total = total + y[i, j]
+        z[i] = code
+        s[i] = total
+
+
+@dace.program
 def bits_of_unsigned(x: dace.uint8[N, M], y: dace.uint8[N, M], z: dace.uint8[N, M]):
     for i, j in dace.map[0:N, 0:M]:
         y[i, j] = (77 * x[i, j] + 29 * x[i, 0]) >> 8

@@ -70,5 +70,10 @@ def test_what_is_not_affine_is_an_atom() -> None:
     assert constant(op("sub", indirect, indirect)) == 0
 
 
+def test_a_choice_between_equals_is_none() -> None:
+    one, same = op("add", "i", 1), op("add", 1, "i")
+    assert simplify(op("select", op("gt", load("x", "i"), 0.0), one, same)) == one
+
+
 def test_division_by_zero_is_left_alone() -> None:
     assert constant(op("floordiv", 4, 0)) is None

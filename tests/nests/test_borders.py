@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,8 @@ from hypothesis import strategies as st
 from nests.examples import Operand, accumulate, add, array, assign, load, loop, loops, nest, op
 from nests.interpret import interpret, random_memory
 
-from gnnperf.nests import Const, Loop, Node, Statement
+from gnnperf.nests import Const, Loop, LoopNest, Node, Statement
+from gnnperf.nests.analysis import touched
 from gnnperf.nests.borders import SHORTEST, without_border_bounds, without_borders
 from gnnperf.nests.ir import Expr, subexpressions, walk
 
@@ -30,14 +30,24 @@ def row(value: Expr, guard: Expr | None = None, stop: Operand = N, independent: 
     return loop("j", stop, assign(load("y", "j"), value, guard=guard), independent=independent)
 
 
-def parts(node: Node, cut: Callable[[tuple[Node, ...]], tuple[Node, ...]] | None = None) -> tuple[Node, ...]:
+def bounds_decided(node: Node) -> tuple[Node, ...]:
     one = nest("example", BUFFERS, node)
-    made = cut((node,)) if cut else without_borders((node,), one.buffers)
+    made, buffers = without_border_bounds((node,), one.buffers)
+    return same(one, nest("example", buffers.values(), *made))
+
+
+def parts(node: Node) -> tuple[Node, ...]:
+    one = nest("example", BUFFERS, node)
+    return same(one, nest("example", BUFFERS, *without_borders((node,), one.buffers)))
+
+
+def same(one: LoopNest, made: LoopNest) -> tuple[Node, ...]:
+    """The nodes of `made`, which computes the same."""
     memory = random_memory(one, np.random.default_rng(1))
-    expected, found = interpret(one, memory), interpret(nest("example", BUFFERS, *made), memory)
+    expected, found = interpret(one, memory), interpret(made, memory)
     for name in expected:
         np.testing.assert_array_equal(found[name], expected[name])
-    return made
+    return made.body
 
 
 def test_periodic_rows_are_an_element_and_a_loop() -> None:
@@ -106,15 +116,26 @@ def test_windows_that_end_with_the_array_are_whole_inside() -> None:
     ends = op("max", 0, op("sub", 1, "j")), op("min", 3, op("sub", N + 1, "j"))
     term = accumulate(load("y", "j"), load("x", add(op("sub", "j", 1), "k")))
     window = loop("j", N, loop("k", ends[1], term, start=ends[0]))
-    made = parts(window, without_border_bounds)
+    made = bounds_decided(window)
     bounds = [(n.start, n.stop) for n in walk(made) if isinstance(n, Loop) and n.iterator == "k"]
     assert bounds[1] == (Const(0), Const(3)) and len(bounds) == 3
 
     sums = accumulate(load("y", "j"), load("x", "k"))
     triangle = loop("j", N, loop("k", op("min", "j", N - 3), sums))
-    assert parts(triangle, without_border_bounds) == (triangle,), "most of it is a triangle"
+    assert bounds_decided(triangle) == (triangle,), "most of it is a triangle"
     in_turn = replace(window, independent=False)
-    assert parts(in_turn, without_border_bounds) == (in_turn,)
+    assert bounds_decided(in_turn) == (in_turn,)
+
+
+def test_means_of_windows_have_scalars_of_their_own_in_every_part() -> None:
+    term = accumulate(load("t"), load("x", add("j", "k")))
+    mean = (
+        assign(load("t"), 0.0),
+        loop("k", op("min", 2, op("sub", N, "j")), term, start=op("max", -1, op("neg", "j"))),
+        assign(load("y", "j"), op("mul", load("t"), 0.5)),
+    )
+    made = bounds_decided(loop("j", N, *mean))
+    assert len(made) == 3 and len({name for n in made for name in touched(n)} - {"x", "y"}) == 3
 
 
 def test_pairs_are_cut_only_where_one_side_has_no_other() -> None:
