@@ -109,6 +109,8 @@ def _folded(expr: Expr) -> tuple[bool, int | Expr]:
                 if value is not None:
                     return False, value
             return True, Op(expr.name, tuple(from_affine(a) for a in args))
+        if expr.name == "select" and affine(expr.args[1]) == affine(expr.args[2]):
+            return False, expr.args[1]
     if isinstance(expr, Load):
         return True, Load(expr.buffer, tuple(simplify(i) for i in expr.indices))
     return True, expr

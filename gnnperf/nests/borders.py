@@ -14,7 +14,18 @@ from itertools import islice, pairwise
 from math import isfinite, prod
 
 from gnnperf.nests.affine import affine, constant, from_affine
-from gnnperf.nests.analysis import Band, band, extent, mentions, rebuild, varies
+from gnnperf.nests.analysis import (
+    Band,
+    access_counts,
+    band,
+    extent,
+    mentions,
+    rebuild,
+    rename_buffers,
+    touched,
+    varies,
+)
+from gnnperf.nests.coverage import own_of_iterations
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -29,8 +40,10 @@ from gnnperf.nests.ir import (
     map_node,
     subexpressions,
     substitute_node,
+    walk,
 )
-from gnnperf.nests.ranges import Loops, value_range
+from gnnperf.nests.names import free_name
+from gnnperf.nests.ranges import Loops, loops_of, value_range
 from gnnperf.nests.subscripts import canonical_subscripts
 
 SHORTEST = 8
@@ -103,36 +116,54 @@ def _parts(node: Node, buffers: Mapping[str, Buffer], back: int = 1) -> tuple[No
     return tuple(parts)
 
 
-def without_border_bounds(body: tuple[Node, ...]) -> tuple[Node, ...]:
+def without_border_bounds(
+    body: tuple[Node, ...], buffers: Mapping[str, Buffer]
+) -> tuple[tuple[Node, ...], dict[str, Buffer]]:
     """The nodes, with a loop that places results in parts, where that decides how often loops inside run for
     most of its iterations, as of windows that end with the array:
 
         for j in 0..n, k in max(0, 1 - j)..min(3, n + 1 - j): y[j] += w[k] * x[j + k - 1]
+
+    And the buffers: each part has scalars of its own.
     """
-    return tuple(part for node in body for part in _with_decided_bounds(node))
+    made, known, counts = list[Node](), dict(buffers), access_counts(body)
+    for node in body:
+        local = {name for name in touched(node) if known[name].scope == "local"}
+        own = own_of_iterations(node, buffers, counts) if isinstance(node, Loop) else set[str]()
+        first, *others = _with_decided_bounds(node) if local == own else (node,)
+        made.append(first)
+        for part in others:
+            names = {name: free_name(name, known) for name in local}
+            known |= {new: replace(known[old], name=new) for old, new in names.items()}
+            made.append(rename_buffers(part, names))
+    return tuple(made), known
 
 
 def _with_decided_bounds(node: Node) -> tuple[Node, ...]:
     nest = band(node)
-    if not nest.is_perfect or not all(lp.independent and lp.step == 1 for lp in nest.loops):
+    if not all(lp.independent and lp.step == 1 for lp in nest.loops):
         return (node,)
-    targets = {s.target.indices for s in nest.statements}
-    bounds = [e for lp in nest.loops if extent(lp) is None for e in (lp.start, lp.stop)]
+    targets = {s.target.indices for s in nest.statements if s.target.indices}
+    bounds = [e for lp in _loops(nest) if extent(lp) is None for e in (lp.start, lp.stop)]
     placing = [
         at for at, lp in enumerate(nest.loops)
         if all(Symbol(lp.iterator) in target for target in targets)
         and any(mentions(e, lp.iterator) for e in bounds)
     ]  # fmt: skip
-    if not placing:
+    if not targets or not placing:
         return (node,)
     (target,) = islice(targets, 1)
     at = max(placing, key=lambda at: target.index(Symbol(nest.loops[at].iterator)))
     pieces = _pieces(nest, at, bounds)
-    decided = [p for p in pieces or () if all(extent(lp) is not None for lp in p.loops[at:])]
+    decided = [p for p in pieces or () if all(extent(lp) is not None for lp in _loops(p)[at:])]
     longest = max((extent(p.loops[at]) or 0 for p in decided), default=0)
     if pieces is None or 2 * longest < (extent(nest.loops[at]) or 0):
         return (node,)
     return tuple(canonical_subscripts(rebuild(p.loops, p.body)[0]) for p in pieces)
+
+
+def _loops(nest: Band) -> list[Loop]:
+    return [*nest.loops, *(n for n in walk(nest.body) if isinstance(n, Loop))]
 
 
 def _pieces(nest: Band, at: int, expressions: Iterable[Expr]) -> list[Band] | None:
@@ -143,7 +174,7 @@ def _pieces(nest: Band, at: int, expressions: Iterable[Expr]) -> list[Band] | No
     if length is None or length < SHORTEST or not first.is_constant:
         return None
     start, stop = first.constant, first.constant + length
-    within: Loops = {lp.iterator: [lp] for lp in inside}
+    within = loops_of((*inside, *nest.body))
     cuts = {cut for e in expressions for cut in _cuts(e, loop.iterator, start, stop, within)}
     ends = sorted({start, stop, *(cut for cut in cuts if start < cut < stop)})
     if not 1 < len(ends) - 1 <= MOST_PARTS:
@@ -151,12 +182,9 @@ def _pieces(nest: Band, at: int, expressions: Iterable[Expr]) -> list[Band] | No
     pieces = []
     for begin, end in pairwise(ends):
         part = replace(loop, start=Const(begin), stop=Const(end))
-        loops: Loops = {loop.iterator: [part], **within}
-        decided = [_decided(s, loops) for s in nest.statements]
-        statements = tuple(s for s in decided if s.guard != Const(False))
-        if statements:
-            bounded = (_bounded(lp, loops) for lp in inside)
-            pieces.append(Band((*nest.loops[:at], part, *bounded), statements))
+        loops = {**within, loop.iterator: [part]}
+        if body := _decided(nest.body, loops):
+            pieces.append(Band((*nest.loops[:at], part, *(_bounded(lp, loops) for lp in inside)), body))
     return pieces
 
 
@@ -199,11 +227,19 @@ def _bounded(loop: Loop, loops: Loops) -> Loop:
     return replace(loop, start=map_expr(loop.start, decide), stop=map_expr(loop.stop, decide))
 
 
-def _decided(statement: Statement, loops: Loops) -> Statement:
-    """The statement, where what these iterations decide is decided."""
-    made = map_node(statement, _decide(loops))
-    assert isinstance(made, Statement)
-    return replace(made, guard=None) if made.guard == Const(True) else made
+def _decided(body: tuple[Node, ...], loops: Loops) -> tuple[Node, ...]:
+    """The nodes, where what these iterations decide is decided, without what never happens."""
+    made: list[Node] = []
+    for node in body:
+        if isinstance(node, Loop):
+            if inner := _decided(node.body, loops):
+                made.append(replace(_bounded(node, loops), body=inner))
+            continue
+        statement = map_node(node, _decide(loops))
+        assert isinstance(statement, Statement)
+        if statement.guard != Const(False):
+            made.append(replace(statement, guard=None) if statement.guard == Const(True) else statement)
+    return tuple(made)
 
 
 def _decide(loops: Loops) -> Callable[[Expr], Expr]:

@@ -28,6 +28,7 @@ from gnnperf.nests.ir import (
 from gnnperf.nests.pieces import Piece, piece_of, unread, whole
 from gnnperf.nests.ranges import separates
 from gnnperf.nests.subscripts import canonical_subscripts
+from gnnperf.nests.tables import LEAST_USES, is_costly
 
 MAX_OPERATIONS = 192
 """Operations of a statement beyond which recomputation is given up: code size and registers."""
@@ -121,7 +122,7 @@ def _inline_everywhere(
     is_choice = len(pieces) > 1 and not isinstance(found.statement.value, Load)
     if is_choice and any(buffers[source].transient for source in sources):
         return ()  # nests that share the rows of what they hand on do not choose among them
-    if recompute and not all(_may_recompute(nodes[i], name, found.statement) for i in users):
+    if recompute and not all(_may_recompute(nodes[i], name, found) for i in users):
         return ()
     may_add_work = choices if is_choice else recompute
     if not may_add_work and not is_copy and not _adds_no_work(nodes, users, name, found.nest):
@@ -169,14 +170,18 @@ def _as_read(piece: Piece, readers: set[str], buffers: Mapping[str, Buffer]) -> 
     return replace(piece, statement=replace(piece.statement, value=value))
 
 
-def _may_recompute(node: Node, name: str, producer: Statement) -> bool:
-    """Pointwise consumers whose statements stay of a reasonable size."""
-    user = band(node)
+def _may_recompute(node: Node, name: str, producer: Piece) -> bool:
+    """Pointwise consumers whose statements stay of a reasonable size, and do not compute again and again what
+    is better read from a table."""
+    user, value = band(node), producer.statement.value
+    trips = _trip_count(producer.nest.loops), _trip_count(user.loops)
+    if None not in trips and trips[1] >= LEAST_USES * trips[0] and is_costly(value):  # type: ignore[operator]
+        return False
     if not user.is_perfect or any(
         s.reduce and not all(varies(s.target, it) for it in user.iterators) for s in user.statements
     ):
         return False
-    size = _operations(producer.value)
+    size = _operations(value)
     for statement in user.statements:
         uses = sum(ld.buffer == name for ld in reads(statement))
         if uses and _operations(statement.value) + uses * size > MAX_OPERATIONS:

@@ -59,7 +59,7 @@ def normalise(nest: LoopNest) -> LoopNest:
     body, buffers = settled_sums(with_peeled(body, nest.buffers), nest.buffers)
     body = tuple(part for node in body for part in fission(node, buffers))
     whole = merge_initialisations(body, buffers)
-    parts = without_border_bounds(whole)
+    parts, buffers = without_border_bounds(whole, buffers)
     body = body if parts == whole else parts
     written = tuple(write_out_sums(n, buffers) for n in body)
     body = body if written == body else merge_initialisations(written, buffers)

@@ -24,6 +24,7 @@ from gnnperf.nests.combine import from_copy_to_copy
 from gnnperf.nests.guards import absorb_guards
 from gnnperf.nests.interchange import independent_outside
 from gnnperf.nests.ir import Const, Expr, Load, Loop, LoopNest, Node, Statement, map_expr, walk
+from gnnperf.nests.tables import tabulate
 from gnnperf.schedules.recipes.factorisation import match_factorisation
 from gnnperf.schedules.recipes.time_tiles import is_time_loop
 
@@ -58,6 +59,8 @@ class Finisher:
         if stuck := {n for n, local in own.items() if any(local in written(lp) for lp in _loops(nodes))}:
             nodes = self._tidied(piece, {n: local for n, local in own.items() if n not in stuck})
         nodes = narrow_literals(nodes, buffers)
+        tabulated = tabulate(nodes, buffers, self.translator.fresh)
+        nodes = nodes if tabulated == nodes else tidy(tabulated, buffers)
         nodes = roll_rows(nodes, buffers, piece.live_after, self.translator.fresh)
         nodes = mark_independent(nodes, buffers, self.translator.ranges)
         nodes = carry_in_scalars(nodes, buffers, self.translator.fresh)

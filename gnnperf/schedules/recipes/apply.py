@@ -58,10 +58,13 @@ from gnnperf.schedules.recipes.recipe import Recipe
 from gnnperf.schedules.recipes.roles import assign_roles
 from gnnperf.schedules.recipes.skewed_rows import share_rows
 from gnnperf.schedules.recipes.sums_in_place import sums_in_place
-from gnnperf.schedules.recipes.threads import legal_threads
+from gnnperf.schedules.recipes.threads import legal_threads, span_bytes
 from gnnperf.schedules.recipes.time_tiles import tile_time
 from gnnperf.schedules.recipes.triangular_blas import staircase
 from gnnperf.schedules.recipes.vectors import lanes
+
+CACHE_BYTES = 1 << 20
+"""Of a core, which what nests hand on stays in."""
 
 STRIP_VECTORS = 4
 """Width of a strip of columns where the recipe does not say."""
@@ -287,15 +290,18 @@ def _fused(
 
 def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel: bool) -> tuple[Node, ...]:
     """What nests share, as a loop over tiles of it. Where a tile would be all heads or batches of products,
-    each is by itself, and the nests share the next loop in it."""
+    or an iteration touches more than a core's cache holds (an image whose channels are normalised), each is
+    by itself, and the nests share the next loop in it."""
     recipe, buffers = unit.recipe, unit.buffers
     shared = replace(shared, body=without_overwritten(shared.body, buffers))
     if strip := _strips(shared, unit, parallel):
         return strip
     tile = f"{shared.iterator}_f"
     size = extent(shared)
+    touched_bytes = _touched_bytes(shared, buffers)
     one_by_one = (
-        size is not None and 1 < size <= recipe.fuse and unit.streams and _is_batch(shared, buffers)
+        size is not None and size > 1 and _is_batch(shared, buffers)
+        and ((unit.streams and size <= recipe.fuse) or touched_bytes > size * CACHE_BYTES)
         and fuse_outermost(LoopNest("", buffers, _iteration(shared, tile))) is not None
     )  # fmt: skip
     width = 1 if one_by_one else recipe.fuse if size is None else min(recipe.fuse, max(1, size))
@@ -330,6 +336,12 @@ def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel:
 def _iteration(loop: Loop, name: str) -> tuple[Node, ...]:
     """What the loop does in one iteration, which is called `name`."""
     return tuple(substitute_node(child, {loop.iterator: Symbol(name)}) for child in loop.body)
+
+
+def _touched_bytes(loop: Loop, buffers: Mapping[str, Buffer]) -> int:
+    """Of arrays of which the iterations touch different parts."""
+    names = {a.load.buffer for a in accesses(loop) if mentions(a.load, loop.iterator)}
+    return sum(span_bytes(buffers[name]) for name in names)
 
 
 def _is_batch(loop: Loop, buffers: Mapping[str, Buffer]) -> bool:

@@ -137,7 +137,7 @@ class Scalar:
         if expr.name in _INFIX and len(args) == 2:
             return f"({args[0]} {_INFIX[expr.name]} {args[1]})"
         if expr.name == "neg":
-            return f"(-{args[0]})"
+            return f"(-({args[0]}))" if args[0].startswith("-") else f"(-{args[0]})"
         if expr.name == "not":
             return f"(!{args[0]})"
         if expr.name == "select":
@@ -256,7 +256,7 @@ class Vector:
         if expr.name in _INFIX and len(args) == 2:
             return f"({args[0]} {_INFIX[expr.name]} {args[1]})"
         if expr.name == "neg":
-            return f"(-{args[0]})"
+            return f"(-({args[0]}))" if args[0].startswith("-") else f"(-{args[0]})"
         if expr.name == "select":
             return f"({args[0]} ? {args[1]} : {args[2]})"
         lanewise = f"lanewise<{CTYPES[self.dtype]}, {self.lanes}>"

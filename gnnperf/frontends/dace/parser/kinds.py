@@ -9,6 +9,7 @@ from typing import Any
 
 import dace
 import numpy as np
+from dace import data
 
 from gnnperf.frontends.dace.parser.trees import assigned_in
 
@@ -61,17 +62,25 @@ def is_integer(visitor: Any, node: ast.expr) -> bool:
 
 def keeping_bits(original: Any) -> Any:
     """What an unsigned number and a literal make, `(3 * u) >> 8`, is an unsigned number, as in arrays of
-    NumPy's. DaCe has no integer for 64 bits of both kinds, but a real number, which has no bits."""
+    NumPy's. DaCe has no integer for 64 bits of both kinds, but a real number, which has no bits. And what a
+    number and an element of an array make, `total + x[i]`, has the wider type of the two, where DaCe, which
+    has the element as an array of one, takes that of the array."""
 
     def result_type(arguments: Any, operator: str | None = None) -> Any:
-        if operator is not None and operator not in ("Div", "Pow"):
-            held = [argument.dtype for argument in arguments if isinstance(argument, dace.data.Data)]
-            if dace.uint64 in held:
-                whole = (int, np.integer)
-                arguments = [np.uint64(a) if isinstance(a, whole) and a >= 0 else a for a in arguments]
+        held = [argument for argument in arguments if isinstance(argument, data.Data)]
+        if operator is not None and operator not in ("Div", "Pow") and dace.uint64 in [h.dtype for h in held]:
+            whole = (int, np.integer)
+            arguments = [np.uint64(a) if isinstance(a, whole) and a >= 0 else a for a in arguments]
+        if len(held) == len(arguments) and any(isinstance(one, data.Scalar) for one in held):
+            arguments = [data.Scalar(one.dtype) if _is_element(one) else one for one in held]
         return original(arguments, operator)
 
     return result_type
+
+
+def _is_element(held: data.Data) -> bool:
+    """Is it an array of one that a program does not have, but DaCe makes for an element?"""
+    return isinstance(held, data.Array) and held.transient and all(size == 1 for size in held.shape)
 
 
 def begin_real(visitor: Any, program: ast.FunctionDef) -> None:

@@ -104,13 +104,14 @@ def _products_alone(original: Any) -> Any:
 
 
 def _with_floors(original: Any) -> Any:
-    """Expressions of symbols with `//` in tasklets, as the functions of DaCe's that they are."""
+    """Expressions of symbols in tasklets, with `//` as the functions of DaCe's that they are, and in
+    parentheses: DaCe makes `2.0 ** -0.5*i` of `np.power(2.0, -0.5 * i)`."""
     functions = {"int_floor": "int_floor", "int_ceil": "int_ceil"}
 
     def unparse(node: Any) -> Any:
         if isinstance(node, sympy.Basic):
-            return sympy.pycode(node, user_functions=functions)
-        return original(node)
+            return f"({sympy.pycode(node, user_functions=functions)})"
+        return f"({node})" if isinstance(node, int | float) and node < 0 else original(node)
 
     return unparse
 

@@ -138,9 +138,11 @@ def _is_cheap(producer: Statement, buffers: Buffers) -> bool:
     dtype = buffers[producer.target.buffer].dtype
     if dtype in _WORDS and not found:
         return count <= 2 * MAX_REPEATED_OPERATIONS  # a neighbour's place: `i + 1 if i + 1 < n else 0`
+    if dtype == "bool" and not found:
+        return count <= 4 * MAX_REPEATED_OPERATIONS  # within an image: a matter of where loops begin and end
     if count == 0 or count > MAX_REPEATED_OPERATIONS:
         return count == 0 and len(found) <= 1
-    if (dtype.startswith(("int", "uint")) and len(found) <= 1) or (dtype == "bool" and not found):
+    if dtype.startswith(("int", "uint")) and len(found) <= 1:
         return True
     scalars = all(not buffers[ld.buffer].shape and buffers[ld.buffer].scope == "global" for ld in found)
     names = {e.name for e in subexpressions(producer.value) if isinstance(e, Op)}
