@@ -28,7 +28,7 @@ from gnnperf.nests.ir import (
 from gnnperf.nests.pieces import Piece, piece_of, unread, whole
 from gnnperf.nests.ranges import separates
 from gnnperf.nests.subscripts import canonical_subscripts
-from gnnperf.nests.tables import LEAST_USES, is_costly
+from gnnperf.nests.tables import LEAST_USES, MOST_ELEMENTS, is_costly
 
 MAX_OPERATIONS = 192
 """Operations of a statement beyond which recomputation is given up: code size and registers."""
@@ -122,7 +122,12 @@ def _inline_everywhere(
     is_choice = len(pieces) > 1 and not isinstance(found.statement.value, Load)
     if is_choice and any(buffers[source].transient for source in sources):
         return ()  # nests that share the rows of what they hand on do not choose among them
-    if recompute and not all(_may_recompute(nodes[i], name, found) for i in users):
+    is_table = (
+        is_costly(found.statement.value)
+        and not any(sources & written(n) for n in nodes)
+        and not buffers[name].dtype.startswith("complex")  # angles that a transform's other stages need, too
+    )
+    if recompute and not all(_may_recompute(nodes[i], name, found, is_table) for i in users):
         return ()
     may_add_work = choices if is_choice else recompute
     if not may_add_work and not is_copy and not _adds_no_work(nodes, users, name, found.nest):
@@ -170,13 +175,15 @@ def _as_read(piece: Piece, readers: set[str], buffers: Mapping[str, Buffer]) -> 
     return replace(piece, statement=replace(piece.statement, value=value))
 
 
-def _may_recompute(node: Node, name: str, producer: Piece) -> bool:
-    """Pointwise consumers whose statements stay of a reasonable size, and do not compute again and again what
-    is better read from a table."""
+def _may_recompute(node: Node, name: str, producer: Piece, is_table: bool) -> bool:
+    """Pointwise consumers whose statements stay of a reasonable size. is_table: is it better read than
+    computed again and again?"""
     user, value = band(node), producer.statement.value
     trips = _trip_count(producer.nest.loops), _trip_count(user.loops)
-    if None not in trips and trips[1] >= LEAST_USES * trips[0] and is_costly(value):  # type: ignore[operator]
-        return False
+    if is_table and trips[0] is not None and trips[1] is not None and trips[0] <= MOST_ELEMENTS:
+        read = [ld for s in user.statements for ld in reads(s) if ld.buffer == name]
+        if trips[1] >= LEAST_USES * trips[0] and any(_moves_inside(ld, user) for ld in read):
+            return False
     if not user.is_perfect or any(
         s.reduce and not all(varies(s.target, it) for it in user.iterators) for s in user.statements
     ):
@@ -187,6 +194,13 @@ def _may_recompute(node: Node, name: str, producer: Piece) -> bool:
         if uses and _operations(statement.value) + uses * size > MAX_OPERATIONS:
             return False
     return True
+
+
+def _moves_inside(load: Load, nest: Band) -> bool:
+    """Does the element depend on a loop inside of one that it does not depend on? Compilers compute ahead of
+    a loop only what stays the same in it."""
+    moving = [varies(load, name) for name in nest.iterators]
+    return moving != sorted(moving, reverse=True)
 
 
 def _operations(expr: Expr) -> int:

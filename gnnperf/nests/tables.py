@@ -15,7 +15,7 @@ from math import prod
 
 from gnnperf.nests.affine import constant
 from gnnperf.nests.analysis import extent
-from gnnperf.nests.dtypes import INTEGER, REAL, value_dtype
+from gnnperf.nests.dtypes import INTEGER, REAL, as_stored, value_dtype
 from gnnperf.nests.ir import (
     LAZY,
     Buffer,
@@ -85,8 +85,8 @@ class _Tables:
     buffers: dict[str, Buffer]
     fresh: Callable[[str], str]
     nodes: list[Node] = field(default_factory=list)
-    found: dict[tuple[Expr, str], Load] = field(default_factory=dict)
-    """By what is computed, and its dtype."""
+    found: dict[tuple[Expr, str, tuple[Loop, ...]], Load] = field(default_factory=dict)
+    """By what is computed, its dtype, and in which loops, without their bodies."""
     known: dict[str, Expr] = field(default_factory=dict)
     """What local scalars stand for, where nothing but iterators and arrays decides that."""
 
@@ -107,7 +107,10 @@ class _Tables:
                 continue
             body.append(self._reading(node, stack))
             if node.guard is None and node.reduce is None and node.target.buffer in self.set_once:
-                self.known[node.target.buffer] = self._meant(node.value)
+                name = node.target.buffer
+                self.known[name] = as_stored(
+                    self._meant(node.value), self.buffers[name].dtype, set(), self.buffers
+                )
         self.known = outside
         return replace(loop, body=tuple(body))
 
@@ -157,24 +160,23 @@ class _Tables:
         if uses < LEAST_USES or sources & self.changed or (sources and not always):
             return None
         if held in (INTEGER, REAL):
-            held = (
-                dtype if held == REAL and dtype.startswith("float") else {REAL: "float64"}.get(held, "int64")
-            )
-        key = (meant, held)
-        if key not in self.found:
-            self.found[key] = self._filled(meant, held, loops, known)
-        return self.found[key]
+            is_real = held == REAL
+            held = dtype if is_real and dtype.startswith("float") else "float64" if is_real else "int64"
+        over = tuple(replace(lp, body=()) for lp in loops)
+        if (meant, held, over) not in self.found:
+            self.found[meant, held, over] = self._filled(meant, held, over)
+        return self.found[meant, held, over]
 
-    def _filled(self, value: Expr, dtype: str, loops: list[Loop], sizes: list[int]) -> Load:
+    def _filled(self, value: Expr, dtype: str, loops: tuple[Loop, ...]) -> Load:
         """An element of a new table."""
         name = self.fresh("table")
-        shape = tuple(sizes)
+        shape = tuple(extent(lp) or 0 for lp in loops)
         self.buffers[name] = Buffer(name, dtype, shape, row_major(shape), transient=True)
         element = Load(name, tuple(Op("sub", (Symbol(lp.iterator), lp.start)) for lp in loops))
         if dtype == "float32":
             value = Op("cast:float32", (Op("cast:float64", (value,)),))
         node: Node = Statement(element, value)
         for lp in reversed(loops):
-            node = replace(lp, body=(node,), annotation=None)
+            node = replace(lp, body=(node,))
         self.nodes.append(node)
         return element

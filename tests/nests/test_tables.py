@@ -7,7 +7,7 @@ import pytest
 from nests.examples import accumulate, add, array, assign, load, loop, loops, mul, nest, op
 from nests.interpret import interpret, random_memory
 
-from gnnperf.nests import Loop, LoopNest, Node, Statement
+from gnnperf.nests import Buffer, Loop, LoopNest, Node, Statement
 from gnnperf.nests.ir import Const, Expr, Op, subexpressions, walk
 from gnnperf.nests.names import Names
 from gnnperf.nests.tables import LEAST_USES, MOST_ELEMENTS, is_costly, tabulate
@@ -23,9 +23,9 @@ BUFFERS = [
 COSINE = op("cos", load("a", "j"))
 
 
-def tabulated(*nodes: Node) -> LoopNest:
+def tabulated(node: Node, extra: Buffer | None = None) -> LoopNest:
     """With tables; it computes the same."""
-    one = nest("example", BUFFERS, *nodes)
+    one = nest("example", [*BUFFERS, *([extra] if extra else [])], node)
     buffers = dict(one.buffers)
     names = Names.of(one)
     made = nest("example", [], *tabulate(one.body, buffers, names.fresh))
@@ -87,6 +87,25 @@ def test_what_a_loop_leaves_in_a_scalar_is_no_table() -> None:
     first = loop("j", M, assign(load("t"), mul(0.5, "j")))
     second = loop("j", M, assign(load("y", "i", "j"), mul(load("x", "i", "j"), op("cos", load("t")))))
     assert computed(tabulated(loop("i", N, first, second))) == [1]
+
+
+def test_loops_of_one_name_have_tables_of_their_own() -> None:
+    short, whole = (
+        loop("j", stop, accumulate(load("y", "i", "j"), mul(load("x", "i", "j"), COSINE))) for stop in (2, M)
+    )
+    made = tabulated(loop("i", N, short, whole))
+    shapes = [made.buffers[name].shape for name in made.buffers.keys() - {b.name for b in BUFFERS}]
+    assert sorted(shapes) == [(2,), (M,)]
+
+
+def test_what_a_whole_number_holds_is_one() -> None:
+    held = array("k", dtype="int64", transient=True, scope="local")
+    node = loops(
+        {"i": N, "j": M},
+        assign(load("k"), mul(2.0, op("sqrt", op("add", "j", 0.5)))),
+        accumulate(load("y", "i", "j"), mul(load("x", "i", "j"), op("cast:float64", load("k")))),
+    )
+    tabulated(node, extra=held)
 
 
 @pytest.mark.parametrize(
