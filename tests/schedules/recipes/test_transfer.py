@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -294,6 +295,40 @@ def test_what_lives_for_one_iteration_does_so_in_tiles_that_nests_share(tmp_path
     library = build(functions, tmp_path)
     for function in functions:
         assert not differences(expected, call(library, function, kernel, memory))
+
+
+def test_channels_of_a_large_image_go_on_one_by_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where an image is too large for a core's cache, what is handed on is of one channel at a time."""
+    images, channels, points = 5, 4, 37
+    shape = {"n": images, "c": channels, "i": points}
+    element = ("n", "c", "i")
+    kernel = normalise(
+        examples.nest(
+            "centred",
+            [array(name, images, channels, points) for name in ("x", "out")]
+            + [array("d", images, channels, points, transient=True)]
+            + [array(name, images, channels, transient=True) for name in ("m", "v")],
+            examples.loops(shape, examples.accumulate(load("m", "n", "c"), load("x", *element), init=0.0)),
+            examples.loops(
+                shape, assign(load("d", *element), op("sub", load("x", *element), load("m", "n", "c")))
+            ),
+            examples.loops(
+                shape, examples.accumulate(load("v", "n", "c"), op("abs", load("d", *element)), init=0.0)
+            ),
+            examples.loops(
+                shape, assign(load("out", *element), op("div", load("d", *element), load("v", "n", "c")))
+            ),
+        )
+    )
+    recipe = Recipe(order="row", fuse=2)
+    assert apply(recipe, kernel).buffers["d"].shape == (2, channels, points)
+    monkeypatch.setattr(sys.modules["gnnperf.schedules.recipes.apply"], "CACHE_BYTES", 8 * channels * points)
+    scheduled = apply(recipe, kernel)
+    assert scheduled.buffers["d"].shape == (1, 2, points)
+    function = emit(scheduled, "centred")
+    library = build([function], tmp_path)
+    memory = Kernel(kernel).memory(np.random.default_rng(0))
+    assert not differences(interpret(kernel, memory), call(library, function, kernel, memory))
 
 
 def test_heads_of_attention_go_on_one_by_one_in_tiles_of_their_rows(tmp_path: Path) -> None:
