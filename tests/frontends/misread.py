@@ -658,6 +658,25 @@ def halves_of_maps(x: f8[N, M], y: f8[N, M], w: f8[K]):
 
 
 @dace.program
+def formulas(x: f8[N], y: f8[N], z: f8[N, M], n: dace.int64[M], w: f8[N, 3], A: f8[M, M], u: f8[N * M]):
+    y[:] = np.sinc(x - x[0]) + np.polyval([2.0, -1.0, 3], x)
+    y += np.select([x < 0.3, x < 0.6], [x, 2 * x], -1.0) + np.select([x < 0.5], [x])
+    y[:] = np.where(np.isclose(x, 0.5, atol=0.1), 1.0, y) + np.hanning(N) + np.hamming(N) + np.blackman(N)
+    z[:] = np.broadcast_to(y[:, np.newaxis], (N, M))
+    n += np.bincount(np.int64(x * M), minlength=M)
+    w[:] = np.column_stack((x, y, x * y))
+    np.fill_diagonal(A, 0.25)
+    u[:] = np.ravel(z)
+
+
+@dace.program
+def rolled_by_counters(x: f8[N, M], y: f8[N, M], z: f8[N]):
+    for t in range(2 * N):
+        y += (t + 1) * np.roll(x, t, axis=0) - np.roll(x, 1 - t, axis=1)
+    z[:] = np.roll(z, N // 2)
+
+
+@dace.program
 def powers_of_counters(x: f8[N, M], y: f8[N, M]):
     for i, j in dace.map[0:N, 0:M]:
         x[i, j] = np.power(16.0, -j / 4.0) + np.power(i + 1.0, 2.0)

@@ -2,6 +2,7 @@
 makes of them."""
 
 from gnnperf.frontends.dace.parser import (  # noqa: F401  # register them
+    numpy_formulas,
     numpy_functions,
     numpy_places,
     numpy_searches,

@@ -21,19 +21,23 @@ def _empty(visitor: Any, sdfg: Any, state: Any, shape: Any, dtype: Any = dace.fl
 
 
 def _roll(visitor: Any, sdfg: Any, state: Any, a: str, shift: Any, axis: Any = None) -> str:
-    """By shifts that are known when the program is read."""
+    """By integers, or by what is made of sizes and counters of loops."""
     descriptor = sdfg.arrays[a]
-    dimensions = len(descriptor.shape)
-    axes = _each(axis) if isinstance(axis, tuple | list) else [only_axis("roll", sdfg, a, axis)]
-    shifts = _each(shift) if isinstance(shift, tuple | list) else [shift] * len(axes)
-    if len(shifts) != len(axes) or not all(isinstance(by, int | np.integer) for by in shifts):
-        raise NotImplementedError("np.roll: shifts must be integers, one for every axis")
-    total = [0] * dimensions
+    shape = descriptor.shape
+    axes = each(axis) if isinstance(axis, tuple | list) else [only_axis("roll", sdfg, a, axis)]
+    shifts = each(shift) if isinstance(shift, tuple | list) else [shift] * len(axes)
+    if len(shifts) != len(axes) or not all(isinstance(by, int | np.integer | sympy.Basic) for by in shifts):
+        raise NotImplementedError("np.roll: shifts must be integers, sizes or counters, one for every axis")
+    total = [0] * len(shape)
     for by, along in zip(shifts, axes, strict=True):
-        total[along % dimensions] += int(by)
-    name, _ = sdfg.add_temp_transient(descriptor.shape, descriptor.dtype)
+        total[along % len(shape)] += by if isinstance(by, sympy.Basic) else int(by)
+    if any(isinstance(by, sympy.Basic) and not by.is_Integer for by in total):
+        at = zip(subscripts(len(shape)), shape, total, strict=True)
+        before = [f"({i} + ({n}) - ({by}) % ({n})) % ({n})" if by != 0 else i for i, n, by in at]
+        return pointwise(sdfg, state, shape, descriptor.dtype, "__x", {"__x": (a, before)})
+    name, _ = sdfg.add_temp_transient(shape, descriptor.dtype)
     source, target = state.add_read(a), state.add_write(name)
-    for parts in itertools.product(*map(_moved, descriptor.shape, total)):
+    for parts in itertools.product(*map(_moved, shape, total)):
         taken = ",".join(f"{first}:{last}" for first, last, _ in parts)
         put = ",".join(f"{first + by}:{last + by}" for first, last, by in parts)
         state.add_edge(source, None, target, None, dace.Memlet(data=a, subset=taken, other_subset=put))
@@ -94,9 +98,9 @@ def _round(visitor: Any, sdfg: Any, state: Any, a: str, decimals: int = 0) -> st
     return mapped(visitor, sdfg, state, a, "{}" if _kind(sdfg, a) in "biu" else nearest)
 
 
-def _reshape(visitor: Any, sdfg: Any, state: Any, a: str, *newshape: Any, order: Any = "C") -> Any:
+def reshaped(visitor: Any, sdfg: Any, state: Any, a: str, *newshape: Any, order: Any = "C") -> Any:
     """To a shape, of which one size may be -1, or to a number of elements."""
-    sizes = _each(newshape[0]) if len(newshape) == 1 else [*newshape]
+    sizes = each(newshape[0]) if len(newshape) == 1 else [*newshape]
     if -1 in sizes:
         at = sizes.index(-1)
         rest = math.prod(sizes[:at] + sizes[at + 1 :])
@@ -266,7 +270,7 @@ def _repeat(visitor: Any, sdfg: Any, state: Any, a: str, repeats: int, axis: Any
 
 def _tile(visitor: Any, sdfg: Any, state: Any, a: str, reps: Any) -> str:
     own = list(sdfg.arrays[a].shape)
-    times = _each(reps)
+    times = each(reps)
     count = max(len(own), len(times))
     own, times = [1] * (count - len(own)) + own, [1] * (count - len(times)) + times
     at = subscripts(count)
@@ -282,7 +286,7 @@ def _first_extreme(better: str) -> Callable[..., Any]:
         descriptor = sdfg.arrays[a]
         if axis is None and len(descriptor.shape) > 1:
             calls = NestedCall(visitor, sdfg, state)
-            return calls, calls(call)(calls(_reshape)(a, -1))
+            return calls, calls(call)(calls(reshaped)(a, -1))
         along = int(axis or 0) % len(descriptor.shape)
         length = descriptor.shape[along]
         search = dace.SDFG("first_extreme")
@@ -463,7 +467,7 @@ def unboxed(text: Any) -> Any:
 
 def _axes(axis: Any, count: int) -> list[int]:
     """Of a reduction."""
-    return [*range(count)] if axis is None else [d % count for d in _each(axis)]
+    return [*range(count)] if axis is None else [d % count for d in each(axis)]
 
 
 def only_axis(function: str, sdfg: Any, a: str, axis: Any) -> int:
@@ -474,7 +478,7 @@ def only_axis(function: str, sdfg: Any, a: str, axis: Any) -> int:
     return int(axis or 0) % dimensions
 
 
-def _each(value: Any) -> list[Any]:
+def each(value: Any) -> list[Any]:
     return list(value) if isinstance(value, tuple | list) else [value]
 
 
@@ -487,7 +491,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _norm,
     "linalg.solve": _solve, "clip": _clip, "dot": _dot, "matmul": replacements._matmult,
     "round": _round, "where": _where, "copy": _copy, "linspace": _linspace,
-    "count_nonzero": _keeping(_count), "reshape": _reshape,
+    "count_nonzero": _keeping(_count), "reshape": reshaped,
     "cumsum": _widening(_running("+")), "cumprod": _widening(_running("*")),
     "average": _average, "repeat": _repeat, "tile": _tile,
     "argmin": _first_extreme("<"), "argmax": _first_extreme(">"),

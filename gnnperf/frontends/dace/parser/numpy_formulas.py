@@ -1,0 +1,141 @@
+"""Functions of NumPy that DaCe 1.0 lacks: a formula says what every element is."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import dace
+from dace.frontend.common import op_repository
+
+from gnnperf.frontends.dace.parser.numpy_functions import (
+    each,
+    mapped,
+    pointwise,
+    real_of,
+    reshaped,
+    subscripts,
+)
+
+
+def _sinc(visitor: Any, sdfg: Any, state: Any, x: str) -> str:
+    form = f"1.0 if {{0}} == 0 else sin({math.pi} * {{0}}) / ({math.pi} * {{0}})"
+    return mapped(visitor, sdfg, state, x, form, real_of(sdfg, x))
+
+
+def _polyval(visitor: Any, sdfg: Any, state: Any, p: Any, x: str) -> str:
+    """By Horner's rule."""
+    if not isinstance(p, list | tuple) or not p:
+        raise NotImplementedError("np.polyval: coefficients must be a list")
+    form = str(p[0])
+    for coefficient in p[1:]:
+        form = f"({form}) * {{0}} + {coefficient}"
+    return mapped(visitor, sdfg, state, x, form, real_of(sdfg, x))
+
+
+def _select(visitor: Any, sdfg: Any, state: Any, condlist: Any, choicelist: Any, default: Any = 0) -> str:
+    """The choice of the first condition that holds."""
+    count = len(each(condlist))
+    given = [*each(condlist), *each(choicelist), default]
+    inputs, texts = _operands(sdfg, given)
+    conditions, choices = texts[:count], texts[count:-1]
+    code = texts[-1]
+    for condition, chosen in [*zip(conditions, choices, strict=True)][::-1]:
+        code = f"({chosen} if {condition} else {code})"
+    held = [sdfg.arrays[v].dtype for v in given[count:] if isinstance(v, str)] or [dace.float64]
+    dtype = held[0] if len(held) == 1 else dace.dtypes.result_type_of(*held)
+    return pointwise(sdfg, state, _shape(sdfg, given), dtype, code, inputs)
+
+
+def _isclose(visitor: Any, sdfg: Any, state: Any, a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8) -> str:
+    inputs, (one, other) = _operands(sdfg, [a, b])
+    code = f"abs({one} - {other}) <= {atol} + {rtol} * abs({other})"
+    return pointwise(sdfg, state, _shape(sdfg, [a, b]), dace.bool_, code, inputs)
+
+
+def _operands(sdfg: Any, values: Sequence[Any]) -> tuple[dict[str, tuple[str, list[str]]], list[str]]:
+    """Arrays of one shape, and numbers: what a formula reads, and how it calls each."""
+    arrays = {f"__x{n}": v for n, v in enumerate(values) if isinstance(v, str)}
+    shapes = {tuple(sdfg.arrays[v].shape) for v in arrays.values()}
+    if len(shapes) != 1:
+        raise NotImplementedError("np.select, np.isclose: arrays of one shape, and numbers")
+    at = subscripts(len(*shapes))
+    texts = [f"__x{n}" if isinstance(v, str) else str(v) for n, v in enumerate(values)]
+    return {name: (array, at) for name, array in arrays.items()}, texts
+
+
+def _shape(sdfg: Any, values: Sequence[Any]) -> Sequence[Any]:
+    shape: Sequence[Any] = next(sdfg.arrays[v].shape for v in values if isinstance(v, str))
+    return shape
+
+
+def _window(form: str) -> Callable[..., str]:
+    """Of M points, of which the formula has the angle, from 0 to 2 pi, as `a`."""
+
+    def window(visitor: Any, sdfg: Any, state: Any, M: Any) -> str:
+        angle = f"({2 * math.pi} * __i0 / Max({M} - 1, 1))"
+        return pointwise(sdfg, state, [M], dace.float64, form.format(a=angle), {})
+
+    return window
+
+
+def _broadcast_to(visitor: Any, sdfg: Any, state: Any, a: str, shape: Any) -> str:
+    held = sdfg.arrays[a]
+    at = subscripts(len(shape))[len(shape) - len(held.shape) :]
+    place = ["0" if size == 1 else i for i, size in zip(at, held.shape, strict=True)]
+    return pointwise(sdfg, state, [*shape], held.dtype, "__x", {"__x": (a, place)})
+
+
+def _column_stack(visitor: Any, sdfg: Any, state: Any, tup: Sequence[str]) -> str:
+    """Arrays of one axis, side by side."""
+    held = [sdfg.arrays[name] for name in tup]
+    if any(len(one.shape) != 1 for one in held):
+        raise NotImplementedError("np.column_stack: arrays of one axis alone")
+    i, j = subscripts(2)
+    code = f"__x{len(tup) - 1}"
+    for n in range(len(tup) - 2, -1, -1):
+        code = f"__x{n} if {j} == {n} else ({code})"
+    dtype = held[0].dtype if len(held) == 1 else dace.dtypes.result_type_of(*(one.dtype for one in held))
+    inputs = {f"__x{n}": (name, [i]) for n, name in enumerate(tup)}
+    return pointwise(sdfg, state, [held[0].shape[0], len(tup)], dtype, code, inputs)
+
+
+def _fill_diagonal(visitor: Any, sdfg: Any, state: Any, a: str, val: Any) -> None:
+    if len(sdfg.arrays[a].shape) != 2 or isinstance(val, str):
+        raise NotImplementedError("np.fill_diagonal: a matrix, and a number")
+    rows, columns = sdfg.arrays[a].shape
+    state.add_mapped_tasklet(
+        "fill_diagonal", {"__i": f"0:Min({rows}, {columns})"}, {}, f"__out = {val}",
+        {"__out": dace.Memlet(f"{a}[__i, __i]")}, external_edges=True,
+    )  # fmt: skip
+
+
+def _bincount(visitor: Any, sdfg: Any, state: Any, x: str, weights: Any = None, minlength: Any = 0) -> str:
+    """As many counts as are asked for: of the places above, NumPy would make more."""
+    if minlength == 0:
+        raise NotImplementedError("np.bincount: expected minlength, which says how many counts there are")
+    name = f"{sdfg.temp_data_name()}_counts"
+    term, dtype = ("1", "int64") if weights is None else (weights, "float64")
+    for array in {x, term} & sdfg.arrays.keys():
+        visitor.variables[array] = array
+    text = f"{name} = numpy.zeros(({minlength},), dtype=numpy.{dtype})\nnumpy.add.at({name}, {x}, {term})"
+    for statement in ast.parse(text).body:
+        visitor.visit(statement)
+    return str(visitor.variables[name])
+
+
+def _ravel(visitor: Any, sdfg: Any, state: Any, a: str) -> Any:
+    return reshaped(visitor, sdfg, state, a, -1)
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "sinc": _sinc, "polyval": _polyval, "select": _select, "isclose": _isclose,
+    "hanning": _window("0.5 - 0.5 * cos({a})"), "hamming": _window("0.54 - 0.46 * cos({a})"),
+    "blackman": _window("0.42 - 0.5 * cos({a}) + 0.08 * cos(2 * {a})"),
+    "broadcast_to": _broadcast_to, "column_stack": _column_stack, "fill_diagonal": _fill_diagonal,
+    "ravel": _ravel, "bincount": _bincount,
+}  # fmt: skip
+for _name, _function in _FUNCTIONS.items():
+    op_repository.replaces(f"numpy.{_name}")(_function)
