@@ -290,18 +290,17 @@ def _fused(
 
 def _shared_tiles(unit: LoweringUnit, shared: Loop, scratch: set[str], parallel: bool) -> tuple[Node, ...]:
     """What nests share, as a loop over tiles of it. Where a tile would be all heads or batches of products,
-    or an iteration touches more than a core's cache holds (an image whose channels are normalised), each is
-    by itself, and the nests share the next loop in it."""
+    or, of other nests, an iteration touches more than a core's cache holds (an image whose channels are
+    normalised), each is by itself, and the nests share the next loop in it."""
     recipe, buffers = unit.recipe, unit.buffers
     shared = replace(shared, body=without_overwritten(shared.body, buffers))
     if strip := _strips(shared, unit, parallel):
         return strip
     tile = f"{shared.iterator}_f"
     size = extent(shared)
-    touched_bytes = _touched_bytes(shared, buffers)
     one_by_one = (
         size is not None and size > 1 and _is_batch(shared, buffers)
-        and ((unit.streams and size <= recipe.fuse) or touched_bytes > size * CACHE_BYTES)
+        and (size <= recipe.fuse if unit.streams else _touched_bytes(shared, buffers) > size * CACHE_BYTES)
         and fuse_outermost(LoopNest("", buffers, _iteration(shared, tile))) is not None
     )  # fmt: skip
     width = 1 if one_by_one else recipe.fuse if size is None else min(recipe.fuse, max(1, size))
