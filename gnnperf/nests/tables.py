@@ -157,7 +157,7 @@ class _Tables:
             return None
         uses = prod(LEAST_USES if (n := extent(lp)) is None else n for lp in others)
         sources = {ld.buffer for ld in loads(meant)}
-        if uses < LEAST_USES or sources & self.changed or (sources and not always):
+        if uses < LEAST_USES or sources & self.changed or not (always or _is_harmless(meant)):
             return None
         if held in (INTEGER, REAL):
             is_real = held == REAL
@@ -180,3 +180,11 @@ class _Tables:
             node = replace(lp, body=(node,))
         self.nodes.append(node)
         return element
+
+
+def _is_harmless(expr: Expr) -> bool:
+    """May it be computed where the program would not? It reads nothing, and divides no integer by zero."""
+    divisors = [
+        e.args[1] for e in subexpressions(expr) if isinstance(e, Op) and e.name in ("floordiv", "mod")
+    ]
+    return not loads(expr) and all(isinstance(divisor, Const) for divisor in divisors)

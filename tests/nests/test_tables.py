@@ -116,6 +116,7 @@ def test_what_a_whole_number_holds_is_one() -> None:
         rows(op("cos", load("b", "i"))),  # compilers know that
         loops({"i": N, "j": M}, assign(load("y", "i", "j"), COSINE), assign(load("a", "j"), 1.0)),
         rows(op("select", op("gt", load("x", "i", "j"), 0.0), COSINE, 0.0)),  # an element that may not exist
+        rows(op("select", op("gt", load("x", "i", "j"), 9.0), op("exp", op("mod", 3, "j")), 0.0)),
     ],
 )
 def test_other_values_are_computed_where_they_are(node: Loop) -> None:
