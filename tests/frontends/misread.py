@@ -670,6 +670,15 @@ def formulas(x: f8[N], y: f8[N], z: f8[N, M], n: dace.int64[M], w: f8[N, 3], A: 
 
 
 @dace.program
+def numbers_in_the_text(x: f8[N], y: f8[N], z: f8[2, 3]):
+    w = np.array([0.25, 0.5, 0.25])
+    for i in dace.map[1 : N - 1]:
+        for k in range(3):
+            y[i] += w[k] * x[i + k - 1]
+    z[:] = np.array([[1, 2, 3], [4, 5, 6]]) * x[0]
+
+
+@dace.program
 def rolled_by_counters(x: f8[N, M], y: f8[N, M], z: f8[N]):
     for t in range(2 * N):
         y += (t + 1) * np.roll(x, t, axis=0) - np.roll(x, 1 - t, axis=1)

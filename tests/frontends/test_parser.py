@@ -83,6 +83,7 @@ SIZES: dict[str, dict[str, int]] = {
     "clamped_places": dict(N=6, M=5, K=3),
     "halves_of_maps": dict(N=7, M=4, K=3),
     "formulas": dict(N=7, M=4),
+    "numbers_in_the_text": dict(N=7),
     "rolled_by_counters": dict(N=5, M=4),
     "powers_of_counters": dict(N=6, M=4),
     "wider_of_two": dict(N=6, M=4),

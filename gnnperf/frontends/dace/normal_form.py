@@ -29,6 +29,9 @@ from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.repaired import Repairs, repaired
 from gnnperf.frontends.dace.state_graph import subscript_names
 
+MOST_CONSTANTS = 64
+"""Elements of an array of numbers that a program has in its text."""
+
 
 def bind(sdfg: Any, symbols: Mapping[str, int], expand: bool = True) -> None:
     """In place: structured regions lowered to states, symbols bound, library nodes expanded, if wanted: else
@@ -64,18 +67,23 @@ def _views_of_nothing(sdfg: Any) -> None:
 
 def _store_constants(sdfg: Any) -> None:
     """In place: numbers that a program has as constants and reads as data (`sqrt(2.0)` in a function that it
-    calls) are stored where they are read."""
+    calls, `np.array([1.0, 2.0])`) are stored where they are read."""
     for name, (_, value) in list(sdfg.constants_prop.items()):
-        if name not in sdfg.arrays or np.ndim(value):
+        values = np.asarray(value)
+        if name not in sdfg.arrays or values.size > MOST_CONSTANTS:
             continue
-        text = repr(np.asarray(value).item())
         for state in sdfg.states():
             for node in [n for n in state.data_nodes() if n.data == name]:
-                store = state.add_tasklet(f"set_{name}", set(), {"out"}, f"out = {text}")
-                for edge in state.in_edges(node):  # of order alone
+                before = state.in_edges(node)
+                for at in np.ndindex(values.shape or (1,)):
+                    text = repr(values.reshape(values.shape or (1,))[at].item())
+                    store = state.add_tasklet(f"set_{name}", set(), {"out"}, f"out = {text}")
+                    for edge in before:  # of order alone
+                        state.add_nedge(edge.src, store, dace.Memlet())
+                    place = ", ".join(map(str, at))
+                    state.add_edge(store, "out", node, None, dace.Memlet(data=name, subset=place))
+                for edge in before:
                     state.remove_edge(edge)
-                    state.add_nedge(edge.src, store, dace.Memlet())
-                state.add_edge(store, "out", node, None, dace.Memlet(data=name, subset="0"))
         del sdfg.constants_prop[name]
 
 
