@@ -122,13 +122,10 @@ def _inline_everywhere(
     is_choice = len(pieces) > 1 and not isinstance(found.statement.value, Load)
     if is_choice and any(buffers[source].transient for source in sources):
         return ()  # nests that share the rows of what they hand on do not choose among them
-    is_table = (
-        is_costly(found.statement.value)
-        and not any(sources & written(n) for n in nodes)
-        and not buffers[name].dtype.startswith("complex")  # angles that a transform's other stages need, too
-    )
-    if recompute and not all(_may_recompute(nodes[i], name, found, is_table) for i in users):
-        return ()
+    if recompute:
+        is_table = _is_table(found, buffers[name], nodes)
+        if not all(_may_recompute(nodes[i], name, found, is_table) for i in users):
+            return ()
     may_add_work = choices if is_choice else recompute
     if not may_add_work and not is_copy and not _adds_no_work(nodes, users, name, found.nest):
         return ()
@@ -175,20 +172,28 @@ def _as_read(piece: Piece, readers: set[str], buffers: Mapping[str, Buffer]) -> 
     return replace(piece, statement=replace(piece.statement, value=value))
 
 
+def _is_table(producer: Piece, buffer: Buffer, nodes: Sequence[Node]) -> bool:
+    """Does it fill a small array with what takes long, and is made of nothing that the nodes make? Not the
+    angles of a transform, which its stages need one after the other."""
+    trips, value = _trip_count(producer.nest.loops), producer.statement.value
+    small = trips is not None and trips <= MOST_ELEMENTS and not buffer.dtype.startswith("complex")
+    sources = {ld.buffer for ld in loads(value)}
+    return small and is_costly(value) and not any(sources & written(n) for n in nodes)
+
+
 def _may_recompute(node: Node, name: str, producer: Piece, is_table: bool) -> bool:
     """Pointwise consumers whose statements stay of a reasonable size. is_table: is it better read than
     computed again and again?"""
-    user, value = band(node), producer.statement.value
-    trips = _trip_count(producer.nest.loops), _trip_count(user.loops)
-    if is_table and trips[0] is not None and trips[1] is not None and trips[0] <= MOST_ELEMENTS:
+    user = band(node)
+    if is_table and (_trip_count(user.loops) or 0) >= LEAST_USES * (_trip_count(producer.nest.loops) or 1):
         read = [ld for s in user.statements for ld in reads(s) if ld.buffer == name]
-        if trips[1] >= LEAST_USES * trips[0] and any(_moves_inside(ld, user) for ld in read):
+        if any(_moves_inside(ld, user) for ld in read):
             return False
     if not user.is_perfect or any(
         s.reduce and not all(varies(s.target, it) for it in user.iterators) for s in user.statements
     ):
         return False
-    size = _operations(value)
+    size = _operations(producer.statement.value)
     for statement in user.statements:
         uses = sum(ld.buffer == name for ld in reads(statement))
         if uses and _operations(statement.value) + uses * size > MAX_OPERATIONS:

@@ -122,11 +122,12 @@ def _part(node: Node, buffers: Mapping[str, Buffer], flowing: Collection[str]) -
     if start is None or stop is None:
         return None
     places: dict[str, set[Rows]] = {}
+    loops = loops_of((node,))
     own: set[Span] = set()
     for access in accesses(node):
         name = access.load.buffer
         if name in flowing:
-            place = _place(access.load, loop.iterator, loops_of((node,)))
+            place = _place(access.load, loop.iterator, loops)
             if (
                 place is None
                 or buffers[name].scope == "local"

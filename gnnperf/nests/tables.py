@@ -123,6 +123,8 @@ class _Tables:
         return map_expr(expr, meant)
 
     def _reading(self, statement: Statement, stack: tuple[Loop, ...]) -> Statement:
+        if not is_costly(self._meant(statement.value)):
+            return statement
         dtype = self.buffers[statement.target.buffer].dtype
 
         def read(expr: Expr, always: bool, place: bool = False) -> Expr:
