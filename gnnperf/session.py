@@ -94,12 +94,9 @@ class Retrieval(RetrievalReport):
         return path
 
     @cached_property
-    def _folder(self) -> Path:
-        return self.save(folder_of(self, "gnnperf-tuned-"))
-
-    @cached_property
     def _script(self) -> Any:
-        return load_script(self._folder, MODEL if (self._folder / MODEL).exists() else SCRIPT)
+        folder = self.save(folder_of(self, "gnnperf-tuned-"))
+        return load_script(folder, MODEL if (folder / MODEL).exists() else SCRIPT)
 
     def call(self, *arrays: Any, **arguments: Any) -> Any:
         """Run the tuned kernel once, in place: a DaCe kernel on arrays and scalars by name, a TVM function on

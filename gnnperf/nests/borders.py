@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from math import isfinite, prod
 
 from gnnperf.nests.affine import affine, constant, from_affine
@@ -152,7 +152,7 @@ def _with_decided_bounds(node: Node) -> tuple[Node, ...]:
     ]  # fmt: skip
     if not targets or not placing:
         return (node,)
-    (target,) = islice(targets, 1)
+    target = next(iter(targets))
     at = max(placing, key=lambda at: target.index(Symbol(nest.loops[at].iterator)))
     pieces = _pieces(nest, at, bounds)
     decided = [p for p in pieces or () if all(extent(lp) is not None for lp in _loops(p)[at:])]

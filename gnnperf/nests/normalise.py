@@ -43,6 +43,7 @@ from gnnperf.nests.ir import (
     loads,
     reads,
     subexpressions,
+    walk,
 )  # fmt: skip
 from gnnperf.nests.peeled import with_peeled
 from gnnperf.nests.scratch_sums import settled_sums
@@ -58,9 +59,10 @@ def normalise(nest: LoopNest) -> LoopNest:
     body = tuple(canonical_subscripts(delinearise(canonical_subscripts(n))) for n in nest.body)
     body, buffers = settled_sums(with_peeled(body, nest.buffers), nest.buffers)
     body = tuple(part for node in body for part in fission(node, buffers))
-    whole = merge_initialisations(body, buffers)
-    parts, buffers = without_border_bounds(whole, buffers)
-    body = body if parts == whole else parts
+    if any(isinstance(n, Loop) and extent(n) is None for n in walk(body)):
+        whole = merge_initialisations(body, buffers)
+        parts, buffers = without_border_bounds(whole, buffers)
+        body = body if parts == whole else parts
     written = tuple(write_out_sums(n, buffers) for n in body)
     body = body if written == body else merge_initialisations(written, buffers)
     body = forward_substitute(body, buffers)

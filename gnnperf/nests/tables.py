@@ -154,8 +154,7 @@ class _Tables:
         if not loops or len(loops) < len(names) or ([*stack[: len(loops)]] == loops and not is_place):
             return None
         sizes = [extent(lp) if lp.step == 1 and constant(lp.start) is not None else None for lp in loops]
-        known = [size for size in sizes if size is not None]
-        if len(known) < len(sizes) or prod(known) > MOST_ELEMENTS:
+        if None in sizes or prod(size or 0 for size in sizes) > MOST_ELEMENTS:
             return None
         uses = prod(LEAST_USES if (n := extent(lp)) is None else n for lp in others)
         sources = {ld.buffer for ld in loads(meant)}

@@ -69,15 +69,14 @@ def _store_constants(sdfg: Any) -> None:
     """In place: numbers that a program has as constants and reads as data (`sqrt(2.0)` in a function that it
     calls, `np.array([1.0, 2.0])`) are stored where they are read."""
     for name, (_, value) in list(sdfg.constants_prop.items()):
-        values = np.asarray(value)
+        values = np.atleast_1d(value)
         if name not in sdfg.arrays or values.size > MOST_CONSTANTS:
             continue
         for state in sdfg.states():
             for node in [n for n in state.data_nodes() if n.data == name]:
                 before = state.in_edges(node)
-                for at in np.ndindex(values.shape or (1,)):
-                    text = repr(values.reshape(values.shape or (1,))[at].item())
-                    store = state.add_tasklet(f"set_{name}", set(), {"out"}, f"out = {text}")
+                for at, number in np.ndenumerate(values):
+                    store = state.add_tasklet(f"set_{name}", set(), {"out"}, f"out = {number.item()!r}")
                     for edge in before:  # of order alone
                         state.add_nedge(edge.src, store, dace.Memlet())
                     place = ", ".join(map(str, at))

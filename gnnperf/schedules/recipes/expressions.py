@@ -137,7 +137,7 @@ class Scalar:
         if expr.name in _INFIX and len(args) == 2:
             return f"({args[0]} {_INFIX[expr.name]} {args[1]})"
         if expr.name == "neg":
-            return f"(-({args[0]}))" if args[0].startswith("-") else f"(-{args[0]})"
+            return _negative(args[0])
         if expr.name == "not":
             return f"(!{args[0]})"
         if expr.name == "select":
@@ -256,7 +256,7 @@ class Vector:
         if expr.name in _INFIX and len(args) == 2:
             return f"({args[0]} {_INFIX[expr.name]} {args[1]})"
         if expr.name == "neg":
-            return f"(-({args[0]}))" if args[0].startswith("-") else f"(-{args[0]})"
+            return _negative(args[0])
         if expr.name == "select":
             return f"({args[0]} ? {args[1]} : {args[2]})"
         lanewise = f"lanewise<{CTYPES[self.dtype]}, {self.lanes}>"
@@ -317,3 +317,8 @@ class Vector:
         address = self.scalar.address(self.at_base(target))
         function = "stream" if past_caches else "store"
         return f"{function}({ident(target.buffer)} + {address}, ({self.type})({value}));"
+
+
+def _negative(text: str) -> str:
+    """Of a number that is negative itself, too: `--8` is something else in C++."""
+    return f"(-({text}))" if text.startswith("-") else f"(-{text})"

@@ -60,7 +60,7 @@ def is_integer(visitor: Any, node: ast.expr) -> bool:
     return False
 
 
-def keeping_bits(original: Any) -> Any:
+def common_type(original: Any) -> Any:
     """What an unsigned number and a literal make, `(3 * u) >> 8`, is an unsigned number, as in arrays of
     NumPy's. DaCe has no integer for 64 bits of both kinds, but a real number, which has no bits. And what a
     number and an element of an array make, `total + x[i]`, has the wider type of the two, where DaCe, which

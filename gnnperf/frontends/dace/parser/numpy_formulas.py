@@ -39,36 +39,38 @@ def _select(visitor: Any, sdfg: Any, state: Any, condlist: Any, choicelist: Any,
     """The choice of the first condition that holds."""
     count = len(each(condlist))
     given = [*each(condlist), *each(choicelist), default]
-    inputs, texts = _operands(sdfg, given)
+    shape, inputs, texts = _operands(sdfg, given)
     conditions, choices = texts[:count], texts[count:-1]
     code = texts[-1]
     for condition, chosen in [*zip(conditions, choices, strict=True)][::-1]:
         code = f"({chosen} if {condition} else {code})"
-    held = [sdfg.arrays[v].dtype for v in given[count:] if isinstance(v, str)] or [dace.float64]
-    dtype = held[0] if len(held) == 1 else dace.dtypes.result_type_of(*held)
-    return pointwise(sdfg, state, _shape(sdfg, given), dtype, code, inputs)
+    dtype = _common(sdfg, [v for v in given[count:] if isinstance(v, str)])
+    return pointwise(sdfg, state, shape, dtype, code, inputs)
 
 
 def _isclose(visitor: Any, sdfg: Any, state: Any, a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8) -> str:
-    inputs, (one, other) = _operands(sdfg, [a, b])
+    shape, inputs, (one, other) = _operands(sdfg, [a, b])
     code = f"abs({one} - {other}) <= {atol} + {rtol} * abs({other})"
-    return pointwise(sdfg, state, _shape(sdfg, [a, b]), dace.bool_, code, inputs)
+    return pointwise(sdfg, state, shape, dace.bool_, code, inputs)
 
 
-def _operands(sdfg: Any, values: Sequence[Any]) -> tuple[dict[str, tuple[str, list[str]]], list[str]]:
-    """Arrays of one shape, and numbers: what a formula reads, and how it calls each."""
+def _operands(
+    sdfg: Any, values: Sequence[Any]
+) -> tuple[Sequence[Any], dict[str, tuple[str, list[str]]], list[str]]:
+    """Arrays of one shape, and numbers: the shape, what a formula reads, and how it calls each."""
     arrays = {f"__x{n}": v for n, v in enumerate(values) if isinstance(v, str)}
     shapes = {tuple(sdfg.arrays[v].shape) for v in arrays.values()}
     if len(shapes) != 1:
         raise NotImplementedError("np.select, np.isclose: arrays of one shape, and numbers")
-    at = subscripts(len(*shapes))
+    (shape,) = shapes
     texts = [f"__x{n}" if isinstance(v, str) else str(v) for n, v in enumerate(values)]
-    return {name: (array, at) for name, array in arrays.items()}, texts
+    return shape, {name: (array, subscripts(len(shape))) for name, array in arrays.items()}, texts
 
 
-def _shape(sdfg: Any, values: Sequence[Any]) -> Sequence[Any]:
-    shape: Sequence[Any] = next(sdfg.arrays[v].shape for v in values if isinstance(v, str))
-    return shape
+def _common(sdfg: Any, arrays: Sequence[str]) -> Any:
+    """The type of what is an element of one of the arrays; float64 without any."""
+    first, *others = [sdfg.arrays[name].dtype for name in arrays] or [dace.float64]
+    return dace.dtypes.result_type_of(first, *others) if others else first
 
 
 def _window(form: str) -> Callable[..., str]:
@@ -97,9 +99,8 @@ def _column_stack(visitor: Any, sdfg: Any, state: Any, tup: Sequence[str]) -> st
     code = f"__x{len(tup) - 1}"
     for n in range(len(tup) - 2, -1, -1):
         code = f"__x{n} if {j} == {n} else ({code})"
-    dtype = held[0].dtype if len(held) == 1 else dace.dtypes.result_type_of(*(one.dtype for one in held))
     inputs = {f"__x{n}": (name, [i]) for n, name in enumerate(tup)}
-    return pointwise(sdfg, state, [held[0].shape[0], len(tup)], dtype, code, inputs)
+    return pointwise(sdfg, state, [held[0].shape[0], len(tup)], _common(sdfg, tup), code, inputs)
 
 
 def _fill_diagonal(visitor: Any, sdfg: Any, state: Any, a: str, val: Any) -> None:

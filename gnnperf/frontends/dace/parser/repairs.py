@@ -46,7 +46,7 @@ def repaired_parser() -> Iterator[None]:
         (ProgramVisitor, "_add_aug_assignment"): stores.broadcasting,
         (memlet_parser, "_fill_missing_slices"): slices.from_the_end,
         (replacements, "math"): lambda _: math,  # to evaluate `1.0 / (N - 1)`; it is not imported
-        (replacements, "_result_type"): kinds.keeping_bits,
+        (replacements, "_result_type"): kinds.common_type,
         (replacements, "_sym_type"): _whole_or_not,
         (type_inference, "infer_expr_type"): _whole_quotients,
         (astutils, "unparse"): _with_floors,

@@ -36,9 +36,10 @@ def assigning(original: Method) -> Method:
                 map(falls, ast.walk(target.slice))
             ):
                 node = rising(visitor, node, target)
-            case ast.Assign(targets=[ast.Subscript() as target]):
-                moved: list[ast.expr] = [_without_calls(visitor, target)]
-                node = ast.copy_location(ast.Assign(moved, node.value), node)
+            case ast.Assign(targets=[ast.Subscript() as target]) if (
+                moved := _without_calls(visitor, target)
+            ) is not target:
+                node = ast.copy_location(ast.Assign([moved], node.value), node)
         return original(visitor, node)
 
     return assign
