@@ -50,7 +50,7 @@ from gnnperf.schedules.recipes.prefetching import prefetched
 from gnnperf.schedules.recipes.shared_loops import of_one_team, share_all, share_loop, stores_past_caches
 from gnnperf.schedules.recipes.skewed_rows import skew_rows
 from gnnperf.schedules.recipes.storage import Path, Storage
-from gnnperf.schedules.recipes.threads import span_elements, without_brief_threads
+from gnnperf.schedules.recipes.threads import span_elements
 
 MAX_STACK_BYTES = 1 << 16
 PAGE_BYTES = 1 << 12
@@ -83,7 +83,7 @@ def emit(nest: LoopNest, symbol: str) -> CppFunction:
             raise NotApplicable(f"buffer {buffer.name} is {buffer.dtype}, which has no C++ type")
     arguments = tuple(nest.arguments)
     parameters = tuple(sorted(nest.parameters))
-    nest = skip_misses(without_brief_threads(skew_rows(nest)))
+    nest = skip_misses(skew_rows(nest))
     emitter = Emitter(nest, symbol)
     emitter.block(nest.body, ())
     if stores_past_caches(nest.body):

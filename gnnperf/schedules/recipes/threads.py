@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 from typing import TypeAlias
@@ -27,10 +27,9 @@ from gnnperf.nests.ranges import separates
 
 MAX_PRIVATE_BYTES = 1 << 28
 """A thread's private copy of a reduction target."""
-BRIEF = 1 << 11
-"""Operations and accesses that one thread is done with by the time that another has taken up work."""
-WAITED_FOR = 1 << 14
-"""Likewise, where the other has to wait for it before and after: about half a microsecond each time."""
+BRIEF = 1 << 14
+"""Operations and accesses that one thread is done with by the time that another has taken up work and been
+waited for: about half a microsecond each time."""
 SLOW, SLOW_AS = frozenset({"divide", "root", "exponential", "trigonometric"}), 16
 """Operations that take as long as so many others."""
 
@@ -79,35 +78,15 @@ def legal_threads(nest: LoopNest) -> LoopNest:
     reductions across them, that are really there."""
     around = access_counts(nest.body)
 
-    def legal(loop: Loop, repeated: bool) -> Loop:
-        private = private_reductions(loop, nest.buffers, around)
-        if private is None or loop.annotation is None or (repeated and _work(loop) <= BRIEF):
-            return replace(loop, annotation=None)
-        depth = 1 if private else _collapsible(loop, nest.buffers)
-        return replace(loop, annotation=replace(loop.annotation, collapse=depth))
-
-    return _with_threads(nest, legal)
-
-
-def without_brief_threads(nest: LoopNest) -> LoopNest:
-    """The nest, in which one thread has the loops that other loops repeat and that are not worth waiting
-    for."""
-
-    def alone(loop: Loop, repeated: bool) -> Loop:
-        return replace(loop, annotation=None) if repeated and _work(loop) <= WAITED_FOR else loop
-
-    return _with_threads(nest, alone)
-
-
-def _with_threads(nest: LoopNest, changed: Callable[[Loop, bool], Loop]) -> LoopNest:
-    """The nest with something else in the place of loops that threads share, told whether others repeat
-    them."""
-
     def visit(node: Node, repeated: bool = False) -> Node:
         if not isinstance(node, Loop) or (node.annotation is not None and node.annotation.library):
             return node
         if node.annotation is not None and node.annotation.kind == "parallel":
-            return changed(node, repeated)
+            private = private_reductions(node, nest.buffers, around)
+            if private is None or (repeated and _work(node) <= BRIEF):
+                return replace(node, annotation=None)
+            depth = 1 if private else _collapsible(node, nest.buffers)
+            return replace(node, annotation=replace(node.annotation, collapse=depth))
         return replace(node, body=tuple(visit(n, repeated or not node.independent) for n in node.body))
 
     return replace(nest, body=tuple(map(visit, nest.body)))

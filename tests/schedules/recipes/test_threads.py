@@ -162,13 +162,14 @@ def test_balanced_rows_are_a_partition_whatever_the_row_starts(
 
 @pytest.mark.parametrize(
     ("columns", "value", "shared"),
-    [(400, "k", 1), (2100, "k", 2), (100, op("exp", "k"), 1), (130, op("exp", "k"), 2)],
+    [(2100, "k", 1), (16_500, "k", 2), (900, op("exp", "k"), 1), (1000, op("exp", "k"), 2)],
 )
 def test_brief_loops_that_others_repeat_are_not_shared(columns: int, value: Any, shared: int) -> None:
-    """A border of some hundred elements is written by the time that another thread has woken up."""
+    """A border of some thousand elements is written by the time that another thread has woken up, and been
+    waited for."""
     border = loop("k", columns, assign(load("B", "k"), value))
-    sweep = loop("i", 4000, assign(load("A", "i"), load("A", "i")))
-    arrays = [array("A", 4000), array("B", columns)]
+    sweep = loop("i", 9000, assign(load("A", "i"), load("A", "i")))
+    arrays = [array("A", 9000), array("B", columns)]
     repeated = nest("steps", arrays, loop("t", 9, sweep, border, independent=False))
     assert len(parallel_loops(apply(Recipe(order="row"), repeated))) == shared
     assert len(parallel_loops(apply(Recipe(order="row"), nest("once", arrays, sweep, border)))) == 2
@@ -181,7 +182,6 @@ def test_threads_do_not_wait_for_each_other_for_less_than_that_takes(n: int, reg
     once = nest("once", arrays, sweep("B", "A", n))
     for example, count in ((repeated, regions), (once, 1)):
         scheduled = apply(Recipe(order="row"), example)
-        assert parallel_loops(scheduled)
         assert emit(scheduled, "f").source.count("#pragma omp parallel") == count
 
 
