@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, subexpressions
+from gnnperf.nests.ir import TRANSCENDENTAL, Buffer, Const, Expr, Load, Op, subexpressions
 
 _LOGICAL = frozenset("lt le gt ge eq ne and or not".split())
-_REAL = frozenset(
-    "sqrt exp log expm1 log1p tanh sin cos tan asin acos atan atan2 sinh cosh floor ceil pow div".split()
-)
+_REAL = TRANSCENDENTAL | {"sqrt", "floor", "ceil", "div"}
 _OF_COMPLEX = frozenset("abs real imag".split())
 """Real results of complex arguments."""
 _INEXACT = ("float", "complex")

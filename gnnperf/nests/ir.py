@@ -86,14 +86,14 @@ def equals_number(expr: Expr, value: int) -> bool:
     return isinstance(expr, Const) and expr.value == value
 
 
-OPERATIONS = frozenset(
-    (
-        *("add", "sub", "mul", "div", "floordiv", "mod", "neg", "min", "max", "pow", "abs", "sign"),
-        *("sqrt", "exp", "log", "expm1", "log1p", "tanh", "sin", "cos", "floor", "ceil"),
-        *("tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "conj", "real", "imag"),
-        *("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "select"),
-        *("bitand", "bitor", "bitxor", "shl", "shr"),
-    )
+TRANSCENDENTAL = frozenset(
+    "pow exp log expm1 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf".split()
+)
+"""Functions of `<cmath>` that take many operations."""
+
+OPERATIONS = TRANSCENDENTAL.union(
+    "add sub mul div floordiv mod neg min max abs sign sqrt floor ceil conj real imag".split(),
+    "lt le gt ge eq ne and or not select bitand bitor bitxor shl shr".split(),
 )
 """`div` is C++ `/`; `floordiv` rounds towards minus infinity; `select(c, a, b)` is `c ? a : b`."""
 

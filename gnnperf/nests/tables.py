@@ -18,6 +18,7 @@ from gnnperf.nests.analysis import extent
 from gnnperf.nests.dtypes import INTEGER, REAL, as_stored, value_dtype
 from gnnperf.nests.ir import (
     LAZY,
+    TRANSCENDENTAL,
     Buffer,
     Const,
     Expr,
@@ -37,7 +38,7 @@ from gnnperf.nests.ir import (
 )
 
 COSTS: Mapping[str, int] = {
-    **dict.fromkeys("exp log expm1 log1p tanh sin cos tan asin acos atan atan2 sinh cosh pow".split(), 10),
+    **dict.fromkeys(TRANSCENDENTAL, 10),
     **dict.fromkeys(("div", "sqrt"), 4),
     **dict.fromkeys(("floor", "ceil"), 2),
 }

@@ -304,7 +304,7 @@ def _loop_kind(space: Space, reduced: set[Space]) -> str:
     return "reduction" if space in reduced else "spatial"
 
 
-AS_COSTLY_AS = {"expm1": "exp", "log1p": "log"}
+AS_COSTLY_AS = {"expm1": "exp", "erf": "exp", **dict.fromkeys(("log1p", "asinh", "acosh", "atanh"), "log")}
 """Operations that the vocabulary of graphs has no word for."""
 
 

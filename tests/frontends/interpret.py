@@ -23,7 +23,8 @@ _OPERATIONS: dict[str, Any] = {
     "bitxor": lambda a, b: a ^ b, "shl": lambda a, b: a << b, "shr": lambda a, b: a >> b,
     "floordiv": lambda a, b: a // b, "mod": lambda a, b: a % b, "conj": np.conj, "real": np.real,
     "imag": np.imag, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
-    "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh,
+    "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "erf": math.erf,
 }  # fmt: skip
 _COMBINE = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "min": min, "max": max}
 

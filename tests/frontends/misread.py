@@ -1,7 +1,11 @@
 """Programs that DaCe takes for others, or refuses."""
 
+import math
+from math import hypot
+
 import dace
 import numpy as np
+from scipy.special import erf
 
 N, M, K = (dace.symbol(s) for s in "NMK")
 f8 = dace.float64
@@ -731,3 +735,46 @@ def indices_in_any_order(x: f8[N, M, K], w: f8[K, M], y: f8[N], z: f8[M, N, K], 
     y[:] = np.einsum("nmk,km->n", x, w)
     z[:] = np.einsum("nmk,km->mnk", x, w) + np.einsum("nmk,k->mnk", x, w[:, 0])
     v[:] = np.einsum("nmk,q->mnkq", x, w[:2, 0])
+
+
+@dace.program
+def places_from_the_end(x: f8[N, M], p: f8[N], y: f8[N, M], z: f8[N], w: f8[N]):
+    for i, j in dace.map[0:N, 0:M]:
+        y[i, j] = x[i - 1, j] - x[i, j - 2] + x[-1 - i, -j]
+    for i in range(N):
+        z[i - 3] = p[i]
+        for k in range(3):
+            w[i] += p[i - k] * x[-1, -1]
+    for i in range(N - 1, -1, -1):
+        w[i] += z[i - 1]
+    for i in range(N):
+        w[i] += p[i - 1] if i % 2 == 0 and i > 0 else p[i]
+        if i < 2:
+            continue
+        z[i] += p[i - 2]
+
+
+@dace.program
+def halves_of_even_sizes(x: f8[N, M], y: f8[N // 2, M // 2], z: f8[N], v: f8[N // 2]):
+    half = N // 2
+    y[:] = 0.25 * (x[::2, ::2] + x[1::2, ::2] + x[::2, 1::2] + x[1::2, 1::2])
+    z[:half] = x[half:, 0]
+    z[half:] = x[:half, 1]
+    v[:] = x[: N // 2, 0] - x[N // 2 :, 1] * half
+    z[::2] += z[1::2]
+
+
+@dace.program
+def halves_to_even(x: dace.int64[N], y: f8[N], z: dace.int64[N], v: f8[N]):
+    y[:] = np.rint((x - 5) * 0.5) + np.around(x * 0.125, 1)
+    for i in dace.map[0:N]:
+        z[i] = round((x[i] - 5) * 0.5) + round(x[i])
+        v[i] = round(x[i] * 0.125, 2)
+
+
+@dace.program
+def functions_of_math(x: f8[N], y: f8[N], z: f8[N]):
+    y[:] = x * erf(x) + np.arccosh(1.0 + x) + np.arcsinh(x) - np.arctanh(0.5 * x)
+    for i in dace.map[0:N]:
+        z[i] = math.pow(x[i], 1.5) + math.fabs(x[i] - 0.5) + math.atan2(x[i], 2.0) + math.tanh(x[i])
+        z[i] += hypot(x[i], 2.0) * math.erf(x[i] - 0.5) + math.asin(x[i]) + math.log2(x[i])

@@ -91,6 +91,10 @@ SIZES: dict[str, dict[str, int]] = {
     "unsigned_numbers": dict(N=6),
     "sums_of_products_in_a_loop": dict(N=4, M=5, K=3),
     "indices_in_any_order": dict(N=4, M=5, K=3),
+    "places_from_the_end": dict(N=6, M=5),
+    "halves_of_even_sizes": dict(N=6, M=4),
+    "halves_to_even": dict(N=9),
+    "functions_of_math": dict(N=7),
 }
 
 
@@ -101,6 +105,15 @@ def test_programs_mean_what_python_makes_of_them(name: str) -> None:
     expected = of_python(load_program(f"{PROGRAMS}:{name}"), kernel.data, SIZES[name])
     got = interpret_program(kernel)
     assert_same({output: expected[output] for output in kernel.outputs}, got, name)
+
+
+def test_what_a_program_is_read_for_are_its_sizes() -> None:
+    kernel = load_kernel(f"{PROGRAMS}:halves_of_even_sizes", SIZES["halves_of_even_sizes"])
+    assert kernel.sizes == {"N": 6, "M": 4}
+    with pytest.raises(InputError, match=r"cannot parse .*given sizes: no value for the symbols M, N; give"):
+        load_kernel(f"{PROGRAMS}:halves_of_even_sizes")
+    with pytest.raises(InputError, match=r"cannot parse 'halves_of_even_sizes': .* in"):
+        load_kernel(f"{PROGRAMS}:halves_of_even_sizes", {"N": 7, "M": 4})
 
 
 def test_names_of_parts_that_a_turn_of_a_loop_decides_are_refused() -> None:

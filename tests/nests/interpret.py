@@ -216,7 +216,7 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = _COMBINE | {
     "sub": operator.sub, "div": _divide, "floordiv": operator.floordiv, "mod": operator.mod,
     "neg": operator.neg, "pow": operator.pow, "abs": abs, "floor": math.floor, "ceil": math.ceil,
     **{f: _of_any_number(f) for f in "sqrt exp log tanh sinh cosh sin cos tan asin acos atan".split()},
-    "expm1": math.expm1, "log1p": math.log1p,
+    **{f: getattr(math, f) for f in "expm1 log1p asinh acosh atanh erf".split()},
     "atan2": math.atan2, "conj": np.conj, "real": lambda a: a.real, "imag": lambda a: a.imag,
     "sign": lambda a: (a > 0) - (a < 0), "lt": operator.lt, "le": operator.le, "gt": operator.gt,
     "ge": operator.ge, "eq": operator.eq, "ne": operator.ne, "not": operator.not_, "bitand": operator.and_,

@@ -9,11 +9,11 @@ import numpy as np
 from gnnperf.errors import UnsupportedConstruct
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.dtypes import REAL_PART
-from gnnperf.nests.ir import Buffer, Const, Expr, Load, Op, Symbol
+from gnnperf.nests.ir import TRANSCENDENTAL, Buffer, Const, Expr, Load, Op, Symbol
 
 _BOOLEAN = frozenset("lt le gt ge eq ne and or not".split())
 _ARITHMETIC = frozenset("add sub mul div floordiv mod neg shl shr".split())
-_FLOATING = frozenset("sqrt exp log expm1 log1p tanh sin cos tan asin acos atan atan2 sinh cosh pow".split())
+_FLOATING = TRANSCENDENTAL | {"sqrt"}
 _INEXACT = ("float", "complex")
 
 

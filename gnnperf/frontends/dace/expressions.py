@@ -12,7 +12,7 @@ from gnnperf.frontends.dace.state_graph import python_expression
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.dtypes import literal
-from gnnperf.nests.ir import Const, Expr, Op
+from gnnperf.nests.ir import TRANSCENDENTAL, Const, Expr, Op
 
 _BINARY: Mapping[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -24,15 +24,14 @@ _COMPARE: Mapping[type[ast.cmpop], str] = {
 
 # Functions by their last name: math.exp, np.exp, dace.math.exp and exp are the same thing.
 _DIRECT: Mapping[str, str] = {
-    "sqrt": "sqrt", "exp": "exp", "log": "log", "abs": "abs", "fabs": "abs", "Abs": "abs", "tanh": "tanh",
-    "sin": "sin", "cos": "cos", "floor": "floor", "ceil": "ceil", "sign": "sign", "sgn": "sign", "pow": "pow",
-    "power": "pow", "floor_divide": "floordiv", "Mod": "mod", "py_mod": "mod",
+    "sqrt": "sqrt", "abs": "abs", "fabs": "abs", "Abs": "abs", "floor": "floor", "ceil": "ceil",
+    "sign": "sign", "sgn": "sign", "floor_divide": "floordiv", "Mod": "mod", "py_mod": "mod",
     "bitwise_and": "bitand", "bitwise_or": "bitor", "bitwise_xor": "bitxor", "left_shift": "shl",
     "right_shift": "shr", "logical_and": "and", "logical_or": "or", "logical_not": "not", "ifloor": "floor",
     "And": "and", "Or": "or", "Not": "not", "negative": "neg", "py_floor": "floordiv", "conj": "conj",
-    "conjugate": "conj", "real": "real", "imag": "imag", "tan": "tan", "sinh": "sinh", "cosh": "cosh",
-    "arctan2": "atan2", "atan2": "atan2", "expm1": "expm1", "log1p": "log1p",
-    **{f"{arc}{f}": f"a{f}" for arc in ("a", "arc") for f in ("sin", "cos", "tan")},
+    "conjugate": "conj", "real": "real", "imag": "imag", "power": "pow", "arctan2": "atan2",
+    **{name: name for name in TRANSCENDENTAL},
+    **{f"arc{f}": f"a{f}" for f in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
 }  # fmt: skip
 _ARITY = {
     "pow": 2,

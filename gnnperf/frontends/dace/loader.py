@@ -23,6 +23,7 @@ from gnnperf.frontends.dace.capture import capture_inputs
 from gnnperf.frontends.dace.codegen import BASELINES, WITH_BLAS, auto_optimised, dace_source, plain_source
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
+from gnnperf.frontends.dace.fixed_sizes import Parsed, parse
 from gnnperf.frontends.dace.inputs import (
     make_inputs,
     nearby_inputs,
@@ -35,7 +36,7 @@ from gnnperf.frontends.dace.normal_form import bind, linearise, name_elements, s
 from gnnperf.frontends.dace.openblas import has_products
 from gnnperf.frontends.dace.parts import Chain, parts
 from gnnperf.frontends.dace.pieces import Liveness, bounding_arrays, build
-from gnnperf.frontends.dace.source import load_program, load_sdfg, parse_program
+from gnnperf.frontends.dace.source import load_program, load_sdfg
 from gnnperf.frontends.dace.splice import splice
 from gnnperf.frontends.dace.translate import DaceTranslator
 from gnnperf.frontends.dace.units import Unit, make_units
@@ -230,21 +231,22 @@ def load_kernel(
     given, settled = (
         user_inputs(inputs, symbols, seed) if isinstance(inputs, str) else (dict(inputs or {}), set())
     )
-    closure: dict[str, Any] = {}
     program = kernel if isinstance(kernel, DaceProgramObject) else None
     if isinstance(kernel, dace.SDFG):
-        sdfg, name = kernel, kernel.name
+        parsed, name = Parsed(kernel, {}, {}), kernel.name
     elif program is not None:
-        (sdfg, closure), name = parse_program(program, given), program.f.__name__
+        parsed, name = parse(program, given, symbols), program.f.__name__
     elif Path(spec := str(kernel)).suffix in (".sdfg", ".sdfgz"):
-        sdfg, name = load_sdfg(Path(spec)), _kernel_name(spec)
+        parsed, name = Parsed(load_sdfg(Path(spec)), {}, {}), _kernel_name(spec)
     else:
         program, name = load_program(spec), _kernel_name(spec)
-        sdfg, closure = parse_program(program, given)
-    own = {*map(str, sdfg.free_symbols), *_scalars(sdfg)}
+        parsed = parse(program, given, symbols)
+    own = {*map(str, parsed.sdfg.free_symbols), *_scalars(parsed.sdfg)}
+    settled |= parsed.sizes.keys()
     symbols = {k: v for k, v in symbols.items() if k in own or k not in settled}
-    found = kernel_of(sdfg, symbols, {**closure, **given}, seed, name)
-    return replace(found, function=_function(kernel), program=program)
+    given = {k: v for k, v in given.items() if k in own or k not in parsed.sizes}
+    found = kernel_of(parsed.sdfg, symbols, {**parsed.closure, **given}, seed, name)
+    return replace(found, function=_function(kernel), program=program, sizes={**parsed.sizes, **found.sizes})
 
 
 def _function(kernel: Any) -> tuple[Path, str] | None:

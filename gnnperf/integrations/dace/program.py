@@ -22,7 +22,7 @@ from gnnperf.backends.folder import REPORT, load_script
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
 from gnnperf.frontends.dace.aliases import overlaps
-from gnnperf.frontends.dace.source import parse_program
+from gnnperf.frontends.dace.fixed_sizes import parse
 from gnnperf.session import Session
 
 LOG = logging.getLogger("gnnperf")
@@ -80,7 +80,9 @@ class TunedProgram:
         """The compiled program for arguments of these kinds: out of the cache, or tuned now."""
         arrays = {name: value for name, value in given.items() if name in self.program.argnames}
         symbols = {name: value for name, value in given.items() if name not in arrays}
-        sdfg, closure = parse_program(self.program, arrays)
+        parsed = parse(self.program, arrays, symbols)
+        sdfg, closure = parsed.sdfg, parsed.closure
+        symbols = {name: value for name, value in symbols.items() if name not in parsed.sizes}
         about = [sdfg.hash_sdfg(), key, describe_host().fingerprint, gnnperf.__version__, self.k]
         name = self.program.f.__name__
         folder = self.cache / f"{name}-{hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]}"

@@ -12,7 +12,18 @@ from typing import ClassVar
 from gnnperf.errors import NotApplicable
 from gnnperf.nests.affine import affine, evaluate, from_affine, simplify
 from gnnperf.nests.analysis import stride, varies
-from gnnperf.nests.ir import LAZY, Buffer, Const, Expr, Load, Op, Symbol, subexpressions, substitute
+from gnnperf.nests.ir import (
+    LAZY,
+    TRANSCENDENTAL,
+    Buffer,
+    Const,
+    Expr,
+    Load,
+    Op,
+    Symbol,
+    subexpressions,
+    substitute,
+)
 from gnnperf.schedules.recipes.in_vain import is_harmless, is_truth
 from gnnperf.schedules.recipes.vectors import COMPARISONS, compared
 
@@ -36,11 +47,10 @@ _INFIX = {
 _EAGER = {"and": "&", "or": "|"}
 _CALLS = {
     "min": "gp_min", "max": "gp_max", "floordiv": "gp_floordiv", "mod": "gp_mod", "sign": "gp_sign",
-    "abs": "gp_abs", "pow": "std::pow", "sqrt": "std::sqrt", "exp": "gp_exp", "log": "std::log",
-    "floor": "std::floor", "ceil": "std::ceil", "conj": "gp_conj", "real": "gp_real", "imag": "gp_imag",
-    **{f: f"std::{f}" for f in "expm1 log1p tanh sinh cosh sin cos tan asin acos atan atan2".split()},
+    "abs": "gp_abs", "conj": "gp_conj", "real": "gp_real", "imag": "gp_imag",
+    **{f: f"std::{f}" for f in ("sqrt", "floor", "ceil", *TRANSCENDENTAL)}, "exp": "gp_exp",
 }  # fmt: skip
-_SLOW = frozenset("sqrt exp log expm1 log1p tanh sinh cosh sin cos tan asin acos atan atan2 pow".split())
+_SLOW = TRANSCENDENTAL | {"sqrt"}
 MAX_HALVES = 9
 """Powers up to this many halves are written out."""
 _LANEWISE = frozenset("sqrt exp log abs tanh sin cos".split())

@@ -127,6 +127,10 @@ def _bincount(visitor: Any, sdfg: Any, state: Any, x: str, weights: Any = None, 
     return str(visitor.variables[name])
 
 
+def _erf(visitor: Any, sdfg: Any, state: Any, x: str) -> str:
+    return mapped(visitor, sdfg, state, x, "erf({0})", real_of(sdfg, x))
+
+
 def _ravel(visitor: Any, sdfg: Any, state: Any, a: str) -> Any:
     return reshaped(visitor, sdfg, state, a, -1)
 
@@ -138,5 +142,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "broadcast_to": _broadcast_to, "column_stack": _column_stack, "fill_diagonal": _fill_diagonal,
     "ravel": _ravel, "bincount": _bincount,
 }  # fmt: skip
+for _name in ("math.erf", "scipy.special.erf"):
+    op_repository.replaces(_name)(_erf)
 for _name, _function in _FUNCTIONS.items():
     op_repository.replaces(f"numpy.{_name}")(_function)

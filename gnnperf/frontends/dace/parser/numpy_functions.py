@@ -91,11 +91,23 @@ def _solve(visitor: Any, sdfg: Any, state: Any, a: str, b: str) -> Any:
     return calls, calls(computed)([n], dtype, "__x", {"__x": (solved, [i, "0"])})
 
 
+NEAREST = "(2 * round(0.5 * {0}) if {0} - floor({0}) == 0.5 else round({0}))"
+"""Halves go to the even neighbour; C's `round` has them go away from zero."""
+
+
 def _round(visitor: Any, sdfg: Any, state: Any, a: str, decimals: int = 0) -> str:
-    """Halves go to the even neighbour; C's `round` has them go away from zero."""
-    x, unit = ("{0}", "") if decimals == 0 else (f"({{0}} * {10.0**decimals!r})", f" / {10.0**decimals!r}")
-    nearest = f"(2 * round(0.5 * {x}) if {x} - floor({x}) == 0.5 else round({x})){unit}"
-    return mapped(visitor, sdfg, state, a, "{}" if _kind(sdfg, a) in "biu" else nearest)
+    unit = repr(10.0**decimals)
+    form = NEAREST if decimals == 0 else NEAREST.format(f"({{0}} * {unit})") + f" / {unit}"
+    return mapped(visitor, sdfg, state, a, "{}" if _kind(sdfg, a) in "biu" else form)
+
+
+def _rounded(visitor: Any, sdfg: Any, state: Any, number: Any, ndigits: int | None = None) -> Any:
+    """Python's own `round`, which gives an integer unless digits are asked for."""
+    if not isinstance(number, str):
+        return round(number, ndigits)
+    if ndigits is not None or _kind(sdfg, number) in "biu":
+        return _round(visitor, sdfg, state, number, ndigits or 0)
+    return mapped(visitor, sdfg, state, number, NEAREST, dace.int64)
 
 
 def reshaped(visitor: Any, sdfg: Any, state: Any, a: str, *newshape: Any, order: Any = "C") -> Any:
@@ -490,7 +502,7 @@ _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _norm,
     "linalg.solve": _solve, "clip": _clip, "dot": _dot, "matmul": replacements._matmult,
-    "round": _round, "where": _where, "copy": _copy, "linspace": _linspace,
+    "round": _round, "around": _round, "where": _where, "copy": _copy, "linspace": _linspace,
     "count_nonzero": _keeping(_count), "reshape": reshaped,
     "cumsum": _widening(_running("+")), "cumprod": _widening(_running("*")),
     "average": _average, "repeat": _repeat, "tile": _tile,
@@ -499,6 +511,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     **{name: _keeping(function) for name, function in _REDUCTIONS.items()},
     "amax": _keeping(replacements._max), "amin": _keeping(replacements._min),
 }  # fmt: skip
+op_repository.replaces("round")(_rounded)
+replacements.ufuncs["rint"]["code"] = f"__out = {NEAREST.format('__in1')}"
 for _name, _function in _FUNCTIONS.items():
     op_repository.replaces(f"numpy.{_name}")(_function)
 for _name in (*_REDUCTIONS, "clip", "cumsum", "repeat", "argmin", "argmax", "dot", "reshape", "copy"):

@@ -1,4 +1,4 @@
-"""Names of sizes: `n, m = x.shape`, with which DaCe 1.0 makes no array and takes no slice."""
+"""Names of sizes: `n, m = x.shape; half = N // 2`, with which DaCe 1.0 makes no array and takes no slice."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ import ast
 import contextlib
 import copy
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from functools import wraps
 from typing import Any
 
-from gnnperf.frontends.dace.parser.slices import Method
+import dace
 
-_POLYNOMIAL = {ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.UnaryOp, ast.USub}
+from gnnperf.frontends.dace.parser.slices import Method
+from gnnperf.frontends.dace.parser.wrapping import POLYNOMIAL, count_from_the_end
 
 
 def written_out(original: Method) -> Method:
-    """Functions with what names of sizes stand for in their place, where they stand for one thing."""
+    """Functions with what names of sizes stand for in their place, where they stand for one thing, and with
+    these sizes in places that count from the end."""
 
     @wraps(original)
     def function_to_ast(function: Any) -> Any:
         tree, *where = original(function)
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
-                _write_out(node, _symbols(function))
+                shapes = _symbols(function)
+                _write_out(node, shapes, _numbers(function))
+                count_from_the_end(node, shapes)
         return tree, *where
 
     return function_to_ast
@@ -39,7 +43,7 @@ def _symbols(function: Any) -> dict[str, ast.expr]:
         for at, size in enumerate(getattr(annotation, "shape", None) or ()):
             written = ast.parse(str(size), mode="eval").body
             parts = [*ast.walk(written)]
-            if {type(part) for part in parts} <= _POLYNOMIAL and all(
+            if {type(part) for part in parts} <= POLYNOMIAL and all(
                 function.__globals__.get(part.id) in size.free_symbols
                 for part in parts
                 if isinstance(part, ast.Name)
@@ -48,16 +52,23 @@ def _symbols(function: Any) -> dict[str, ast.expr]:
     return known
 
 
-def _write_out(function: ast.FunctionDef, known: Mapping[str, ast.expr]) -> None:
+def _numbers(function: Any) -> set[str]:
+    """Global names of symbols and of integers."""
+    names = getattr(function, "__globals__", {}).items()
+    return {name for name, value in names if isinstance(value, dace.symbol) or type(value) is int}
+
+
+def _write_out(function: ast.FunctionDef, known: Mapping[str, ast.expr], numbers: Set[str]) -> None:
     stores = Counter(
         n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     )
     arguments = {a.arg for a in function.args.args}
     steady = {n for n in arguments if not stores[n]} | {n for n, count in stores.items() if count == 1}
+    outside = {name: ast.Name(name, ast.Load()) for name in numbers - arguments - stores.keys()}
     sizes: dict[str, ast.expr] = {}
     kept: list[ast.stmt] = []
     for statement in function.body:
-        named = dict(_named(statement, steady, sizes))
+        named = dict(_named(statement, steady, {**outside, **sizes}))
         if named and all((stores[n] == 1 and n not in arguments) or n == "_" for n in named):
             sizes |= named
         else:

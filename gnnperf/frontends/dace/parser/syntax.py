@@ -7,7 +7,10 @@ from functools import wraps
 from typing import Any
 
 import dace
+import numpy as np
 from dace import data
+from dace.frontend.common import op_repository
+from dace.frontend.python import replacements
 
 from gnnperf.frontends.dace.parser.kinds import is_integer, is_real
 from gnnperf.frontends.dace.parser.slices import Method
@@ -46,7 +49,7 @@ def assigning(original: Method) -> Method:
 
 
 def converting(original: Method) -> Method:
-    """`int(x[i])`, and types under names of their own, convert."""
+    """`int(x[i])`, and types under names of their own, convert. What DaCe lacks of `math` is NumPy's."""
 
     @wraps(original)
     def call(visitor: Any, node: ast.Call, *rest: Any, **more: Any) -> Any:
@@ -57,6 +60,10 @@ def converting(original: Method) -> Method:
                     _convert(node, {"int": "int64", "float": "float64", "bool": "bool"}[kind])
             case ast.Call(func=ast.Constant(value=dace.typeclass() as dtype)):
                 _convert(node, dtype.to_string())
+            case ast.Call(func=ast.Attribute() | ast.Name() as function) if known := _known_function(
+                visitor, function
+            ):
+                node.func = ast.copy_location(known, function)
             case ast.Call(func=ast.Attribute(value=function, attr="at"), args=[array, places, term]):
                 if sign := {"numpy.add": "+", "numpy.subtract": "-"}.get(ast.unparse(function)):
                     simple = ast.Name | ast.Constant
@@ -78,6 +85,26 @@ def _at_places(
     target = f"{ast.unparse(array)}[{ast.unparse(places)}[{at}]]"
     text = f"for {at} in range(len({ast.unparse(places)})):\n    {target} {sign}= {ast.unparse(term)}{each}"
     return parsed_instead(text, node)
+
+
+def _known_function(visitor: Any, function: ast.Attribute | ast.Name) -> ast.expr | None:
+    """In the place of a function that DaCe lacks: the same under NumPy's name; of scipy's, `math`'s."""
+    itself = visitor.globals.get(function.id) if isinstance(function, ast.Name) else None
+    if isinstance(itself, np.ufunc):
+        return ast.parse("math.erf", mode="eval").body if itself.__name__ == "erf" else None
+    module, _, name = ast.unparse(function).rpartition(".")
+    if getattr(itself, "__module__", module) != "math":
+        return None
+    name = getattr(itself, "__name__", name)
+    called = _AS_NUMPY.get(name, name)
+    if op_repository.Replacements.get(f"math.{name}") or called not in replacements.ufuncs:
+        return None
+    return ast.parse(f"numpy.{called}", mode="eval").body
+
+
+_AS_NUMPY = {"pow": "power", "atan2": "arctan2"} | {
+    f"a{f}": f"arc{f}" for f in ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+}
 
 
 def _convert(node: ast.Call, dtype: str) -> None:

@@ -1,0 +1,85 @@
+"""Programs that DaCe reads once their sizes are numbers."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import CellType, FunctionType
+from typing import Any
+
+import dace
+import sympy
+from dace.frontend.python.parser import DaceProgram
+from dace.sdfg.replace import replace_properties_dict
+
+from gnnperf.errors import InputError
+from gnnperf.frontends.dace.inputs import resolve_symbols
+from gnnperf.frontends.dace.source import parse_program
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A program as an SDFG, not simplified. closure: global arrays that it uses. sizes: symbols that are
+    numbers in it, and that it has no more."""
+
+    sdfg: Any
+    closure: dict[str, Any]
+    sizes: Mapping[str, int]
+
+
+def parse(program: DaceProgram, given: dict[str, Any], symbols: Mapping[str, float]) -> Parsed:
+    """Read a program as it is, or where DaCe refuses that, with numbers for its symbols: it does not know
+    that `x[::2] + x[1::2]`, or `x[: N // 2] + x[N // 2 :]`, are of one size where N is even.
+
+    given: values of arguments. symbols: values of symbols. Raises InputError.
+    """
+    try:
+        return Parsed(*parse_program(program, given), {})
+    except InputError as refused:
+        try:
+            sizes = _sizes(program, given, symbols)
+        except InputError as missing:
+            hint = str(missing).removeprefix("kernel: ")
+            raise InputError(f"{refused}; it may read it for given sizes: {hint}") from None
+        if sizes:
+            with contextlib.suppress(InputError):  # the first one speaks of the program as it is written
+                return Parsed(*parse_program(_with_sizes(program, sizes), given), sizes)
+        raise
+
+
+def _sizes(program: DaceProgram, given: Mapping[str, Any], symbols: Mapping[str, float]) -> dict[str, int]:
+    """Values of the symbols of a program's arguments. Raises InputError where one has none."""
+    arguments = dace.SDFG("arguments")
+    for name, parameter in program.signature.parameters.items():
+        if isinstance(parameter.annotation, dace.data.Array):
+            arguments.add_datadesc(name, copy.deepcopy(parameter.annotation))
+    return resolve_symbols(arguments, symbols, given)
+
+
+def _with_sizes(program: DaceProgram, sizes: Mapping[str, int]) -> DaceProgram:
+    """A copy of a program, in whose globals, closure and annotations are numbers for symbols."""
+    numbers = {dace.symbol(name): value for name, value in sizes.items()}
+
+    def fixed(value: Any) -> Any:
+        if isinstance(value, sympy.Basic):
+            found = value.subs({s: sizes[str(s)] for s in value.free_symbols if str(s) in sizes})
+            return int(found) if found.is_Integer else found
+        if isinstance(value, dace.data.Array):
+            value = copy.deepcopy(value)
+            replace_properties_dict(value, {name: str(size) for name, size in sizes.items()}, numbers)
+        return value
+
+    of = program.f
+    names = {**{name: fixed(value) for name, value in of.__globals__.items()}, **sizes}
+    closure = tuple(CellType(fixed(cell.cell_contents)) for cell in of.__closure__ or ())
+    function = FunctionType(of.__code__, names, of.__name__, of.__defaults__, closure)
+    function.__kwdefaults__ = of.__kwdefaults__
+    function.__annotations__ = {name: fixed(value) for name, value in of.__annotations__.items()}
+    found = dace.program(function)
+    found.argnames = program.argnames
+    found.signature = program.signature.replace(
+        parameters=[p.replace(annotation=fixed(p.annotation)) for p in program.signature.parameters.values()]
+    )
+    return found
