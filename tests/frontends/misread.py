@@ -752,6 +752,11 @@ def places_from_the_end(x: f8[N, M], p: f8[N], y: f8[N, M], z: f8[N], w: f8[N]):
         if i < 2:
             continue
         z[i] += p[i - 2]
+    held = np.zeros((N,))
+    held[:] = p
+    for i in dace.map[0:N]:
+        for k in range(M):
+            z[i] += held[i - k] * p[k - i]
 
 
 @dace.program
@@ -778,3 +783,46 @@ def functions_of_math(x: f8[N], y: f8[N], z: f8[N]):
     for i in dace.map[0:N]:
         z[i] = math.pow(x[i], 1.5) + math.fabs(x[i] - 0.5) + math.atan2(x[i], 2.0) + math.tanh(x[i])
         z[i] += hypot(x[i], 2.0) * math.erf(x[i] - 0.5) + math.asin(x[i]) + math.log2(x[i])
+
+
+@dace.program
+def bits_of_counters(x: f8[N], y: f8[N], z: dace.int64[N], v: f8[N]):
+    half = N >> 1
+    for i in dace.map[0:N]:
+        y[i] = x[i ^ 1] - x[i >> 1] * (i & 3) + x[i | 1]
+        v[i] = x[i] if (i ^ 2) > i else x[~i + N]
+    for i, j in dace.map[0:N, 0:3]:
+        z[i] += ((i >> j) & 1) + (i ^ j) + (i & j) + (i & 4) - ((i << 2) | 1)
+    for i in dace.map[0:half]:
+        v[i] += x[0] * (i - 2 * (i % 2)) + 4 * i % 2
+
+
+WEIGHTS, SHIFTS = [0.25, 0.5, 0.25], ((1, -1), (2, 0))
+
+
+@dace.program
+def lists_of_numbers(x: f8[N], y: f8[N], z: f8[N]):
+    own = [1.0, -2.5, 1]
+    for i in dace.map[1 : N - 1]:
+        for k in range(3):
+            y[i] += WEIGHTS[k] * x[i + k - 1] - own[k] * x[i]
+    for i in dace.map[2 : N - 2]:
+        for k in range(2):
+            z[i] += x[i + SHIFTS[k][0]] + x[i + SHIFTS[k][1]] * WEIGHTS[1]
+
+
+@dace.program
+def extremes_and_sums(x: f8[N, M], y: f8[N], z: f8[M]):
+    for i in dace.map[0:N]:
+        y[i] = max(x[i]) - min(x[i, 1:]) + sum(x[i]) + max(x[i, 0], x[i, 1], 0.5)
+    z[:] = sum(x)
+
+
+@dace.program
+def waiting_stores(x: f8[N], y: f8[N]):
+    y[:] = x
+    means = 0.5 * (y[::2] + y[1::2])
+    halves = 0.5 * (y[::2] - y[1::2])
+    y[N // 2 :] = halves
+    y[: N // 4] = means[1::2] - means[::2]
+    y[N // 4 : N // 2] = means[::2] * 2.0

@@ -95,6 +95,10 @@ SIZES: dict[str, dict[str, int]] = {
     "halves_of_even_sizes": dict(N=6, M=4),
     "halves_to_even": dict(N=9),
     "functions_of_math": dict(N=7),
+    "bits_of_counters": dict(N=8),
+    "lists_of_numbers": dict(N=9),
+    "extremes_and_sums": dict(N=6, M=4),
+    "waiting_stores": dict(N=16),
 }
 
 

@@ -191,17 +191,16 @@ def _once_each(can_be_applied: Any) -> Any:
 
 
 def _reads_come_first(first: Any, second: Any) -> bool:
-    """Would what the second state stores wait for everything that reads it in the first one? It does where
-    the store depends on what comes of each of these; DaCe is content with one."""
-    for store in second.data_nodes():
-        readers = [n for n in first.data_nodes() if n.data == store.data and first.out_degree(n)]
-        if not second.in_degree(store) or not readers:
-            continue
-        before = nx.ancestors(second.nx, store)
+    """Would whatever the second state stores wait for everything that reads it in the first one? It does
+    where each store depends on what comes of each of these; DaCe is content with one."""
+    stored = {n.data for n in second.data_nodes() if second.in_degree(n)}
+    reads = [e for n in first.data_nodes() if n.data in stored for e in first.out_edges(n)]
+    made = {e: {e.dst, *nx.descendants(first.nx, e.dst)} for e in reads}
+    for store in (e for n in second.data_nodes() if reads for e in second.in_edges(n)):
+        before = {store.src, *nx.ancestors(second.nx, store.src)}
         needed = {n.data for n in before if isinstance(n, dn.AccessNode) and not second.in_degree(n)}
-        for edge in [e for n in readers for e in first.out_edges(n)]:
-            made = {edge.dst, *nx.descendants(first.nx, edge.dst)}
-            if not any(isinstance(n, dn.AccessNode) and n.data in needed for n in made):
+        for read in (e for e in reads if e.src.data == store.dst.data):
+            if not any(isinstance(n, dn.AccessNode) and n.data in needed for n in made[read]):
                 return False
     return True
 

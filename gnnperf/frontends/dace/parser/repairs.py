@@ -21,6 +21,7 @@ from dace.frontend.python.preprocessing import GlobalResolver
 from dace.sdfg import nodes
 from dace.sdfg.state import ControlFlowRegion
 from dace.subsets import Range
+from sympy.printing.pycode import PythonCodePrinter
 
 from gnnperf.frontends.dace.parser import kinds, loops, names, sizes, slices, stores, syntax
 from gnnperf.frontends.dace.repaired import Repairs, repaired
@@ -103,14 +104,20 @@ def _products_alone(original: Any) -> Any:
     return is_bmm
 
 
+class _Printer(PythonCodePrinter):  # type: ignore[misc]  # sympy has no types
+    def _print_Mod(self, expr: Any) -> str:
+        return "(({}) % ({}))".format(*map(self._print, expr.args))
+
+
 def _with_floors(original: Any) -> Any:
     """Expressions of symbols in tasklets, with `//` as the functions of DaCe's that they are, and in
-    parentheses: DaCe makes `2.0 ** -0.5*i` of `np.power(2.0, -0.5 * i)`."""
-    functions = {"int_floor": "int_floor", "int_ceil": "int_ceil"}
+    parentheses: DaCe makes `2.0 ** -0.5*i` of `np.power(2.0, -0.5 * i)`, sympy `i - 2*i % 2` of
+    `i - 2 * (i % 2)`."""
+    printer = _Printer({"user_functions": {"int_floor": "int_floor", "int_ceil": "int_ceil"}})
 
     def unparse(node: Any) -> Any:
         if isinstance(node, sympy.Basic):
-            return f"({sympy.pycode(node, user_functions=functions)})"
+            return f"({printer.doprint(node)})"
         return f"({node})" if isinstance(node, int | float) and node < 0 else original(node)
 
     return unparse

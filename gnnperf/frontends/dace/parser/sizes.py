@@ -12,22 +12,26 @@ from typing import Any
 
 import dace
 
+from gnnperf.frontends.dace.parser.bits import without_bits
+from gnnperf.frontends.dace.parser.lists import bring_lists_in
 from gnnperf.frontends.dace.parser.slices import Method
 from gnnperf.frontends.dace.parser.wrapping import POLYNOMIAL, count_from_the_end
 
 
 def written_out(original: Method) -> Method:
-    """Functions with what names of sizes stand for in their place, where they stand for one thing, and with
-    these sizes in places that count from the end."""
+    """Functions without bits of sizes, with sizes in places that count from the end, and with what names of
+    sizes stand for in their place, where they stand for one thing."""
 
     @wraps(original)
     def function_to_ast(function: Any) -> Any:
         tree, *where = original(function)
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
-                shapes = _symbols(function)
-                _write_out(node, shapes, _numbers(function))
-                count_from_the_end(node, shapes)
+                shapes, numbers = _symbols(function), _numbers(function)
+                without_bits(node, numbers)
+                bring_lists_in(node, getattr(function, "__globals__", {}))
+                count_from_the_end(node)
+                _write_out(node, shapes, numbers)
         return tree, *where
 
     return function_to_ast

@@ -8,6 +8,7 @@ from typing import Any
 
 import dace
 import numpy as np
+import sympy
 from dace import data
 from dace.frontend.common import op_repository
 from dace.frontend.python import replacements
@@ -20,7 +21,8 @@ from gnnperf.frontends.dace.parser.trees import computed_ahead, parsed_instead
 
 def assigning(original: Method) -> Method:
     """A second name for a number is a number of its own: after `before = now`, DaCe has both be one variable,
-    which `now += 1` changes. `y = a if c else b` is two statements, and `y[::-1] = x` another."""
+    which `now += 1` changes. `y = a if c else b` is two statements, and `y[::-1] = x` another. Numbers in a
+    list are an array."""
 
     @wraps(original)
     def assign(visitor: Any, node: ast.Assign) -> Any:
@@ -35,6 +37,9 @@ def assigning(original: Method) -> Method:
                     one = ast.copy_location(ast.BinOp(ast.Constant(1.0), ast.Mult(), one), one)
                 either, or_else = (ast.copy_location(ast.Assign(targets, v), node) for v in (one, other))
                 return visitor.visit(ast.copy_location(ast.If(test, [either], [or_else]), node))
+            case ast.Assign(value=ast.List() as numbers) if _is_of_numbers(numbers):
+                array = ast.Call(ast.parse("numpy.array", mode="eval").body, [numbers], [])
+                node = ast.fix_missing_locations(ast.copy_location(ast.Assign(node.targets, array), node))
             case ast.Assign(targets=[ast.Subscript(value=ast.Name()) as target]) if any(
                 map(falls, ast.walk(target.slice))
             ):
@@ -48,8 +53,16 @@ def assigning(original: Method) -> Method:
     return assign
 
 
+def _is_of_numbers(written: ast.expr) -> bool:
+    if isinstance(written, ast.List):
+        return bool(written.elts) and all(map(_is_of_numbers, written.elts))
+    number = written.operand if isinstance(written, ast.UnaryOp) else written
+    return isinstance(number, ast.Constant) and isinstance(number.value, int | float)
+
+
 def converting(original: Method) -> Method:
-    """`int(x[i])`, and types under names of their own, convert. What DaCe lacks of `math` is NumPy's."""
+    """`int(x[i])`, and types under names of their own, convert. What DaCe lacks of `math` is NumPy's, and so
+    is the `sum` of an array."""
 
     @wraps(original)
     def call(visitor: Any, node: ast.Call, *rest: Any, **more: Any) -> Any:
@@ -58,6 +71,11 @@ def converting(original: Method) -> Method:
                 names = {n.id for n in ast.walk(number) if isinstance(n, ast.Name)}
                 if names & {*visitor.defined, *visitor.sdfg.arrays} - set(map(str, visitor.sdfg.symbols)):
                     _convert(node, {"int": "int64", "float": "float64", "bool": "bool"}[kind])
+            case ast.Call(func=ast.Name(id="sum" | "max" | "min" as of), args=[_], keywords=[]):
+                axis = [ast.keyword("axis", ast.Constant(0))] if of == "sum" else []
+                called = ast.parse(f"numpy.{of}", mode="eval").body
+                node = ast.copy_location(ast.Call(called, node.args, axis), node)
+                ast.fix_missing_locations(node)
             case ast.Call(func=ast.Constant(value=dace.typeclass() as dtype)):
                 _convert(node, dtype.to_string())
             case ast.Call(func=ast.Attribute() | ast.Name() as function) if known := _known_function(
@@ -115,7 +133,7 @@ def _convert(node: ast.Call, dtype: str) -> None:
 
 def dividing(original: Method) -> Method:
     """`i / N` of counters and symbols is no integer. Real numbers have `//` and `%`, too, which round down,
-    as C's do not."""
+    as C's do not. What comes to a number, as `4 * i % 2`, is Python's, not sympy's."""
 
     @wraps(original)
     def divide(visitor: Any, node: ast.BinOp) -> Any:
@@ -130,7 +148,8 @@ def dividing(original: Method) -> Method:
                 real = ast.copy_location(ast.BinOp(ast.Constant(1.0), ast.Mult(), node.left), node)
                 ast.fix_missing_locations(real)
                 node = ast.copy_location(ast.BinOp(real, node.op, node.right), node)
-        return original(visitor, node)
+        found = original(visitor, node)
+        return int(found) if isinstance(found, sympy.Integer) else found
 
     return divide
 

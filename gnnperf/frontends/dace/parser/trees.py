@@ -22,6 +22,10 @@ def parsed_instead(text: str, instead: ast.AST) -> ast.stmt:
     return statement
 
 
+def names_in(node: ast.AST) -> list[str]:
+    return [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+
+
 def assigned_in(node: ast.AST) -> list[tuple[str, ast.expr]]:
     """Variables and what a statement assigns to them."""
     match node:

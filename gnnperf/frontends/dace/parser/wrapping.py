@@ -4,12 +4,15 @@ goes on in front of the array."""
 from __future__ import annotations
 
 import ast
-import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import sympy
+
+from gnnperf.frontends.dace.parser.trees import assigned_in, names_in
 
 POLYNOMIAL = {ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.UnaryOp, ast.USub}
 """What sums and products of integers are made of."""
@@ -17,66 +20,75 @@ POLYNOMIAL = {ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.Add, ast.Sub, ast
 
 class _Span(NamedTuple):
     """The least and the largest value of a counter, or of what is made of counters; infinite where sizes
-    decide."""
+    decide. is_free: they do not depend on other counters."""
 
     least: float
     largest: float
+    is_free: bool = True
 
 
-def count_from_the_end(function: ast.FunctionDef, shapes: Mapping[str, ast.expr]) -> None:
+def count_from_the_end(function: ast.FunctionDef) -> None:
     """In place: places that are in front of an array at times are taken modulo its size, where counters of
-    loops alone say the place, and no condition around asks for these.
-
-    shapes: sizes of the function's arguments, `x.shape[0]`, as expressions of what is known outside.
-    """
-    stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    steady = {size: written for size, written in shapes.items() if size.split(".")[0] not in stored}
-    function.body = [_Wrapping(steady, {}).visit(statement) for statement in function.body]
+    loops alone say the place, and no condition around asks for these."""
+    wrapping = _Wrapping({*_arrays(function)}, {})
+    function.body = [wrapping.visit(statement) for statement in function.body]
     ast.fix_missing_locations(function)
 
 
-class _Wrapping(ast.NodeTransformer):
-    """counters: of the loops around."""
+MADE_BY = frozenset("zeros empty ones full zeros_like empty_like ones_like full_like copy ndarray".split())
+"""Functions that give arrays."""
 
-    def __init__(self, shapes: Mapping[str, ast.expr], counters: Mapping[str, _Span]) -> None:
-        self.shapes, self.counters = shapes, counters
+
+def _arrays(function: ast.FunctionDef) -> Iterator[str]:
+    """Names that stand for one array: arguments, and what is made."""
+    given = Counter(name for statement in ast.walk(function) for name, _ in assigned_in(statement))
+    yield from (
+        a.arg for a in function.args.args if isinstance(a.annotation, ast.Subscript) and not given[a.arg]
+    )
+    for name, value in (pair for statement in ast.walk(function) for pair in assigned_in(statement)):
+        if given[name] == 1 and isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            if value.func.attr in MADE_BY:
+                yield name
+
+
+@dataclass
+class _Wrapping(ast.NodeTransformer):
+    arrays: Set[str]
+    counters: Mapping[str, _Span]
+    """Of the loops around."""
 
     def visit_For(self, node: ast.For) -> ast.For:
         known = {**self.counters, **dict(_counted(node, self.counters))}
         left = [s for s in node.body if isinstance(s, ast.If) and isinstance(s.body[-1], ast.Continue)]
-        inside = self._but({n for skipped in left for n in _names(skipped.test)}, known)
+        inside = self._but({n for skipped in left for n in names_in(skipped.test)}, known)
         node.body = [inside.visit(statement) for statement in node.body]
         return node
 
     def visit_If(self, node: ast.If) -> ast.AST:
-        return self._but({*_names(node.test)}, self.counters).generic_visit(node)
+        return self._but({*names_in(node.test)}, self.counters).generic_visit(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        return self._but({*_names(node.test)}, self.counters).generic_visit(node)
+        return self._but({*names_in(node.test)}, self.counters).generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
         self.generic_visit(node)
         axes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if isinstance(node.value, ast.Name) and not any(map(_shifts_axes, axes)):
-            sizes = [self.shapes.get(f"{node.value.id}.shape[{d}]") for d in range(len(axes))]
-            placed = [self._placed(*axis) for axis in zip(axes, sizes, strict=True)]
+        array = ast.unparse(node.value)
+        if array in self.arrays and not any(map(_shifts_axes, axes)):
+            placed = [self._placed(at, f"{array}.shape[{d}]") for d, at in enumerate(axes)]
             node.slice = ast.Tuple(placed, ast.Load()) if placed[1:] else placed[0]
         return node
 
-    def _placed(self, place: ast.expr, size: ast.expr | None) -> ast.expr:
+    def _placed(self, place: ast.expr, size: str) -> ast.expr:
         span = _span(place, self.counters)
-        if size is None or span is None or span.least >= 0 or not _names(place):
+        if span is None or span.least >= 0 or not names_in(place):
             return place
         wrapped = ast.Add() if span.largest < 0 else ast.Mod()
-        return ast.copy_location(ast.BinOp(place, wrapped, copy.deepcopy(size)), place)
+        return ast.copy_location(ast.BinOp(place, wrapped, ast.parse(size, mode="eval").body), place)
 
     def _but(self, asked: set[str], counters: Mapping[str, _Span]) -> _Wrapping:
         """For what conditions on some counters decide."""
-        return _Wrapping(self.shapes, {name: of for name, of in counters.items() if name not in asked})
-
-
-def _names(node: ast.AST) -> list[str]:
-    return [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+        return _Wrapping(self.arrays, {name: of for name, of in counters.items() if name not in asked})
 
 
 def _shifts_axes(axis: ast.expr) -> bool:
@@ -104,16 +116,17 @@ def _counted(loop: ast.For, around: Mapping[str, _Span]) -> Iterator[tuple[str, 
             return
     for name, first, last, step in spans:
         begin, end = _span(first, around), _span(last, around)
+        is_free = around.keys().isdisjoint([*names_in(first), *names_in(last)])
         if step > 0 and begin is not None:
-            yield name, _Span(begin.least, end.largest - 1 if end else math.inf)
+            yield name, _Span(begin.least, end.largest - 1 if end else math.inf, is_free)
         elif step < 0 and end is not None:
-            yield name, _Span(end.least + 1, begin.largest if begin else math.inf)
+            yield name, _Span(end.least + 1, begin.largest if begin else math.inf, is_free)
 
 
 def _span(written: ast.expr, counters: Mapping[str, _Span]) -> _Span | None:
     """Of a sum of counters and integers; None of anything else, and where several counters without an end
-    decide, of which one may stop at another."""
-    if not {*_names(written)} <= counters.keys() or not {type(n) for n in ast.walk(written)} <= POLYNOMIAL:
+    decide, of which one stops at another."""
+    if not {*names_in(written)} <= counters.keys() or not {type(n) for n in ast.walk(written)} <= POLYNOMIAL:
         return None
     symbols = {name: sympy.Symbol(name) for name in counters}
     terms = sympy.sympify(ast.unparse(written), symbols).expand().as_coefficients_dict()
@@ -122,7 +135,8 @@ def _span(written: ast.expr, counters: Mapping[str, _Span]) -> _Span | None:
     for counter, factor in terms.items():
         if not counter.is_Symbol:
             return None
-        least, largest = sorted(float(factor) * end for end in counters[counter.name])
+        least, largest = sorted(float(factor) * end for end in counters[counter.name][:2])
         ends.append((least, largest))
-    found = _Span(*map(sum, zip(*ends, strict=True)))
-    return found if found.least > -math.inf or len(ends) == 2 else None
+    least, largest = map(sum, zip(*ends, strict=True))
+    is_free = len(terms) < 2 or all(counters[counter.name].is_free for counter in terms)
+    return _Span(least, largest, is_free) if least > -math.inf or is_free else None
