@@ -13,6 +13,7 @@ import torch
 import gnnperf
 from gnnperf.evaluation.benchmark import BenchmarkResult
 from gnnperf.evaluation.confidence import Trust
+from gnnperf.evaluation.metrics import mean_interval
 from gnnperf.evaluation.rankers import LEARNING, PARTS, POLICIES
 from gnnperf.evaluation.replay import Answer, Folders, ReplayTask, replay_all
 from gnnperf.evaluation.scores import ALL, Scores, table_row
@@ -34,16 +35,17 @@ ROWS = (
     "boosted trees",
     "perceptron",
     "without network",
+    *(f"nearest nest, {row}" for row, _ in PARTS.values()),
     "nearest nest",
+    *(f"neighbours alone, {row}" for row, _ in PARTS.values()),
     "neighbours alone",
-    "untrained encoder",
-    "without message passing",
-    "without contrastive loss",
+    *(row for row, _ in PARTS.values()),
     "ours",
     "oracle",
 )
 """Of the table, in their order."""
 OURS = "ours"
+UNTRAINED, _ = PARTS["untrained"]
 CONFIDENT, SUREST, FAMILY = "confident", "surest", "family"
 """Subsets of the nests: those that ours is confident of, those it is surest of, by family."""
 CONFIDENT_K = 5
@@ -169,6 +171,13 @@ def _figures(scores: Table, trust: Trust | None) -> Iterator[tuple[str, float]]:
         sure = trust.good[trust.confident]
         yield "confident_within_10pct", float(sure.mean()) if sure.size else math.nan
         yield "confident_share", float(trust.confident.mean())
+    for alone in ("nearest nest", "neighbours alone"):
+        of = [scores.get((row, 1)) for row in (alone, f"{alone}, {UNTRAINED}")]
+        if of[0] and of[1]:
+            trained, drawn = (np.array([v for _, v in sorted(s.log_by_family().items())]) for s in of if s)
+            ratio, low, high = np.exp(mean_interval(trained - drawn)).tolist()
+            figure = f"{alone.replace(' ', '_')}_vs_untrained_at_1"
+            yield from ((figure, ratio), (f"{figure}_low", low), (f"{figure}_high", high))
     families = next(iter(scores.values())).families
     yield "nests", len(families)
     yield "families", len(set(families))

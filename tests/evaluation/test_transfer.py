@@ -121,6 +121,16 @@ def test_figures_of_ours_and_its_spread_over_seeds(tmp_path: Path) -> None:
     assert (figures["confident_share"], figures["confident_within_10pct"]) == (0.5, 1.0)
 
 
+def test_what_learning_the_encoder_is_worth_to_its_neighbours(tmp_path: Path) -> None:
+    corpus = load_corpus(two_tastes(tmp_path))
+    drawn = answers(corpus, "nearest nest, untrained encoder", [FAIR] * 16)
+    figures, _ = tabulate(corpus, [*answers(corpus, "nearest nest", [GOOD] * 16), *drawn])
+    ratio = [figures[f"nearest_nest_vs_untrained_at_1{end}"] for end in ("", "_low", "_high")]
+    assert ratio == pytest.approx([2.0, 2.0, 2.0], abs=1e-2)
+    figures, _ = tabulate(corpus, drawn)
+    assert figures.keys() == {"nests", "families"}
+
+
 def test_precision_against_coverage(tmp_path: Path) -> None:
     """Twelve of sixteen nests are good; the curve ends with all of them."""
     corpus = load_corpus(two_tastes(tmp_path))

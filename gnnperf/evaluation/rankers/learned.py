@@ -39,12 +39,7 @@ Distances: TypeAlias = Callable[[CorpusNest], Float[NDArray, " r"]]
 
 def ours(reference: Reference, seed: int, corpus: Corpus, quick: bool) -> Rankers:
     """The released way to train, and retrieval with what comes of it."""
-    distances, score = _trained(reference, seed, quick)
-    return {
-        "ours": RetrievalRanker(reference, distances, score),
-        "neighbours alone": RetrievalRanker(reference, distances, None),
-        "nearest nest": NearestNest(reference, distances),
-    }
+    return _rows("ours", "", reference, *_trained(reference, seed, quick))
 
 
 def without(part: str) -> Policy:
@@ -52,9 +47,18 @@ def without(part: str) -> Policy:
     row, settings = PARTS[part]
 
     def policy(reference: Reference, seed: int, corpus: Corpus, quick: bool) -> Rankers:
-        return {row: RetrievalRanker(reference, *_trained(reference, seed, quick, **settings))}
+        return _rows(row, f", {row}", reference, *_trained(reference, seed, quick, **settings))
 
     return policy
+
+
+def _rows(row: str, of: str, reference: Reference, distances: Distances, score: Score) -> Rankers:
+    """With the head; the neighbours alone; the nearest of them alone."""
+    return {
+        row: RetrievalRanker(reference, distances, score),
+        f"neighbours alone{of}": RetrievalRanker(reference, distances, None),
+        f"nearest nest{of}": NearestNest(reference, distances),
+    }
 
 
 def _trained(reference: Reference, seed: int, quick: bool, **settings: Any) -> tuple[Distances, Score]:
