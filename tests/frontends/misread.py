@@ -826,3 +826,22 @@ def waiting_stores(x: f8[N], y: f8[N]):
     y[N // 2 :] = halves
     y[: N // 4] = means[1::2] - means[::2]
     y[N // 4 : N // 2] = means[::2] * 2.0
+
+
+@dace.program
+def chosen_by_masks(x: f8[N, M], w: f8[N], y: f8[N], z: f8[N, M], v: f8[6]):
+    high = w > 0.5
+    y[:] = w
+    y[w > 0.4] += 2.0 * w[w > 0.4] - y[w > 0.4]
+    y[high] = 3.0 * w[high]
+    y[~high] *= 2.0
+    z[(x > 0.2) & (x < 0.6)] = x[(x > 0.2) & (x < 0.6)] ** 2
+    v[0] = x[x > 0.5].sum() + np.sum(w[high]) + np.sum(x, where=x < 0.3)
+    v[1] = np.mean(w[high])
+    v[2] = np.max(x[x < 0.7]) - x[x > 0.3].min()
+
+
+@dace.program
+def norms_of_vectors(x: f8[N, M], w: f8[N], y: f8[N], z: f8[M]):
+    y[:] = np.linalg.norm(x, 1, axis=1) + np.linalg.norm(w - 0.5, np.inf) + np.linalg.norm(w, 1)
+    z[:] = np.linalg.norm(x - 0.5, -np.inf, axis=0)

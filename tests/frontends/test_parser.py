@@ -99,6 +99,8 @@ SIZES: dict[str, dict[str, int]] = {
     "lists_of_numbers": dict(N=9),
     "extremes_and_sums": dict(N=6, M=4),
     "waiting_stores": dict(N=16),
+    "chosen_by_masks": dict(N=7, M=5),
+    "norms_of_vectors": dict(N=7, M=5),
 }
 
 

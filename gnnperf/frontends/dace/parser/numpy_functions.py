@@ -349,13 +349,23 @@ def _one_step(state: Any, inputs: Mapping[str, str], results: Mapping[str, str])
 def _norm(
     visitor: Any, sdfg: Any, state: Any, x: str, ord: Any = None, axis: Any = None, keepdims: bool = False
 ) -> Any:
-    """Euclidean, of all elements or along axes."""
+    """Euclidean, of all elements or along axes; along one axis, by the sum and by the extremes of magnitudes,
+    too."""
     ord = unboxed(ord)
-    if ord not in (None, 2, "fro") or (ord == 2 and axis is None and len(sdfg.arrays[x].shape) > 1):
-        raise NotImplementedError("np.linalg.norm: the Euclidean norm alone")
     calls = NestedCall(visitor, sdfg, state)
+    of_vectors = len(_axes(axis, len(sdfg.arrays[x].shape))) == 1
+    if of_vectors and ord in _MAGNITUDES:
+        magnitudes = calls(mapped)(x, "abs({})")
+        return calls, calls(_keeping(_MAGNITUDES[ord]))(magnitudes, axis=axis, keepdims=keepdims)
+    if ord not in (None, 2, "fro") or (ord == 2 and not of_vectors):
+        raise NotImplementedError(
+            "np.linalg.norm: of a matrix the Frobenius norm alone; of vectors 1, 2, inf"
+        )
     total = calls(_keeping(_sum))(calls(_squares)(x, None, []), axis=axis, keepdims=keepdims)
     return calls, calls(mapped)(total, "sqrt({})")
+
+
+_MAGNITUDES = {1: _sum, math.inf: replacements._max, -math.inf: replacements._min}
 
 
 def _spread(form: str) -> Callable[..., Any]:

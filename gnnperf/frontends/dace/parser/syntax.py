@@ -13,6 +13,7 @@ from dace import data
 from dace.frontend.common import op_repository
 from dace.frontend.python import replacements
 
+from gnnperf.frontends.dace.parser import masks
 from gnnperf.frontends.dace.parser.kinds import is_integer, is_real
 from gnnperf.frontends.dace.parser.slices import Method
 from gnnperf.frontends.dace.parser.stores import falls, rising
@@ -26,6 +27,8 @@ def assigning(original: Method) -> Method:
 
     @wraps(original)
     def assign(visitor: Any, node: ast.Assign) -> Any:
+        if whole := masks.stored_whole(visitor, node):
+            return visitor.visit(whole)
         match node:
             case ast.Assign(targets=[ast.Name(id=new)], value=ast.Name(id=old) as value):
                 held = visitor.sdfg.arrays.get(visitor.variables.get(old, old))
@@ -66,6 +69,8 @@ def converting(original: Method) -> Method:
 
     @wraps(original)
     def call(visitor: Any, node: ast.Call, *rest: Any, **more: Any) -> Any:
+        if whole := masks.reduced_whole(visitor, node):
+            return visitor.visit(whole)
         match node:
             case ast.Call(func=ast.Name(id="int" | "float" | "bool" as kind), args=[number], keywords=[]):
                 names = {n.id for n in ast.walk(number) if isinstance(n, ast.Name)}
@@ -241,10 +246,12 @@ def placing(original: Method) -> Method:
 
     @wraps(original)
     def assign(visitor: Any, node: ast.AugAssign) -> Any:
+        if whole := masks.stored_whole(visitor, node):
+            return visitor.visit(whole)
         target = node.target
         stepped = any(isinstance(n, ast.Slice) and n.step is not None for n in ast.walk(target))
-        whole = isinstance(node.op, ast.FloorDiv | ast.Mod)
-        if stepped or (whole and any(is_real(visitor, side) for side in (target, node.value))):
+        rounds_down = isinstance(node.op, ast.FloorDiv | ast.Mod)
+        if stepped or (rounds_down and any(is_real(visitor, side) for side in (target, node.value))):
             plain = parsed_instead(f"{ast.unparse(target)} = {ast.unparse(target)}", node)
             assert isinstance(plain, ast.Assign)
             plain.value = ast.copy_location(ast.BinOp(plain.value, node.op, node.value), node)
