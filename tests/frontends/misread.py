@@ -845,3 +845,43 @@ def chosen_by_masks(x: f8[N, M], w: f8[N], y: f8[N], z: f8[N, M], v: f8[6]):
 def norms_of_vectors(x: f8[N, M], w: f8[N], y: f8[N], z: f8[M]):
     y[:] = np.linalg.norm(x, 1, axis=1) + np.linalg.norm(w - 0.5, np.inf) + np.linalg.norm(w, 1)
     z[:] = np.linalg.norm(x - 0.5, -np.inf, axis=0)
+
+
+@dace.program
+def names_swapped(x: f8[N], y: f8[N]):
+    for t in range(1, K):
+        y[1:-1] = 0.5 * (x[:-2] + x[2:]) + t
+        x, y = y, x
+    x[0] = 7.0
+    for _ in range(4):
+        for i in dace.map[1 : N - 1]:
+            y[i] = 0.25 * (x[i - 1] + x[i + 1])
+        x, y = y, x
+    y[0] = 9.0
+
+
+@dace.program
+def names_rotated(x: f8[N], y: f8[N], z: f8[N]):
+    for _ in range(K):
+        z[1:-1] = 2.0 * y[1:-1] - x[1:-1] + 0.1 * (y[2:] - 2.0 * y[1:-1] + y[:-2])
+        x, y, z = y, z, x
+    x[1] = 3.0
+
+
+@dace.program
+def names_of_copies(x: f8[N], y: f8[N]):
+    u = x.copy()
+    v = np.zeros_like(x)
+    for _ in range(5):
+        v[1:-1] = u[1:-1] + 0.1 * (u[2:] - 2.0 * u[1:-1] + u[:-2])
+        held = u
+        u = v
+        v = held
+    y[:] = u - v
+
+
+@dace.program
+def names_that_a_condition_swaps(x: f8[N], y: f8[N]):
+    while x[1] > 0.1:
+        y[:] = 0.5 * x
+        x, y = y, x

@@ -101,6 +101,9 @@ SIZES: dict[str, dict[str, int]] = {
     "waiting_stores": dict(N=16),
     "chosen_by_masks": dict(N=7, M=5),
     "norms_of_vectors": dict(N=7, M=5),
+    "names_swapped": dict(N=9, K=4),
+    "names_rotated": dict(N=9, K=4),
+    "names_of_copies": dict(N=9),
 }
 
 
@@ -111,6 +114,11 @@ def test_programs_mean_what_python_makes_of_them(name: str) -> None:
     expected = of_python(load_program(f"{PROGRAMS}:{name}"), kernel.data, SIZES[name])
     got = interpret_program(kernel)
     assert_same({output: expected[output] for output in kernel.outputs}, got, name)
+
+
+def test_names_that_a_condition_swaps_are_refused() -> None:
+    with pytest.raises(InputError, match="names of arrays that change places there"):
+        load_kernel(f"{PROGRAMS}:names_that_a_condition_swaps", {"N": 6})
 
 
 def test_what_a_program_is_read_for_are_its_sizes() -> None:

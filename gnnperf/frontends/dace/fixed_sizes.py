@@ -50,12 +50,15 @@ def parse(program: DaceProgram, given: dict[str, Any], symbols: Mapping[str, flo
 
 
 def _sizes(program: DaceProgram, given: Mapping[str, Any], symbols: Mapping[str, float]) -> dict[str, int]:
-    """Values of the symbols of a program's arguments. Raises InputError where one has none."""
+    """Values of the symbols of a program's arguments, and of others that it uses. Raises InputError where one
+    of the former has none."""
     arguments = dace.SDFG("arguments")
     for name, parameter in program.signature.parameters.items():
         if isinstance(parameter.annotation, dace.data.Array):
             arguments.add_datadesc(name, copy.deepcopy(parameter.annotation))
-    return resolve_symbols(arguments, symbols, given)
+    used = (program.f.__globals__.get(name) for name in program.f.__code__.co_names)
+    names = {str(value) for value in used if isinstance(value, dace.symbol)} & symbols.keys()
+    return {**{name: int(symbols[name]) for name in names}, **resolve_symbols(arguments, symbols, given)}
 
 
 def _with_sizes(program: DaceProgram, sizes: Mapping[str, int]) -> DaceProgram:

@@ -14,6 +14,7 @@ import dace
 
 from gnnperf.frontends.dace.parser.bits import without_bits
 from gnnperf.frontends.dace.parser.lists import bring_lists_in
+from gnnperf.frontends.dace.parser.rebinding import follow_names
 from gnnperf.frontends.dace.parser.slices import Method
 from gnnperf.frontends.dace.parser.wrapping import POLYNOMIAL, count_from_the_end
 
@@ -28,8 +29,10 @@ def written_out(original: Method) -> Method:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef):
                 shapes, numbers = _symbols(function), _numbers(function)
+                outside = getattr(function, "__globals__", {})
+                follow_names(node, outside)
                 without_bits(node, numbers)
-                bring_lists_in(node, getattr(function, "__globals__", {}))
+                bring_lists_in(node, outside)
                 count_from_the_end(node)
                 _write_out(node, shapes, numbers)
         return tree, *where
