@@ -885,3 +885,57 @@ def names_that_a_condition_swaps(x: f8[N], y: f8[N]):
     while x[1] > 0.1:
         y[:] = 0.5 * x
         x, y = y, x
+
+
+@dace.program
+def numbers_in_turn(x: f8[N], y: f8[N], z: f8[N]):
+    a, b, c = 1.0, x[0], 3.0
+    for i in range(N):
+        a, b, c = b, c, a
+        y[i] = a * x[i]
+    low, high = x[0], x[1]
+    for i in range(N):
+        low, high = high, low
+        z[i] = low - high + x[i]
+
+
+@dace.program
+def one_name_after_another(x: f8[N, M], w: f8[M, K], v: f8[N], y: f8[N, 3], z: f8[N], u: f8[N]):
+    x = np.maximum(x @ w - 0.5, 0.0)
+    x = x[:, :3] + 1.0
+    y[:] = x
+    high = v * 2.0
+    high = high / high.max()
+    for _ in range(3):
+        v = 0.5 * v + high
+    z[:] = v
+    u[0] = 5.0
+    u = u + 1.0
+    held = u
+    for _ in range(2):
+        held = held * 0.5
+    u[1] = 9.0
+    z += u - held
+
+
+@dace.program
+def views_that_are_written(x: f8[N], A: f8[N, N], y: f8[N], z: f8[N, N], v: f8[N * N]):
+    even, odd = 0, 0
+    first = x[::2]
+    second = x[1::2]
+    first -= second
+    second += 0.5 * first
+    back = x[::-1]
+    x[0] = 7.0
+    back[1] = 3.0
+    y[:] = back + even + odd
+    first[:] = 1.0
+    z[:] = A
+    turned = z.T
+    turned += 1.0
+    turned[0] = 5.0
+    turned[1, 2] += 2.0
+    A[1, 0] = turned[0, 1] + first[1]
+    flat = z.flatten()
+    flat[0] = 100.0
+    v[:] = flat

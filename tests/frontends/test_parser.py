@@ -104,6 +104,9 @@ SIZES: dict[str, dict[str, int]] = {
     "names_swapped": dict(N=9, K=4),
     "names_rotated": dict(N=9, K=4),
     "names_of_copies": dict(N=9),
+    "numbers_in_turn": dict(N=7),
+    "one_name_after_another": dict(N=6, M=5, K=4),
+    "views_that_are_written": dict(N=6),
 }
 
 

@@ -16,7 +16,9 @@ from gnnperf.frontends.dace.parser.bits import without_bits
 from gnnperf.frontends.dace.parser.lists import bring_lists_in
 from gnnperf.frontends.dace.parser.rebinding import follow_names
 from gnnperf.frontends.dace.parser.slices import Method
+from gnnperf.frontends.dace.parser.versions import number_versions
 from gnnperf.frontends.dace.parser.wrapping import POLYNOMIAL, count_from_the_end
+from gnnperf.frontends.dace.parser.written_views import replace_written_views
 
 
 def written_out(original: Method) -> Method:
@@ -31,6 +33,8 @@ def written_out(original: Method) -> Method:
                 shapes, numbers = _symbols(function), _numbers(function)
                 outside = getattr(function, "__globals__", {})
                 follow_names(node, outside)
+                replace_written_views(node)
+                number_versions(node)
                 without_bits(node, numbers)
                 bring_lists_in(node, outside)
                 count_from_the_end(node)

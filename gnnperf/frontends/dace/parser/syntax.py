@@ -22,19 +22,20 @@ from gnnperf.frontends.dace.parser.trees import computed_ahead, parsed_instead
 
 def assigning(original: Method) -> Method:
     """A second name for a number is a number of its own: after `before = now`, DaCe has both be one variable,
-    which `now += 1` changes. `y = a if c else b` is two statements, and `y[::-1] = x` another. Numbers in a
-    list are an array."""
+    which `now += 1` changes; and of `a, b = b, a` it does one after the other. `y = a if c else b` is two
+    statements, and `y[::-1] = x` another. Numbers in a list are an array."""
 
     @wraps(original)
     def assign(visitor: Any, node: ast.Assign) -> Any:
         if whole := masks.stored_whole(visitor, node):
             return visitor.visit(whole)
         match node:
-            case ast.Assign(targets=[ast.Name(id=new)], value=ast.Name(id=old) as value):
-                held = visitor.sdfg.arrays.get(visitor.variables.get(old, old))
-                if isinstance(held, data.Scalar) and not visitor.defined.get(new):
-                    copied = ast.copy_location(ast.UnaryOp(ast.UAdd(), value), value)
-                    node = ast.copy_location(ast.Assign(node.targets, copied), node)
+            case ast.Assign(targets=[ast.Name(id=new)], value=ast.Name() as value):
+                if not visitor.defined.get(new):
+                    node = ast.copy_location(ast.Assign(node.targets, _as_number(visitor, value)), node)
+            case ast.Assign(targets=[ast.Tuple()], value=ast.Tuple(elts=values)):
+                numbers = ast.Tuple([_as_number(visitor, value) for value in values], ast.Load())
+                node = ast.copy_location(ast.Assign(node.targets, ast.copy_location(numbers, node)), node)
             case ast.Assign(targets=targets, value=ast.IfExp(test=test, body=one, orelse=other)):
                 if is_real(visitor, other) and not is_real(visitor, one):  # DaCe takes the type of the first
                     one = ast.copy_location(ast.BinOp(ast.Constant(1.0), ast.Mult(), one), one)
@@ -54,6 +55,15 @@ def assigning(original: Method) -> Method:
         return original(visitor, node)
 
     return assign
+
+
+def _as_number(visitor: Any, value: ast.expr) -> ast.expr:
+    """What a name of a number stands for now, whatever becomes of the name."""
+    name = ast.unparse(value)
+    held = visitor.sdfg.arrays.get(visitor.variables.get(name, name))
+    return (
+        ast.copy_location(ast.UnaryOp(ast.UAdd(), value), value) if isinstance(held, data.Scalar) else value
+    )
 
 
 def _is_of_numbers(written: ast.expr) -> bool:

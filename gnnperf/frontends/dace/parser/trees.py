@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -26,6 +28,15 @@ def names_in(node: ast.AST) -> list[str]:
     return [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
 
 
+def stored_in(statement: ast.stmt) -> Iterator[str]:
+    """Names of arrays that a statement, or one inside of it, changes where they are."""
+    for part in ast.walk(statement):
+        if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
+            yield ast.unparse(part.value)
+        elif isinstance(part, ast.AugAssign):
+            yield ast.unparse(part.target)
+
+
 def assigned_in(node: ast.AST) -> list[tuple[str, ast.expr]]:
     """Variables and what a statement assigns to them."""
     match node:
@@ -38,3 +49,10 @@ def assigned_in(node: ast.AST) -> list[tuple[str, ast.expr]]:
         case _:
             return []
     return [(target.id, value) for target, value in pairs if isinstance(target, ast.Name)]
+
+
+def times_assigned(function: ast.FunctionDef) -> Counter[str]:
+    """How often something is assigned to each name, without `+=`."""
+    return Counter(
+        name for s in ast.walk(function) if isinstance(s, ast.Assign) for name, _ in assigned_in(s)
+    )
