@@ -4,7 +4,8 @@ In Markdown below docs/,
 
 * a `{code-block}` with a `:caption:` is a file of that name,
 * a `console` block is a session: lines that begin with `$ ` are commands (a backslash joins lines), and what
-  follows is what they print: `...` stands for anything, spaces and numbers are not compared,
+  follows is what they print: `...` stands for anything, spaces are not compared, and numbers where they are
+  predicted alone,
 * `pycon` blocks are a session with Python, checked by doctest: `...` stands for anything,
 * `% shown only: why` on the line before a block keeps it from being run.
 """
@@ -77,6 +78,10 @@ def agrees(expected: str, got: str) -> bool:
     """Whether the words of what was printed are those that the page says."""
     wanted = [re.escape(_words(part)).replace(r"\ ", r"\s*") for part in expected.split("...")]
     return re.fullmatch(r"\s*(.|\n)*?\s*".join(wanted), _words(got)) is not None
+
+
+def numbers_in(text: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in _NUMBER.findall(text)]
 
 
 def _words(text: str) -> str:
