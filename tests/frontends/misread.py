@@ -590,6 +590,15 @@ def part_of_either(x: f8[N, M], y: f8[N]):
 
 
 @dace.program
+def either_array(x: f8[N], y: f8[N]):
+    if x[0] > 0.5:
+        chosen = x
+    else:
+        chosen = y
+    y[:] = 2.0 * chosen
+
+
+@dace.program
 def turned(x: f8[N, M], y: f8[N, M], z: f8[N], w: f8[M]):
     w[::-1] = x[0]
     y[:, ::-1] = x[::-1] + w
@@ -939,3 +948,21 @@ def views_that_are_written(x: f8[N], A: f8[N, N], y: f8[N], z: f8[N, N], v: f8[N
     flat = z.flatten()
     flat[0] = 100.0
     v[:] = flat
+
+
+@dace.program
+def names_of_parts(x: f8[N, M], y: f8[M], z: f8[N]):
+    best = x[0]
+    for i in range(1, N):
+        best = np.maximum(best, x[i])
+    y[:] = best
+    before = x[:, 0]
+    for j in range(1, M):
+        now = x[:, j]
+        z += now * before
+        before = now
+    x[0, 0] = 9.0
+    first = x[0, 0]
+    for i in range(N):
+        first = 0.5 * first + z[i]
+    y[0] = first

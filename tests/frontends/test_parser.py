@@ -107,6 +107,8 @@ SIZES: dict[str, dict[str, int]] = {
     "numbers_in_turn": dict(N=7),
     "one_name_after_another": dict(N=6, M=5, K=4),
     "views_that_are_written": dict(N=6),
+    "names_of_parts": dict(N=6, M=5),
+    "part_of_either": dict(N=6, M=4),
 }
 
 
@@ -133,9 +135,9 @@ def test_what_a_program_is_read_for_are_its_sizes() -> None:
         load_kernel(f"{PROGRAMS}:halves_of_even_sizes", {"N": 7, "M": 4})
 
 
-def test_names_of_parts_that_a_turn_of_a_loop_decides_are_refused() -> None:
+def test_names_of_arrays_that_a_branch_decides_are_refused() -> None:
     with pytest.raises(InputError, match="Cannot reassign"):
-        load_kernel(f"{PROGRAMS}:part_of_either", {"N": 6, "M": 4})
+        load_kernel(f"{PROGRAMS}:either_array", {"N": 6})
 
 
 def test_the_parser_is_dace_s_own_again_afterwards() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gnnperf.frontends.dace.parser.trees import assigned_in, names_in, stored_in, times_assigned
 
@@ -36,16 +36,44 @@ def _copy_ahead(function: ast.FunctionDef, arguments: set[str], arrays: set[str]
     """In place: `x = x.copy()` of arguments, `u = x.copy()` of second names, that are assigned to inside."""
     times = times_assigned(function)
     stored = {name for statement in function.body for name in stored_in(statement)}
-    for statement in function.body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=new)], value=ast.Name(id=old) as value) if old in arrays:
-                if times[new] > 1 and new not in stored:
-                    statement.value = ast.copy_location(ast.parse(f"{old}.copy()", mode="eval").body, value)
+    ranks = {a.arg: _rank(a.annotation) for a in function.args.args}
+    again = {name for name in times if times[name] > 1 and name not in stored}
+    held = {
+        name
+        for statement in function.body
+        for name, value in _assigned(statement)
+        if name in again and _is_array(value, arrays, ranks)
+    }
+    for part in ast.walk(function):
+        match part:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in held:
+                is_first = part in function.body and _is_array(value, arrays, ranks)
+                if is_first or isinstance(value, ast.Name):
+                    copy = ast.parse(f"{ast.unparse(value)}.copy()", mode="eval").body
+                    part.value = ast.copy_location(copy, value)
     copied = [name for name in sorted(arguments) if _is_assigned_inside(function, name)]
     ahead = [ast.parse(f"{name} = {name}.copy()").body[0] for name in copied]
     for statement in ahead:
         ast.copy_location(statement, function)
     function.body = [*ahead, *function.body]
+
+
+def _rank(annotation: ast.expr | None) -> int:
+    """Axes of an annotated array."""
+    if not isinstance(annotation, ast.Subscript):
+        return 0
+    return len(annotation.slice.elts) if isinstance(annotation.slice, ast.Tuple) else 1
+
+
+def _is_array(value: ast.expr, arrays: set[str], ranks: Mapping[str, int]) -> bool:
+    """Is it an array, or a part of one that has axes, by its name?"""
+    match value:
+        case ast.Name(id=name):
+            return name in arrays
+        case ast.Subscript(value=ast.Name(id=name), slice=places):
+            axes = places.elts if isinstance(places, ast.Tuple) else [places]
+            return any(isinstance(axis, ast.Slice) for axis in axes) or len(axes) < ranks.get(name, 0)
+    return False
 
 
 def _assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
