@@ -209,25 +209,27 @@ def test_the_next_run_finds_what_the_first_one_measured(
     assert (info["nests"], info["families"]) == (1, {"user": info["records"]})
 
 
-ROUNDED = """
+HASHED = """
 import dace
-import numpy as np
 
 N = dace.symbol("N")
 
 @dace.program
-def rounded(x: dace.int64[N, N], y: dace.float64[N, N]):
-    y[:] = np.rint(0.5 * x)
+def hashed(x: dace.float64[N], y: dace.float64[N]):
+    seen = 1
+    for i in range(N):
+        seen = seen * 33 + 7
+        y[i] = x[i] * (seen % 1000)
 """
 
 
 def test_what_dace_translates_wrongly_is_not_verified(
     shell: Shell, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Halves go to the even number in Python, away from zero in C++."""
-    (tmp_path / "rounded.py").write_text(ROUNDED)
+    """Integers have as many bits as it takes in Python, 64 in C++."""
+    (tmp_path / "hashed.py").write_text(HASHED)
     options = ("--set", "N=60", "-k", 1, "--no-store", "--json")
-    answer = shell.here(capfd, "retrieve", f"{tmp_path}/rounded.py:rounded", *options).document
+    answer = shell.here(capfd, "retrieve", f"{tmp_path}/hashed.py:hashed", *options).document
     assert answer["verified"] is False
     assert "elements differ; at [" in answer["verification"]["python"]
     assert answer["note"].startswith("the program as DaCe translates it")

@@ -135,6 +135,21 @@ def test_what_a_program_is_read_for_are_its_sizes() -> None:
         load_kernel(f"{PROGRAMS}:halves_of_even_sizes", {"N": 7, "M": 4})
 
 
+def test_programs_need_not_import_what_is_read_in_the_place_of_theirs(tmp_path: Path) -> None:
+    (tmp_path / "bare.py").write_text(
+        "import dace as dc\n\nN = dc.symbol('N')\n\n@dc.program\n"
+        "def bare(x: dc.float64[N], y: dc.float64[N]):\n    weights = [0.5, 2.0]\n"
+        "    y[:] = (x - 0.5) % 0.2 + max(x) - x[x > 0.3].max()\n"
+        "    for i in dc.map[0:N]:\n        y[i] += weights[i & 1] * int(3.0 * x[i]) + (i ^ 3) % 5\n"
+    )
+    kernel = load_kernel(f"{tmp_path}/bare.py:bare", {"N": 8})
+    x = kernel.data["x"]
+    places = np.arange(8)
+    expected = (x - 0.5) % 0.2 + x.max() - x[x > 0.3].max()
+    expected += np.array([0.5, 2.0])[places & 1] * np.trunc(3.0 * x) + (places ^ 3) % 5
+    assert interpret_program(kernel)["y"] == pytest.approx(expected)
+
+
 def test_names_of_arrays_that_a_branch_decides_are_refused() -> None:
     with pytest.raises(InputError, match="Cannot reassign"):
         load_kernel(f"{PROGRAMS}:either_array", {"N": 6})

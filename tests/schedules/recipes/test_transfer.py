@@ -151,7 +151,7 @@ def test_what_does_not_fit_is_refused_with_a_reason() -> None:
 
 def test_nests_inside_a_sequential_loop_are_fused_as_far_as_they_share_loops() -> None:
     """The move of all bodies waits for the forces on all; scratch is one row at a time until then."""
-    scheduled = apply(Recipe(order="row", fuse=1, vector="none"), normalise(forces()))
+    scheduled = apply(Recipe(order="row", fuse=1, vector="none"), normalise(forces(n=50)))
     (time,) = scheduled.body
     assert isinstance(time, Loop)
     fused, move = time.body
