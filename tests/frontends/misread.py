@@ -966,3 +966,9 @@ def names_of_parts(x: f8[N, M], y: f8[M], z: f8[N]):
     for i in range(N):
         first = 0.5 * first + z[i]
     y[0] = first
+
+
+@dace.program
+def outer_of_thin_slices(x: f8[N, 3], w: f8[N], y: f8[N]):
+    apart = np.add.outer(-x[:, 0:1], x[:, 0:1])
+    y[:] = apart @ w

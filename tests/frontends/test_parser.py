@@ -135,6 +135,14 @@ def test_what_a_program_is_read_for_are_its_sizes() -> None:
         load_kernel(f"{PROGRAMS}:halves_of_even_sizes", {"N": 7, "M": 4})
 
 
+def test_slices_of_one_element_as_dace_has_them_where_python_s_meaning_is_refused() -> None:
+    kernel = load_kernel(f"{PROGRAMS}:outer_of_thin_slices", {"N": 5})
+    assert "without their axis, as DaCe has them: with it, as in Python" in kernel.notes[0]
+    assert "Cannot multiply" in kernel.notes[0]
+    x, w = kernel.data["x"][:, 0], kernel.data["w"]
+    assert interpret_program(kernel)["y"] == pytest.approx((x[None] - x[:, None]) @ w)
+
+
 def test_programs_need_not_import_what_is_read_in_the_place_of_theirs(tmp_path: Path) -> None:
     (tmp_path / "bare.py").write_text(
         "import dace as dc\n\nN = dc.symbol('N')\n\n@dc.program\n"

@@ -22,16 +22,24 @@ from gnnperf.frontends.dace.source import parse_program
 @dataclass(frozen=True)
 class Parsed:
     """A program as an SDFG, not simplified. closure: global arrays that it uses. sizes: symbols that are
-    numbers in it, and that it has no more."""
+    numbers in it, and that it has no more. notes: what is to be said of how it was read."""
 
     sdfg: Any
     closure: dict[str, Any]
     sizes: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+
+AS_DACE_HAS_IT = (
+    "slices of one element are read without their axis, as DaCe has them: with it, as in Python, the program "
+    "cannot be read ({})"
+)
 
 
 def parse(program: DaceProgram, given: dict[str, Any], symbols: Mapping[str, float]) -> Parsed:
     """Read a program as it is, or where DaCe refuses that, with numbers for its symbols: it does not know
-    that `x[::2] + x[1::2]`, or `x[: N // 2] + x[N // 2 :]`, are of one size where N is even.
+    that `x[::2] + x[1::2]`, or `x[: N // 2] + x[N // 2 :]`, are of one size where N is even. At last as DaCe
+    reads slices of one element: programs were written for it.
 
     given: values of arguments. symbols: values of symbols. Raises InputError.
     """
@@ -43,9 +51,13 @@ def parse(program: DaceProgram, given: dict[str, Any], symbols: Mapping[str, flo
         except InputError as missing:
             hint = str(missing).removeprefix("kernel: ")
             raise InputError(f"{refused}; it may read it for given sizes: {hint}") from None
+        fixed = _with_sizes(program, sizes)
         if sizes:
             with contextlib.suppress(InputError):  # the first one speaks of the program as it is written
-                return Parsed(*parse_program(_with_sizes(program, sizes), given), sizes)
+                return Parsed(*parse_program(fixed, given), sizes)
+        with contextlib.suppress(InputError):
+            note = AS_DACE_HAS_IT.format(str(refused).removeprefix("kernel: "))
+            return Parsed(*parse_program(fixed, given, keeps_axes=False), sizes, (note,))
         raise
 
 

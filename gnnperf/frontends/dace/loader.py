@@ -246,7 +246,8 @@ def load_kernel(
     symbols = {k: v for k, v in symbols.items() if k in own or k not in settled}
     given = {k: v for k, v in given.items() if k in own or k not in parsed.sizes}
     found = kernel_of(parsed.sdfg, symbols, {**parsed.closure, **given}, seed, name)
-    return replace(found, function=_function(kernel), program=program, sizes={**parsed.sizes, **found.sizes})
+    sizes, notes = {**parsed.sizes, **found.sizes}, [*parsed.notes, *found.notes]
+    return replace(found, function=_function(kernel), program=program, sizes=sizes, notes=notes)
 
 
 def _function(kernel: Any) -> tuple[Path, str] | None:

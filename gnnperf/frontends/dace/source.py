@@ -35,16 +35,19 @@ def load_program(spec: str) -> DaceProgram:
     return program
 
 
-def parse_program(program: DaceProgram, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def parse_program(
+    program: DaceProgram, given: dict[str, Any], keeps_axes: bool = True
+) -> tuple[Any, dict[str, Any]]:
     """The SDFG of a program, not simplified, and the arrays of its closure (global arrays it uses).
 
-    Arguments without type annotations take the types of the `given` arrays.
+    Arguments without type annotations take the types of the `given` arrays. keeps_axes: slices of one element
+    have theirs, as in Python; to DaCe they have none.
     """
     arguments = {k: v for k, v in given.items() if k in program.argnames}
     annotated = all(k in program.f.__annotations__ for k in program.argnames)
     _evaluate_annotations(program)
     _take_sizes_for_symbols(program)
-    with quiet_dace(), repaired_parser():
+    with quiet_dace(), repaired_parser(keeps_axes):
         try:
             sdfg = (
                 program.to_sdfg(simplify=False) if annotated else program.to_sdfg(simplify=False, **arguments)

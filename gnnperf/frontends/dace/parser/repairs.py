@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -37,11 +38,11 @@ CPP_WORDS = frozenset(
 
 
 @contextmanager
-def repaired_parser() -> Iterator[None]:
-    """DaCe's parser without its mistakes."""
+def repaired_parser(keeps_axes: bool = True) -> Iterator[None]:
+    """DaCe's parser without its mistakes. keeps_axes: slices of one element have theirs, as in Python."""
     repairs: Repairs = {
         (ProgramVisitor, "_add_access"): slices.fitting,
-        (ProgramVisitor, "_add_read_slice"): slices.reading,
+        (ProgramVisitor, "_add_read_slice"): functools.partial(slices.reading, keeps_axes=keeps_axes),
         (ProgramVisitor, "_add_read_access"): slices.reading_in_maps,
         (ProgramVisitor, "_add_write_access"): stores.writing_in_maps,
         (ProgramVisitor, "_add_assignment"): stores.storing,

@@ -93,9 +93,10 @@ def _rises(subscript: Any, counter: Any) -> bool:
     return counter not in slope.free_symbols and slope.is_nonnegative is True
 
 
-def reading(original: Method) -> Method:
+def reading(original: Method, keeps_axes: bool = True) -> Method:
     """`x[::2]`, which DaCe takes for the first half of x, and `x[::-1]`, which it refuses, are copies. Slices
-    of one element keep their axes: `x[:, :1]` is `x[:, 0, np.newaxis]`, not `x[:, 0]`."""
+    of one element keep their axes, unless they shall not: `x[:, :1]` is `x[:, 0, np.newaxis]`, not
+    `x[:, 0]`."""
 
     @wraps(original)
     def add(visitor: Any, array: str, node: ast.Subscript, expression: Any) -> Any:
@@ -103,7 +104,7 @@ def reading(original: Method) -> Method:
         if not isinstance(ranges, Range) or expression.arrdims:
             return original(visitor, array, node, expression)
         if all(step == 1 for _, _, step in ranges):
-            if all(size == 1 for size in ranges.size()):
+            if not keeps_axes or all(size == 1 for size in ranges.size()):
                 return original(visitor, array, node, expression)
             expression.new_axes, strides = _kept_axes(node.slice, ranges, held.strides)
             name = original(visitor, array, node, expression)
