@@ -23,7 +23,6 @@ from gnnperf.frontends.dace.capture import capture_inputs
 from gnnperf.frontends.dace.codegen import BASELINES, WITH_BLAS, auto_optimised, dace_source, plain_source
 from gnnperf.frontends.dace.control_flow import control_flow
 from gnnperf.frontends.dace.finish import Finisher
-from gnnperf.frontends.dace.fixed_sizes import Parsed, parse
 from gnnperf.frontends.dace.inputs import (
     make_inputs,
     nearby_inputs,
@@ -36,6 +35,7 @@ from gnnperf.frontends.dace.normal_form import bind, linearise, name_elements, s
 from gnnperf.frontends.dace.openblas import has_products
 from gnnperf.frontends.dace.parts import Chain, parts
 from gnnperf.frontends.dace.pieces import Liveness, bounding_arrays, build
+from gnnperf.frontends.dace.reading import Parsed, parse
 from gnnperf.frontends.dace.source import load_program, load_sdfg
 from gnnperf.frontends.dace.splice import splice
 from gnnperf.frontends.dace.translate import DaceTranslator

@@ -22,7 +22,7 @@ from gnnperf.backends.folder import REPORT, load_script
 from gnnperf.devices import describe_host
 from gnnperf.errors import InputError
 from gnnperf.frontends.dace.aliases import overlaps
-from gnnperf.frontends.dace.fixed_sizes import parse
+from gnnperf.frontends.dace.reading import parse
 from gnnperf.session import Session
 
 LOG = logging.getLogger("gnnperf")

@@ -39,7 +39,7 @@ def follow_names(function: ast.FunctionDef, outside: Mapping[str, Any]) -> None:
     used.subtract(name for new in renamings for pair in new.items() for name in pair)
     try:
         following = _Following(arrays, {n for n in used if used[n] > 0}, outside)
-        function.body, _ = following.block(function.body, {})
+        function.body, _ = following.block(copy.deepcopy(function.body), {})
     except _Unclear as unclear:
         if swaps:
             raise NotImplementedError(f"line {unclear}: names of arrays that change places there") from None

@@ -25,7 +25,7 @@ from dace.sdfg.state import ControlFlowRegion
 from dace.subsets import Range
 from sympy.printing.pycode import PythonCodePrinter
 
-from gnnperf.frontends.dace.parser import kinds, loops, names, sizes, slices, stores, syntax
+from gnnperf.frontends.dace.parser import ahead, kinds, loops, names, slices, stores, syntax
 from gnnperf.frontends.dace.repaired import Repairs, repaired
 
 CPP_WORDS = frozenset(
@@ -54,7 +54,7 @@ def repaired_parser(keeps_axes: bool = True) -> Iterator[None]:
         (type_inference, "infer_expr_type"): _whole_quotients,
         (astutils, "unparse"): _with_floors,
         (EinsumParser, "is_bmm"): _products_alone,
-        (astutils, "function_to_ast"): sizes.written_out,
+        (astutils, "function_to_ast"): ahead.rewritten,
         (ProgramVisitor, "parse_program"): _prepared,
         (ProgramVisitor, "visit_Assign"): syntax.assigning,
         (GlobalResolver, "visit_Assert"): syntax.passing_over,

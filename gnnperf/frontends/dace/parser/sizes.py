@@ -7,41 +7,16 @@ import contextlib
 import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
-from functools import wraps
 from typing import Any
 
 import dace
 
-from gnnperf.frontends.dace.parser.bits import without_bits
-from gnnperf.frontends.dace.parser.lists import bring_lists_in
-from gnnperf.frontends.dace.parser.rebinding import follow_names
-from gnnperf.frontends.dace.parser.slices import Method
-from gnnperf.frontends.dace.parser.versions import number_versions
-from gnnperf.frontends.dace.parser.wrapping import POLYNOMIAL, count_from_the_end
-from gnnperf.frontends.dace.parser.written_views import replace_written_views
+from gnnperf.frontends.dace.parser.wrapping import POLYNOMIAL
 
 
-def written_out(original: Method) -> Method:
-    """Functions without bits of sizes, with sizes in places that count from the end, and with what names of
-    sizes stand for in their place, where they stand for one thing."""
-
-    @wraps(original)
-    def function_to_ast(function: Any) -> Any:
-        tree, *where = original(function)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef):
-                shapes, numbers = _symbols(function), _numbers(function)
-                outside = getattr(function, "__globals__", {})
-                follow_names(node, outside)
-                replace_written_views(node)
-                number_versions(node)
-                without_bits(node, numbers)
-                bring_lists_in(node, outside)
-                count_from_the_end(node)
-                _write_out(node, shapes, numbers)
-        return tree, *where
-
-    return function_to_ast
+def write_sizes_out(tree: ast.FunctionDef, function: Any) -> None:
+    """In place: what names of sizes stand for in their place, where they stand for one thing."""
+    _write_out(tree, _symbols(function), numbers_outside(function))
 
 
 def _symbols(function: Any) -> dict[str, ast.expr]:
@@ -63,7 +38,7 @@ def _symbols(function: Any) -> dict[str, ast.expr]:
     return known
 
 
-def _numbers(function: Any) -> set[str]:
+def numbers_outside(function: Any) -> set[str]:
     """Global names of symbols and of integers."""
     names = getattr(function, "__globals__", {}).items()
     return {name for name, value in names if isinstance(value, dace.symbol) or type(value) is int}

@@ -1,4 +1,4 @@
-"""Programs that DaCe reads once their sizes are numbers."""
+"""How a program is read: as it is written, else for its sizes as numbers, else as DaCe alone has it."""
 
 from __future__ import annotations
 
