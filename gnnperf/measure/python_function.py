@@ -123,11 +123,15 @@ def _plain(program: Any, values: Mapping[str, Any]) -> Callable[..., Any]:
             return value
         return _Called(value, values) if hasattr(value, "f") else values.get(str(value), value)
 
-    of = program.f
-    names = {name: plain(value) for name, value in of.__globals__.items()}
-    closure = tuple(CellType(plain(cell.cell_contents)) for cell in of.__closure__ or ())
-    found = FunctionType(of.__code__, names, of.__name__, of.__defaults__, closure)
-    found.__kwdefaults__ = of.__kwdefaults__
+    return rebound(program.f, plain)
+
+
+def rebound(function: FunctionType, changed: Callable[[Any], Any]) -> FunctionType:
+    """A copy of a function, with other values in its globals and its closure."""
+    names = {name: changed(value) for name, value in function.__globals__.items()}
+    closure = tuple(CellType(changed(cell.cell_contents)) for cell in function.__closure__ or ())
+    found = FunctionType(function.__code__, names, function.__name__, function.__defaults__, closure)
+    found.__kwdefaults__ = function.__kwdefaults__
     return found
 
 

@@ -6,7 +6,6 @@ import contextlib
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import CellType, FunctionType
 from typing import Any
 
 import dace
@@ -17,6 +16,7 @@ from dace.sdfg.replace import replace_properties_dict
 from gnnperf.errors import InputError
 from gnnperf.frontends.dace.inputs import resolve_symbols
 from gnnperf.frontends.dace.source import parse_program
+from gnnperf.measure.python_function import rebound
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,9 @@ def _with_sizes(program: DaceProgram, sizes: Mapping[str, int]) -> DaceProgram:
             replace_properties_dict(value, {name: str(size) for name, size in sizes.items()}, numbers)
         return value
 
-    of = program.f
-    names = {**{name: fixed(value) for name, value in of.__globals__.items()}, **sizes}
-    closure = tuple(CellType(fixed(cell.cell_contents)) for cell in of.__closure__ or ())
-    function = FunctionType(of.__code__, names, of.__name__, of.__defaults__, closure)
-    function.__kwdefaults__ = of.__kwdefaults__
-    function.__annotations__ = {name: fixed(value) for name, value in of.__annotations__.items()}
+    function = rebound(program.f, fixed)
+    function.__globals__.update(sizes)
+    function.__annotations__ = {name: fixed(value) for name, value in program.f.__annotations__.items()}
     found = dace.program(function)
     found.argnames = program.argnames
     found.signature = program.signature.replace(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gnnperf.frontends.dace.parser.trees import names_in
+from gnnperf.frontends.dace.parser.trees import names_given, names_in
 
 
 def bring_lists_in(function: ast.FunctionDef, outside: Mapping[str, Any]) -> None:
@@ -17,8 +17,7 @@ def bring_lists_in(function: ast.FunctionDef, outside: Mapping[str, Any]) -> Non
 
     outside: global values by name.
     """
-    stored = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    own = stored.union(a.arg for a in function.args.args)
+    own = {*names_given(function), *(a.arg for a in function.args.args)}
     chosen = {
         part.value.id
         for part in ast.walk(function)

@@ -10,7 +10,7 @@ from typing import Any
 import dace
 
 from gnnperf.frontends.dace.parser.kinds import is_real
-from gnnperf.frontends.dace.parser.trees import parsed_instead
+from gnnperf.frontends.dace.parser.trees import expression, parsed_instead
 
 _REDUCTIONS = frozenset(("sum", "mean", "min", "max"))
 
@@ -62,7 +62,7 @@ def reduced_whole(visitor: Any, node: ast.Call) -> ast.expr | None:
 def _whole(visitor: Any, values: ast.expr) -> tuple[ast.expr, set[str]]:
     """Values of all elements, in the place of those that masks choose; and the masks."""
     unmasked = _Unmasked(visitor)
-    return unmasked.visit(ast.parse(ast.unparse(values), mode="eval").body), unmasked.masks
+    return unmasked.visit(expression(ast.unparse(values))), unmasked.masks
 
 
 class _Unmasked(ast.NodeTransformer):

@@ -8,7 +8,7 @@ from typing import Any
 
 from dace import data
 
-from gnnperf.frontends.dace.parser.trees import assigned_in
+from gnnperf.frontends.dace.parser.trees import assigned_in, elements
 
 
 def tell_parts_apart(visitor: Any, program: ast.FunctionDef) -> None:
@@ -34,7 +34,7 @@ def _is_part(value: ast.expr, arrays: Mapping[str, Any]) -> bool:
     """Is it a part of an array that has axes? `x[0]` of an array that is not known is none."""
     if not isinstance(value, ast.Subscript):
         return False
-    axes = value.slice.elts if isinstance(value.slice, ast.Tuple) else [value.slice]
+    axes = elements(value.slice)
     array = arrays.get(value.value.id) if isinstance(value.value, ast.Name) else None
     return any(isinstance(a, ast.Slice) for a in axes) or len(axes) < len(getattr(array, "shape", ()))
 

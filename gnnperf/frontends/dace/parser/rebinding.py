@@ -11,7 +11,7 @@ from typing import Any
 
 import sympy
 
-from gnnperf.frontends.dace.parser.trees import names_in
+from gnnperf.frontends.dace.parser.trees import expression, names_given, names_in
 
 MOST_TURNS = 4
 """Of a loop, after which names stand for what they did before."""
@@ -93,7 +93,7 @@ class _Following:
                 case _:
                     live = self._live(names)
                     given = isinstance(statement, ast.Assign | ast.AnnAssign)
-                    if given and _stored(statement) & {*live, *live.values()}:
+                    if given and not {*live, *live.values()}.isdisjoint(names_given(statement)):
                         raise _Unclear(statement.lineno)
                     _call(names, statement)
             found.append(statement)
@@ -132,7 +132,7 @@ class _Following:
             for n, turn in enumerate(turns)
             for statement in _at(turn, counter, f"({first}) + {together} * {counter} + {n}")
         ]
-        found: Block = [ast.For(ast.Name(counter, ast.Store()), _parsed(f"range({done})"), body, [])]
+        found: Block = [ast.For(ast.Name(counter, ast.Store()), expression(f"range({done})"), body, [])]
         ways, behind = list[Block](), list[Names | None]()
         for left in range(together):
             last_turns = [
@@ -143,7 +143,7 @@ class _Following:
             then, names = self.block(copy.deepcopy(rest), before[left])
             ways.append([*last_turns, *then] or [ast.Pass()])
             behind.append(names)
-        values = {name: self.outside.get(name) for name in names_in(_parsed(count))}
+        values = {name: self.outside.get(name) for name in names_in(expression(count))}
         if any(isinstance(value, sympy.Basic) for value in values.values()):
             raise _Unclear(loop.lineno)
         if all(isinstance(value, int) for value in values.values()):
@@ -152,7 +152,7 @@ class _Following:
         else:
             chosen, names = ways[-1], behind[-1]
             for left in reversed(range(together - 1)):
-                chosen = [ast.If(_parsed(f"{count} % {together} == {left}"), ways[left], chosen)]
+                chosen = [ast.If(expression(f"{count} % {together} == {left}"), ways[left], chosen)]
             if any(n is None or names is None or self._live(n) != self._live(names) for n in behind):
                 names = None
         for statement in (*found, *chosen):
@@ -169,13 +169,9 @@ def _call(names: Names, *nodes: ast.AST) -> None:
         name.id = names.get(name.id, name.id)
 
 
-def _stored(statement: ast.stmt) -> set[str]:
-    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
 def _at(turn: Block, counter: str, value: str) -> Block:
     """A turn at one value of the counter."""
-    at = _At(counter, _parsed(value))
+    at = _At(counter, expression(value))
     return [at.visit(copy.deepcopy(statement)) for statement in turn]
 
 
@@ -186,7 +182,3 @@ class _At(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return copy.deepcopy(self.value) if node.id == self.counter else node
-
-
-def _parsed(text: str) -> ast.expr:
-    return ast.parse(text, mode="eval").body

@@ -11,6 +11,7 @@ from typing import Any
 
 import dace
 
+from gnnperf.frontends.dace.parser.trees import expression, names_given
 from gnnperf.frontends.dace.parser.wrapping import POLYNOMIAL
 
 
@@ -27,7 +28,7 @@ def _symbols(function: Any) -> dict[str, ast.expr]:
             with contextlib.suppress(Exception):  # what a user wrote there may be anything
                 annotation = eval(annotation, function.__globals__)
         for at, size in enumerate(getattr(annotation, "shape", None) or ()):
-            written = ast.parse(str(size), mode="eval").body
+            written = expression(str(size))
             parts = [*ast.walk(written)]
             if {type(part) for part in parts} <= POLYNOMIAL and all(
                 function.__globals__.get(part.id) in size.free_symbols
@@ -45,9 +46,7 @@ def numbers_outside(function: Any) -> set[str]:
 
 
 def _write_out(function: ast.FunctionDef, known: Mapping[str, ast.expr], numbers: Set[str]) -> None:
-    stores = Counter(
-        n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    )
+    stores = Counter(names_given(function))
     arguments = {a.arg for a in function.args.args}
     steady = {n for n in arguments if not stores[n]} | {n for n, count in stores.items() if count == 1}
     outside = {name: ast.Name(name, ast.Load()) for name in numbers - arguments - stores.keys()}
@@ -76,7 +75,7 @@ def _named(
         case ast.Assign(
             targets=[ast.Tuple(elts=names)], value=ast.Attribute(value=ast.Name(id=array), attr="shape")
         ) if array in steady:
-            values = [ast.parse(f"{array}.shape[{at}]", mode="eval").body for at in range(len(names))]
+            values = [expression(f"{array}.shape[{at}]") for at in range(len(names))]
             pairs = [(ast.unparse(n), v) for n, v in zip(names, values, strict=True)]
         case _:
             return
@@ -93,7 +92,7 @@ def _size(value: ast.expr, steady: set[str], sizes: Mapping[str, ast.expr]) -> a
         ) if array in steady:
             return value
         case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=array)], keywords=[]) if array in steady:
-            return ast.parse(f"{array}.shape[0]", mode="eval").body
+            return expression(f"{array}.shape[0]")
         case ast.Name(id=name):
             return sizes.get(name)
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() | ast.FloorDiv() as op, right=right):

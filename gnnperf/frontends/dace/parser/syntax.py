@@ -17,7 +17,7 @@ from gnnperf.frontends.dace.parser import masks
 from gnnperf.frontends.dace.parser.kinds import is_integer, is_real
 from gnnperf.frontends.dace.parser.slices import Method
 from gnnperf.frontends.dace.parser.stores import falls, rising
-from gnnperf.frontends.dace.parser.trees import computed_ahead, parsed_instead
+from gnnperf.frontends.dace.parser.trees import computed_ahead, elements, expression, in_one, parsed_instead
 
 
 def assigning(original: Method) -> Method:
@@ -42,7 +42,7 @@ def assigning(original: Method) -> Method:
                 either, or_else = (ast.copy_location(ast.Assign(targets, v), node) for v in (one, other))
                 return visitor.visit(ast.copy_location(ast.If(test, [either], [or_else]), node))
             case ast.Assign(value=ast.List() as numbers) if _is_of_numbers(numbers):
-                array = ast.Call(ast.parse("numpy.array", mode="eval").body, [numbers], [])
+                array = ast.Call(expression("numpy.array"), [numbers], [])
                 node = ast.fix_missing_locations(ast.copy_location(ast.Assign(node.targets, array), node))
             case ast.Assign(targets=[ast.Subscript(value=ast.Name()) as target]) if any(
                 map(falls, ast.walk(target.slice))
@@ -88,7 +88,7 @@ def converting(original: Method) -> Method:
                     _convert(node, {"int": "int64", "float": "float64", "bool": "bool"}[kind])
             case ast.Call(func=ast.Name(id="sum" | "max" | "min" as of), args=[_], keywords=[]):
                 axis = [ast.keyword("axis", ast.Constant(0))] if of == "sum" else []
-                called = ast.parse(f"numpy.{of}", mode="eval").body
+                called = expression(f"numpy.{of}")
                 node = ast.copy_location(ast.Call(called, node.args, axis), node)
                 ast.fix_missing_locations(node)
             case ast.Call(func=ast.Constant(value=dace.typeclass() as dtype)):
@@ -124,7 +124,7 @@ def _known_function(visitor: Any, function: ast.Attribute | ast.Name) -> ast.exp
     """In the place of a function that DaCe lacks: the same under NumPy's name; of scipy's, `math`'s."""
     itself = visitor.globals.get(function.id) if isinstance(function, ast.Name) else None
     if isinstance(itself, np.ufunc):
-        return ast.parse("math.erf", mode="eval").body if itself.__name__ == "erf" else None
+        return expression("math.erf") if itself.__name__ == "erf" else None
     module, _, name = ast.unparse(function).rpartition(".")
     if getattr(itself, "__module__", module) != "math":
         return None
@@ -132,7 +132,7 @@ def _known_function(visitor: Any, function: ast.Attribute | ast.Name) -> ast.exp
     called = _AS_NUMPY.get(name, name)
     if op_repository.Replacements.get(f"math.{name}") or called not in replacements.ufuncs:
         return None
-    return ast.parse(f"numpy.{called}", mode="eval").body
+    return expression(f"numpy.{called}")
 
 
 _AS_NUMPY = {"pow": "power", "atan2": "arctan2"} | {
@@ -188,11 +188,11 @@ def sizing(original: Method) -> Method:
 
 def _without_calls(visitor: Any, part: ast.Subscript) -> ast.Subscript:
     """The part of an array, where functions that say places are called ahead."""
-    axes = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+    axes = elements(part.slice)
     if not any(map(_is_called, axes)):
         return part
     places = [computed_ahead(visitor, at) if _is_called(at) else at for at in axes]
-    at = ast.copy_location(ast.Tuple(places, ast.Load()), part) if places[1:] else places[0]
+    at = ast.copy_location(in_one(places), part)
     return ast.copy_location(ast.Subscript(part.value, at, part.ctx), part)
 
 

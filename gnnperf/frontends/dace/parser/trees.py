@@ -24,8 +24,27 @@ def parsed_instead(text: str, instead: ast.AST) -> ast.stmt:
     return statement
 
 
+def expression(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def elements(written: ast.expr) -> list[ast.expr]:
+    """Of a tuple, such as the places in a subscript; what is none has one."""
+    return list(written.elts) if isinstance(written, ast.Tuple) else [written]
+
+
+def in_one(written: list[ast.expr]) -> ast.expr:
+    """The tuple of several, as `elements` has them."""
+    return ast.Tuple(written, ast.Load()) if written[1:] else written[0]
+
+
 def names_in(node: ast.AST) -> list[str]:
     return [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+
+
+def names_given(node: ast.AST) -> list[str]:
+    """Names that are given a value, each as often as it is."""
+    return [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
 
 
 def stored_in(statement: ast.stmt) -> Iterator[str]:

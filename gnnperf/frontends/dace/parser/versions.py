@@ -7,7 +7,14 @@ import ast
 import itertools
 from collections.abc import Iterator, Mapping
 
-from gnnperf.frontends.dace.parser.trees import assigned_in, names_in, stored_in, times_assigned
+from gnnperf.frontends.dace.parser.trees import (
+    assigned_in,
+    elements,
+    expression,
+    names_in,
+    stored_in,
+    times_assigned,
+)
 
 
 def number_versions(function: ast.FunctionDef) -> None:
@@ -49,7 +56,7 @@ def _copy_ahead(function: ast.FunctionDef, arguments: set[str], arrays: set[str]
             case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in held:
                 is_first = part in function.body and _is_array(value, arrays, ranks)
                 if is_first or isinstance(value, ast.Name):
-                    copy = ast.parse(f"{ast.unparse(value)}.copy()", mode="eval").body
+                    copy = expression(f"{ast.unparse(value)}.copy()")
                     part.value = ast.copy_location(copy, value)
     copied = [name for name in sorted(arguments) if _is_assigned_inside(function, name)]
     ahead = [ast.parse(f"{name} = {name}.copy()").body[0] for name in copied]
@@ -71,7 +78,7 @@ def _is_array(value: ast.expr, arrays: set[str], ranks: Mapping[str, int]) -> bo
         case ast.Name(id=name):
             return name in arrays
         case ast.Subscript(value=ast.Name(id=name), slice=places):
-            axes = places.elts if isinstance(places, ast.Tuple) else [places]
+            axes = elements(places)
             return any(isinstance(axis, ast.Slice) for axis in axes) or len(axes) < ranks.get(name, 0)
     return False
 

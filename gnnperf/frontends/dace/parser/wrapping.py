@@ -8,11 +8,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import sympy
 
-from gnnperf.frontends.dace.parser.trees import assigned_in, names_in
+from gnnperf.frontends.dace.parser.trees import assigned_in, elements, expression, in_one, names_in
 
 POLYNOMIAL = {ast.Name, ast.Load, ast.Constant, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.UnaryOp, ast.USub}
 """What sums and products of integers are made of."""
@@ -72,11 +73,11 @@ class _Wrapping(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
         self.generic_visit(node)
-        axes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        axes = elements(node.slice)
         array = ast.unparse(node.value)
         if array in self.arrays and not any(map(_shifts_axes, axes)):
             placed = [self._placed(at, f"{array}.shape[{d}]") for d, at in enumerate(axes)]
-            node.slice = ast.Tuple(placed, ast.Load()) if placed[1:] else placed[0]
+            node.slice = in_one(placed)
         return node
 
     def _placed(self, place: ast.expr, size: str) -> ast.expr:
@@ -84,7 +85,7 @@ class _Wrapping(ast.NodeTransformer):
         if span is None or span.least >= 0 or not names_in(place):
             return place
         wrapped = ast.Add() if span.largest < 0 else ast.Mod()
-        return ast.copy_location(ast.BinOp(place, wrapped, ast.parse(size, mode="eval").body), place)
+        return ast.copy_location(ast.BinOp(place, wrapped, expression(size)), place)
 
     def _but(self, asked: set[str], counters: Mapping[str, _Span]) -> _Wrapping:
         """For what conditions on some counters decide."""
@@ -105,8 +106,8 @@ def _counted(loop: ast.For, around: Mapping[str, _Span]) -> Iterator[tuple[str, 
             first, last = (ends[0], ends[1]) if ends[1:] else (ast.Constant(0), ends[0])
             spans = [(name, first, last, stride.least if stride else 0.0)]
         case target, ast.Subscript(value=ast.Attribute(attr="map"), slice=axes):
-            names = target.elts if isinstance(target, ast.Tuple) else [target]
-            slices = axes.elts if isinstance(axes, ast.Tuple) else [axes]
+            names = elements(target)
+            slices = elements(axes)
             spans = [
                 (ast.unparse(n), s.lower or ast.Constant(0), s.upper, 1.0)
                 for n, s in zip(names, slices, strict=False)
@@ -128,8 +129,7 @@ def _span(written: ast.expr, counters: Mapping[str, _Span]) -> _Span | None:
     decide, of which one stops at another."""
     if not {*names_in(written)} <= counters.keys() or not {type(n) for n in ast.walk(written)} <= POLYNOMIAL:
         return None
-    symbols = {name: sympy.Symbol(name) for name in counters}
-    terms = sympy.sympify(ast.unparse(written), symbols).expand().as_coefficients_dict()
+    terms = dict(_terms(ast.unparse(written), frozenset(names_in(written))))
     number = float(terms.pop(sympy.S.One, 0))
     ends = [(number, number)]
     for counter, factor in terms.items():
@@ -140,3 +140,10 @@ def _span(written: ast.expr, counters: Mapping[str, _Span]) -> _Span | None:
     least, largest = map(sum, zip(*ends, strict=True))
     is_free = len(terms) < 2 or all(counters[counter.name].is_free for counter in terms)
     return _Span(least, largest, is_free) if least > -math.inf or is_free else None
+
+
+@cache
+def _terms(text: str, names: Set[str]) -> Mapping[Any, Any]:
+    """Factors in a sum, by what they are of: programs say the same places often."""
+    written: Any = sympy.sympify(text, {name: sympy.Symbol(name) for name in names})
+    return dict(written.expand().as_coefficients_dict())

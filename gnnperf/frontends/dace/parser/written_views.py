@@ -7,7 +7,7 @@ import ast
 import copy
 from dataclasses import dataclass
 
-from gnnperf.frontends.dace.parser.trees import stored_in, times_assigned
+from gnnperf.frontends.dace.parser.trees import elements, expression, in_one, stored_in, times_assigned
 
 
 def replace_written_views(function: ast.FunctionDef) -> None:
@@ -36,7 +36,7 @@ def replace_written_views(function: ast.FunctionDef) -> None:
         if not written & alike:
             continue
         if ast.unparse(made.value).endswith(".flatten()"):
-            made.value = ast.parse(f"{ast.unparse(made.value)}.copy()", mode="eval").body
+            made.value = expression(f"{ast.unparse(made.value)}.copy()")
         else:
             view = _View(name, array, made)
             function.body = [view.visit(one) for one in function.body]
@@ -47,7 +47,7 @@ def _looked_at(value: ast.expr) -> str | None:
     """The array that an expression is such a view of, or a flat copy."""
     match value:
         case ast.Subscript(value=ast.Name(id=array), slice=axes):
-            every = axes.elts if isinstance(axes, ast.Tuple) else [axes]
+            every = elements(axes)
             stepped = any(isinstance(axis, ast.Slice) and axis.step is not None for axis in every)
             return array if stepped else None
         case ast.Attribute(value=ast.Name(id=array), attr="T"):
@@ -70,7 +70,7 @@ class _View(ast.NodeTransformer):
         if ast.unparse(node.target) == self.name and not isinstance(self.made.value, ast.Subscript):
             if not isinstance(node.value, ast.Constant):
                 raise NotImplementedError(f"{ast.unparse(node)}: {self.name} is a view of {self.array}")
-            target = ast.parse(f"{self.array}[:]", mode="eval").body
+            target = expression(f"{self.array}[:]")
             return ast.copy_location(ast.AugAssign(_stored(target), node.op, node.value), node)  # type: ignore[arg-type]
         self.generic_visit(node)
         return node
@@ -85,10 +85,10 @@ class _View(ast.NodeTransformer):
         if ast.unparse(node.value) != self.name:
             self.generic_visit(node)
             return node
-        axes = [self.visit(axis) for axis in _axes(node)]
+        axes = [self.visit(axis) for axis in elements(node.slice)]
         if isinstance(self.made.value, ast.Subscript):
             of, left = [], iter(axes)
-            for axis in _axes(self.made.value):
+            for axis in elements(self.made.value.slice):
                 of.append(
                     self._within(axis, next(left, ast.Slice())) if isinstance(axis, ast.Slice) else axis
                 )
@@ -97,7 +97,7 @@ class _View(ast.NodeTransformer):
             axes = [*axes, ast.Slice()][1::-1]
         else:
             raise NotImplementedError(f"{ast.unparse(node)}: {self.name} is a view of {self.array}")
-        at = ast.Tuple(axes, ast.Load()) if axes[1:] else axes[0]
+        at = in_one(axes)
         return ast.copy_location(ast.Subscript(ast.Name(self.array, ast.Load()), at, node.ctx), node)
 
     def _within(self, axis: ast.Slice, part: ast.expr) -> ast.expr:
@@ -108,11 +108,7 @@ class _View(ast.NodeTransformer):
         if isinstance(part, ast.Slice | ast.UnaryOp) or (step < 0 and axis.lower is not None):
             raise NotImplementedError(f"{self.name}[{ast.unparse(part)}]: it is a view of {self.array}")
         first = ast.unparse(axis.lower) if axis.lower is not None else "0" if step > 0 else "-1"
-        return ast.parse(f"({first}) + {step} * ({ast.unparse(part)})", mode="eval").body
-
-
-def _axes(part: ast.Subscript) -> list[ast.expr]:
-    return list(part.slice.elts) if isinstance(part.slice, ast.Tuple) else [part.slice]
+        return expression(f"({first}) + {step} * ({ast.unparse(part)})")
 
 
 def _stored(part: ast.expr) -> ast.expr:
