@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from gnnperf.nests.ir import TRANSCENDENTAL, Buffer, Const, Expr, Load, Op, subexpressions
 
-_LOGICAL = frozenset("lt le gt ge eq ne and or not".split())
+TRUTHS = frozenset("lt le gt ge eq ne and or not".split())
+"""Operations whose value is true or false."""
 _REAL = TRANSCENDENTAL | {"sqrt", "floor", "ceil", "div"}
 _OF_COMPLEX = frozenset("abs real imag".split())
 """Real results of complex arguments."""
@@ -34,7 +35,7 @@ def value_dtype(expr: Expr, buffers: Mapping[str, Buffer]) -> str | None:
         return INTEGER
     if expr.name.startswith("cast:"):
         return expr.name.removeprefix("cast:")
-    if expr.name in _LOGICAL:
+    if expr.name in TRUTHS:
         return "bool"
     args = expr.args[1:] if expr.name == "select" else expr.args
     found = {value_dtype(a, buffers) for a in args}
@@ -46,6 +47,43 @@ def value_dtype(expr: Expr, buffers: Mapping[str, Buffer]) -> str | None:
     if expr.name in _REAL and expr.name != "div" and result is not None and "int" in result:
         return "float64"
     return None if result in _PROMOTED and expr.name not in ("select", "min", "max") else result
+
+
+def is_integer(dtype: str) -> bool:
+    return dtype.startswith(("int", "uint"))
+
+
+def integer_bits(dtype: str) -> int:
+    """Of an integer type."""
+    return int(dtype.removeprefix("u").removeprefix("int"))
+
+
+def integer_dtype(expr: Expr, buffers: Mapping[str, Buffer]) -> str | None:
+    """The type, of 32 or 64 bits, that C++ computes an expression of integers in, by its usual conversions;
+    None of one with others in it."""
+    match expr:
+        case Const(value=int() as number):
+            return "int32" if -(2**31) < number < 2**31 else "int64" if number < 2**63 else "uint64"
+        case Op(name=name) if name in TRUTHS:
+            return "int32"
+        case Load(buffer=name):
+            return _promoted(buffers[name].dtype)
+        case Op(name=name) if name.startswith("cast:"):
+            return _promoted(name.removeprefix("cast:"))
+        case Op(name="shl" | "shr" | "neg" | "abs", args=(arg, *_)):
+            return integer_dtype(arg, buffers)
+        case Op(name=name, args=args):
+            types = [integer_dtype(arg, buffers) for arg in (args[1:] if name == "select" else args)]
+            known = [dtype for dtype in types if dtype is not None]
+            # Of one width, the one without a sign.
+            return max(known, key=lambda t: (integer_bits(t), t)) if known == types else None
+    return None if isinstance(expr, Const) else "int64"
+
+
+def _promoted(dtype: str) -> str | None:
+    if dtype in _PROMOTED:
+        return "int32"
+    return dtype if is_integer(dtype) else None
 
 
 def _common(found: set[str | None]) -> str | None:

@@ -45,6 +45,7 @@ from gnnperf.schedules.recipes.expressions import (
 )  # fmt: skip
 from gnnperf.schedules.recipes.filtered import skip_misses
 from gnnperf.schedules.recipes.library_calls import emit_call, prelude
+from gnnperf.schedules.recipes.narrow_integers import narrow_integers
 from gnnperf.schedules.recipes.pipelined_rows import emit_rows, emit_steps, pipeline_header
 from gnnperf.schedules.recipes.prefetching import prefetched
 from gnnperf.schedules.recipes.shared_loops import of_one_team, share_all, share_loop, stores_past_caches
@@ -83,7 +84,7 @@ def emit(nest: LoopNest, symbol: str) -> CppFunction:
             raise NotApplicable(f"buffer {buffer.name} is {buffer.dtype}, which has no C++ type")
     arguments = tuple(nest.arguments)
     parameters = tuple(sorted(nest.parameters))
-    nest = skip_misses(skew_rows(nest))
+    nest = narrow_integers(skip_misses(skew_rows(nest)))
     emitter = Emitter(nest, symbol)
     emitter.block(nest.body, ())
     if stores_past_caches(nest.body):
