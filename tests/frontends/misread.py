@@ -972,3 +972,83 @@ def names_of_parts(x: f8[N, M], y: f8[M], z: f8[N]):
 def outer_of_thin_slices(x: f8[N, 3], w: f8[N], y: f8[N]):
     apart = np.add.outer(-x[:, 0:1], x[:, 0:1])
     y[:] = apart @ w
+
+
+@dace.program
+def taken_at_places(x: f8[N], A: f8[N, M], p: dace.int64[K], y: f8[K], B: f8[N, K], z: f8[K], C: f8[K, M]):
+    y[:] = np.take(x, p) + A.take(p)
+    B[:] = np.take(A, p % M, axis=1) + A[:, p]
+    z[:] = A[p, 1] - A[0, p]
+    C[:] = A[p, :]
+
+
+@dace.program
+def methods_in_chains(x: f8[N], A: f8[N, M], y: f8[N], z: f8[M, N]):
+    y[:] = (2.0 * x).clip(0.3, 1.5).round(1) + A.copy().sum(axis=1).cumsum()
+    z[:] = A.reshape(M, N).copy().clip(0.1, 0.9)
+    first = x[0].item()
+    z *= first
+
+
+@dace.program
+def functions_with_names(x: f8[N], y: f8[N]):
+    square = lambda v: v * v  # noqa: E731
+    shifted = lambda v, by: square(v - by) + by  # noqa: E731
+    for i in range(N):
+        y[i] = shifted(x[i], 0.25) + square(i + 1)
+
+
+@dace.program
+def sums_of_generators(x: f8[N], n: dace.int64[N], A: f8[N, M], y: f8[N], z: dace.int64[2]):
+    for i in range(N):
+        y[i] = sum(A[i, j] * x[i] for j in range(M)) + 0.5 * sum([x[k] for k in range(i) if x[k] > 0.3])
+    y[0] += sum(A[i, j] for i in range(N) for j in range(i % M))
+    z[0] = sum(n[i] for i in range(N))
+    total = sum(n[i] % 2 for i in range(N))
+    z[1] = total
+
+
+@dace.program
+def rows_exchanged(A: f8[N, M], k: dace.int64):
+    A[[0, 2]] = A[[2, 0]]
+    A[[1, k, 3]] = A[[k, 3, 1]]
+
+
+@dace.program
+def counted_in_pairs(x: f8[N], w: f8[N], y: f8[N]):
+    for i, (a, b) in enumerate(zip(x, w)):  # noqa: B905
+        y[i] = a * b + i
+
+
+@dace.program
+def named_in_a_test(x: f8[N], y: f8[N]):
+    for i in range(N):
+        if (v := 2.0 * x[i]) > 1.0:
+            y[i] = v
+        elif (v := v * v) > 0.2:
+            y[i] = -v
+        else:
+            y[i] = v + 3.0
+
+
+@dace.program
+def quotients_with_remainders(n: dace.int64[N], m: dace.int64[N], d: dace.int64[N]):
+    for i in range(N):
+        left = n[i] - 3
+        total = 0
+        for _ in range(3):
+            left, digit = divmod(left, 2)
+            total += digit
+        m[i], d[i] = left, total
+
+
+@dace.program
+def said_otherwise(
+    A: f8[N, N], x: f8[N], u: dace.complex128[N], B: f8[N, N], C: f8[N, N], y: f8[N], z: f8[N], w: f8[5]
+):
+    np.matmul(A, A, out=B)
+    C[:] = np.linalg.matrix_power(A, 3) + np.linalg.multi_dot([A, B, A])
+    np.copyto(y, np.asarray(x) + np.angle(u))
+    z[:] = pow(x, 3) + np.float_power(x, 2) + np.fix(3.0 * x - 1.5)
+    z[1:] += np.ediff1d(x)
+    z[4:] += np.correlate(x, w, mode="valid") + np.correlate(x, w)

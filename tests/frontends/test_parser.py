@@ -108,6 +108,15 @@ SIZES: dict[str, dict[str, int]] = {
     "one_name_after_another": dict(N=6, M=5, K=4),
     "views_that_are_written": dict(N=6),
     "names_of_parts": dict(N=6, M=5),
+    "taken_at_places": dict(N=6, M=5, K=4),
+    "methods_in_chains": dict(N=6, M=5),
+    "functions_with_names": dict(N=6),
+    "sums_of_generators": dict(N=6, M=5),
+    "rows_exchanged": dict(N=6, M=5, k=4),
+    "counted_in_pairs": dict(N=6),
+    "named_in_a_test": dict(N=9),
+    "quotients_with_remainders": dict(N=6),
+    "said_otherwise": dict(N=9),
     "part_of_either": dict(N=6, M=4),
 }
 

@@ -11,20 +11,22 @@ from gnnperf.frontends.dace.parser.lists import bring_lists_in
 from gnnperf.frontends.dace.parser.rebinding import follow_names
 from gnnperf.frontends.dace.parser.sizes import numbers_outside, write_sizes_out
 from gnnperf.frontends.dace.parser.slices import Method
+from gnnperf.frontends.dace.parser.spelling import spell_out
 from gnnperf.frontends.dace.parser.versions import number_versions
 from gnnperf.frontends.dace.parser.wrapping import count_from_the_end
 from gnnperf.frontends.dace.parser.written_views import replace_written_views
 
 
 def rewritten(original: Method) -> Method:
-    """Functions in which every name stands for one array, places are counted from the beginning, bits of
-    counters are quotients, and sizes are written out."""
+    """Functions in a spelling that DaCe knows, in which every name stands for one array, places are counted
+    from the beginning, bits of counters are quotients, and sizes are written out."""
 
     @wraps(original)
     def function_to_ast(function: Any) -> Any:
         tree, *where = original(function)
         outside = getattr(function, "__globals__", {})
         for node in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
+            spell_out(node, outside)
             follow_names(node, outside)
             replace_written_views(node)
             number_versions(node)

@@ -20,13 +20,19 @@ def counting(original: Method) -> Method:
         counter: ast.expr = ast.Name(f"place_{node.lineno}", ast.Store())
         match node:
             case ast.For(
+                target=ast.Tuple(elts=[counted, ast.Tuple(elts=values)]),
+                iter=ast.Call(
+                    func=ast.Name(id="enumerate"), args=[ast.Call(func=ast.Name(id="zip"), args=arrays)]
+                ),
+            ):
+                counter, taken = counted, _pairs(visitor, values, arrays)
+            case ast.For(
                 target=ast.Tuple(elts=[counted, value]),
                 iter=ast.Call(func=ast.Name(id="enumerate"), args=[array], keywords=[]),
             ):
                 counter, taken = counted, [(value, array)]
             case ast.For(target=ast.Tuple(elts=values), iter=ast.Call(func=ast.Name(id="zip"), args=arrays)):
-                parts = [a if isinstance(a, ast.Name) else computed_ahead(visitor, a) for a in arrays]
-                taken = [*zip(values, parts, strict=True)]
+                taken = _pairs(visitor, values, arrays)
             case ast.For(iter=ast.Name(id=name)) if getattr(visitor.defined.get(name), "shape", (1,)) != (1,):
                 taken = [(node.target, node.iter)]
             case _:
@@ -41,6 +47,12 @@ def counting(original: Method) -> Method:
         return original(visitor, made)
 
     return loop
+
+
+def _pairs(visitor: Any, values: list[ast.expr], arrays: list[ast.expr]) -> list[tuple[ast.expr, ast.expr]]:
+    """What is taken at every turn, and of which array."""
+    parts = [a if isinstance(a, ast.Name) else computed_ahead(visitor, a) for a in arrays]
+    return [*zip(values, parts, strict=True)]
 
 
 def _shortest(visitor: Any, arrays: list[str]) -> str:

@@ -504,6 +504,12 @@ def each(value: Any) -> list[Any]:
     return list(value) if isinstance(value, tuple | list) else [value]
 
 
+def as_method(name: str, function: Callable[..., Any]) -> None:
+    """Of arrays, too."""
+    for holder in ("Array", "Scalar", "View"):
+        op_repository.replaces_method(holder, name)(function)
+
+
 _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     "sum": _widening(_sum), "mean": _average, "max": replacements._max, "min": replacements._min,
     "prod": _widening(_prod), "any": _joined("lambda x, y: x or y", False),
@@ -525,6 +531,5 @@ op_repository.replaces("round")(_rounded)
 replacements.ufuncs["rint"]["code"] = f"__out = {NEAREST.format('__in1')}"
 for _name, _function in _FUNCTIONS.items():
     op_repository.replaces(f"numpy.{_name}")(_function)
-for _name in (*_REDUCTIONS, "clip", "cumsum", "repeat", "argmin", "argmax", "dot", "reshape", "copy"):
-    for _holder in ("Array", "Scalar", "View"):
-        op_repository.replaces_method(_holder, _name)(_FUNCTIONS[_name])
+for _name in (*_REDUCTIONS, *"argmax argmin clip copy cumprod cumsum dot repeat reshape round".split()):
+    as_method(_name, _FUNCTIONS[_name])

@@ -12,11 +12,13 @@ from dace.frontend.python import replacements
 from dace.frontend.python.nested_call import NestedCall
 
 from gnnperf.frontends.dace.parser.numpy_functions import (
+    as_method,
     computed,
     mapped,
     only_axis,
     pointwise,
     real_of,
+    reshaped,
     subscripts,
     unboxed,
 )
@@ -52,6 +54,31 @@ def _squeeze(visitor: Any, sdfg: Any, state: Any, a: str, axis: int | None = Non
     at = iter(subscripts(len(kept)))
     place = ["0" if d in gone else next(at) for d in range(len(shape))]
     return pointwise(sdfg, state, kept or [1], dtype, "__x", {"__x": (a, place)})
+
+
+def _take(visitor: Any, sdfg: Any, state: Any, a: str, indices: str, axis: int | None = None) -> Any:
+    """Along an axis, or of all elements in a row."""
+    held, places = sdfg.arrays[a], sdfg.arrays[indices]
+    if axis is None and len(held.shape) > 1:
+        calls = NestedCall(visitor, sdfg, state)
+        return calls, calls(_take)(calls(reshaped)(a, -1), indices)
+    along = (axis or 0) % len(held.shape)
+    shape = [*held.shape[:along], *places.shape, *held.shape[along + 1 :]]
+    at, behind = subscripts(len(shape)), along + len(places.shape)
+    element = ", ".join([*at[:along], "__p", *at[behind:]])
+    name, _ = sdfg.add_temp_transient(shape, held.dtype)
+    state.add_mapped_tasklet(
+        "taken",
+        {i: f"0:{size}" for i, size in zip(at, shape, strict=True)},
+        {
+            "__a": dace.Memlet.from_array(a, held),
+            "__p": dace.Memlet(f"{indices}[{', '.join(at[along:behind])}]"),
+        },
+        f"__out = __a[{element}]",
+        {"__out": dace.Memlet(f"{name}[{', '.join(at)}]")},
+        external_edges=True,
+    )
+    return name
 
 
 def _rot90(visitor: Any, sdfg: Any, state: Any, a: str) -> str:
@@ -256,7 +283,7 @@ def _matrix(function: str, sdfg: Any, a: str) -> Sequence[Any]:
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "swapaxes": _swapaxes, "moveaxis": _moveaxis, "expand_dims": _expand_dims, "squeeze": _squeeze,
-    "rot90": _rot90, "flipud": _flipped(0), "fliplr": _flipped(1), "pad": _pad, "kron": _kron,
+    "take": _take, "rot90": _rot90, "flipud": _flipped(0), "fliplr": _flipped(1), "pad": _pad, "kron": _kron,
     "cross": _cross, "meshgrid": _meshgrid, "diag": _diag, "trace": _trace, "ptp": _ptp,
     "tril": _triangle("<="), "triu": _triangle(">="), "gradient": _gradient, "convolve": _convolve,
     **dict.fromkeys(("trapz", "trapezoid"), _trapezoids),
@@ -266,3 +293,5 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 for _name, _function in _FUNCTIONS.items():
     op_repository.replaces(f"numpy.{_name}")(_function)
+for _name in ("swapaxes", "squeeze", "take", "trace", "ptp"):
+    as_method(_name, _FUNCTIONS[_name])

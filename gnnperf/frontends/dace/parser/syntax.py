@@ -82,6 +82,8 @@ def converting(original: Method) -> Method:
         if whole := masks.reduced_whole(visitor, node):
             return visitor.visit(whole)
         match node:
+            case ast.Call(func=ast.Attribute(value=ast.Call() as inner) as method):  # `x.clip(0, 1).round()`
+                method.value = computed_ahead(visitor, inner)
             case ast.Call(func=ast.Name(id="int" | "float" | "bool" as kind), args=[number], keywords=[]):
                 names = {n.id for n in ast.walk(number) if isinstance(n, ast.Name)}
                 if names & {*visitor.defined, *visitor.sdfg.arrays} - set(map(str, visitor.sdfg.symbols)):
@@ -181,9 +183,39 @@ def sizing(original: Method) -> Method:
                 slice=ast.Constant(value=int() as axis),
             ) if (held := visitor.defined.get(name)) is not None:
                 return held.shape[axis]
+            case ast.Subscript(value=ast.Name(), ctx=ast.Load()) if taken := _taken(visitor, node):
+                return visitor.visit(computed_ahead(visitor, taken))
         return original(visitor, _without_calls(visitor, node), *rest, **more)
 
     return subscript
+
+
+def _taken(visitor: Any, part: ast.Subscript) -> ast.expr | None:
+    """In the place of `a[:, places]`, and of `a[places, 1]`: what is taken along one axis. None where no
+    array, or several, say which elements, or there is a part of an axis."""
+    axes = elements(part.slice)
+    said = [n for n, axis in enumerate(axes) if _is_places(visitor, axis)]
+    whole = [ast.unparse(axis) == ":" for axis in axes]
+    parts = any(isinstance(a, ast.Slice) and not w for a, w in zip(axes, whole, strict=True))
+    if len(said) != 1 or len(axes) == 1 or parts:
+        return None
+    (at,) = said
+    array: ast.expr = part.value
+    if sum(whole) + 1 < len(axes):  # of the others, too, single elements
+        others = [ast.Slice() if n == at else axis for n, axis in enumerate(axes)]
+        row = ast.Subscript(part.value, in_one(others), ast.Load())
+        array = computed_ahead(visitor, ast.fix_missing_locations(ast.copy_location(row, part)))
+    axis = ast.keyword("axis", ast.Constant(sum(whole[:at])))
+    taken = ast.Call(expression("numpy.take"), [array, axes[at]], [axis])
+    return ast.fix_missing_locations(ast.copy_location(taken, part))
+
+
+def _is_places(visitor: Any, axis: ast.expr) -> bool:
+    """Is it the name of an array of integers?"""
+    held = visitor.defined.get(axis.id) if isinstance(axis, ast.Name) else None
+    if not isinstance(held, data.Array) or held.shape == (1,):
+        return False
+    return np.dtype(held.dtype.type).kind in "iu"
 
 
 def _without_calls(visitor: Any, part: ast.Subscript) -> ast.Subscript:

@@ -7,10 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from dace import data
+
 
 def computed_ahead(visitor: Any, value: ast.expr) -> ast.expr:
     """What is computed ahead of a statement, under a name."""
-    name = f"held_{value.lineno}_{value.col_offset}"
+    place = f"{value.lineno}_{value.col_offset}_{value.end_col_offset}"  # those inside it begin there, too
+    name = data.find_new_name(f"held_{place}", {*visitor.variables})
     target, read = (ast.copy_location(ast.Name(name, to), value) for to in (ast.Store(), ast.Load()))
     visitor.visit(ast.copy_location(ast.Assign([target], value), value))
     return read
