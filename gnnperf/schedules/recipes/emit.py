@@ -30,6 +30,7 @@ from gnnperf.nests.ir import (
     substitute_node,
     walk,
 )  # fmt: skip
+from gnnperf.schedules.recipes.counted_bits import count_bits
 from gnnperf.schedules.recipes.expressions import (
     CTYPES,
     PRELUDE,
@@ -84,7 +85,7 @@ def emit(nest: LoopNest, symbol: str) -> CppFunction:
             raise NotApplicable(f"buffer {buffer.name} is {buffer.dtype}, which has no C++ type")
     arguments = tuple(nest.arguments)
     parameters = tuple(sorted(nest.parameters))
-    nest = narrow_integers(skip_misses(skew_rows(nest)))
+    nest = narrow_integers(count_bits(skip_misses(skew_rows(nest))))
     emitter = Emitter(nest, symbol)
     emitter.block(nest.body, ())
     if stores_past_caches(nest.body):

@@ -49,6 +49,7 @@ _CALLS = {
     "min": "gp_min", "max": "gp_max", "floordiv": "gp_floordiv", "mod": "gp_mod", "sign": "gp_sign",
     "abs": "gp_abs", "conj": "gp_conj", "real": "gp_real", "imag": "gp_imag",
     **{f: f"std::{f}" for f in ("sqrt", "floor", "ceil", *TRANSCENDENTAL)}, "exp": "gp_exp",
+    "popcount": "gp_popcount",
 }  # fmt: skip
 _SLOW = TRANSCENDENTAL | {"sqrt"}
 MAX_HALVES = 9

@@ -17,6 +17,10 @@ template <class A, class B> inline common<A, B> gp_max(A a, B b) { return a > b 
 template <class A> inline A gp_abs(A a) { return a < A(0) ? A(-a) : a; }
 template <class A> inline A gp_sign(A a) { return (A(0) < a) - (a < A(0)); }
 
+template <class A> inline int gp_popcount(A a) {
+  return sizeof(A) > 4 ? __builtin_popcountll(a) : __builtin_popcount(a);
+}
+
 // Division that rounds towards minus infinity, and its remainder, as in Python.
 template <class A, class B> inline common<A, B> gp_floordiv(A x, B y) {
   const common<A, B> a = x, b = y;
