@@ -1052,3 +1052,19 @@ def said_otherwise(
     z[:] = pow(x, 3) + np.float_power(x, 2) + np.fix(3.0 * x - 1.5)
     z[1:] += np.ediff1d(x)
     z[4:] += np.correlate(x, w, mode="valid") + np.correlate(x, w)
+
+
+@dace.program
+def bits_counted(x: dace.uint32[N], y: dace.int32[N], n: dace.uint32[N], m: dace.int64[N, N]):
+    for i in dace.map[0:N]:
+        s = dace.uint32(0)
+        for k in range(32):
+            s = s + ((x[i] >> k) & 1)
+        n[i] = s
+    for i in range(N):
+        for j in range(N):
+            v = y[i] ^ y[j]
+            c = 0
+            for b in range(32):
+                c += (v >> b) & 1
+            m[i, j] = c

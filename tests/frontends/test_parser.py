@@ -16,6 +16,7 @@ from frontends.kit import assert_same, interpret_program
 from gnnperf.errors import InputError
 from gnnperf.frontends.dace import load_kernel
 from gnnperf.frontends.dace.source import load_program
+from gnnperf.nests.analysis import extent
 
 PROGRAMS = Path(__file__).parent / "misread.py"
 SIZES: dict[str, dict[str, int]] = {
@@ -118,6 +119,7 @@ SIZES: dict[str, dict[str, int]] = {
     "quotients_with_remainders": dict(N=6),
     "said_otherwise": dict(N=9),
     "part_of_either": dict(N=6, M=4),
+    "bits_counted": dict(N=6),
 }
 
 
@@ -128,6 +130,13 @@ def test_programs_mean_what_python_makes_of_them(name: str) -> None:
     expected = of_python(load_program(f"{PROGRAMS}:{name}"), kernel.data, SIZES[name])
     got = interpret_program(kernel)
     assert_same({output: expected[output] for output in kernel.outputs}, got, name)
+
+
+def test_loops_over_the_bits_of_a_word_are_written_out() -> None:
+    """Sums of integers are no longer than what they are stored in, whatever DaCe computes them in."""
+    kernel = load_kernel(f"{PROGRAMS}:bits_counted", SIZES["bits_counted"])
+    assert {extent(lp) for unit in kernel.units for lp in unit.nest.loops()} == {6}
+    assert all(lp.independent for unit in kernel.units for lp in unit.nest.loops())
 
 
 def test_names_that_a_condition_swaps_are_refused() -> None:

@@ -37,7 +37,7 @@ FEWEST_BITS = 8
 
 @dataclass(frozen=True)
 class _BitSum:
-    """The sum of the bits of a word, from the lowest on, each times its weight."""
+    """The sum of the bits of a word, from the lowest on, each times its weight. A sign's is negative."""
 
     word: Expr
     weights: tuple[int, ...]
@@ -127,12 +127,13 @@ class _Counting:
         found = self._sum(expr)
         if found is not None and {*found.weights} <= {0, 1} and sum(found.weights) >= FEWEST_BITS:
             mask = sum(weight << place for place, weight in enumerate(found.weights))
-            some = Op("bitand", (found.word, Const(mask))) if 0 in found.weights else found.word
+            kept = 0 in found.weights or len(found.weights) < 32  # C++ would widen a sign
+            some = Op("bitand", (found.word, Const(mask))) if kept else found.word
             return Op(f"cast:{integer_dtype(expr, self._buffers)}", (Op("popcount", (some,)),))
         return Op(expr.name, tuple(map(self._counted, expr.args)))
 
     def _sum(self, expr: Expr) -> _BitSum | None:
-        """What an integer is the sum of; an unsigned word that is nothing else, of its own bits."""
+        """What an integer is the sum of; a word that is nothing else, of its own bits."""
         if expr not in self._found:
             dtype = integer_dtype(expr, self._buffers)
             found = self._of_operation(expr) if isinstance(expr, Op) and dtype is not None else None
@@ -141,12 +142,14 @@ class _Counting:
         return self._found[expr]
 
     def _of_word(self, expr: Expr) -> _BitSum | None:
-        dtype = (
-            self._buffers[expr.buffer].dtype if isinstance(expr, Load) else integer_dtype(expr, self._buffers)
-        )
-        if dtype is None or not dtype.startswith("uint"):
+        dtype = integer_dtype(expr, self._buffers)
+        if isinstance(expr, Load):
+            dtype = self._buffers[expr.buffer].dtype
+        if dtype is None or not is_integer(dtype):
             return None
-        return _BitSum(expr, tuple(1 << place for place in range(integer_bits(dtype))))
+        bits = integer_bits(dtype)
+        sign = 1 if dtype.startswith("u") else -1
+        return _BitSum(expr, (*(1 << place for place in range(bits - 1)), sign << (bits - 1)))
 
     def _of_operation(self, expr: Op) -> _BitSum | None:
         match expr:
@@ -181,8 +184,7 @@ class _Counting:
 def _held_by(dtype: str, found: _BitSum) -> _BitSum | None:
     """The same in a type; None where it does not hold all of it, and is no sum."""
     bits = integer_bits(dtype)
-    if min(found.weights) < 0:
-        return None
     if dtype.startswith("u"):
         return found.modulo(1 << bits)
-    return found if sum(found.weights) < 1 << (bits - 1) else None
+    least, most = (sum(w for w in found.weights if w * sign > 0) for sign in (-1, 1))
+    return found if -(1 << (bits - 1)) <= least and most < 1 << (bits - 1) else None

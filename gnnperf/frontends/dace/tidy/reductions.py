@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gnnperf.frontends.dace.tidy.facts import Block, Code, Counts, any_written, carried_states
 from gnnperf.nests.analysis import retarget
+from gnnperf.nests.dtypes import is_integer
 from gnnperf.nests.ir import Const, Expr, Load, Loop, Node, Op, Reduction, Statement, loads, walk
 
 _NEUTRAL: Mapping[str, float] = {"add": 0, "mul": 1}
@@ -14,7 +15,9 @@ _NEUTRAL: Mapping[str, float] = {"add": 0, "mul": 1}
 
 def find_reductions(block: Block, outside: Counts, code: Code) -> Block:
     """`x = x + e` is `x += e` where `e` does not read `x`."""
-    return tuple(_as_reduction(n) if isinstance(n, Statement) and n.reduce is None else n for n in block)
+    return tuple(
+        _as_reduction(n, code) if isinstance(n, Statement) and n.reduce is None else n for n in block
+    )
 
 
 def combining(statement: Statement) -> Statement:
@@ -26,11 +29,13 @@ def combining(statement: Statement) -> Statement:
     return statement if rest is None else replace(statement, value=rest, reduce=kind)
 
 
-def _as_reduction(statement: Statement) -> Statement:
+def _as_reduction(statement: Statement, code: Code) -> Statement:
     extreme = _extreme(statement)
     if extreme is not None:
         return replace(statement, reduce=extreme, guard=None)
     kind, rest = _combined(statement)
+    if rest is None and is_integer(code.buffers[statement.target.buffer].dtype):
+        rest = _rest_of_sum(_unwidened(statement.value, statement.target), statement.target)
     if rest is None or any(ld.buffer == statement.target.buffer for ld in loads(rest)):
         return statement
     return replace(statement, value=rest, reduce=kind)
@@ -77,6 +82,16 @@ def _rest_of_sum(value: Expr, target: Load) -> Expr | None:
         return Op(value.name, (rest, right))
     rest = _rest_of_sum(right, target) if value.name == "add" else None
     return None if rest is None else Op("add", (left, rest))
+
+
+def _unwidened(value: Expr, target: Load) -> Expr:
+    """A chain of sums with the target as narrow as it is: integers wrap around when stored in any case."""
+    match value:
+        case Op(name="add" | "sub" as name, args=(left, right)):
+            return Op(name, (_unwidened(left, target), _unwidened(right, target)))
+        case Op(name="cast:int64" | "cast:uint64", args=(arg,)) if arg == target:
+            return target
+    return value
 
 
 def write_through(block: Block, outside: Counts, code: Code) -> Block:

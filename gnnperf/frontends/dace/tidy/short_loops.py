@@ -23,6 +23,7 @@ from gnnperf.nests.ir import (
     map_expr,
     reads,
     substitute,
+    symbols,
 )
 
 MOST_TURNS = 5
@@ -30,6 +31,9 @@ MOST_TURNS = 5
 
 MOST_TERMS = 27
 """Of all together: a point in space with its neighbours."""
+
+MOST_BITS = 64
+"""Of a word, where the turns take one each: `c += (x >> k) & 1`."""
 
 _OF_NUMBERS: Mapping[str, Callable] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs,
@@ -81,13 +85,23 @@ def _sums(node: Node, code: Code) -> list[Statement] | None:
 def _turns(nest: Band) -> list[dict[str, Const]]:
     """The counters of every turn; none where these are not known, or too many."""
     ranges: list[Sequence[int]] = []
+    of_bits = len(nest.loops) == 1 and all(_takes_a_bit(s, nest.iterators[0]) for s in nest.statements)
+    most_turns, most_terms = (MOST_BITS, MOST_BITS) if of_bits else (MOST_TURNS, MOST_TERMS)
     for loop in nest.loops:
         start, stop = constant(loop.start), constant(loop.stop)
-        if start is None or stop is None or len(range(start, stop, loop.step)) > MOST_TURNS:
+        if start is None or stop is None or len(range(start, stop, loop.step)) > most_turns:
             return []
         ranges.append(range(start, stop, loop.step))
     turns = [dict(zip(nest.iterators, map(Const, turn), strict=True)) for turn in itertools.product(*ranges)]
-    return turns if nest.loops and len(turns) <= MOST_TERMS else []
+    return turns if nest.loops and len(turns) <= most_terms else []
+
+
+def _takes_a_bit(statement: Statement, counter: str) -> bool:
+    """Is its value the bit of a word that the counter says?"""
+    match statement.value:
+        case Op(name="bitand", args=(Op(name="shr", args=(word, Symbol(name=by))), Const(value=1))):
+            return by == counter and counter not in symbols(word)
+    return False
 
 
 def _computes_with(statement: Statement, counters: Collection[str]) -> bool:
