@@ -994,8 +994,14 @@ def methods_in_chains(x: f8[N], A: f8[N, M], y: f8[N], z: f8[M, N]):
 def functions_with_names(x: f8[N], y: f8[N]):
     square = lambda v: v * v  # noqa: E731
     shifted = lambda v, by: square(v - by) + by  # noqa: E731
+
+    def halved(v):
+        return 0.5 * v
+
+    twice = x * 2.0
     for i in range(N):
-        y[i] = shifted(x[i], 0.25) + square(i + 1)
+        y[i] = shifted(x[i], 0.25) + square(i + 1) + halved(twice[i])
+    del twice
 
 
 @dace.program

@@ -31,18 +31,26 @@ def spell_out(function: ast.FunctionDef, outside: Mapping[str, Any]) -> None:
     own = {*names_given(function), *(a.arg for a in function.args.args)}
     functions = _named_lambdas(function)
     spelled = _Spelled({n: v for n, v in outside.items() if n not in own}, functions)
-    function.body = spelled.block([s for s in function.body if not _names_lambda(s, functions)])
+    function.body = spelled.block([s for s in function.body if not _is_said(s, functions)])
     ast.fix_missing_locations(function)
 
 
 def _named_lambdas(function: ast.FunctionDef) -> dict[str, ast.Lambda]:
-    """`f = lambda v: ...`, said once."""
+    """`f = lambda v: ...`, or a function inside that returns one expression; said once."""
     times = times_assigned(function)
-    named = (pair for s in function.body for pair in assigned_in(s))
-    return {n: v for n, v in named if isinstance(v, ast.Lambda) and times[n] == 1}
+    named = [pair for s in function.body for pair in assigned_in(s)]
+    found = {n: v for n, v in named if isinstance(v, ast.Lambda) and times[n] == 1}
+    for statement in function.body:
+        match statement:
+            case ast.FunctionDef(name=name, args=args, body=[ast.Return(value=ast.expr() as value)]):
+                found[name] = ast.Lambda(args, value)
+    return found
 
 
-def _names_lambda(statement: ast.stmt, functions: Mapping[str, ast.Lambda]) -> bool:
+def _is_said(statement: ast.stmt, functions: Mapping[str, ast.Lambda]) -> bool:
+    """Does it do nothing but name one of these functions?"""
+    if isinstance(statement, ast.FunctionDef):
+        return statement.name in functions
     return any(name in functions for name, _ in assigned_in(statement))
 
 
@@ -127,6 +135,11 @@ class _Spelled(ast.NodeTransformer):
             node.test = _Named().visit(node.test)
         self.generic_visit(node)
         return [*self.block(ahead), node]
+
+    def visit_Delete(self, node: ast.Delete) -> ast.stmt:
+        """A name that is not used any more may as well stay."""
+        only_names = all(isinstance(target, ast.Name) for target in node.targets)
+        return ast.copy_location(ast.Pass(), node) if only_names else node
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
         """`np.copyto(y, x)`, and a product that goes `out`, are assignments."""
