@@ -1012,6 +1012,8 @@ def sums_of_generators(x: f8[N], n: dace.int64[N], A: f8[N, M], y: f8[N], z: dac
     z[0] = sum(n[i] for i in range(N))
     total = sum(n[i] % 2 for i in range(N))
     z[1] = total
+    for i in range(N):
+        y[i] += sum(A[i, 0] for i in range(M))
 
 
 @dace.program

@@ -15,6 +15,7 @@ from gnnperf.frontends.dace.parser.trees import (
     assigned_in,
     expression,
     names_given,
+    names_in,
     parsed_instead,
     times_assigned,
 )
@@ -36,15 +37,33 @@ def spell_out(function: ast.FunctionDef, outside: Mapping[str, Any]) -> None:
 
 
 def _named_lambdas(function: ast.FunctionDef) -> dict[str, ast.Lambda]:
-    """`f = lambda v: ...`, or a function inside that returns one expression; said once."""
+    """`f = lambda v: ...`, or a function inside that returns one expression: said once, and always called
+    with as many arguments."""
     times = times_assigned(function)
-    named = [pair for s in function.body for pair in assigned_in(s)]
-    found = {n: v for n, v in named if isinstance(v, ast.Lambda) and times[n] == 1}
+    said: list[tuple[str, ast.Lambda]] = []
     for statement in function.body:
         match statement:
             case ast.FunctionDef(name=name, args=args, body=[ast.Return(value=ast.expr() as value)]):
-                found[name] = ast.Lambda(args, value)
+                said.append((name, ast.Lambda(args, value)))
+            case _:
+                pairs = assigned_in(statement)
+                said += [(name, v) for name, v in pairs if isinstance(v, ast.Lambda) and times[name] == 1]
+    found: dict[str, ast.Lambda] = {}
+    for name, made in said:
+        others = {other for other, _ in said} & {*names_in(made.body)}
+        if found.keys() >= others and _is_called_with(function, name, made.args):  # none that calls itself
+            found[name] = made
     return found
+
+
+def _is_called_with(function: ast.FunctionDef, name: str, arguments: ast.arguments) -> bool:
+    plain = ast.unparse(arguments) == ", ".join(a.arg for a in arguments.args)
+    used = sum(
+        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in ast.walk(function)
+    )
+    calls = [n for n in ast.walk(function) if isinstance(n, ast.Call) and ast.unparse(n.func) == name]
+    count = len(arguments.args)
+    return plain and len(calls) == used and all(len(c.args) == count and not c.keywords for c in calls)
 
 
 def _is_said(statement: ast.stmt, functions: Mapping[str, ast.Lambda]) -> bool:
@@ -99,18 +118,21 @@ class _Spelled(ast.NodeTransformer):
                 return self._applied(self.functions[name], args, node)
             case ast.Call(func=ast.Attribute(value=array, attr="item"), args=[], keywords=[]):
                 return array
-        function = self._known(node.func)
-        if function is np.linalg.multi_dot and isinstance(node.args[0], ast.List | ast.Tuple):
-            text = _product(*map(ast.unparse, node.args[0].elts))
-        elif isinstance(function, Callable) and function in _SPELLINGS:  # type: ignore[arg-type]
-            named = {word.arg: ast.unparse(word.value) for word in node.keywords if word.arg}
-            try:
-                text = _SPELLINGS[function](*map(ast.unparse, node.args), **named)
-            except TypeError:  # it has other arguments, too
-                return node
-        else:
-            return node
+        text = self._spelling(self._known(node.func), node)
         return ast.copy_location(expression(text), node) if text else node
+
+    def _spelling(self, function: Any, node: ast.Call) -> str:
+        """Of a call of a function; empty where that stays."""
+        match node.args:
+            case [ast.List(elts=matrices)] if function is np.linalg.multi_dot:
+                return _product(*map(ast.unparse, matrices))
+        if not callable(function) or function not in _SPELLINGS:
+            return ""
+        named = {word.arg: ast.unparse(word.value) for word in node.keywords if word.arg}
+        try:
+            return _SPELLINGS[function](*map(ast.unparse, node.args), **named)
+        except TypeError:  # it has other arguments, too
+            return ""
 
     def _known(self, function: ast.expr) -> Any:
         """The function that is meant, of the builtins or of a module outside."""
@@ -185,10 +207,16 @@ class _Spelled(ast.NodeTransformer):
         self.generic_visit(node)
         return [*sums, node]
 
-    def _sums(self, statement: ast.Assign | ast.AugAssign) -> list[ast.stmt]:
+    def visit_Return(self, node: ast.Return) -> list[ast.stmt]:
+        sums = self._sums(node)
+        self.generic_visit(node)
+        return [*sums, node]
+
+    def _sums(self, statement: ast.Assign | ast.AugAssign | ast.Return) -> list[ast.stmt]:
         """Loops for `sum(x[i] for i in range(n))`, ahead of a statement that then has their results."""
         summed = _Summed()
-        statement.value = summed.visit(statement.value)
+        if statement.value is not None:
+            statement.value = summed.visit(statement.value)
         return self.block(summed.loops)
 
 
@@ -222,11 +250,20 @@ class _Summed(ast.NodeTransformer):
                 func=ast.Name(id="sum"), args=[(ast.GeneratorExp() | ast.ListComp()) as made], keywords=[]
             ):
                 name = f"sum_{node.lineno}_{node.col_offset}"
-                text, inner = f"{name} += {ast.unparse(made.elt)}", list[str]()
+                own: dict[str, ast.expr] = {}  # counters, whose names mean nothing outside
+                inner: list[str] = []
                 for each in made.generators:
-                    inner.append(f"for {ast.unparse(each.target)} in {ast.unparse(each.iter)}:")
-                    inner += [f"if {ast.unparse(condition)}:" for condition in each.ifs]
-                lines = [f"{'    ' * depth}{line}" for depth, line in enumerate([*inner, text])]
-                self.loops += [parsed_instead(t, node) for t in (f"{name} = 0", "\n".join(lines))]
+                    iterated = _text(each.iter, own)
+                    own |= {n: ast.Name(f"{n}_{name}", ast.Load()) for n in names_in(each.target)}
+                    inner.append(f"for {_text(each.target, own)} in {iterated}:")
+                    inner += [f"if {_text(condition, own)}:" for condition in each.ifs]
+                inner.append(f"{name} += {_text(made.elt, own)}")
+                lines = "\n".join(f"{'    ' * depth}{line}" for depth, line in enumerate(inner))
+                self.loops += [parsed_instead(text, node) for text in (f"{name} = 0", lines)]
                 return ast.copy_location(ast.Name(name, ast.Load()), node)
         return node
+
+
+def _text(written: ast.expr, names: Mapping[str, ast.expr]) -> str:
+    """Of an expression with other names."""
+    return ast.unparse(_Filled(names).visit(copy.deepcopy(written)))
