@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from gnnperf.nn import Bundle
 
 T = TypeVar("T")
-LIBRARY, TIME, COPIES = "a library", "tiles of time", "second copies"
-"""Stand for the neighbour of a schedule that none has."""
+LIBRARY, TIME, COPIES, PLAIN = "a library", "tiles of time", "second copies", "a plain schedule"
+"""Stand for the neighbour of a schedule that none has, or that is not tried for its sake."""
+FAR = 0.15
+"""Distance from which on the nearest nest says little."""
 FEW_ROWS = 64
 """At least, of tiles that calls of a library are made for."""
 
@@ -124,8 +126,10 @@ class RecipeProposer:
 
 def _with_rules(ranked: Sequence[RecipeCandidate], query: Query, k: int) -> list[RecipeCandidate]:
     """Calls of libraries, and steps of time in tiles or from copy to copy, as the last of the first k, where
-    the nest is what they are for: of such nests there may be none among the neighbours."""
+    the nest is what they are for: of such nests there may be none among the neighbours. Where none is near,
+    what is right for most is one of the k, too."""
     nest = cast(OfNest, query.task).nest
+    far = all(near.distance > FAR for near in query.neighbours)
     calls, copying = library_recipes(nest), copying_recipes(nest)
     moved: list[RecipeCandidate] = []
     for name, recipes, is_one in (
@@ -133,6 +137,7 @@ def _with_rules(ranked: Sequence[RecipeCandidate], query: Query, k: int) -> list
         (LIBRARY, calls[1:], lambda recipe: bool(recipe.library) and recipe.fuse >= FEW_ROWS),
         (TIME, time_recipes(nest, ranked[0].schedule), lambda recipe: bool(recipe.time_tile)),
         (COPIES, copying, lambda recipe: recipe in copying),
+        (PLAIN, [Recipe()] if far else [], lambda recipe: recipe == Recipe()),
     ):
         marked = [c for c in ranked if is_one(c.schedule)]
         first = [*ranked[: max(0, k - len(moved))], *moved]

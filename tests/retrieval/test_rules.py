@@ -10,7 +10,7 @@ import pytest
 from nests.examples import accumulate, add, array, assign, load, loop, loops, mul, nest
 
 from gnnperf.nests import LoopNest
-from gnnperf.retrieval.proposers import COPIES, LIBRARY, TIME, _with_rules
+from gnnperf.retrieval.proposers import COPIES, LIBRARY, PLAIN, TIME, _with_rules
 from gnnperf.retrieval.query import Query
 from gnnperf.retrieval.ranking import RecipeCandidate
 from gnnperf.schedules.recipes import Recipe, copying_recipes, library_recipes, time_recipes
@@ -50,16 +50,19 @@ def candidates(*schedules: Recipe) -> list[RecipeCandidate]:
     return [RecipeCandidate(s, -float(i), "digest", "kernel", 0.1) for i, s in enumerate(schedules)]
 
 
-def measured(digest: str, *schedules: Recipe) -> Any:
+def measured(digest: str, *schedules: Recipe, distance: float = 0.1) -> Any:
     """A neighbour."""
     records = [SimpleNamespace(schedule_kind=s.kind, schedule=s.to_json()) for s in schedules]
     records.append(SimpleNamespace(schedule_kind="trace", schedule="{}"))
-    return SimpleNamespace(nest=SimpleNamespace(digest=digest), records=records)
+    return SimpleNamespace(nest=SimpleNamespace(digest=digest), records=records, distance=distance)
+
+
+NEAR = measured("other")
 
 
 def proposed(of: LoopNest, ranked: list[RecipeCandidate], k: int, *near: Any) -> list[RecipeCandidate]:
     task, graph = SimpleNamespace(nest=of), SimpleNamespace(digest="own")
-    query: Any = SimpleNamespace(task=task, graph=graph, neighbours=near)
+    query: Any = SimpleNamespace(task=task, graph=graph, neighbours=near or (NEAR,))
     found: Query = query
     return _with_rules(ranked, found, k)
 
@@ -143,3 +146,14 @@ def test_the_plain_recipe_from_copy_to_copy_is_tried_beside_those_of_neighbours(
     ranked = candidates(*ROWS, plain)
     assert [c.neighbour_kernel for c in proposed(in_place(100), ranked, 2)[:2]] == ["kernel", "kernel"]
     assert proposed(in_place(100), ranked, 2, measured("own", plain)) == ranked
+
+
+def test_where_no_nest_is_near_the_plain_recipe_is_tried_too() -> None:
+    far, further = (measured("other", distance=d) for d in (0.2, 0.3))
+    ranked = candidates(*ROWS)
+    found = proposed(product(20), ranked, 3, further, far)
+    assert [c.schedule for c in found] == [*ROWS[:2], Recipe(), *ROWS[2:]]
+    assert found[2].neighbour_kernel == PLAIN
+    assert proposed(product(20), ranked, 3, further, NEAR) == ranked
+    known = candidates(Recipe(), *ROWS)
+    assert proposed(product(20), known, 3, far) == known
