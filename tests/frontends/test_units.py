@@ -13,7 +13,7 @@ import pytest
 from frontends.kit import assert_same, build, interpret_unit, load, reference_source, run
 
 from gnnperf.errors import GnnperfError
-from gnnperf.frontends.dace import DaceKernel, capture_inputs, dace_source, finish, splice
+from gnnperf.frontends.dace import DaceKernel, capture_inputs, dace_source, finish, load_kernel, splice
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.measure import Compiler, Runner
 from gnnperf.nests.combine import combine
@@ -205,3 +205,19 @@ def test_scratch_that_is_used_again_ties_nothing_together() -> None:
     kernel = load("reused_scratch")
     assert [sorted(unit.outputs) for unit in kernel.units] == [["C"], ["D"]]
     assert [len(combine("inline", unit.nest).body) for unit in kernel.units] == [1, 1]
+
+
+def test_what_nothing_ever_reads_is_no_unit_and_is_not_done(tmp_path: Path) -> None:
+    """Zeros around what is filled in, where the borders are not read."""
+    (tmp_path / "twice.py").write_text(
+        "import dace\nimport numpy as np\n\nN = dace.symbol('N')\n\n@dace.program\n"
+        "def twice(x: dace.float64[N, N], y: dace.float64[N, N]):\n    t = np.zeros_like(x)\n"
+        "    t[:, 1:-1] = x[:, :-2] + 2.0 * x[:, 1:-1] + x[:, 2:]\n"
+        "    y[1:-1, 1:-1] = t[:-2, 1:-1] + 2.0 * t[1:-1, 1:-1] + t[2:, 1:-1]\n"
+    )
+    kernel = load_kernel(f"{tmp_path}/twice.py:twice", {"N": 9})
+    (unit,) = kernel.units
+    assert unit.outputs == ["y"] and unit.name == "twice_0"
+    spliced = splice(kernel, emitted(kernel))
+    assert not [n for n, _ in spliced.all_nodes_recursive() if isinstance(n, dace.nodes.MapEntry)]
+    assert [name for name, array in spliced.arrays.items() if array.transient] == []

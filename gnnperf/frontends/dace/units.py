@@ -141,7 +141,8 @@ class Unit:
 
 
 def make_units(chain: Chain, finisher: Finisher, kernel: str, first_index: int) -> list[Unit]:
-    """Units of one chain, in execution order. The chain's states are put into that order."""
+    """Units of one chain, in execution order. The chain's states are put into that order; those of which
+    nothing is ever read, such as zeros that only borders would keep, are emptied."""
     items = [i for i, nodes in enumerate(chain.nodes) if nodes]
     guesses = representative_values(chain, finisher)
     known = finisher.translator.buffers
@@ -150,13 +151,18 @@ def make_units(chain: Chain, finisher: Finisher, kernel: str, first_index: int) 
     members = [[items[k] for k in group] for group in groups]
     arrange(finisher.translator.sdfg, chain, members)
     units: list[Unit] = []
-    for index, group in enumerate(groups, first_index):
+    for group in groups:
         others = [n for k, nodes in enumerate(parts) if k not in group for n in nodes]
         outside = live | {a.load.buffer for n in others for a in accesses(n)}
         nodes = tuple(n for k in group for n in parts[k])
         states = [s for k in group for s in states_of(chain.pieces[items[k]].element)]
         unit = _unit(finisher, chain, nodes, buffers, states, outside, guesses)
-        unit.index, unit.nest = index, replace(unit.nest, name=f"{kernel}_{index}")
+        if not unit.nest.body:
+            for state in states:
+                state.remove_nodes_from(state.nodes())
+            continue
+        unit.index = first_index + len(units)
+        unit.nest = replace(unit.nest, name=f"{kernel}_{unit.index}")
         units.append(unit)
     return units
 
