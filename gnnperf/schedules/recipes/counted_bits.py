@@ -37,27 +37,35 @@ FEWEST_BITS = 8
 
 @dataclass(frozen=True)
 class _BitSum:
-    """The sum of the bits of a word, from the lowest on, each times its weight. A sign's is negative."""
+    """The sum of the bits of a word, from the lowest on, each times its weight. A sign's is negative.
+
+    wraps: of a sum that a signed type may not hold, bits that are right, the lowest of the value; 0: all are.
+    """
 
     word: Expr
     weights: tuple[int, ...]
+    wraps: int = 0
 
     def modulo(self, number: int) -> _BitSum | None:
         """The remainder, where it is a sum, too."""
         weights = tuple(weight % number for weight in self.weights)
-        return replace(self, weights=weights) if sum(weights) < number else None
+        is_known = not self.wraps or (1 << self.wraps) % number == 0
+        return replace(self, weights=weights, wraps=0) if is_known and sum(weights) < number else None
 
     def halved(self, times: int) -> _BitSum | None:
         """Shifted to the right, where what is lost would not carry."""
         lost = sum(weight % (1 << times) for weight in self.weights)
-        return replace(self, weights=tuple(w >> times for w in self.weights)) if lost < 1 << times else None
+        if 0 < self.wraps <= times or lost >= 1 << times:
+            return None
+        weights = tuple(weight >> times for weight in self.weights)
+        return replace(self, weights=weights, wraps=self.wraps and self.wraps - times)
 
     def times(self, number: int) -> _BitSum:
         return replace(self, weights=tuple(weight * number for weight in self.weights))
 
     def masked(self, mask: int) -> _BitSum | None:
         """Its fields that a mask keeps, where they are fields of its own."""
-        found = self.times(0)
+        found = replace(self.times(0), wraps=0)
         while mask:
             first = (mask & -mask).bit_length() - 1
             length = ((mask >> first) + 1 & ~(mask >> first)).bit_length() - 1
@@ -70,8 +78,9 @@ class _BitSum:
         return found
 
     def with_other(self, other: _BitSum, sign: int) -> _BitSum:
-        weights = (a + sign * b for a, b in zip(self.weights, other.weights, strict=True))
-        return replace(self, weights=tuple(weights))
+        weights = tuple(a + sign * b for a, b in zip(self.weights, other.weights, strict=True))
+        wraps = min(filter(None, (self.wraps, other.wraps)), default=0)
+        return replace(self, weights=weights, wraps=wraps)
 
 
 def count_bits(nest: LoopNest) -> LoopNest:
@@ -98,20 +107,11 @@ class _Counting:
             value = map_expr(node.value, lambda e, known=known: known.get(e, e))  # type: ignore[misc]
             counted = self._counted(value)
             found.append(node if counted == value else replace(node, value=counted))
-            stored = self._buffers[node.target.buffer]
-            known = {
-                e: v
-                for e, v in known.items()
-                if not {ld.buffer for ld in (*loads(e), *loads(v))} & {stored.name}
-            }
-            if (
-                node.reduce is None
-                and node.guard is None
-                and stored.scope == "local"
-                and is_integer(stored.dtype)
-            ):
-                if stored.name not in {ld.buffer for ld in loads(value)}:
-                    known[node.target] = Op(f"cast:{stored.dtype}", (value,))
+            target = self._buffers[node.target.buffer]
+            known = {e: held for e, held in known.items() if not _reads(target.name, e, held)}
+            is_set = node.reduce is None and node.guard is None and not _reads(target.name, value)
+            if is_set and target.scope == "local" and is_integer(target.dtype):
+                known[node.target] = Op(f"cast:{target.dtype}", (value,))
         return tuple(found)
 
     def _loop(self, loop: Loop) -> Loop:
@@ -181,10 +181,16 @@ class _Counting:
         return None
 
 
+def _reads(buffer: str, *exprs: Expr) -> bool:
+    return any(load.buffer == buffer for expr in exprs for load in loads(expr))
+
+
 def _held_by(dtype: str, found: _BitSum) -> _BitSum | None:
     """The same in a type; None where it does not hold all of it, and is no sum."""
     bits = integer_bits(dtype)
     if dtype.startswith("u"):
         return found.modulo(1 << bits)
     least, most = (sum(w for w in found.weights if w * sign > 0) for sign in (-1, 1))
-    return found if -(1 << (bits - 1)) <= least and most < 1 << (bits - 1) else None
+    if -(1 << (bits - 1)) <= least and most < 1 << (bits - 1):
+        return found
+    return replace(found, wraps=min(filter(None, (found.wraps, bits))))
