@@ -1014,6 +1014,7 @@ def sums_of_generators(x: f8[N], n: dace.int64[N], A: f8[N, M], y: f8[N], z: dac
     z[1] = total
     for i in range(N):
         y[i] += sum(A[i, 0] for i in range(M))
+    y[1] += sum(sum(A[i, j] for j in range(M)) * x[i] for i in range(N))
 
 
 @dace.program

@@ -7,6 +7,8 @@ from functools import wraps
 from typing import Any
 
 from gnnperf.frontends.dace.parser.bits import without_bits
+from gnnperf.frontends.dace.parser.generators import add_generators_up
+from gnnperf.frontends.dace.parser.inner_functions import write_functions_out
 from gnnperf.frontends.dace.parser.lists import bring_lists_in
 from gnnperf.frontends.dace.parser.rebinding import follow_names
 from gnnperf.frontends.dace.parser.sizes import numbers_outside, write_sizes_out
@@ -26,6 +28,8 @@ def rewritten(original: Method) -> Method:
         tree, *where = original(function)
         outside = getattr(function, "__globals__", {})
         for node in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
+            write_functions_out(node)
+            add_generators_up(node)
             spell_out(node, outside)
             follow_names(node, outside)
             replace_written_views(node)

@@ -11,7 +11,7 @@ from typing import Any
 
 import sympy
 
-from gnnperf.frontends.dace.parser.trees import expression, names_given, names_in
+from gnnperf.frontends.dace.parser.trees import expression, filled, names_given, names_in
 
 MOST_TURNS = 4
 """Of a loop, after which names stand for what they did before."""
@@ -171,14 +171,4 @@ def _call(names: Names, *nodes: ast.AST) -> None:
 
 def _at(turn: Block, counter: str, value: str) -> Block:
     """A turn at one value of the counter."""
-    at = _At(counter, expression(value))
-    return [at.visit(copy.deepcopy(statement)) for statement in turn]
-
-
-@dataclass
-class _At(ast.NodeTransformer):
-    counter: str
-    value: ast.expr
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return copy.deepcopy(self.value) if node.id == self.counter else node
+    return [filled(statement, {counter: expression(value)}) for statement in turn]

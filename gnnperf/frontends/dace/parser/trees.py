@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 from dace import data
+
+Tree = TypeVar("Tree", bound=ast.AST)
 
 
 def computed_ahead(visitor: Any, value: ast.expr) -> ast.expr:
@@ -39,6 +42,20 @@ def elements(written: ast.expr) -> list[ast.expr]:
 def in_one(written: list[ast.expr]) -> ast.expr:
     """The tuple of several, as `elements` has them."""
     return ast.Tuple(written, ast.Load()) if written[1:] else written[0]
+
+
+def filled(node: Tree, values: Mapping[str, ast.expr]) -> Tree:
+    """A copy with expressions in the place of names."""
+    found: Tree = _Filled(values).visit(copy.deepcopy(node))
+    return found
+
+
+class _Filled(ast.NodeTransformer):
+    def __init__(self, values: Mapping[str, ast.expr]) -> None:
+        self.values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return copy.deepcopy(self.values.get(node.id, node))
 
 
 def names_in(node: ast.AST) -> list[str]:
