@@ -161,7 +161,7 @@ class _Counting:
             case Op(name=name, args=(arg,)) if name.startswith(("cast:int", "cast:uint")):
                 found = self._sum(arg)
                 return found and _held_by(name.removeprefix("cast:"), found)
-            case Op(name="bitand" | "mul" as name, args=(Const(value=int()) as number, arg)):
+            case Op(name="bitand" | "mul" as name, args=(Const() as number, (Load() | Op()) as arg)):
                 return self._of_operation(Op(name, (arg, number)))
             case Op(name=name, args=(arg, Const(value=int() as number))):
                 found = self._sum(arg)

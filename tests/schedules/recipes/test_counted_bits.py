@@ -140,6 +140,7 @@ def test_a_count_in_steps_is_seen_through() -> None:
             "bitand", op("add", fields(X32, 32), op("shr", fields(X32, 32), 4)), 127
         ),  # counts beside each other
         op("bitand", X64, 255),
+        op("bitand", 255, 15),
         op("shr", mul(fields(X32, 32), repeated(1, 32)), 16),
         add(op("bitand", X32, 1), op("bitand", load("v32", "i"), 1)),
     ],
