@@ -30,6 +30,7 @@ from gnnperf.nests.ir import (
     map_expr,
     subexpressions,
 )
+from gnnperf.schedules.recipes.vectors import is_vectorized
 
 FEWEST_BITS = 8
 """Bits that are worth the instruction."""
@@ -117,7 +118,7 @@ class _Counting:
     def _loop(self, loop: Loop) -> Loop:
         """What was of vectors is left to the compiler, which has the instruction for them, too."""
         body, annotation = self.block(loop.body), loop.annotation
-        if body != loop.body and annotation is not None and annotation.kind == "vectorized":
+        if body != loop.body and annotation is not None and is_vectorized(loop):
             annotation = replace(annotation, kind="simd")
         return replace(loop, body=body, annotation=annotation)
 

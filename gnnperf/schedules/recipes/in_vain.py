@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gnnperf.nests.dtypes import TRUTHS
 from gnnperf.nests.ir import Buffer, Expr, Load, Op, Symbol, children, loads
-from gnnperf.schedules.recipes.vectors import COMPARISONS
 
 MOST_OPERATIONS = 4
 """Operations that are cheaper done in vain than branched around."""
 
-_TRUTHS = COMPARISONS | {"and", "or", "not"}
 _MAY_TRAP = frozenset(("div", "mod", "floordiv"))
 
 
@@ -29,7 +28,7 @@ def is_truth(expr: Expr, buffers: Mapping[str, Buffer]) -> bool:
     """Is its value true or false, and not a number that counts as one of them?"""
     if isinstance(expr, Load):
         return buffers[expr.buffer].dtype == "bool"
-    return isinstance(expr, Op) and expr.name in _TRUTHS
+    return isinstance(expr, Op) and expr.name in TRUTHS
 
 
 def _values(expr: Expr) -> list[Expr]:

@@ -20,7 +20,6 @@ from gnnperf.nests.ir import (
     Const,
     Expr,
     Load,
-    Loop,
     LoopNest,
     Node,
     Op,
@@ -32,7 +31,7 @@ from gnnperf.nests.ir import (
     walk,
 )
 from gnnperf.nests.value_ranges import ValueRanges, is_within, range_of_type
-from gnnperf.schedules.recipes.vectors import COMPARISONS
+from gnnperf.schedules.recipes.vectors import COMPARISONS, is_vectorized
 
 _MODULAR = frozenset("add sub mul neg bitand bitor bitxor".split())
 _DIVISIONS = frozenset("floordiv mod div".split())
@@ -54,7 +53,7 @@ def narrow_integers(nest: LoopNest) -> LoopNest:
     def changed(node: Node) -> Node:
         if isinstance(node, Statement):
             return narrowing.statement(node, buffers[node.target.buffer].dtype)
-        return node if _is_of_vectors(node) else replace(node, body=tuple(map(changed, node.body)))
+        return node if is_vectorized(node) else replace(node, body=tuple(map(changed, node.body)))
 
     return replace(nest, body=tuple(map(changed, nest.body)), buffers=buffers)
 
@@ -98,15 +97,11 @@ def _kept_wide(body: tuple[Node, ...]) -> Iterator[Expr]:
     for node in body:
         if isinstance(node, Statement):
             yield from (i for e in expressions_of(node) for load in loads(e) for i in load.indices)
-        elif _is_of_vectors(node):
+        elif is_vectorized(node):
             yield from (e for s in walk((node,)) for e in expressions_of(s))
         else:
             yield from expressions_of(node)
             yield from _kept_wide(node.body)
-
-
-def _is_of_vectors(loop: Loop) -> bool:
-    return loop.annotation is not None and loop.annotation.kind == "vectorized"
 
 
 class _Narrowing:
@@ -128,7 +123,9 @@ class _Narrowing:
         """What reads variables, which are of 32 bits now, as it read them."""
 
         def wide(e: Expr) -> Expr:
-            return Op("cast:int64", (e,)) if isinstance(e, Load) and e.buffer in self.variables else e
+            if isinstance(e, Load) and e.buffer in self.variables:
+                return Op(f"cast:{self._buffers[e.buffer].dtype}", (e,))
+            return e
 
         return map_expr(expr, wide)
 

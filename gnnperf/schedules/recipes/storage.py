@@ -22,6 +22,7 @@ from gnnperf.nests.ir import (
     reads,
     substitute,
 )
+from gnnperf.schedules.recipes.vectors import is_vectorized
 
 Path: TypeAlias = tuple[int, ...]
 """Child numbers from the root to a block."""
@@ -111,7 +112,7 @@ def _register_buffers(nest: LoopNest, blocks: Mapping[str, Path]) -> frozenset[s
         for loop in around:
             if _written_out(loop):
                 values[loop.iterator] = substitute(loop.start, values)
-            if _is_vectorized(loop):
+            if is_vectorized(loop):
                 vectors.append(loop.iterator)
         parallel = [d for d, lp in enumerate(around) if lp.annotation and lp.annotation.kind == "parallel"]
         for load in (node.target, *reads(node)):
@@ -162,7 +163,7 @@ def _overlapping(nest: LoopNest, registers: frozenset[str]) -> frozenset[str | P
     apart = set[str]()
     for node, path, around in _contexts(nest.body):
         if isinstance(node, Statement):
-            vectors = [lp for lp in around if _is_vectorized(lp)]
+            vectors = [lp for lp in around if is_vectorized(lp)]
             if vectors:  # one, which holds statements alone
                 loops[path] = vectors[-1]
             for load in (node.target, *reads(node)):
@@ -174,10 +175,6 @@ def _overlapping(nest: LoopNest, registers: frozenset[str]) -> frozenset[str | P
     while others := {p for p in found if names[p] & apart.union(*(names[q] for q in loops.keys() - found))}:
         found -= others
     return frozenset(found.union(*(names[path] for path in found)))
-
-
-def _is_vectorized(loop: Loop) -> bool:
-    return loop.annotation is not None and loop.annotation.kind == "vectorized"
 
 
 def _repeatable(loop: Loop, buffers: Mapping[str, Buffer], registers: frozenset[str]) -> bool:

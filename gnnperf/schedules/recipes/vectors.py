@@ -25,6 +25,11 @@ def lanes(statement: Statement, buffers: Mapping[str, Buffer], vectors: VectorUn
     return vectors.bytes // ELEMENT_BYTES[buffers[statement.target.buffer].dtype]
 
 
+def is_vectorized(loop: Loop) -> bool:
+    """Does it run as explicit vectors?"""
+    return loop.annotation is not None and loop.annotation.kind == "vectorized"
+
+
 def vectorizable(statement: Statement, iterator: str, buffers: Mapping[str, Buffer]) -> bool:
     """One dtype of four or eight bytes throughout, elementwise operations, no guard, no iterator as a value,
     and a store that is contiguous along the iterator (or a reduction across it)."""

@@ -106,6 +106,19 @@ def test_a_variable_that_may_hold_more_stays_wide() -> None:
     assert narrow_integers(digits(10**8)).buffers["total"].dtype == "int64"
 
 
+def test_what_stays_wide_reads_narrow_variables_with_the_sign_they_had() -> None:
+    rest = replace(array("rest", dtype="uint64"), transient=True, scope="local")
+    body = (
+        assign(load("rest"), op("mod", op("cast:uint64", X), 10)),
+        assign(load("out", "i"), op("gt", op("sub", load("rest"), 1), 5)),
+    )
+    arrays = [array("x", N, dtype="uint32"), array("out", N, dtype="int64"), rest]
+    found = narrow_integers(nest("rest", arrays, loop("i", N, *body)))
+    assert found.buffers["rest"].dtype == "int32"
+    _, last = found.statements()
+    assert last.value == op("gt", op("sub", op("cast:uint64", load("rest")), 1), 5)
+
+
 OPERATIONS = "add sub mul bitand bitor bitxor min max floordiv mod shl shr select cast neg mod shr".split()
 DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gnnperf.frontends.dace.parser.trees import names_given, names_in
+from gnnperf.frontends.dace.parser.trees import names_in, own_names
 
 
 def bring_lists_in(function: ast.FunctionDef, outside: Mapping[str, Any]) -> None:
@@ -17,7 +17,7 @@ def bring_lists_in(function: ast.FunctionDef, outside: Mapping[str, Any]) -> Non
 
     outside: global values by name.
     """
-    own = {*names_given(function), *(a.arg for a in function.args.args)}
+    own = own_names(function)
     chosen = {
         part.value.id
         for part in ast.walk(function)

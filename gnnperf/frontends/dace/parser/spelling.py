@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gnnperf.frontends.dace.parser.trees import expression, names_given, parsed_instead
+from gnnperf.frontends.dace.parser.trees import expression, own_names, parsed_instead
 
 MOST_FACTORS = 8
 """A power of a matrix is written out up to this one."""
@@ -21,7 +21,7 @@ def spell_out(function: ast.FunctionDef, outside: Mapping[str, Any]) -> None:
 
     outside: global values by name.
     """
-    own = {*names_given(function), *(a.arg for a in function.args.args)}
+    own = own_names(function)
     _Spelled({name: value for name, value in outside.items() if name not in own}).visit(function)
     ast.fix_missing_locations(function)
 

@@ -67,6 +67,11 @@ def names_given(node: ast.AST) -> list[str]:
     return [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
 
 
+def own_names(function: ast.FunctionDef) -> set[str]:
+    """Of arguments, and of what is given a value in it."""
+    return {*names_given(function), *(a.arg for a in function.args.args)}
+
+
 def stored_in(statement: ast.stmt) -> Iterator[str]:
     """Names of arrays that a statement, or one inside of it, changes where they are."""
     for part in ast.walk(statement):
