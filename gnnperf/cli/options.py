@@ -126,7 +126,7 @@ plots_option = results_folder("Write the plots (PNG and SVG) and the document of
 quick_option = click.option("--quick", is_flag=True, help="Train briefly: a first look.")
 
 
-LEARNED_FROM = tuple("first random small composed steps flows chains lanes in_place windows".split())
+LEARNED_FROM = tuple("first random small composed steps flows chains lanes in_place windows discrete".split())
 """The released corpora of nests that models learn from."""
 
 

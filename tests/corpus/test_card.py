@@ -117,8 +117,8 @@ def test_no_corpus_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize(
     "name",
-    "chains composed first flows in_place lanes random random_avx2 random_search random_xeon small steps "
-    "tensor windows".split(),
+    "chains composed discrete first flows in_place lanes random random_avx2 random_search random_xeon small "
+    "steps tensor windows".split(),
 )
 def test_released_cards_are_those_of_the_released_corpora(
     name: str, capsys: pytest.CaptureFixture[str]

@@ -50,7 +50,7 @@ def test_a_damaged_nest_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    "chains composed first flows in_place lanes random random_avx2 random_search random_xeon small "
+    "chains composed discrete first flows in_place lanes random random_avx2 random_search random_xeon small "
     "steps windows".split(),
 )
 def test_released_nests_are_those_that_were_measured(name: str) -> None:

@@ -276,17 +276,6 @@ def squeezed(u: f64[M, N, K], v: f64[M, N, K], w: f64[M, N, K], volume: f64[M, N
 
 
 @dace.program
-def plate(u: f64[M, N], out: f64[M, N]):
-    """Biharmonic operator: thirteen points."""
-    out[2:-2, 2:-2] = (
-        20.0 * u[2:-2, 2:-2]
-        - 8.0 * (u[1:-3, 2:-2] + u[3:-1, 2:-2] + u[2:-2, 1:-3] + u[2:-2, 3:-1])
-        + 2.0 * (u[1:-3, 1:-3] + u[1:-3, 3:-1] + u[3:-1, 1:-3] + u[3:-1, 3:-1])
-        + (u[:-4, 2:-2] + u[4:, 2:-2] + u[2:-2, :-4] + u[2:-2, 4:])
-    )
-
-
-@dace.program
 def limited(t: f64[M, N], u: f64[M, N], v: f64[M, N], out: f64[M, N]):
     """Second-order upwind transport along both axes."""
     for i, j in dace.map[2 : M - 2, 2 : N - 2]:

@@ -2,10 +2,12 @@
 makes of them."""
 
 from gnnperf.frontends.dace.parser import (  # noqa: F401  # register them
+    numpy_counts,
     numpy_formulas,
     numpy_functions,
     numpy_places,
     numpy_searches,
+    numpy_sorting,
 )
 from gnnperf.frontends.dace.parser.repairs import divided_as_in_slices, mend, repaired_parser
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -113,20 +112,6 @@ def _fill_diagonal(visitor: Any, sdfg: Any, state: Any, a: str, val: Any) -> Non
     )  # fmt: skip
 
 
-def _bincount(visitor: Any, sdfg: Any, state: Any, x: str, weights: Any = None, minlength: Any = 0) -> str:
-    """As many counts as are asked for: of the places above, NumPy would make more."""
-    if minlength == 0:
-        raise NotImplementedError("np.bincount: expected minlength, which says how many counts there are")
-    name = f"{sdfg.temp_data_name()}_counts"
-    term, dtype = ("1", "int64") if weights is None else (weights, "float64")
-    for array in {x, term} & sdfg.arrays.keys():
-        visitor.variables[array] = array
-    text = f"{name} = numpy.zeros(({minlength},), dtype=numpy.{dtype})\nnumpy.add.at({name}, {x}, {term})"
-    for statement in ast.parse(text).body:
-        visitor.visit(statement)
-    return str(visitor.variables[name])
-
-
 def _erf(visitor: Any, sdfg: Any, state: Any, x: str) -> str:
     return mapped(visitor, sdfg, state, x, "erf({0})", real_of(sdfg, x))
 
@@ -140,7 +125,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "hanning": _window("0.5 - 0.5 * cos({a})"), "hamming": _window("0.54 - 0.46 * cos({a})"),
     "blackman": _window("0.42 - 0.5 * cos({a}) + 0.08 * cos(2 * {a})"),
     "broadcast_to": _broadcast_to, "column_stack": _column_stack, "fill_diagonal": _fill_diagonal,
-    "ravel": _ravel, "bincount": _bincount,
+    "ravel": _ravel,
 }  # fmt: skip
 for _name in ("math.erf", "scipy.special.erf"):
     op_repository.replaces(_name)(_erf)

@@ -205,12 +205,12 @@ def _keeping(function: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         calls = NestedCall(visitor, sdfg, state)
         found = calls(function)(a, axis=axis, **more)
-        return calls, calls(_with_axes)(found, sdfg.arrays[a].shape, axis) if keepdims else found
+        return calls, calls(with_axes)(found, sdfg.arrays[a].shape, axis) if keepdims else found
 
     return call
 
 
-def _with_axes(visitor: Any, sdfg: Any, state: Any, found: str, shape: Sequence[Any], axis: Any) -> str:
+def with_axes(visitor: Any, sdfg: Any, state: Any, found: str, shape: Sequence[Any], axis: Any) -> str:
     """What a reduction of an array of that shape along axes found, with these axes."""
     axes = _axes(axis, len(shape))
     at = subscripts(len(shape))

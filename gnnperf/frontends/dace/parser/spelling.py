@@ -104,9 +104,12 @@ class _Spelled(ast.NodeTransformer):
         return ast.copy_location(ast.Pass(), node) if only_names else node
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
-        """`np.copyto(y, x)`, and a product that goes `out`, are assignments."""
+        """`np.copyto(y, x)`, `x.sort()` and a product that goes `out` are assignments."""
         self.generic_visit(node)
         match node.value:
+            case ast.Call(func=ast.Attribute(value=target, attr="sort"), keywords=keywords, args=args):
+                sort = ast.Call(expression("numpy.sort"), [target, *args], keywords)
+                text = ast.unparse(sort)
             case ast.Call(func=function, args=[target, value], keywords=[]):
                 text = ast.unparse(value) if self._known(function) is np.copyto else ""
             case ast.Call(func=function, args=[a, b], keywords=[ast.keyword(arg="out", value=target)]):
