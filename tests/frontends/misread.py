@@ -1077,3 +1077,47 @@ def bits_counted(x: dace.uint32[N], y: dace.int32[N], n: dace.uint32[N], m: dace
             for b in range(32):
                 c += (v >> b) & 1
             m[i, j] = c
+
+
+@dace.program
+def parts_of_results(A: f8[N, M], y: f8[N], z: f8[M], B: f8[N, M]):
+    y[:] = np.exp(A)[:, 2]
+    t = np.sqrt(A)
+    z[:] = t[1]
+    B[:, 1] = t[:, 0]
+    B[:, 0] = t[:, 1]
+
+
+@dace.program
+def listed_parts(A: f8[N, M], B: f8[2, M], y: f8[N], z: f8[M]):
+    B[:] = A[[0, 2]]
+    y[:] = A[:, [1, -1]].sum(axis=1)
+    z[:] = A[1:, :][0] - A[[0, -1]].mean(axis=0)
+
+
+@dace.program
+def places_along_axes(A: f8[N, M], p: dace.int64[K], q: dace.int64[N], B: f8[K, M], C: f8[K, 2], y: f8[N]):
+    B[:] = A[p % N]
+    C[:] = A[p % N, 1:3]
+    y[:] = A[np.arange(N), q % M]
+
+
+@dace.program
+def stored_at_places(
+    x: f8[N], A: f8[N, M], B: f8[N, M], C: f8[N, M], p: dace.int64[K], q: dace.int64[K], v: f8[K], V: f8[N, K]
+):
+    r, s = p % N, q % M
+    x[r] += v
+    A[r, s] *= 3.0
+    A[r] = A[r] + V[0, 0]
+    B[:, s] = V
+    C[np.arange(N), 1] = 7.0
+
+
+@dace.program
+def histograms(x: f8[N], w: f8[N], n: dace.int64[8], m: dace.int64[5], h: f8[4], e: f8[6]):
+    n[:] = np.histogram(x, bins=8, range=(0.0, 1.0))[0]
+    counts, edges = np.histogram(x - 0.5, 5)
+    m[:] = counts
+    e[:] = edges
+    h[:] = np.histogram(x, 4, weights=w, range=(0.25, 0.75))[0]

@@ -120,6 +120,11 @@ SIZES: dict[str, dict[str, int]] = {
     "said_otherwise": dict(N=9),
     "part_of_either": dict(N=6, M=4),
     "bits_counted": dict(N=6),
+    "parts_of_results": dict(N=6, M=5),
+    "listed_parts": dict(N=6, M=5),
+    "places_along_axes": dict(N=6, M=5, K=4),
+    "stored_at_places": dict(N=6, M=5, K=4),
+    "histograms": dict(N=41),
 }
 
 

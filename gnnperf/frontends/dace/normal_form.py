@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
@@ -217,6 +218,23 @@ def _without_new_axes(original: Any) -> Any:
     return is_slice
 
 
+def _read_as_a_whole(original: Any) -> Any:
+    """Which arrays may go, in whose place the one is that they are copied to: of those that are copied as a
+    whole. DaCe compares as many sizes as the part has, so it takes `t[:, 2]` for all of t."""
+
+    def can_be_applied(
+        transformation: Any, state: Any, index: int, sdfg: Any, permissive: bool = False
+    ) -> bool:
+        copied = transformation.in_array
+        for edge in state.edges_between(copied, transformation.out_array):
+            part = edge.data.get_src_subset(edge, state)
+            if part is not None and part.num_elements() != math.prod(sdfg.arrays[copied.data].shape):
+                return False
+        return bool(original(transformation, state, index, sdfg, permissive))
+
+    return can_be_applied
+
+
 def _keeping_direction(original: Any) -> Any:
     """`x[:, 0] = x[:, -2]`, through an array that goes, is a copy within x. DaCe may keep which way the copy
     to that array was written, and copy from the part that is to be written."""
@@ -237,6 +255,7 @@ _REPAIRS: Repairs = {
     (scalar_to_symbol, "_handle_connectors"): _keeping_sums,
     (StateFusion, "can_be_applied"): _once_each,
     (redundant_array, "_is_slice"): _without_new_axes,
+    (redundant_array.RedundantArray, "can_be_applied"): _read_as_a_whole,
     (redundant_array.RedundantArray, "apply"): _keeping_direction,
     (redundant_array.RedundantSecondArray, "apply"): _keeping_direction,
 }

@@ -91,8 +91,8 @@ def _quantiles(whole: float) -> Callable[..., Any]:
     def call(
         visitor: Any, sdfg: Any, state: Any, a: str, q: Any, axis: int | None = None, keepdims: bool = False
     ) -> Any:
-        shares = each(q)
-        if not all(isinstance(share, int | float) for share in shares):
+        shares = [float(share) / whole for share in each(q) if not isinstance(share, str)]
+        if len(shares) != len(each(q)):
             raise NotImplementedError("np.quantile, np.percentile: of shares that are numbers in the text")
         calls = NestedCall(visitor, sdfg, state)
         shape, axes = sdfg.arrays[a].shape, axis
@@ -100,7 +100,7 @@ def _quantiles(whole: float) -> Callable[..., Any]:
             a, axis = calls(reshaped)(a, -1), 0
         ordered = calls(_sort)(a, axis)
         several = [len(shares)] if isinstance(q, tuple | list) else []
-        found = calls(_ranked)(ordered, axis, [share / whole for share in shares], several)
+        found = calls(_ranked)(ordered, axis, shares, several)
         return calls, calls(with_axes)(found, shape, axes) if keepdims and not several else found
 
     return call

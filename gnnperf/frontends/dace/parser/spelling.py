@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gnnperf.frontends.dace.parser.trees import expression, own_names, parsed_instead
+from gnnperf.frontends.dace.parser.trees import elements, expression, own_names, parsed_instead
 
 MOST_FACTORS = 8
 """A power of a matrix is written out up to this one."""
@@ -121,7 +121,6 @@ class _Spelled(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.stmt]:
         """`q, r = divmod(a, b)` is a quotient and a remainder; `a[[i, j]] = a[[j, i]]` takes rows in turn."""
-        self.generic_visit(node)
         match node:
             case ast.Assign(
                 targets=[ast.Tuple()], value=ast.Call(func=ast.Name(id="divmod"), args=[one, other])
@@ -142,7 +141,30 @@ class _Spelled(ast.NodeTransformer):
                     f"{ast.unparse(array)}[{ast.unparse(i)}] = {r}" for r, i in zip(rows, to, strict=True)
                 ]
                 return [parsed_instead(text, node) for text in texts]
+        self.generic_visit(node)
         return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """`a[:, [0, -1]]` is parts put side by side."""
+        self.generic_visit(node)
+        axes = elements(node.slice)
+        lists = [(n, axis.elts) for n, axis in enumerate(axes) if isinstance(axis, ast.List)]
+        sliced = all(isinstance(axis, ast.Slice | ast.List) for axis in axes)
+        if (
+            len(lists) != 1
+            or not sliced
+            or not isinstance(node.ctx, ast.Load)
+            or not isinstance(node.value, ast.Name)
+        ):
+            return node
+        ((at, places),) = lists
+        texts = [*map(ast.unparse, axes)]
+        parts = []
+        for place in map(ast.unparse, places):
+            texts[at] = f"{place}:" if place == "-1" else f"{place}:{place} + 1"
+            parts.append(f"{node.value.id}[{', '.join(texts)}]")
+        text = f"numpy.concatenate(({', '.join(parts)},), axis={at})"
+        return ast.copy_location(expression(text), node)
 
 
 class _Named(ast.NodeTransformer):

@@ -13,7 +13,7 @@ from dace import data
 from dace.frontend.common import op_repository
 from dace.frontend.python import replacements
 
-from gnnperf.frontends.dace.parser import masks
+from gnnperf.frontends.dace.parser import masks, places
 from gnnperf.frontends.dace.parser.kinds import is_integer, is_real
 from gnnperf.frontends.dace.parser.slices import Method
 from gnnperf.frontends.dace.parser.stores import falls, rising
@@ -27,8 +27,10 @@ def assigning(original: Method) -> Method:
 
     @wraps(original)
     def assign(visitor: Any, node: ast.Assign) -> Any:
-        if whole := masks.stored_whole(visitor, node):
-            return visitor.visit(whole)
+        targets = [_without_calls(visitor, t) if isinstance(t, ast.Subscript) else t for t in node.targets]
+        node = ast.copy_location(ast.Assign(targets, node.value), node)
+        if instead := masks.stored_whole(visitor, node) or places.stored(visitor, node):
+            return visitor.visit(instead)
         match node:
             case ast.Assign(targets=[ast.Name(id=new)], value=ast.Name() as value):
                 if not visitor.defined.get(new):
@@ -48,10 +50,6 @@ def assigning(original: Method) -> Method:
                 map(falls, ast.walk(target.slice))
             ):
                 node = rising(visitor, node, target)
-            case ast.Assign(targets=[ast.Subscript() as target]) if (
-                moved := _without_calls(visitor, target)
-            ) is not target:
-                node = ast.copy_location(ast.Assign([moved], node.value), node)
         return original(visitor, node)
 
     return assign
@@ -177,54 +175,28 @@ def sizing(original: Method) -> Method:
 
     @wraps(original)
     def subscript(visitor: Any, node: ast.Subscript, *rest: Any, **more: Any) -> Any:
+        node = _without_calls(visitor, node)
         match node:
             case ast.Subscript(
                 value=ast.Attribute(value=ast.Name(id=name), attr="shape"),
                 slice=ast.Constant(value=int() as axis),
             ) if (held := visitor.defined.get(name)) is not None:
                 return held.shape[axis]
-            case ast.Subscript(value=ast.Name(), ctx=ast.Load()) if taken := _taken(visitor, node):
-                return visitor.visit(computed_ahead(visitor, taken))
-        return original(visitor, _without_calls(visitor, node), *rest, **more)
+            case ast.Subscript(value=ast.Name(), ctx=ast.Load()) if chosen := places.taken(visitor, node):
+                return visitor.visit(computed_ahead(visitor, chosen))
+        return original(visitor, node, *rest, **more)
 
     return subscript
 
 
-def _taken(visitor: Any, part: ast.Subscript) -> ast.expr | None:
-    """In the place of `a[:, places]`, and of `a[places, 1]`: what is taken along one axis. None where no
-    array, or several, say which elements, or there is a part of an axis."""
-    axes = elements(part.slice)
-    said = [n for n, axis in enumerate(axes) if _is_places(visitor, axis)]
-    whole = [ast.unparse(axis) == ":" for axis in axes]
-    parts = any(isinstance(a, ast.Slice) and not w for a, w in zip(axes, whole, strict=True))
-    if len(said) != 1 or len(axes) == 1 or parts:
-        return None
-    (at,) = said
-    array: ast.expr = part.value
-    if sum(whole) + 1 < len(axes):  # of the others, too, single elements
-        others = [ast.Slice() if n == at else axis for n, axis in enumerate(axes)]
-        row = ast.Subscript(part.value, in_one(others), ast.Load())
-        array = computed_ahead(visitor, ast.fix_missing_locations(ast.copy_location(row, part)))
-    axis = ast.keyword("axis", ast.Constant(sum(whole[:at])))
-    taken = ast.Call(expression("numpy.take"), [array, axes[at]], [axis])
-    return ast.fix_missing_locations(ast.copy_location(taken, part))
-
-
-def _is_places(visitor: Any, axis: ast.expr) -> bool:
-    """Is it the name of an array of integers?"""
-    held = visitor.defined.get(axis.id) if isinstance(axis, ast.Name) else None
-    if not isinstance(held, data.Array) or held.shape == (1,):
-        return False
-    return np.dtype(held.dtype.type).kind in "iu"
-
-
 def _without_calls(visitor: Any, part: ast.Subscript) -> ast.Subscript:
-    """The part of an array, where functions that say places are called ahead."""
+    """The part of an array, where places that functions say, or what is made of arrays, are found ahead."""
     axes = elements(part.slice)
-    if not any(map(_is_called, axes)):
+    ahead = [_is_called(axis) or places.are_computed(visitor, axis) for axis in axes]
+    if not any(ahead):
         return part
-    places = [computed_ahead(visitor, at) if _is_called(at) else at for at in axes]
-    at = ast.copy_location(in_one(places), part)
+    axes = [computed_ahead(visitor, axis) if first else axis for axis, first in zip(axes, ahead, strict=True)]
+    at = ast.copy_location(in_one(axes), part)
     return ast.copy_location(ast.Subscript(part.value, at, part.ctx), part)
 
 
@@ -288,9 +260,12 @@ def placing(original: Method) -> Method:
 
     @wraps(original)
     def assign(visitor: Any, node: ast.AugAssign) -> Any:
-        if whole := masks.stored_whole(visitor, node):
-            return visitor.visit(whole)
         target = node.target
+        if isinstance(target, ast.Subscript):
+            target = _without_calls(visitor, target)
+            node = ast.copy_location(ast.AugAssign(target, node.op, node.value), node)
+        if instead := masks.stored_whole(visitor, node) or places.stored(visitor, node):
+            return visitor.visit(instead)
         stepped = any(isinstance(n, ast.Slice) and n.step is not None for n in ast.walk(target))
         rounds_down = isinstance(node.op, ast.FloorDiv | ast.Mod)
         if stepped or (rounds_down and any(is_real(visitor, side) for side in (target, node.value))):
@@ -298,8 +273,6 @@ def placing(original: Method) -> Method:
             assert isinstance(plain, ast.Assign)
             plain.value = ast.copy_location(ast.BinOp(plain.value, node.op, node.value), node)
             return visitor.visit(plain)
-        if isinstance(target, ast.Subscript) and (moved := _without_calls(visitor, target)) is not target:
-            node = ast.copy_location(ast.AugAssign(moved, node.op, node.value), node)
         return original(visitor, node)
 
     return assign
