@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import takewhile
 from math import inf
 
-from gnnperf.nests.analysis import extent
+from gnnperf.nests.analysis import extent, touched
 from gnnperf.nests.dtypes import TRUTHS, integer_bits, integer_dtype, is_integer
-from gnnperf.nests.ir import Const, Expr, Load, Loop, LoopNest, Node, Op, Statement, Symbol
+from gnnperf.nests.ir import (
+    Const,
+    Expr,
+    Load,
+    Loop,
+    LoopNest,
+    Node,
+    Op,
+    Statement,
+    Symbol,
+    expressions_of,
+    loads,
+)
 from gnnperf.nests.ranges import loops_of, value_range
 
 Range = tuple[float, float]
@@ -41,8 +55,11 @@ class ValueRanges:
         self._loops = loops_of(nest.body)
         self._held = {name: range_of_type(buffer.dtype) for name, buffer in nest.buffers.items()}
         stored: dict[str, list[tuple[Statement, float]]] = defaultdict(list)
-        for statement, times in _statements(nest.body, 1.0):
-            stored[statement.target.buffer].append((statement, times))
+        lives = _where_they_live(nest)
+        for statement, around in _statements(nest.body):
+            name = statement.target.buffer
+            times = math.prod(_trips(loop) for loop in around[len(lives.get(name, ())) :])
+            stored[name].append((statement, times))
         for name in nest.arguments:
             stored.pop(name, None)
         for _ in range(_ROUNDS):
@@ -119,14 +136,42 @@ class ValueRanges:
         return UNKNOWN
 
 
-def _statements(body: tuple[Node, ...], times: float) -> Iterator[tuple[Statement, float]]:
-    """With how often each runs, at most."""
+def _statements(
+    body: tuple[Node, ...], around: tuple[Loop, ...] = ()
+) -> Iterator[tuple[Statement, tuple[Loop, ...]]]:
+    """With the loops around each."""
     for node in body:
         if isinstance(node, Loop):
-            trips = extent(node)
-            yield from _statements(node.body, times * trips if trips is not None else inf)
+            yield from _statements(node.body, (*around, node))
         else:
-            yield node, times
+            yield node, around
+
+
+def _where_they_live(nest: LoopNest) -> dict[str, tuple[Loop, ...]]:
+    """The loops around all of each local buffer: every iteration has a new one."""
+    found: dict[str, tuple[Loop, ...]] = {}
+
+    def meet(names: set[str], around: tuple[Loop, ...]) -> None:
+        for name in names:
+            common = zip(found.get(name, around), around, strict=False)
+            found[name] = tuple(one for one, _ in takewhile(lambda pair: pair[0] is pair[1], common))
+
+    def visit(body: tuple[Node, ...], around: tuple[Loop, ...]) -> None:
+        for node in body:
+            if isinstance(node, Loop):
+                meet({load.buffer for e in expressions_of(node) for load in loads(e)}, around)
+                visit(node.body, (*around, node))
+            else:
+                meet(touched(node), around)
+
+    visit(nest.body, ())
+    return {name: around for name, around in found.items() if nest.buffers[name].scope == "local"}
+
+
+def _trips(loop: Loop) -> float:
+    """At most; infinite where that is not known."""
+    trips = extent(loop)
+    return inf if trips is None else trips
 
 
 def _held_by(dtype: str | None, found: Range) -> Range:

@@ -8,7 +8,7 @@ emitted by `expressions.py`, loops that threads share by `shared_loops.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -50,6 +50,7 @@ from gnnperf.schedules.recipes.narrow_integers import narrow_integers
 from gnnperf.schedules.recipes.pipelined_rows import emit_rows, emit_steps, pipeline_header
 from gnnperf.schedules.recipes.prefetching import prefetched
 from gnnperf.schedules.recipes.shared_loops import of_one_team, share_all, share_loop, stores_past_caches
+from gnnperf.schedules.recipes.simd_loops import gather_simd_loops
 from gnnperf.schedules.recipes.skewed_rows import skew_rows
 from gnnperf.schedules.recipes.storage import Path, Storage
 from gnnperf.schedules.recipes.threads import span_elements
@@ -85,7 +86,7 @@ def emit(nest: LoopNest, symbol: str) -> CppFunction:
             raise NotApplicable(f"buffer {buffer.name} is {buffer.dtype}, which has no C++ type")
     arguments = tuple(nest.arguments)
     parameters = tuple(sorted(nest.parameters))
-    nest = narrow_integers(count_bits(skip_misses(skew_rows(nest))))
+    nest = narrow_integers(gather_simd_loops(count_bits(skip_misses(skew_rows(nest)))))
     emitter = Emitter(nest, symbol)
     emitter.block(nest.body, ())
     if stores_past_caches(nest.body):
@@ -249,7 +250,7 @@ class Emitter:
     def plain(self, loop: Loop, path: Path) -> None:
         annotation = loop.annotation
         if annotation and annotation.kind == "simd" and self.simd_allowed(loop):
-            self.line("#pragma omp simd" + self.simd_reductions(loop))
+            self.line("#pragma omp simd" + self.simd_reductions(loop, self.storage.declared.get(path, ())))
         elif annotation and annotation.factor > 1:
             self.line(f"#pragma GCC unroll {annotation.factor}")
         self.line(self.header(loop))
@@ -274,10 +275,13 @@ class Emitter:
                 return False
         return True
 
-    def simd_reductions(self, loop: Loop) -> str:
+    def simd_reductions(self, loop: Loop, own: Collection[str]) -> str:
+        """own: variables of each iteration."""
         clauses = []
         for node in walk(loop.body):
-            if isinstance(node, Statement) and node.reduce and not varies(node.target, loop.iterator):
+            if not isinstance(node, Statement) or node.target.buffer in own:
+                continue
+            if node.reduce and not varies(node.target, loop.iterator):
                 sign = {"add": "+", "mul": "*", "min": "min", "max": "max"}[node.reduce]
                 clauses.append(f" reduction({sign}:{ident(node.target.buffer)})")
         return "".join(dict.fromkeys(clauses))

@@ -41,7 +41,7 @@ _INT32, _UINT32 = range_of_type("int32"), range_of_type("uint32")
 
 def narrow_integers(nest: LoopNest) -> LoopNest:
     """The nest with such statements in 32 bits, and with its own variables that hold what fits in them."""
-    if not any(_gains(s.value, nest.buffers) for s in nest.statements()):
+    if not any(_gains(s.value, nest.buffers) or _adds_up(s, nest.buffers) for s in nest.statements()):
         return nest
     ranges = ValueRanges(nest)
     variables = _variables(nest, ranges)
@@ -75,6 +75,12 @@ def _gains(value: Expr, buffers: Mapping[str, Buffer]) -> bool:
         and (e.name in _DIVISIONS or (e.name in ("shl", "shr") and not isinstance(e.args[1], Const)))
     )  # fmt: skip
     return any(integer_dtype(e, buffers) in _WIDE for e in slow)
+
+
+def _adds_up(statement: Statement, buffers: Mapping[str, Buffer]) -> bool:
+    """Does it add to a sum of its own in 64 bits? Half as many of these go into a vector."""
+    target = buffers[statement.target.buffer]
+    return statement.reduce == "add" and target.scope == "local" and target.dtype in _WIDE
 
 
 def _variables(nest: LoopNest, ranges: ValueRanges) -> dict[str, str]:
