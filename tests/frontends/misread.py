@@ -1121,3 +1121,19 @@ def histograms(x: f8[N], w: f8[N], n: dace.int64[8], m: dace.int64[5], h: f8[4],
     m[:] = counts
     e[:] = edges
     h[:] = np.histogram(x, 4, weights=w, range=(0.25, 0.75))[0]
+
+
+@dace.program
+def longer_arrays(x: f8[N], y: f8[N + 1], z: f8[N + 2], w: f8[2 * N]):
+    y[:] = np.append(x, x[0])
+    closed = np.append(x, 0.5)
+    z[:] = np.append(closed, x[-1])
+    w[:] = np.append(x, x)
+
+
+@dace.program
+def powers_and_places(x: f8[N], V: f8[N, 4], W: f8[N, N], B: f8[N, M]):
+    V[:] = np.vander(x, 4)
+    W[:] = np.vander(x, increasing=True)
+    i, j = np.indices((N, M))
+    B[:] = x[0] * i + j

@@ -125,6 +125,8 @@ SIZES: dict[str, dict[str, int]] = {
     "places_along_axes": dict(N=6, M=5, K=4),
     "stored_at_places": dict(N=6, M=5, K=4),
     "histograms": dict(N=41),
+    "longer_arrays": dict(N=6),
+    "powers_and_places": dict(N=6, M=4),
 }
 
 

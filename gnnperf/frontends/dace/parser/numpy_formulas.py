@@ -102,6 +102,20 @@ def _column_stack(visitor: Any, sdfg: Any, state: Any, tup: Sequence[str]) -> st
     return pointwise(sdfg, state, [held[0].shape[0], len(tup)], _common(sdfg, tup), code, inputs)
 
 
+def _indices(visitor: Any, sdfg: Any, state: Any, dimensions: Any) -> list[str]:
+    """Of every axis, the place of each element along it."""
+    shape = each(dimensions)
+    return [pointwise(sdfg, state, shape, dace.int64, i, {}) for i in subscripts(len(shape))]
+
+
+def _vander(visitor: Any, sdfg: Any, state: Any, x: str, N: Any = None, increasing: bool = False) -> str:
+    """Powers of each number in a row, the highest first."""
+    (size,), (i, j) = sdfg.arrays[x].shape, subscripts(2)
+    count = size if N is None else N
+    power = j if increasing else f"({count} - 1 - {j})"
+    return pointwise(sdfg, state, [size, count], sdfg.arrays[x].dtype, f"__x ** {power}", {"__x": (x, [i])})
+
+
 def _fill_diagonal(visitor: Any, sdfg: Any, state: Any, a: str, val: Any) -> None:
     if len(sdfg.arrays[a].shape) != 2 or isinstance(val, str):
         raise NotImplementedError("np.fill_diagonal: a matrix, and a number")
@@ -125,7 +139,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "hanning": _window("0.5 - 0.5 * cos({a})"), "hamming": _window("0.54 - 0.46 * cos({a})"),
     "blackman": _window("0.42 - 0.5 * cos({a}) + 0.08 * cos(2 * {a})"),
     "broadcast_to": _broadcast_to, "column_stack": _column_stack, "fill_diagonal": _fill_diagonal,
-    "ravel": _ravel,
+    "indices": _indices, "ravel": _ravel, "vander": _vander,
 }  # fmt: skip
 for _name in ("math.erf", "scipy.special.erf"):
     op_repository.replaces(_name)(_erf)

@@ -35,11 +35,28 @@ def _product(*matrices: str) -> str:
     return " @ ".join(f"({m})" for m in matrices)
 
 
+def _appended(array: str, more: str) -> str:
+    """To an array of one axis: a number, an element of an array, or an array."""
+    match expression(more):
+        case ast.Constant():
+            more = f"(numpy.zeros((1,)) + {more})"
+        case ast.Subscript(value=held, slice=ast.Constant(value=int() as at)):
+            more = f"{ast.unparse(held)}[{at}:{at + 1}]"
+        case ast.Subscript(value=held, slice=ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=1))):
+            more = f"{ast.unparse(held)}[-1:]"
+        case ast.Name():
+            pass
+        case _:
+            return ""
+    return f"numpy.concatenate(({array}, {more}))"
+
+
 def _correlated(one: str, other: str, mode: str = "'valid'") -> str:
     return f"numpy.convolve({one}, {other}[::-1], {mode})" if other.isidentifier() else ""
 
 
 _SPELLINGS: Mapping[Any, Callable[..., str]] = {
+    np.append: _appended,
     np.asarray: lambda array: array,
     np.ascontiguousarray: lambda array: array,
     np.ediff1d: lambda array: f"numpy.diff({array})",
