@@ -4,7 +4,8 @@
     for i in 1..n: y[i] += f[i]                    y[i] = (f[i] if i >= 1 else 0) + (g[i] if i < n - 1 else 0)
     for i in 0..n - 1: y[i] += g[i]
 
-as what flows into cells and out of them is added up, slice by slice.
+as what flows into cells and out of them is added up, slice by slice. What several nests multiply, or take the
+least or greatest of, is one sweep where all of them do all of it.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _updates(
 
 def _update(node: Node, buffers: Mapping[str, Buffer]) -> _Update | None:
     piece = piece_of(node)
-    if piece is None or not piece.nest.loops or piece.statement.reduce not in (None, "add"):
+    if piece is None or not piece.nest.loops:
         return None
     buffer = buffers[piece.target]
     if buffer.scope != "global" or any(ld.buffer == piece.target for ld in loads(piece.statement.value)):
@@ -84,9 +85,12 @@ def _update(node: Node, buffers: Mapping[str, Buffer]) -> _Update | None:
 
 
 def _fit(updates: Sequence[_Update]) -> bool:
-    """May the nests share a sweep, and is it as good as one of theirs? All but the first add to it, which
-    writes all of it where it does not."""
+    """May the nests share a sweep, and is it as good as one of theirs? All but the first change the array
+    alike; that one writes all of it where it does not."""
     around = _around(updates)
+    how = {update.piece.statement.reduce for update in updates[1:]} | {updates[0].piece.statement.reduce}
+    if len(how - {None}) != 1 or ("add" not in how and any(update.box != around for update in updates)):
+        return False
     if any(size_of(update.box) < MOST_OF_IT * size_of(around) for update in updates):
         return False
     first, *others = updates
@@ -104,11 +108,16 @@ def _in_one_sweep(updates: Sequence[_Update], buffers: Mapping[str, Buffer]) -> 
     target, around = updates[0].piece.target, _around(updates)
     dtype = buffers[target].dtype
     indices = [Symbol(f"{target}_{d}") for d in range(len(around))]
-    value: Expr = Const(literal(0, dtype))
+    value: Expr | None = None
     for update in updates:
         term = as_stored(update.piece.value_at(indices), dtype, {dtype}, buffers)
         if update.box != around:
             term = Op("select", (is_in(update.box, around, indices), term, Const(literal(0, dtype))))
-        value = term if equals_number(value, 0) else Op("add", (value, term))
+        how = update.piece.statement.reduce or "add"
+        if value is None or (how == "add" and equals_number(value, 0)):
+            value = term
+        else:
+            value = Op(how, (value, term))
+    assert value is not None
     made = filling(Load(target, tuple(indices)), value, around, updates[0].piece.statement.reduce)
     return minimise_strides(rebuild(made.nest.loops, made.nest.body)[0], buffers)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from math import inf
 
-from gnnperf.nests.analysis import extent, touched
+from gnnperf.nests.analysis import apart, extent, touched
 from gnnperf.nests.dtypes import TRUTHS, integer_bits, integer_dtype, is_integer
 from gnnperf.nests.ir import (
     Const,
@@ -58,8 +58,9 @@ class ValueRanges:
         lives = _where_they_live(nest)
         for statement, around in _statements(nest.body):
             name = statement.target.buffer
-            times = math.prod(_trips(loop) for loop in around[len(lives.get(name, ())) :])
-            stored[name].append((statement, times))
+            inside = around[len(lives.get(name, ())) :]
+            same = [loop for loop in inside if not apart(statement.target, [loop])]  # the same element again
+            stored[name].append((statement, math.prod(map(_trips, same))))
         for name in nest.arguments:
             stored.pop(name, None)
         for _ in range(_ROUNDS):

@@ -13,6 +13,7 @@ from schedules.recipes.running import build, call, differences
 
 from gnnperf.nests import LoopNest, Node, normalise
 from gnnperf.nests.combine import combine
+from gnnperf.nests.ir import Reduction
 from gnnperf.nests.updates import joined_updates
 from gnnperf.schedules.recipes import Recipe, apply, emit
 
@@ -24,6 +25,7 @@ BUFFERS = [
 ZERO = loop("i", N, assign(load("y", "i"), 0.0))
 IN = loop("i", N, accumulate(load("y", "i"), load("f", "i")), start=1)
 OUT = loop("i", N - 1, accumulate(load("y", "i"), mul(-1.0, load("f", add("i", 1)))))
+LARGEST = accumulate(load("y", "i"), load("f", "i"), by="max")
 
 
 def joined(*body: Node) -> tuple[Node, ...]:
@@ -50,6 +52,13 @@ def test_what_does_not_matter_may_lie_between() -> None:
     assert len(joined(ZERO, other, IN, OUT)) == 2
 
 
+@pytest.mark.parametrize("by", ["min", "max", "mul"])
+def test_extremes_and_products_of_all_of_it_are_one_sweep(by: Reduction) -> None:
+    first = loop("i", N, assign(load("y", "i"), load("x", "i")))
+    (made,) = joined(first, loop("i", N, accumulate(load("y", "i"), load("f", "i"), by=by)))
+    assert made == loop("y_0", N, assign(load("y", "y_0"), op(by, load("x", "y_0"), load("f", "y_0"))))
+
+
 @pytest.mark.parametrize(
     "body",
     {
@@ -59,7 +68,8 @@ def test_what_does_not_matter_may_lie_between() -> None:
         "what is added has changed": (ZERO, loop("i", N, assign(load("f", "i"), load("x", "i"))), IN),
         "it adds what it has": (ZERO, loop("i", N - 1, accumulate(load("y", "i"), load("y", add("i", 1))))),
         "a first value that is not everywhere": (loop("i", N - 1, assign(load("y", "i"), 0.0)), IN),
-        "the largest": (ZERO, loop("i", N, accumulate(load("y", "i"), load("f", "i"), by="max"))),
+        "the largest of a part": (ZERO, loop("i", N - 1, LARGEST)),
+        "sums and the largest": (IN, loop("i", N, LARGEST)),
         "elements in another order": (ZERO, loop("i", N, accumulate(load("y", op("sub", N - 1, "i")), 1.0))),
     }.values(),
 )  # fmt: skip

@@ -67,3 +67,15 @@ def ranges() -> ValueRanges:
 )
 def test_range(value: Expr, expected: tuple[float, float]) -> None:
     assert ranges().of(value) == expected
+
+
+def test_elements_of_a_strip_have_sums_of_their_own() -> None:
+    strip = replace(array("strip", 10, dtype="int64"), transient=True, scope="local")
+    body = (
+        loop("j", 10, assign(load("strip", "j"), 0)),
+        loop("k", 3, loop("j", 10, accumulate(load("strip", "j"), load("byte", "j")))),
+        loop("j", 10, assign(load("out", "j"), load("strip", "j"))),
+    )
+    arrays = [array("byte", 10, dtype="uint8"), array("out", 10, dtype="int64"), strip]
+    found = ValueRanges(nest("strips", arrays, loop("i", 5, *body)))
+    assert found.of(load("strip", "j")) == (0, 3 * 255)
