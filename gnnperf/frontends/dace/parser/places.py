@@ -50,24 +50,21 @@ def _loops(
     visitor: Any, node: ast.Assign, target: ast.Subscript, axes: list[ast.expr], said: list[int]
 ) -> ast.stmt | None:
     array, adjacent = ast.unparse(target.value), said == [*range(said[0], said[-1] + 1)]
-    value = (
-        node.value if isinstance(node.value, ast.Name | ast.Constant) else computed_ahead(visitor, node.value)
-    )
+    held = isinstance(node.value, ast.Name | ast.Constant)
+    value = node.value if held else computed_ahead(visitor, node.value)
     shape = getattr(visitor.defined.get(ast.unparse(value)), "shape", (1,))
     counters: dict[str, str] = {}
     places = []
     for n, axis in enumerate(axes):
-        counter = f"place_{node.lineno}_{said[0] if n in said else n}"
-        size = f"len({ast.unparse(axis)})" if n in said else f"{array}.shape[{n}]"
-        if n in said or isinstance(axis, ast.Slice):
-            counters.setdefault(counter, size)
-        places.append(
-            f"{ast.unparse(axis)}[{counter}]"
-            if n in said
-            else counter
-            if _is_whole(axis)
-            else ast.unparse(axis)
-        )
+        text, counter = ast.unparse(axis), f"place_{node.lineno}_{said[0] if n in said else n}"
+        if n in said:
+            counters.setdefault(counter, f"len({text})")
+            places.append(f"{text}[{counter}]")
+        elif _is_whole(axis):
+            counters[counter] = f"{array}.shape[{n}]"
+            places.append(counter)
+        else:
+            places.append(text)
     if not adjacent or (shape != (1,) and len(shape) != len(counters)):
         return None
     read = ast.unparse(value) + (f"[{', '.join(counters)}]" if shape != (1,) else "")
@@ -86,8 +83,8 @@ def are_computed(visitor: Any, axis: ast.expr) -> bool:
 
 
 def _axes(visitor: Any, part: ast.Subscript) -> tuple[list[ast.expr], list[int]]:
-    """What a subscript says of every axis, and which of them are arrays of places; these none, that may say
-    less."""
+    """What a subscript says of every axis, and which of them are arrays of places. Without these it may say
+    less than all."""
     axes = elements(part.slice)
     said = [n for n, axis in enumerate(axes) if _is_places(visitor, axis)]
     rank = len(visitor.defined[ast.unparse(part.value)].shape) if said else 0
