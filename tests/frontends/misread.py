@@ -1112,6 +1112,7 @@ def stored_at_places(
     A[r] = A[r] + V[0, 0]
     B[:, s] = V
     C[np.arange(N), 1] = 7.0
+    x[N - 1 - np.arange(N)] = x
 
 
 @dace.program
