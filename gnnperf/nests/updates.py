@@ -88,8 +88,8 @@ def _fit(updates: Sequence[_Update]) -> bool:
     """May the nests share a sweep, and is it as good as one of theirs? All but the first change the array
     alike; that one writes all of it where it does not."""
     around = _around(updates)
-    how = {update.piece.statement.reduce for update in updates[1:]} | {updates[0].piece.statement.reduce}
-    if len(how - {None}) != 1 or ("add" not in how and any(update.box != around for update in updates)):
+    how = {update.piece.statement.reduce for update in updates} - {None}
+    if len(how) != 1 or ("add" not in how and any(update.box != around for update in updates)):
         return False
     if any(size_of(update.box) < MOST_OF_IT * size_of(around) for update in updates):
         return False

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
-from itertools import takewhile
 from math import inf
 
-from gnnperf.nests.analysis import apart, extent, touched
+from gnnperf.nests.analysis import apart, extent
+from gnnperf.nests.blocks import blocks_of, contexts
 from gnnperf.nests.dtypes import TRUTHS, integer_bits, integer_dtype, is_integer
-from gnnperf.nests.ir import (
-    Const,
-    Expr,
-    Load,
-    Loop,
-    LoopNest,
-    Node,
-    Op,
-    Statement,
-    Symbol,
-    expressions_of,
-    loads,
-)
+from gnnperf.nests.ir import Const, Expr, Load, Loop, LoopNest, Op, Statement, Symbol
 from gnnperf.nests.ranges import loops_of, value_range
 
 Range = tuple[float, float]
@@ -55,12 +42,14 @@ class ValueRanges:
         self._loops = loops_of(nest.body)
         self._held = {name: range_of_type(buffer.dtype) for name, buffer in nest.buffers.items()}
         stored: dict[str, list[tuple[Statement, float]]] = defaultdict(list)
-        lives = _where_they_live(nest)
-        for statement, around in _statements(nest.body):
-            name = statement.target.buffer
-            inside = around[len(lives.get(name, ())) :]
-            same = [loop for loop in inside if not apart(statement.target, [loop])]  # the same element again
-            stored[name].append((statement, math.prod(map(_trips, same))))
+        blocks = blocks_of(nest)
+        for statement, _, around in contexts(nest.body):
+            if isinstance(statement, Statement):
+                name = statement.target.buffer
+                # Every iteration has its own of what is local to it.
+                outside = len(blocks[name]) if nest.buffers[name].scope == "local" else 0
+                same = [loop for loop in around[outside:] if not apart(statement.target, [loop])]
+                stored[name].append((statement, math.prod(map(_trips, same))))
         for name in nest.arguments:
             stored.pop(name, None)
         for _ in range(_ROUNDS):
@@ -135,38 +124,6 @@ class ValueRanges:
             case "bitor" | "bitxor" if min(low, other[0]) >= 0:
                 return 0, 2 ** int(max(high, other[1])).bit_length() - 1
         return UNKNOWN
-
-
-def _statements(
-    body: tuple[Node, ...], around: tuple[Loop, ...] = ()
-) -> Iterator[tuple[Statement, tuple[Loop, ...]]]:
-    """With the loops around each."""
-    for node in body:
-        if isinstance(node, Loop):
-            yield from _statements(node.body, (*around, node))
-        else:
-            yield node, around
-
-
-def _where_they_live(nest: LoopNest) -> dict[str, tuple[Loop, ...]]:
-    """The loops around all of each local buffer: every iteration has a new one."""
-    found: dict[str, tuple[Loop, ...]] = {}
-
-    def meet(names: set[str], around: tuple[Loop, ...]) -> None:
-        for name in names:
-            common = zip(found.get(name, around), around, strict=False)
-            found[name] = tuple(one for one, _ in takewhile(lambda pair: pair[0] is pair[1], common))
-
-    def visit(body: tuple[Node, ...], around: tuple[Loop, ...]) -> None:
-        for node in body:
-            if isinstance(node, Loop):
-                meet({load.buffer for e in expressions_of(node) for load in loads(e)}, around)
-                visit(node.body, (*around, node))
-            else:
-                meet(touched(node), around)
-
-    visit(nest.body, ())
-    return {name: around for name, around in found.items() if nest.buffers[name].scope == "local"}
 
 
 def _trips(loop: Loop) -> float:

@@ -18,6 +18,7 @@ from gnnperf.errors import NotApplicable
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import access_counts, extent, stride, varies, write_only
+from gnnperf.nests.blocks import Path
 from gnnperf.nests.ir import (
     Buffer,
     Const,
@@ -52,7 +53,7 @@ from gnnperf.schedules.recipes.prefetching import prefetched
 from gnnperf.schedules.recipes.shared_loops import of_one_team, share_all, share_loop, stores_past_caches
 from gnnperf.schedules.recipes.simd_loops import gather_simd_loops
 from gnnperf.schedules.recipes.skewed_rows import skew_rows
-from gnnperf.schedules.recipes.storage import Path, Storage
+from gnnperf.schedules.recipes.storage import Storage
 from gnnperf.schedules.recipes.threads import span_elements
 
 MAX_STACK_BYTES = 1 << 16

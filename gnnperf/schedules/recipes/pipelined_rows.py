@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path as File
 from typing import TYPE_CHECKING
 
+from gnnperf.nests.blocks import Path
 from gnnperf.nests.ir import Loop, LoopNest
 from gnnperf.schedules.recipes.expressions import iterator_name
 from gnnperf.schedules.recipes.shared_loops import combine_private, declare_private, outlined, private_copies
-from gnnperf.schedules.recipes.storage import Path
 from gnnperf.schedules.recipes.threads import private_reductions
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from gnnperf.nests.analysis import accesses, is_data_dependent
+from gnnperf.nests.blocks import Path
 from gnnperf.nests.ir import (
     Annotation,
     Expr,
@@ -23,7 +24,6 @@ from gnnperf.nests.ir import (
 )  # fmt: skip
 from gnnperf.schedules.recipes.accumulate import identity
 from gnnperf.schedules.recipes.expressions import CTYPES, REDUCE, Scalar, ident, iterator_name
-from gnnperf.schedules.recipes.storage import Path
 from gnnperf.schedules.recipes.threads import PrivateReductions, private_reductions, span_elements
 
 if TYPE_CHECKING:

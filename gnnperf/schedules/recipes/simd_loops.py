@@ -59,7 +59,9 @@ def gather_simd_loops(nest: LoopNest) -> LoopNest:
         own = {
             name
             for name, count in access_counts(node.body).items()
-            if buffers[name].scope == "local" and counts[name] == count and _is_one_element(name, node)
+            if buffers[name].scope == "local"
+            and counts[name] == count
+            and _each_its_own(node.body, node, name)
         }
         buffers.update({name: replace(buffers[name], shape=(), strides=()) for name in own})
         loop = map_node(node, lambda e: Load(e.buffer) if isinstance(e, Load) and e.buffer in own else e)
@@ -68,13 +70,6 @@ def gather_simd_loops(nest: LoopNest) -> LoopNest:
         return replace(loop, body=_without_second_sums(loop.body, types))
 
     return replace(nest, body=tuple(map(with_variables, body)), buffers=buffers)
-
-
-def _is_one_element(name: str, loop: Loop) -> bool:
-    """Has each iteration one element of this buffer, which it stores?"""
-    found = [access for node in loop.body for access in accesses(node) if access.load.buffer == name]
-    elements = {access.load for access in found}
-    return any(a.is_write for a in found) and len(elements) == 1 and apart(found[0].load, [loop])
 
 
 def _without_second_sums(body: tuple[Node, ...], own: Mapping[str, str]) -> tuple[Node, ...]:
@@ -140,9 +135,10 @@ def _of_elements(node: Node) -> TypeGuard[Loop]:
     return node.annotation.kind == "simd" and all(isinstance(inner, Statement) for inner in node.body)
 
 
-def _each_its_own(body: Iterable[Node], loop: Loop) -> bool:
-    """Has every iteration its own element of all that is stored, and of that no other?"""
-    found = [access for node in body for access in accesses(node)]
+def _each_its_own(body: Iterable[Node], loop: Loop, only: str | None = None) -> bool:
+    """Has every iteration its own element of all that is stored, and of that no other? only: of one
+    buffer."""
+    found = [access for node in body for access in accesses(node) if only in (None, access.load.buffer)]
     stored = {access.load for access in found if access.is_write}
     names = {load.buffer for load in stored}
     return (

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import affine, evaluate, simplify
-from gnnperf.nests.analysis import accesses, extent, touched, varies
+from gnnperf.nests.analysis import extent, touched, varies
+from gnnperf.nests.blocks import Path, blocks_of, contexts
 from gnnperf.nests.ir import (
     Buffer,
     Expr,
     Loop,
     LoopNest,
-    Node,
     Statement,
     Symbol,
-    expressions_of,
-    loads,
     reads,
     substitute,
 )
 from gnnperf.schedules.recipes.vectors import is_vectorized
-
-Path: TypeAlias = tuple[int, ...]
-"""Child numbers from the root to a block."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,7 @@ class Storage:
 
     @staticmethod
     def plan(nest: LoopNest) -> Storage:
-        blocks = _blocks(nest)
+        blocks = blocks_of(nest)
         registers = _register_buffers(nest, blocks)
         declared: dict[Path, tuple[str, ...]] = {}
         for name, path in sorted(blocks.items()):
@@ -55,56 +49,12 @@ class Storage:
         return {n for p, names in self.declared.items() if p[: len(path)] == path for n in names}
 
 
-def _contexts(
-    body: tuple[Node, ...], path: Path = (), around: tuple[Loop, ...] = ()
-) -> Iterator[tuple[Node, Path, tuple[Loop, ...]]]:
-    """Every node with the block it stands in and the loops around it."""
-    for number, node in enumerate(body):
-        yield node, path, around
-        if isinstance(node, Loop):
-            yield from _contexts(node.body, (*path, number), (*around, node))
-
-
-def _blocks(nest: LoopNest) -> dict[str, Path]:
-    """Scratch buffer -> innermost block that contains every access. Scratch memory that is read before
-    it is written carries values from one iteration of a sequential loop to the next: it is declared
-    outside of that loop."""
-    lowest: dict[str, Path] = {}
-    for node, path, around in _contexts(nest.body):
-        if isinstance(node, Statement):
-            used, defined = {a.load.buffer for a in accesses(node)}, _defines(node)
-        else:
-            used, defined = {ld.buffer for b in expressions_of(node) for ld in loads(b)}, None
-        for name in used:
-            buffer = nest.buffers[name]
-            if buffer.scope == "global" and not buffer.transient:
-                continue
-            at = path
-            if buffer.scope == "global" and name not in lowest and name != defined:
-                at = path[: next((d for d, lp in enumerate(around) if not lp.independent), len(path))]
-            lowest[name] = _common(lowest.get(name, at), at)
-    return lowest
-
-
-def _defines(statement: Statement) -> str | None:
-    """The buffer that the statement writes without reading it."""
-    if statement.reduce or statement.guard is not None:
-        return None
-    name = statement.target.buffer
-    return None if any(ld.buffer == name for ld in reads(statement)) else name
-
-
-def _common(a: Path, b: Path) -> Path:
-    size = next((d for d, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-    return a[:size]
-
-
 def _register_buffers(nest: LoopNest, blocks: Mapping[str, Path]) -> frozenset[str]:
     """Local arrays all of whose subscripts are constant once unrolled loops are written out, that vectors go
     through from their first element on, and that no parallel loop uses from outside (its body is a function,
     which gets arrays)."""
     names = {k for k, b in nest.buffers.items() if b.scope == "local" and b.shape and k in blocks}
-    for node, _, around in _contexts(nest.body):
+    for node, _, around in contexts(nest.body):
         if not isinstance(node, Statement):
             continue
         values: dict[str, Expr] = {}
@@ -142,7 +92,7 @@ def _written_out(loop: Loop) -> bool:
 
 def _vector_dimensions(nest: LoopNest, registers: frozenset[str]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for node, _, around in _contexts(nest.body):
+    for node, _, around in contexts(nest.body):
         if not isinstance(node, Statement):
             continue
         vectors = {
@@ -161,7 +111,7 @@ def _overlapping(nest: LoopNest, registers: frozenset[str]) -> frozenset[str | P
     registers with others."""
     loops: dict[Path, Loop] = {}
     apart = set[str]()
-    for node, path, around in _contexts(nest.body):
+    for node, path, around in contexts(nest.body):
         if isinstance(node, Statement):
             vectors = [lp for lp in around if is_vectorized(lp)]
             if vectors:  # one, which holds statements alone

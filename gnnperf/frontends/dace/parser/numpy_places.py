@@ -32,7 +32,7 @@ def _swapaxes(visitor: Any, sdfg: Any, state: Any, a: str, axis1: int, axis2: in
     return replacements._transpose(visitor, sdfg, state, a, axes=order)
 
 
-def _moveaxis(visitor: Any, sdfg: Any, state: Any, a: str, source: int, destination: int) -> Any:
+def moveaxis(visitor: Any, sdfg: Any, state: Any, a: str, source: int, destination: int) -> Any:
     dimensions = len(sdfg.arrays[a].shape)
     order = [d for d in range(dimensions) if d != source % dimensions]
     order.insert(destination % dimensions, source % dimensions)
@@ -282,7 +282,7 @@ def _matrix(function: str, sdfg: Any, a: str) -> Sequence[Any]:
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "swapaxes": _swapaxes, "moveaxis": _moveaxis, "expand_dims": _expand_dims, "squeeze": _squeeze,
+    "swapaxes": _swapaxes, "moveaxis": moveaxis, "expand_dims": _expand_dims, "squeeze": _squeeze,
     "take": _take, "rot90": _rot90, "flipud": _flipped(0), "fliplr": _flipped(1), "pad": _pad, "kron": _kron,
     "cross": _cross, "meshgrid": _meshgrid, "diag": _diag, "trace": _trace, "ptp": _ptp,
     "tril": _triangle("<="), "triu": _triangle(">="), "gradient": _gradient, "convolve": _convolve,

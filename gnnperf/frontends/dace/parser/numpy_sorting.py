@@ -13,13 +13,14 @@ from dace.frontend.python.nested_call import NestedCall
 
 from gnnperf.frontends.dace.parser.numpy_functions import (
     as_method,
-    computed,
     each,
+    mapped,
     real_of,
     reshaped,
     subscripts,
     with_axes,
 )
+from gnnperf.frontends.dace.parser.numpy_places import moveaxis
 
 _SORTED = """
 std::copy(__x, __x + {count}, __out);
@@ -45,18 +46,12 @@ def _along(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any, code: str, dt
     calls = NestedCall(visitor, sdfg, state)
     if axis is None:
         a, axis = calls(reshaped)(a, -1), 0
-    rank = len(sdfg.arrays[a].shape)
-    at = subscripts(rank)
-    lines_last = [*at[: axis % rank], *at[axis % rank + 1 :], at[axis % rank]]
-    axes_first = [lines_last.index(i) for i in at]
-    shape = [sdfg.arrays[a].shape[at.index(i)] for i in lines_last]
+    last = len(sdfg.arrays[a].shape) - 1
+    along = axis % (last + 1)
+    lines = calls(moveaxis)(a, along, last) if along != last else a
     # Of its own, without gaps: what is sorted is read as a pointer.
-    lines = calls(computed)(shape, sdfg.arrays[a].dtype, "__x", {"__x": (a, [at[n] for n in axes_first])})
-    found = calls(_ordered)(lines, code, dtype)
-    if lines_last == at:
-        return calls, found
-    own = sdfg.arrays[a].shape
-    return calls, calls(computed)(own, dtype, "__x", {"__x": (found, lines_last)})
+    found = calls(_ordered)(calls(mapped)(lines, "{}"), code, dtype)
+    return calls, calls(moveaxis)(found, last, along) if along != last else found
 
 
 def _ordered(visitor: Any, sdfg: Any, state: Any, lines: str, code: str, dtype: Any) -> str:
