@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import erf
 
 N, M, K = (dace.symbol(s) for s in "NMK")
-f8 = dace.float64
+f8, i8, c16 = dace.float64, dace.int64, dace.complex128
 
 
 @dace.program
@@ -1138,3 +1138,70 @@ def powers_and_places(x: f8[N], V: f8[N, 4], W: f8[N, N], B: f8[N, M]):
     W[:] = np.vander(x, increasing=True)
     i, j = np.indices((N, M))
     B[:] = x[0] * i + j
+
+
+@dace.program
+def complex_numbers(
+    z: c16[N],
+    w: c16[N],
+    v: dace.complex64[N],
+    x: f8[N],
+    r: f8[N],
+    u: c16[3],
+    n: f8[3],
+    turns: i8[N],
+    m: c16[N],
+):
+    u[0] = np.vdot(z, w)
+    u[1] = np.mean(z)
+    u[2] = complex(x[0], -x[1]) / 3
+    n[0] = np.linalg.norm(z)
+    n[1] = np.std(w)
+    n[2] = np.linalg.norm(x)
+    v[:] = v * (2.0 + 1.0j) - 3
+    m.real[:] = x
+    m.imag = m.imag + 2 * x
+    m[1:].imag *= 2.0
+    for i in dace.map[0:N]:
+        r[i] = abs(z[i]) - abs(x[i])
+    for i in range(N):
+        c = 0j
+        k = 0
+        while k < 9 and abs(c) <= 2.0:
+            c = c * c + z[i]
+            k += 1
+        turns[i] = k
+
+
+INNER = (slice(1, -1), slice(None, -2))
+
+
+@dace.program
+def slices_with_names(A: f8[N, M], B: f8[N, M], C: f8[N, M], x: f8[N], y: f8[N]):
+    here, right, half = (slice(1, -1), slice(1, -1)), np.s_[1:-1, 2:], 0.5
+    rows = slice(2, None)
+    B[here] = half * A[right] - A[here] + A[INNER]
+    C[rows, 1] = A[rows, 0]
+    C[..., -1] = 3.0
+    y[slice(3)] = x[slice(1, 4)] + x[slice(0, -1, 2)][:3]
+
+
+@dace.program
+def ends_of_slices(x: f8[N, M], y: f8[N, M], z: f8[N], w: f8[N], K_: f8[N, M]):
+    def weight(s):
+        return 1.0 / (1.0 + np.abs(s))
+
+    total = np.zeros_like(K_)[1:-2]
+    for kr in range(2):
+        ki = 0 if kr == 1 else 1
+        for ip in range(2):
+            part = x[1 + ip : -2 + ip, ki:] * weight(x[1:-2, : -1 + kr or None])
+            total[:, ki:] += part * 0.5
+    for ip in range(2):
+        part = x[1 + ip : -2 + ip]
+        total += part
+    y[1:-2] = total
+    for k in (1, 2):
+        z[k:-k] += w[2 * k :] - w[: -2 * k]
+    for k in range(3):
+        z[k + 1 :] += k * w[: N - k - 1]

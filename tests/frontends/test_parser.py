@@ -127,6 +127,9 @@ SIZES: dict[str, dict[str, int]] = {
     "histograms": dict(N=41),
     "longer_arrays": dict(N=6),
     "powers_and_places": dict(N=6, M=4),
+    "complex_numbers": dict(N=7),
+    "slices_with_names": dict(N=7, M=6),
+    "ends_of_slices": dict(N=7, M=6),
 }
 
 

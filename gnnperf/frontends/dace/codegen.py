@@ -19,6 +19,7 @@ from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.repaired import Repairs, repaired
 from gnnperf.frontends.dace.state_graph import end_in_states
 from gnnperf.measure import Argument, Compiler, Library, Source
+from gnnperf.schedules.recipes.expressions import COMPLEX
 
 BASELINES: Mapping[str, str] = {"auto": "dace-auto", "simplify": "dace-simplify"}
 """What a user may ask to beat, and how reports call it: DaCe's own optimisation, or the plain program."""
@@ -95,7 +96,8 @@ def dace_source(sdfg: Any, name: str) -> Source:
         text = with_openblas(linkable[0].clean_code)
     except NotApplicable as error:
         raise BuildError(str(error)) from None
-    text = text.replace(_DACE, _DACE + _MIXED_DIVISION, 1)
+    mixed = _MIXED_DIVISION + COMPLEX if "complex" in text else _MIXED_DIVISION
+    text = text.replace(_DACE, _DACE + mixed, 1)
     return Source(text, name, arguments, "dace", _init_arguments(text, name))
 
 

@@ -2,6 +2,7 @@
 #ifndef GNNPERF_COMPLEX
 #define GNNPERF_COMPLEX
 #include <complex>
+#include <type_traits>
 namespace {
 template <class T> using cplx = std::complex<T>;
 template <class T, class S, class R>
@@ -17,13 +18,13 @@ template <class T, class S> inline if_other<T, S, cplx<T>> operator*(S a, const 
 template <class T, class S> inline if_other<T, S, cplx<T>> operator/(const cplx<T>& a, S b) { return a / T(b); }
 template <class T, class S> inline if_other<T, S, cplx<T>> operator/(S a, const cplx<T>& b) { return T(a) / b; }
 
-template <class T, class S, class C = cplx<common<T, S>>>
+template <class T, class S, class C = cplx<typename std::common_type<T, S>::type>>
 inline if_wider<T, S, C> operator+(const cplx<T>& a, const cplx<S>& b) { return C(a) + C(b); }
-template <class T, class S, class C = cplx<common<T, S>>>
+template <class T, class S, class C = cplx<typename std::common_type<T, S>::type>>
 inline if_wider<T, S, C> operator-(const cplx<T>& a, const cplx<S>& b) { return C(a) - C(b); }
-template <class T, class S, class C = cplx<common<T, S>>>
+template <class T, class S, class C = cplx<typename std::common_type<T, S>::type>>
 inline if_wider<T, S, C> operator*(const cplx<T>& a, const cplx<S>& b) { return C(a) * C(b); }
-template <class T, class S, class C = cplx<common<T, S>>>
+template <class T, class S, class C = cplx<typename std::common_type<T, S>::type>>
 inline if_wider<T, S, C> operator/(const cplx<T>& a, const cplx<S>& b) { return C(a) / C(b); }
 
 template <class T> inline T gp_abs(const cplx<T>& a) { return std::abs(a); }

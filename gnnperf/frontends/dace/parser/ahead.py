@@ -10,10 +10,12 @@ from gnnperf.frontends.dace.parser.bits import without_bits
 from gnnperf.frontends.dace.parser.generators import add_generators_up
 from gnnperf.frontends.dace.parser.inner_functions import write_functions_out
 from gnnperf.frontends.dace.parser.lists import bring_lists_in
+from gnnperf.frontends.dace.parser.named_slices import write_slices_out
 from gnnperf.frontends.dace.parser.rebinding import follow_names
 from gnnperf.frontends.dace.parser.sizes import numbers_outside, write_sizes_out
 from gnnperf.frontends.dace.parser.slices import Method
 from gnnperf.frontends.dace.parser.spelling import spell_out
+from gnnperf.frontends.dace.parser.turns import write_turns_out
 from gnnperf.frontends.dace.parser.versions import number_versions
 from gnnperf.frontends.dace.parser.wrapping import count_from_the_end
 from gnnperf.frontends.dace.parser.written_views import replace_written_views
@@ -29,6 +31,8 @@ def rewritten(original: Method) -> Method:
         outside = getattr(function, "__globals__", {})
         for node in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
             write_functions_out(node)
+            write_slices_out(node, outside)
+            write_turns_out(node)
             add_generators_up(node)
             spell_out(node, outside)
             follow_names(node, outside)

@@ -98,16 +98,23 @@ NEAREST = "(2 * round(0.5 * {0}) if {0} - floor({0}) == 0.5 else round({0}))"
 def _round(visitor: Any, sdfg: Any, state: Any, a: str, decimals: int = 0) -> str:
     unit = repr(10.0**decimals)
     form = NEAREST if decimals == 0 else NEAREST.format(f"({{0}} * {unit})") + f" / {unit}"
-    return mapped(visitor, sdfg, state, a, "{}" if _kind(sdfg, a) in "biu" else form)
+    return mapped(visitor, sdfg, state, a, "{}" if kind(sdfg, a) in "biu" else form)
 
 
 def _rounded(visitor: Any, sdfg: Any, state: Any, number: Any, ndigits: int | None = None) -> Any:
     """Python's own `round`, which gives an integer unless digits are asked for."""
     if not isinstance(number, str):
         return round(number, ndigits)
-    if ndigits is not None or _kind(sdfg, number) in "biu":
+    if ndigits is not None or kind(sdfg, number) in "biu":
         return _round(visitor, sdfg, state, number, ndigits or 0)
     return mapped(visitor, sdfg, state, number, NEAREST, dace.int64)
+
+
+def _magnitude(visitor: Any, sdfg: Any, state: Any, number: Any) -> Any:
+    """Python's own `abs`, which is real of complex numbers."""
+    if isinstance(number, str) and kind(sdfg, number) == "c":
+        return mapped(visitor, sdfg, state, number, "abs({})", real_of(sdfg, number))
+    return replacements._abs(visitor, sdfg, state, number)
 
 
 def reshaped(visitor: Any, sdfg: Any, state: Any, a: str, *newshape: Any, order: Any = "C") -> Any:
@@ -159,7 +166,7 @@ def _widening(function: Callable[..., Any]) -> Callable[..., Any]:
     """Sums and products of integers are as wide as NumPy has them; of truths they count."""
 
     def call(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None) -> Any:
-        wide = {"b": dace.int64, "i": dace.int64, "u": dace.uint64}.get(_kind(sdfg, a))
+        wide = {"b": dace.int64, "i": dace.int64, "u": dace.uint64}.get(kind(sdfg, a))
         if wide in (None, sdfg.arrays[a].dtype):
             return function(visitor, sdfg, state, a, axis=axis)
         calls = NestedCall(visitor, sdfg, state)
@@ -173,7 +180,7 @@ def _average(visitor: Any, sdfg: Any, state: Any, a: str, axis: Any = None, weig
     if weights is not None:
         raise NotImplementedError("np.average: without weights alone")
     calls = NestedCall(visitor, sdfg, state)
-    numbers = calls(mapped)(a, "{}", dace.float64) if _kind(sdfg, a) in "biu" else a
+    numbers = calls(mapped)(a, "{}", dace.float64) if kind(sdfg, a) in "biu" else a
     return calls, calls(_mean)(numbers, axis=axis)
 
 
@@ -231,7 +238,7 @@ def _clip(visitor: Any, sdfg: Any, state: Any, a: str, a_min: Any = None, a_max:
             inputs[name] = (limit, ["0" if n == 1 else i for i, n in zip(place, own, strict=True)])
         if limit is not None:
             code = f"{choose}({code}, {name if is_array else limit})"
-        if _kind(sdfg, a) in "biu" and (_kind(sdfg, limit) == "f" if is_array else isinstance(limit, float)):
+        if kind(sdfg, a) in "biu" and (kind(sdfg, limit) == "f" if is_array else isinstance(limit, float)):
             dtype = dace.float64
     return pointwise(sdfg, state, shape, dtype, code, inputs)
 
@@ -355,7 +362,7 @@ def _norm(
     calls = NestedCall(visitor, sdfg, state)
     of_vectors = len(_axes(axis, len(sdfg.arrays[x].shape))) == 1
     if of_vectors and ord in _MAGNITUDES:
-        magnitudes = calls(mapped)(x, "abs({})")
+        magnitudes = calls(_magnitude)(x)
         return calls, calls(_keeping(_MAGNITUDES[ord]))(magnitudes, axis=axis, keepdims=keepdims)
     if ord not in (None, 2, "fro") or (ord == 2 and not of_vectors):
         raise NotImplementedError(
@@ -390,7 +397,7 @@ def _covariance(
     ddof: int | None = None,
 ) -> Any:  # fmt: skip
     """Of the rows of a matrix, or of its columns, with each other."""
-    if y is not None or len(sdfg.arrays[m].shape) != 2 or _kind(sdfg, m) == "c":
+    if y is not None or len(sdfg.arrays[m].shape) != 2 or kind(sdfg, m) == "c":
         raise NotImplementedError("np.cov, np.corrcoef: one matrix of real numbers alone")
     calls = NestedCall(visitor, sdfg, state)
     rows = m if rowvar else calls(replacements._transpose)(m)
@@ -421,16 +428,15 @@ def _by_diagonal(visitor: Any, sdfg: Any, state: Any, a: str) -> str:
 
 
 def _squares(visitor: Any, sdfg: Any, state: Any, a: str, mean: str | None, axes: Sequence[int]) -> str:
-    """Squares of what an array has, or of its distance from a mean along axes."""
+    """Squares of magnitudes of what an array has, or of its distance from a mean along axes."""
     descriptor = sdfg.arrays[a]
-    if _kind(sdfg, a) == "c":
-        raise NotImplementedError("np.var, np.std, np.linalg.norm: real numbers alone")
     at = subscripts(len(descriptor.shape))
     inputs = {"__x": (a, at)}
     if mean is not None:
         kept = [i for d, i in enumerate(at) if d not in axes]
         inputs["__m"] = (mean, kept or ["0"])
-    code = "(__x - __m) * (__x - __m)" if mean is not None else "__x * __x"
+    form = "real({0} * conj({0}))" if kind(sdfg, a) == "c" else "{0} * {0}"
+    code = form.format("(__x - __m)" if mean is not None else "__x")
     return pointwise(sdfg, state, descriptor.shape, real_of(sdfg, a), code, inputs)
 
 
@@ -471,15 +477,15 @@ def subscripts(count: int) -> list[str]:
     return [f"__i{d}" for d in range(count)]
 
 
-def _kind(sdfg: Any, a: str) -> str:
+def kind(sdfg: Any, a: str) -> str:
     """NumPy's letter for what an array holds: "b", "i", "u", "f" or "c"."""
     return str(np.dtype(sdfg.arrays[a].dtype.type).kind)
 
 
 def real_of(sdfg: Any, a: str) -> Any:
-    """The type of what is made of an array's numbers: theirs, of whole numbers float64."""
-    dtype = sdfg.arrays[a].dtype
-    return dtype if dtype in (dace.float32, dace.float64) else dace.float64
+    """The type of what is made of an array's numbers: theirs or that of their parts, of whole numbers
+    float64."""
+    return dace.float32 if sdfg.arrays[a].dtype in (dace.float32, dace.complex64) else dace.float64
 
 
 def unboxed(text: Any) -> Any:
@@ -528,6 +534,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "amax": _keeping(replacements._max), "amin": _keeping(replacements._min),
 }  # fmt: skip
 op_repository.replaces("round")(_rounded)
+op_repository.replaces("abs")(_magnitude)
 replacements.ufuncs["rint"]["code"] = f"__out = {NEAREST.format('__in1')}"
 for _name, _function in _FUNCTIONS.items():
     op_repository.replaces(f"numpy.{_name}")(_function)

@@ -14,6 +14,7 @@ from dace.frontend.python.nested_call import NestedCall
 from gnnperf.frontends.dace.parser.numpy_functions import (
     as_method,
     computed,
+    kind,
     mapped,
     only_axis,
     pointwise,
@@ -281,13 +282,20 @@ def _matrix(function: str, sdfg: Any, a: str) -> Sequence[Any]:
     return shape
 
 
+def _vdot(visitor: Any, sdfg: Any, state: Any, a: str, b: str) -> Any:
+    calls = NestedCall(visitor, sdfg, state)
+    if kind(sdfg, a) == "c":
+        a = calls(mapped)(a, "conj({})")
+    return calls, calls(replacements.dot)(a, b)
+
+
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "swapaxes": _swapaxes, "moveaxis": moveaxis, "expand_dims": _expand_dims, "squeeze": _squeeze,
     "take": _take, "rot90": _rot90, "flipud": _flipped(0), "fliplr": _flipped(1), "pad": _pad, "kron": _kron,
     "cross": _cross, "meshgrid": _meshgrid, "diag": _diag, "trace": _trace, "ptp": _ptp,
     "tril": _triangle("<="), "triu": _triangle(">="), "gradient": _gradient, "convolve": _convolve,
     **dict.fromkeys(("trapz", "trapezoid"), _trapezoids),
-    **dict.fromkeys(("inner", "vdot"), replacements.dot),
+    "inner": replacements.dot, "vdot": _vdot,
     **dict.fromkeys(("deg2rad", "radians"), _times(RADIANS_PER_DEGREE)),
     **dict.fromkeys(("rad2deg", "degrees"), _times(1.0 / RADIANS_PER_DEGREE)),
 }  # fmt: skip

@@ -65,6 +65,7 @@ _SPELLINGS: Mapping[Any, Callable[..., str]] = {
     np.fix: lambda numbers: f"numpy.trunc({numbers})",
     np.linalg.matrix_power: _power,
     np.correlate: _correlated,
+    builtins.complex: lambda real, imag: f"(({real}) + 1j * ({imag}))",
     builtins.pow: lambda base, by: f"({base}) ** ({by})",
 }
 """By function: what a call of it with such texts of arguments is; empty where that is not known."""
@@ -137,8 +138,13 @@ class _Spelled(ast.NodeTransformer):
         return parsed_instead(f"{ast.unparse(target)}[:] = {text}", node) if text else node
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.stmt]:
-        """`q, r = divmod(a, b)` is a quotient and a remainder; `a[[i, j]] = a[[j, i]]` takes rows in turn."""
+        """`q, r = divmod(a, b)` is a quotient and a remainder; `a[[i, j]] = a[[j, i]]` takes rows in turn;
+        `z.real[:] = x` is all of z."""
         match node:
+            case ast.Assign(targets=[target]) if part := _part_of_complex(target):
+                made = parsed_instead(_with_part(*part, ast.unparse(node.value)), node)
+                self.generic_visit(made)
+                return made
             case ast.Assign(
                 targets=[ast.Tuple()], value=ast.Call(func=ast.Name(id="divmod"), args=[one, other])
             ) if "divmod" not in self.outside:
@@ -158,6 +164,15 @@ class _Spelled(ast.NodeTransformer):
                     f"{ast.unparse(array)}[{ast.unparse(i)}] = {r}" for r, i in zip(rows, to, strict=True)
                 ]
                 return [parsed_instead(text, node) for text in texts]
+        self.generic_visit(node)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        if part := _part_of_complex(node.target):
+            value = ast.unparse(ast.BinOp(expression(f"numpy.{part[1]}({part[0]})"), node.op, node.value))
+            made = parsed_instead(_with_part(*part, value), node)
+            self.generic_visit(made)
+            return made
         self.generic_visit(node)
         return node
 
@@ -182,6 +197,23 @@ class _Spelled(ast.NodeTransformer):
             parts.append(f"{node.value.id}[{', '.join(texts)}]")
         text = f"numpy.concatenate(({', '.join(parts)},), axis={at})"
         return ast.copy_location(expression(text), node)
+
+
+def _part_of_complex(target: ast.expr) -> tuple[str, str] | None:
+    """Of `z.real[1:]` the array's part that is stored to, `z[1:]`, and which part of its numbers."""
+    match target:
+        case ast.Subscript(value=ast.Attribute(value=array, attr="real" | "imag" as part), slice=at):
+            return f"{ast.unparse(array)}[{ast.unparse(at)}]", part
+        case ast.Attribute(value=array, attr="real" | "imag" as part):
+            whole = "" if isinstance(array, ast.Subscript) else "[:]"
+            return ast.unparse(array) + whole, part
+    return None
+
+
+def _with_part(numbers: str, part: str, value: str) -> str:
+    """The statement that stores to one part of complex numbers."""
+    parts = {"real": f"numpy.real({numbers})", "imag": f"numpy.imag({numbers})", part: f"({value})"}
+    return f"{numbers} = {parts['real']} + 1j * {parts['imag']}"
 
 
 class _Named(ast.NodeTransformer):

@@ -55,7 +55,10 @@ class _Filled(ast.NodeTransformer):
         self.values = values
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        return copy.deepcopy(self.values.get(node.id, node))
+        value = copy.deepcopy(self.values.get(node.id, node))
+        if isinstance(value, ast.Name):
+            value.ctx = node.ctx
+        return value
 
 
 def names_in(node: ast.AST) -> list[str]:
