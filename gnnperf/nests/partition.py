@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
 
-from gnnperf.nests.analysis import depends, read, touched, written
+from gnnperf.nests.analysis import read, touched, written
 from gnnperf.nests.combine import combine
 from gnnperf.nests.copied_slices import leading_copies
 from gnnperf.nests.fusion import fuse_outermost, streams
@@ -22,6 +24,15 @@ MAX_PASSES = 8
 cache from the others."""
 
 
+class _Names(NamedTuple):
+    """Arrays of an item: those whose earlier contents it may need, that it writes, and both and all others
+    that it touches."""
+
+    read: set[str]
+    written: set[str]
+    touched: set[str]
+
+
 @dataclass(frozen=True)
 class _Program:
     """A straight-line program: what every question about its units needs."""
@@ -34,13 +45,25 @@ class _Program:
     """May what items make together, in normal form, be one unit?"""
     passes: bool = False
     """Do items also meet that read an array in common, where each goes through it but once?"""
+    answers: dict[tuple[int, ...], bool] = field(default_factory=dict)
+    """Of `one_unit`, which is asked again of the same items whenever others have joined."""
+    together: dict[tuple[int, ...], _Names] = field(default_factory=dict)
+    """Likewise, of `_of`."""
+
+    @cached_property
+    def names(self) -> Sequence[_Names]:
+        """Of every item."""
+        return [
+            _Names(*({name for node in item for name in of(node)} for of in (read, written, touched)))
+            for item in self.items
+        ]
 
     def meets(self, earlier: list[int], later: list[int]) -> bool:
         """Is there something to gain where both run together?"""
         if not self.passes or self.flows(earlier, later):
             return self.flows(earlier, later)
         nodes = self._nodes([*earlier, *later])
-        common = self._names(earlier, read) & self._names(later, read)
+        common = self._of(earlier).read & self._of(later).read
         return (
             len(earlier) + len(later) <= MAX_PASSES
             and any(self.buffers[name].shape for name in common)
@@ -49,26 +72,38 @@ class _Program:
 
     def flows(self, earlier: list[int], later: list[int]) -> bool:
         """Later items touch what earlier ones write."""
-        return not self._names(earlier, written).isdisjoint(self._names(later, touched))
+        return not self._of(earlier).written.isdisjoint(self._of(later).touched)
 
     def depends(self, earlier: list[int], later: list[int]) -> bool:
         """Flow, anti or output dependence of later items on earlier ones."""
-        return depends(self._nodes(earlier), self._nodes(later))
+        one, other = self._of(earlier), self._of(later)
+        return not (one.written.isdisjoint(other.read | other.written) and one.read.isdisjoint(other.written))
 
     def one_unit(self, members: list[int]) -> bool:
         """Do the items make something that is accepted, and not too much of it?"""
         if sum(len(self.items[i]) for i in members) > MAX_UNIT_ITEMS:
             return False
-        others = [i for i in range(len(self.items)) if i not in members]
-        outside = self.live_out | self._names(others, touched)
-        scoped = {k: replace(b, transient=b.transient and k not in outside) for k, b in self.buffers.items()}
-        return self.accept(normalise(LoopNest("unit", scoped, self._nodes(members), self.parameters)))
+        if (key := tuple(members)) not in self.answers:
+            others = (names.touched for i, names in enumerate(self.names) if i not in members)
+            outside = self.live_out.union(*others)
+            mentioned = self._of(members).touched
+            scoped = {
+                k: replace(b, transient=b.transient and k not in outside)
+                for k, b in self.buffers.items()
+                if k in mentioned
+            }
+            unit = normalise(LoopNest("unit", scoped, self._nodes(members), self.parameters))
+            self.answers[key] = self.accept(unit)
+        return self.answers[key]
 
     def _nodes(self, items: list[int]) -> tuple[Node, ...]:
         return tuple(node for i in items for node in self.items[i])
 
-    def _names(self, items: list[int], of: Callable[[Node], set[str]]) -> set[str]:
-        return {name for node in self._nodes(items) for name in of(node)}
+    def _of(self, items: list[int]) -> _Names:
+        if (key := tuple(items)) not in self.together:
+            read, written, touched = (set().union(*(self.names[i][n] for i in items)) for n in range(3))
+            self.together[key] = _Names(read, written, touched)
+        return self.together[key]
 
 
 def partition(

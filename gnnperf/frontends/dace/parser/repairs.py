@@ -16,7 +16,7 @@ import sympy
 from dace import data, symbolic
 from dace.codegen.tools import type_inference
 from dace.frontend.common.einsum import EinsumParser
-from dace.frontend.python import astutils, memlet_parser, replacements
+from dace.frontend.python import astutils, memlet_parser, newast, replacements
 from dace.frontend.python.nested_call import NestedCall
 from dace.frontend.python.newast import ProgramVisitor
 from dace.frontend.python.preprocessing import GlobalResolver
@@ -56,6 +56,7 @@ def repaired_parser(keeps_axes: bool = True) -> Iterator[None]:
         (EinsumParser, "is_bmm"): _products_alone,
         (astutils, "function_to_ast"): ahead.rewritten,
         (ProgramVisitor, "parse_program"): _prepared,
+        (newast, "FORBIDDEN_ARRAY_NAMES"): lambda _: _Everything(),
         (ProgramVisitor, "visit_Assign"): syntax.assigning,
         (GlobalResolver, "visit_Assert"): syntax.passing_over,
         (ProgramVisitor, "visit_AugAssign"): syntax.placing,
@@ -84,9 +85,28 @@ def _prepared(original: Any) -> Any:
         loops.rename_counters(program)
         names.tell_parts_apart(visitor, program)
         kinds.begin_real(visitor, program)
-        return original(visitor, program, *rest, **more)
+        found = original(visitor, program, *rest, **more)
+        _name_temporaries(visitor)
+        return found
 
     return parse
+
+
+class _Everything:
+    """What has everything in it: DaCe goes through the whole program for each temporary that it renames."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+def _name_temporaries(visitor: Any) -> None:
+    """As the program calls them, all at once."""
+    arrays, new = visitor.sdfg.arrays, dict[str, str]()
+    for name, held in visitor.variables.items():
+        is_new = dace.dtypes.validate_name(name) and name not in arrays and name not in symbolic._sympy_clash
+        if is_new and held in arrays and arrays[held].transient and held not in new:
+            new[held] = name
+    visitor.sdfg.replace_dict(new)
 
 
 def _products_alone(original: Any) -> Any:
