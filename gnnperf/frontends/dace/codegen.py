@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import functools
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import dace
 import sympy
 from dace.symbolic import DaceSympyPrinter
+from dace.transformation.passes import pattern_matching
 
 from gnnperf.errors import BuildError, NotApplicable, first_line
 from gnnperf.frontends.dace.blocks import sum_in_blocks
@@ -28,18 +31,36 @@ WITH_BLAS = f"{BASELINES['auto']}+openblas"
 """DaCe's optimisation where products are calls of OpenBLAS rather than loops."""
 
 
+LONGEST_OPTIMISATION_S = 60.0
+"""What DaCe's `auto_optimize` takes grows faster than the square of a program's length."""
+
+
 def auto_optimised(sdfg: Any) -> Any:
     """A copy after DaCe's `auto_optimize`, which takes OpenBLAS for nodes of BLAS. Raises BuildError where
-    that fails."""
+    that fails, or takes longer than `LONGEST_OPTIMISATION_S`."""
     from dace.transformation.auto.auto_optimize import auto_optimize
 
     program = copy.deepcopy(sdfg)
-    with quiet_dace(), repaired(OPENBLAS_INSTALLED):
+    end_s = time.monotonic() + LONGEST_OPTIMISATION_S
+    in_time: Repairs = {(pattern_matching, "_try_to_match_transformation"): functools.partial(_until, end_s)}
+    with quiet_dace(), repaired({**OPENBLAS_INSTALLED, **in_time}):
         try:
             auto_optimize(program, dace.DeviceType.CPU, validate=False)
         except Exception as error:  # DaCe's transformations raise anything
             raise BuildError(f"auto_optimize failed: {first_line(error)}") from error
     return program
+
+
+def _until(end_s: float, original: Any) -> Any:
+    """What looks for places to transform, until a time on the clock."""
+
+    @functools.wraps(original)
+    def match(*where: Any, **more: Any) -> Any:
+        if time.monotonic() > end_s:
+            raise TimeoutError(f"it takes longer than {LONGEST_OPTIMISATION_S:g} s")
+        return original(*where, **more)
+
+    return match
 
 
 _DACE = "#include <dace/dace.h>\n"

@@ -58,6 +58,13 @@ def test_auto_falls_back_with_the_reason(baseline_of: BaselineOf, monkeypatch: p
     assert (baseline.name, baseline.reason) == ("dace-simplify", "auto_optimize failed: cannot do this")
 
 
+def test_auto_has_a_limit_of_time(baseline_of: BaselineOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gnnperf.frontends.dace.codegen.LONGEST_OPTIMISATION_S", 0.0)
+    baseline = baseline_of("softmax", "auto")
+    assert baseline.name == "dace-simplify"
+    assert baseline.reason == "auto_optimize failed: it takes longer than 0 s"
+
+
 def test_auto_with_wrong_results_is_no_baseline(
     baseline_of: BaselineOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
