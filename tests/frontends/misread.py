@@ -1205,3 +1205,41 @@ def ends_of_slices(x: f8[N, M], y: f8[N, M], z: f8[N], w: f8[N], K_: f8[N, M]):
         z[k:-k] += w[2 * k :] - w[: -2 * k]
     for k in range(3):
         z[k + 1 :] += k * w[: N - k - 1]
+
+
+@dace.program
+def transforms_along_axes(
+    A: c16[N, M], rows: c16[N, M], there: c16[N, M], both: c16[N, M], one_by_one: c16[N, M]
+):
+    rows[:] = np.fft.fft(A)
+    there[:] = np.fft.ifft(2.0 * np.fft.fft(A, axis=0), axis=0)
+    both[:] = np.fft.ifftn(np.fft.fft2(A) * A)
+    for i in range(N):
+        one_by_one[i] = np.fft.fft(A[i])
+
+
+@dace.program
+def transforms_of_real_numbers(
+    x: f8[N], A: f8[N, M], half: c16[N // 2 + 1], back: f8[N],
+    columns: f8[N, M], padded: c16[2 * N], cut: c16[3],
+):  # fmt: skip
+    half[:] = np.fft.rfft(x)
+    back[:] = np.fft.irfft(half, N)
+    columns[:] = np.fft.irfft(np.fft.rfft(A, axis=0) * 0.5, n=N, axis=0)
+    padded[:] = np.fft.fft(x, 2 * N)
+    cut[:] = np.fft.fft(x, n=3)
+
+
+@dace.program
+def frequencies(
+    x: c16[N],
+    A: c16[N, M],
+    middle: c16[N, M],
+    first: c16[N, M],
+    slope: c16[N],
+    half: f8[N // 2 + 1],
+):
+    middle[:] = np.fft.fftshift(A)
+    first[:] = np.fft.ifftshift(A, axes=0)
+    slope[:] = np.fft.ifft(2j * np.pi * np.fft.fftfreq(N, 0.1) * np.fft.fft(x))
+    half[:] = np.fft.rfftfreq(N)

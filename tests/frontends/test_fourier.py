@@ -56,7 +56,7 @@ def test_a_real_signal(n: int) -> None:
 
 @pytest.mark.parametrize("n", [48, 37])
 def test_an_inverse_is_not_zero(n: int, compiler: Compiler, runner: Runner) -> None:
-    """Of 37 elements, a prime, DaCe's own expansion stays."""
+    """Of 37 elements, a prime, there is one stage, a sum in a loop."""
     x = noise(n)
     kernel = load_kernel(inverse, {"N": n}, {"x": x})
     assert (len(kernel.units) == 1) == (n == 37)

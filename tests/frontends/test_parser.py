@@ -130,6 +130,9 @@ SIZES: dict[str, dict[str, int]] = {
     "complex_numbers": dict(N=7),
     "slices_with_names": dict(N=7, M=6),
     "ends_of_slices": dict(N=7, M=6),
+    "transforms_along_axes": dict(N=6, M=37),
+    "transforms_of_real_numbers": dict(N=7, M=4),
+    "frequencies": dict(N=9, M=4),
 }
 
 

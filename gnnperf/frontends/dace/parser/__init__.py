@@ -4,6 +4,7 @@ makes of them."""
 from gnnperf.frontends.dace.parser import (  # noqa: F401  # register them
     numpy_counts,
     numpy_formulas,
+    numpy_fourier,
     numpy_functions,
     numpy_places,
     numpy_searches,

@@ -20,7 +20,7 @@ def _empty(visitor: Any, sdfg: Any, state: Any, shape: Any, dtype: Any = dace.fl
     return str(replacements._define_local(visitor, sdfg, state, shape, dtype))
 
 
-def _roll(visitor: Any, sdfg: Any, state: Any, a: str, shift: Any, axis: Any = None) -> str:
+def roll(visitor: Any, sdfg: Any, state: Any, a: str, shift: Any, axis: Any = None) -> str:
     """By integers, or by what is made of sizes and counters of loops."""
     descriptor = sdfg.arrays[a]
     shape = descriptor.shape
@@ -522,7 +522,7 @@ _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     "all": _joined("lambda x, y: x and y", True), "var": _spread("{}"), "std": _spread("sqrt({})"),
 }  # fmt: skip
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "empty": _empty, "roll": _roll, "diff": _diff, "outer": _outer, "linalg.norm": _norm,
+    "empty": _empty, "roll": roll, "diff": _diff, "outer": _outer, "linalg.norm": _norm,
     "linalg.solve": _solve, "clip": _clip, "dot": _dot, "matmul": replacements._matmult,
     "round": _round, "around": _round, "where": _where, "copy": _copy, "linspace": _linspace,
     "count_nonzero": _keeping(_count), "reshape": reshaped,
