@@ -1162,9 +1162,11 @@ def complex_numbers(
     m.real[:] = x
     m.imag = m.imag + 2 * x
     m[1:].imag *= 2.0
+    m += np.real(x) + np.imag(x) * np.conj(x)
     for i in dace.map[0:N]:
         r[i] = abs(z[i]) - abs(x[i])
     for i in range(N):
+        v[i] += z[i].conjugate() if x[i] > 0.5 else w[i].conj()
         c = 0j
         k = 0
         while k < 9 and abs(c) <= 2.0:

@@ -117,6 +117,17 @@ def _magnitude(visitor: Any, sdfg: Any, state: Any, number: Any) -> Any:
     return replacements._abs(visitor, sdfg, state, number)
 
 
+def _of_complex(original: Callable[..., Any], of_real: str) -> Callable[..., Any]:
+    """A function that DaCe has of complex numbers alone. of_real: what it is of a real one."""
+
+    def call(visitor: Any, sdfg: Any, state: Any, x: Any) -> Any:
+        if isinstance(x, str) and kind(sdfg, x) != "c":
+            return mapped(visitor, sdfg, state, x, of_real)
+        return original(visitor, sdfg, state, x)
+
+    return call
+
+
 def reshaped(visitor: Any, sdfg: Any, state: Any, a: str, *newshape: Any, order: Any = "C") -> Any:
     """To a shape, of which one size may be -1, or to a number of elements."""
     sizes = each(newshape[0]) if len(newshape) == 1 else [*newshape]
@@ -535,6 +546,12 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }  # fmt: skip
 op_repository.replaces("round")(_rounded)
 op_repository.replaces("abs")(_magnitude)
+for _name, _original, _of_real in (
+    ("real", replacements._real, "{}"),
+    ("imag", replacements._imag, "0 * {}"),
+    ("conj", replacements._conj, "{}"),
+):
+    op_repository.replaces(f"numpy.{_name}")(_of_complex(_original, _of_real))
 replacements.ufuncs["rint"]["code"] = f"__out = {NEAREST.format('__in1')}"
 for _name, _function in _FUNCTIONS.items():
     op_repository.replaces(f"numpy.{_name}")(_function)

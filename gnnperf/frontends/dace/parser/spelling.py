@@ -80,6 +80,10 @@ class _Spelled(ast.NodeTransformer):
         match node:
             case ast.Call(func=ast.Attribute(value=array, attr="item"), args=[], keywords=[]):
                 return array
+            case ast.Call(
+                func=ast.Attribute(value=ast.Subscript() as part, attr="conj" | "conjugate"), args=[]
+            ):
+                return ast.copy_location(expression(f"numpy.conj({ast.unparse(part)})"), node)
         text = self._spelling(self._known(node.func), node)
         return ast.copy_location(expression(text), node) if text else node
 
