@@ -71,6 +71,13 @@ _SPELLINGS: Mapping[Any, Callable[..., str]] = {
 """By function: what a call of it with such texts of arguments is; empty where that is not known."""
 
 
+_METHODS = frozenset(
+    "all any argmax argmin clip cumprod cumsum dot max mean min prod repeat reshape round std sum var".split()
+)
+"""Of arrays, which are functions of NumPy, too. DaCe evaluates what stands before the point, if that is no
+name, where its `np.newaxis` has no value."""
+
+
 class _Spelled(ast.NodeTransformer):
     def __init__(self, outside: Mapping[str, Any]) -> None:
         self.outside = outside
@@ -80,6 +87,12 @@ class _Spelled(ast.NodeTransformer):
         match node:
             case ast.Call(func=ast.Attribute(value=array, attr="item"), args=[], keywords=[]):
                 return array
+            case ast.Call(func=ast.Attribute(value=ast.BinOp() | ast.UnaryOp() as value, attr=attr)) if (
+                attr in _METHODS
+            ):
+                node = ast.copy_location(
+                    ast.Call(expression(f"numpy.{attr}"), [value, *node.args], node.keywords), node
+                )
             case ast.Call(
                 func=ast.Attribute(value=ast.Subscript() as part, attr="conj" | "conjugate"), args=[]
             ):
