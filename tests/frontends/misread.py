@@ -1248,3 +1248,14 @@ def frequencies(
     first[:] = np.fft.ifftshift(A, axes=0)
     slope[:] = np.fft.ifft(2j * np.pi * np.fft.fftfreq(N, 0.1) * np.fft.fft(x))
     half[:] = np.fft.rfftfreq(N)
+
+
+@dace.program
+def arrays_of_variables(x: f8[N], A: f8[N, 2], B: f8[N, 2], u: c16[2], v: f8[3], w: f8[N]):
+    c, s = np.cos(x[0]), np.sin(x[0])
+    B[:] = A @ np.array([[c, -s], [s, c]])
+    u[:] = np.array([np.exp(1j * x[1]), 1.0])
+    v[:] = np.array([x.sum(), x[2], 3])
+    for i in range(N):
+        d = np.array([x[i], 2 * x[i], 1.0])
+        w[i] = d @ d

@@ -133,6 +133,7 @@ SIZES: dict[str, dict[str, int]] = {
     "transforms_along_axes": dict(N=6, M=37),
     "transforms_of_real_numbers": dict(N=7, M=4),
     "frequencies": dict(N=9, M=4),
+    "arrays_of_variables": dict(N=6),
 }
 
 

@@ -128,6 +128,25 @@ def _of_complex(original: Callable[..., Any], of_real: str) -> Callable[..., Any
     return call
 
 
+def _array(visitor: Any, sdfg: Any, state: Any, obj: Any, dtype: Any = None, **more: Any) -> Any:
+    """Of lists that have variables in them, too."""
+    values = np.array(obj, dtype=object)
+    held = [sdfg.arrays[v].dtype for v in values.flat if isinstance(v, str)]
+    if not held or isinstance(obj, str):
+        return replacements._define_literal_ex(visitor, sdfg, state, obj, dtype, **more)
+    whole = all(isinstance(v, str | int | np.integer) for v in values.flat)
+    kinds = [*held, *(() if whole else (dace.float64,)), *(() if len(held) > 1 else held)]
+    name, _ = sdfg.add_temp_transient(values.shape, dtype or dace.dtypes.result_type_of(*kinds))
+    target = state.add_write(name)
+    for place, value in np.ndenumerate(values):
+        inputs = {"__x": dace.Memlet(f"{value}[0]")} if isinstance(value, str) else {}
+        tasklet = state.add_tasklet("element", {*inputs}, {"__out"}, f"__out = {'__x' if inputs else value}")
+        for connector, memlet in inputs.items():
+            state.add_edge(state.add_read(value), None, tasklet, connector, memlet)
+        state.add_edge(tasklet, "__out", target, None, dace.Memlet(f"{name}[{', '.join(map(str, place))}]"))
+    return name
+
+
 def reshaped(visitor: Any, sdfg: Any, state: Any, a: str, *newshape: Any, order: Any = "C") -> Any:
     """To a shape, of which one size may be -1, or to a number of elements."""
     sizes = each(newshape[0]) if len(newshape) == 1 else [*newshape]
@@ -533,7 +552,7 @@ _REDUCTIONS: Mapping[str, Callable[..., Any]] = {
     "all": _joined("lambda x, y: x and y", True), "var": _spread("{}"), "std": _spread("sqrt({})"),
 }  # fmt: skip
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "empty": _empty, "roll": roll, "diff": _diff, "outer": _outer, "linalg.norm": _norm,
+    "array": _array, "empty": _empty, "roll": roll, "diff": _diff, "outer": _outer, "linalg.norm": _norm,
     "linalg.solve": _solve, "clip": _clip, "dot": _dot, "matmul": replacements._matmult,
     "round": _round, "around": _round, "where": _where, "copy": _copy, "linspace": _linspace,
     "count_nonzero": _keeping(_count), "reshape": reshaped,

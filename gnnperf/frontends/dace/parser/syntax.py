@@ -82,6 +82,8 @@ def converting(original: Method) -> Method:
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Call() as inner) as method):  # `x.clip(0, 1).round()`
                 method.value = computed_ahead(visitor, inner)
+            case ast.Call(func=ast.Attribute(attr="array"), args=[ast.List() as written, *_]):
+                node.args[0] = _elements_ahead(visitor, written)
             case ast.Call(func=ast.Name(id="int" | "float" | "bool" as kind), args=[number], keywords=[]):
                 names = {n.id for n in ast.walk(number) if isinstance(n, ast.Name)}
                 if names & {*visitor.defined, *visitor.sdfg.arrays} - set(map(str, visitor.sdfg.symbols)):
@@ -107,6 +109,20 @@ def converting(original: Method) -> Method:
         return original(visitor, node, *rest, **more)
 
     return call
+
+
+def _elements_ahead(visitor: Any, written: ast.List) -> ast.List:
+    """Lists whose elements are numbers and names."""
+    found: list[ast.expr] = []
+    for element in written.elts:
+        parts = {type(n) for n in ast.walk(element)}
+        if isinstance(element, ast.List):
+            found.append(_elements_ahead(visitor, element))
+        elif parts <= {ast.Constant, ast.UnaryOp, ast.USub, ast.UAdd} or isinstance(element, ast.Name):
+            found.append(element)
+        else:
+            found.append(computed_ahead(visitor, element))
+    return ast.copy_location(ast.List(found, ast.Load()), written)
 
 
 def _at_places(
