@@ -4,6 +4,7 @@ subscripts alone."""
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from gnnperf.frontends.dace.parser.trees import (
     elements,
     expression,
     in_one,
+    names_given,
+    names_in,
     own_names,
     times_assigned,
 )
@@ -27,7 +30,7 @@ def write_slices_out(function: ast.FunctionDef, outside: Mapping[str, Any]) -> N
 
     outside: global values by name.
     """
-    own, times = own_names(function), times_assigned(function)
+    own, times, given = own_names(function), times_assigned(function), Counter(names_given(function))
     maker = _Maker(outside)
     named = {
         name: axes
@@ -36,7 +39,8 @@ def write_slices_out(function: ast.FunctionDef, outside: Mapping[str, Any]) -> N
     }
     for statement in function.body:
         for name, value in assigned_in(statement):
-            if times[name] == 1 and (axes := maker.axes(value)) is not None:
+            stays = times[name] == 1 and all(given[end] <= 1 for end in names_in(value))
+            if stays and (axes := maker.axes(value)) is not None:
                 named[name] = axes
     _Written(named, maker).visit(function)
     ast.fix_missing_locations(function)

@@ -27,8 +27,8 @@ def _written_out(block: Block, elsewhere: set[str]) -> Block:
     found: Block = []
     for statement in block:
         turns = _turns(statement, own) or []
-        done = [s for turn in turns for s in turn]
-        if _counting_from_the_end(done) - _counting_from_the_end([statement]):
+        before = _counting_from_the_end([statement])
+        if any(_counting_from_the_end(turn) - before for turn in turns):
             everywhere = elsewhere | {n for s in block for n in names_in(s)}
             for turn in turns:
                 found += _written_out(turn, everywhere)
@@ -127,13 +127,13 @@ def _end(written: ast.expr | None) -> ast.expr | None:
     return None if number is None else ast.copy_location(expression(repr(number)), written)
 
 
-def _counting_from_the_end(block: Block) -> set[str]:
-    """Slices that end at the last element, or a number of elements before it."""
+def _counting_from_the_end(block: Block) -> Counter[str]:
+    """Slices that begin or end a number of elements before the end."""
     slices = (n for statement in block for n in ast.walk(statement) if isinstance(n, ast.Slice))
-    return {
+    return Counter(
         ast.unparse(s) for s in slices
         if any(e is not None and type(n := _number(e)) is int and n < 0 for e in (s.lower, s.upper))
-    }  # fmt: skip
+    )  # fmt: skip
 
 
 _UNKNOWN = object()
