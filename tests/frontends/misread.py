@@ -5,6 +5,7 @@ from math import hypot
 
 import dace
 import numpy as np
+import scipy.fft
 from scipy.special import erf
 
 N, M, K = (dace.symbol(s) for s in "NMK")
@@ -1228,9 +1229,10 @@ def transforms_of_real_numbers(
     x: f8[N], A: f8[N, M], half: c16[N // 2 + 1], back: f8[N],
     columns: f8[N, M], padded: c16[2 * N], cut: c16[3],
 ):  # fmt: skip
-    half[:] = np.fft.rfft(x)
+    half[:] = scipy.fft.rfft(x)
     back[:] = np.fft.irfft(half, N)
     columns[:] = np.fft.irfft(np.fft.rfft(A, axis=0) * 0.5, n=N, axis=0)
+    columns += np.fft.irfft2(np.fft.rfft2(A), s=(N, M))
     padded[:] = np.fft.fft(x, 2 * N)
     cut[:] = np.fft.fft(x, n=3)
 

@@ -80,17 +80,21 @@ def _to_real(
     return calls, result if half == a else calls(moveaxis)(result, -1, axis)
 
 
-def _along_all(inverse: bool, count: int | None = None) -> Callable[..., Any]:
-    """Along some axes, the last ones or all unless they are said."""
+def _along_all(inverse: bool, count: int | None = None, of_real: bool = False) -> Callable[..., Any]:
+    """Along some axes, the last ones or all unless they are said. of_real: the last of them is of real
+    numbers, or gives them."""
 
     def transform(
         visitor: Any, sdfg: Any, state: Any, a: str, s: Any = None, axes: Any = None, norm: Any = "backward"
     ) -> Any:
-        if s is not None:
-            raise NotImplementedError("np.fft: of several axes, of their own lengths alone")
         calls, dimensions = NestedCall(visitor, sdfg, state), len(sdfg.arrays[a].shape)
-        for axis in range(-(count or dimensions), 0) if axes is None else each(axes):
-            a = calls(_along(inverse))(a, None, axis, norm)
+        along = [*range(-(count or dimensions), 0)] if axes is None else each(axes)
+        lengths = [None] * len(along) if s is None else each(s)
+        *others, last = [(_along(inverse), n, axis) for n, axis in zip(lengths, along, strict=True)]
+        if of_real:
+            last = (_to_real if inverse else _of_real, *last[1:])
+        for function, n, axis in (*others, last) if inverse else (last, *others):
+            a = calls(function)(a, n, axis, norm)
         return calls, a
 
     return transform
@@ -122,6 +126,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "fft": _along(False), "ifft": _along(True), "rfft": _of_real, "irfft": _to_real,
     "fft2": _along_all(False, 2), "ifft2": _along_all(True, 2),
     "fftn": _along_all(False), "ifftn": _along_all(True),
+    "rfft2": _along_all(False, 2, of_real=True), "irfft2": _along_all(True, 2, of_real=True),
+    "rfftn": _along_all(False, of_real=True), "irfftn": _along_all(True, of_real=True),
     "fftshift": _shifted(1), "ifftshift": _shifted(-1),
     "fftfreq": _frequencies, "rfftfreq": _frequencies_of_half,
 }  # fmt: skip

@@ -105,6 +105,10 @@ class _Spelled(ast.NodeTransformer):
         match node.args:
             case [ast.List(elts=matrices)] if function is np.linalg.multi_dot:
                 return _product(*map(ast.unparse, matrices))
+        of_scipy = str(getattr(function, "__module__", None)).startswith("scipy.fft")
+        if of_scipy and hasattr(np.fft, function.__name__):
+            transform = expression(f"numpy.fft.{function.__name__}")
+            return ast.unparse(ast.Call(transform, node.args, node.keywords))
         if not callable(function) or function not in _SPELLINGS:
             return ""
         named = {word.arg: ast.unparse(word.value) for word in node.keywords if word.arg}
