@@ -32,7 +32,7 @@ WITH_BLAS = f"{BASELINES['auto']}+openblas"
 
 
 LONGEST_OPTIMISATION_S = 60.0
-"""What DaCe's `auto_optimize` takes grows faster than the square of a program's length."""
+"""DaCe's `auto_optimize` takes longer of programs of some two hundred statements."""
 
 
 def auto_optimised(sdfg: Any) -> Any:

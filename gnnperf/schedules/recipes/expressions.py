@@ -56,16 +56,11 @@ MAX_HALVES = 9
 """Powers up to this many halves are written out."""
 _LANEWISE = frozenset("sqrt exp log abs tanh sin cos".split())
 
-_HEADERS = Path(__file__).parent
-COMPLEX = (_HEADERS / "complex.hpp").read_text(encoding="utf-8")
-"""Operations of complex numbers and others."""
-PRELUDE = "".join(
-    (
-        (_HEADERS / "prelude.hpp").read_text(encoding="utf-8"),
-        COMPLEX,
-        (_HEADERS / "functions.hpp").read_text(encoding="utf-8"),
-    )
+_BASE, COMPLEX, _FUNCTIONS = (
+    Path(__file__).with_name(name).read_text(encoding="utf-8")
+    for name in ("prelude.hpp", "complex.hpp", "functions.hpp")
 )
+PRELUDE = _BASE + COMPLEX + _FUNCTIONS
 """What emitted code includes and calls."""
 
 

@@ -14,6 +14,7 @@ from dace.symbolic import int_floor
 from gnnperf.frontends.dace.parser.numpy_functions import (
     computed,
     each,
+    mapped,
     pointwise,
     real_of,
     roll,
@@ -75,8 +76,7 @@ def _to_real(
     dtype = sdfg.arrays[half].dtype
     whole = calls(computed)([*around, count], dtype, mirrored, places)
     found = calls(replacements._fft_core)(whole, None, -1, norm, True)
-    read = {"__x": (found, [*at, i])}
-    result = calls(computed)([*around, count], real_of(sdfg, found), "real(__x)", read)
+    result = calls(mapped)(found, "real({})", real_of(sdfg, found))
     return calls, result if half == a else calls(moveaxis)(result, -1, axis)
 
 

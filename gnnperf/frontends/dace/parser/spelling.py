@@ -188,12 +188,12 @@ class _Spelled(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
-        if part := _part_of_complex(node.target):
-            value = ast.unparse(ast.BinOp(expression(f"numpy.{part[1]}({part[0]})"), node.op, node.value))
-            made = parsed_instead(_with_part(*part, value), node)
-            self.generic_visit(made)
-            return made
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt | list[ast.stmt]:
+        """`z.real += x` is `z.real = z.real + x`."""
+        if _part_of_complex(node.target):
+            before = expression(ast.unparse(node.target))
+            new = ast.Assign([node.target], ast.BinOp(before, node.op, node.value))
+            return self.visit_Assign(ast.copy_location(new, node))
         self.generic_visit(node)
         return node
 

@@ -115,11 +115,10 @@ def _elements_ahead(visitor: Any, written: ast.List) -> ast.List:
     """Lists whose elements are numbers and names."""
     found: list[ast.expr] = []
     for element in written.elts:
-        parts = {type(n) for n in ast.walk(element)}
-        if isinstance(element, ast.List):
-            found.append(_elements_ahead(visitor, element))
-        elif parts <= {ast.Constant, ast.UnaryOp, ast.USub, ast.UAdd} or isinstance(element, ast.Name):
+        if isinstance(element, ast.Name) or _is_of_numbers(element):
             found.append(element)
+        elif isinstance(element, ast.List):
+            found.append(_elements_ahead(visitor, element))
         else:
             found.append(computed_ahead(visitor, element))
     return ast.copy_location(ast.List(found, ast.Load()), written)
