@@ -1,8 +1,9 @@
 """DaCe's nodes for BLAS and LAPACK, by scipy-openblas32: where it lies, and without options of the linker.
 
 DaCe itself links what CMake finds in the system. Here generated code opens the library when it first needs
-it, as emitted recipes do (`gnnperf.schedules.recipes.library_calls`). Products share the threads of OpenMP,
-everything else runs on one: threads that OpenBLAS started itself would compete with OpenMP's.
+it, as emitted recipes do (`gnnperf.schedules.recipes.library_calls`). Products and systems of equations share
+the threads of OpenMP, everything else runs on one: threads that OpenBLAS started itself would compete with
+OpenMP's.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ OPENBLAS_INSTALLED: Repairs = {(OpenBLAS, "is_installed"): lambda _: staticmetho
 """With which the optimiser of DaCe chooses OpenBLAS."""
 
 _SHIM = Path(__file__).with_name("openblas.hpp").read_text(encoding="utf-8")
-_SHARED = re.compile(r"\bcblas_([sd])(gemm|gemv|dot)\(")
+_SHARED = re.compile(r"\bcblas_([sdcz])(gemm|gemv|dot)\(")
 """Routines whose work OpenMP's threads share."""
+_SYSTEMS = re.compile(r"\bLAPACKE_([sdcz])(getr[fsi])\(LAPACK_ROW_MAJOR, (?:'N', )?")
+"""Those of systems of equations, as DaCe calls them; theirs, too."""
 _ROUTINE = re.compile(r"\b(?:cblas|LAPACKE)_\w+(?=\()")
-_CTYPES = {"s": "float", "d": "double"}
+_CTYPES = {"s": "float", "d": "double", "c": "std::complex<float>", "z": "std::complex<double>"}
 
 
 def has_products(sdfg: Any) -> bool:
@@ -45,6 +48,7 @@ def with_openblas(text: str) -> str:
     text = re.sub(r'#include [<"](cblas\.h|lapacke\.h)[>"]', "", text)
     text = re.sub(r'#include [<"][./]*include/dace_blas\.h[>"]', "", text)
     text = _SHARED.sub(lambda found: f"gp_cblas_{found[2]}<{_CTYPES[found[1]]}>(", text)
+    text = _SYSTEMS.sub(lambda found: f"gp_lapacke_{found[2]}<{_CTYPES[found[1]]}>(", text)
     routines = sorted(set(_ROUTINE.findall(text)))
     headers = [include / "cblas.h", include / "lapacke.h", dace_include / "include/dace_blas.h"]
     calls = [f'#define {name} (*(decltype(&scipy_{name}))gp_routine("scipy_{name}"))' for name in routines]

@@ -2,6 +2,7 @@
 #ifndef GNNPERF_BLAS
 #define GNNPERF_BLAS
 #include <algorithm>
+#include <complex>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -36,10 +37,20 @@ inline void* gp_open_openblas() {
   std::abort();
 }
 
-template <class F> inline F gp_blas(const char* routine, bool single, bool lapack = false) {
+// How BLAS calls a type, and how it takes a number of it: a complex one by its address.
+template <class T> struct gp_type;
+template <> struct gp_type<float> { static constexpr char letter = 's'; typedef float number; };
+template <> struct gp_type<double> { static constexpr char letter = 'd'; typedef double number; };
+template <> struct gp_type<std::complex<float>> { static constexpr char letter = 'c'; typedef const void* number; };
+template <> struct gp_type<std::complex<double>> { static constexpr char letter = 'z'; typedef const void* number; };
+template <class T> inline T gp_number(const T& x) { return x; }
+template <class R> inline const void* gp_number(const std::complex<R>& x) { return &x; }
+template <class T> inline T gp_value(T number) { return number; }
+template <class T> inline T gp_value(const void* number) { return *(const T*)number; }
+
+template <class T, class F> inline F gp_blas(const char* routine, bool lapack = false) {
   static void* const library = gp_open_openblas();
-  const std::string name =
-      std::string(lapack ? "scipy_" : "scipy_cblas_") + (single ? "s" : "d") + routine;
+  const std::string name = std::string(lapack ? "scipy_" : "scipy_cblas_") + gp_type<T>::letter + routine;
   if (void* found = dlsym(library, name.c_str())) return (F)found;
   std::fprintf(stderr, "gnnperf: OpenBLAS has no %s\n", name.c_str());
   std::abort();
@@ -70,8 +81,9 @@ struct gp_piece {
 template <class T>
 void gp_gemm(bool share, bool at, bool bt, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda,
              const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {
-  static const auto gemm = gp_blas<void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T,
-                                            T*, int)>("gemm", sizeof(T) == 4);
+  using number = typename gp_type<T>::number;
+  static const auto gemm = gp_blas<T, void (*)(int, int, int, int, int, int, number, const T*, int, const T*, int,
+                                               number, T*, int)>("gemm");
   if (m <= 0 || n <= 0) return;
   k = std::max<int64_t>(k, 0);
   const int64_t threads = gp_blas_threads(share, m * n * k, 1 << 17);
@@ -84,9 +96,9 @@ void gp_gemm(bool share, bool at, bool bt, int64_t m, int64_t n, int64_t k, T al
   for (int64_t block = 0; block < threads; ++block) {
     const gp_piece i(m, block / columns, rows), j(n, block % columns, columns);
     if (i.size > 0 && j.size > 0)
-      gemm(GP_ROWS, at ? GP_TRANSPOSED : GP_AS_IS, bt ? GP_TRANSPOSED : GP_AS_IS, i.size, j.size, k, alpha,
-           a + i.begin * (at ? 1 : lda), lda, b + j.begin * (bt ? ldb : 1), ldb, beta,
-           c + i.begin * ldc + j.begin, ldc);
+      gemm(GP_ROWS, at ? GP_TRANSPOSED : GP_AS_IS, bt ? GP_TRANSPOSED : GP_AS_IS, i.size, j.size, k,
+           gp_number(alpha), a + i.begin * (at ? 1 : lda), lda, b + j.begin * (bt ? ldb : 1), ldb,
+           gp_number(beta), c + i.begin * ldc + j.begin, ldc);
   }
 }
 
@@ -95,10 +107,9 @@ void gp_gemm(bool share, bool at, bool bt, int64_t m, int64_t n, int64_t k, T al
 template <class T>
 void gp_syrk(bool share, bool upper, bool at, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* w,
              int64_t incw, T beta, T* c, int64_t ldc) {
-  static const auto gemm = gp_blas<void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T,
-                                            T*, int)>("gemm", sizeof(T) == 4);
-  static const auto syrk = gp_blas<void (*)(int, int, int, int, int, T, const T*, int, T, T*, int)>(
-      "syrk", sizeof(T) == 4);
+  static const auto gemm = gp_blas<T, void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T,
+                                               T*, int)>("gemm");
+  static const auto syrk = gp_blas<T, void (*)(int, int, int, int, int, T, const T*, int, T, T*, int)>("syrk");
   constexpr int64_t CHUNK = 256;  // terms whose weighted operand stays in caches
   const int64_t threads = gp_blas_threads(share, n * n * std::max<int64_t>(k, 0) / 2, 1 << 17);
   const int64_t strips = threads > 1 ? std::max<int64_t>(1, std::min<int64_t>(2 * threads, n / 32))
@@ -159,8 +170,10 @@ void gp_gram(bool share, bool at, int64_t n, int64_t k, T alpha, const T* a, int
 template <class T>
 void gp_gemv(bool share, bool at, int64_t m, int64_t k, T alpha, const T* a, int64_t lda, const T* x,
              int64_t incx, bool clear, T* y, int64_t incy) {
-  static const auto gemv = gp_blas<void (*)(int, int, int, int, T, const T*, int, const T*, int, T, T*, int)>(
-      "gemv", sizeof(T) == 4);
+  using number = typename gp_type<T>::number;
+  static const auto gemv =
+      gp_blas<T, void (*)(int, int, int, int, number, const T*, int, const T*, int, number, T*, int)>("gemv");
+  const T one(1);
   if (m <= 0) return;
   const int64_t threads = gp_blas_threads(share, m * std::max<int64_t>(k, 0), 1 << 14);
   #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
@@ -171,9 +184,9 @@ void gp_gemv(bool share, bool at, int64_t m, int64_t k, T alpha, const T* a, int
       for (int64_t at_ = 0; at_ < i.size; ++at_) mine[at_ * incy] = T(0);
     if (i.size <= 0 || k <= 0) continue;
     if (at)
-      gemv(GP_ROWS, GP_TRANSPOSED, k, i.size, alpha, a + i.begin, lda, x, incx, T(1), mine, incy);
+      gemv(GP_ROWS, GP_TRANSPOSED, k, i.size, gp_number(alpha), a + i.begin, lda, x, incx, gp_number(one), mine, incy);
     else
-      gemv(GP_ROWS, GP_AS_IS, i.size, k, alpha, a + i.begin * lda, lda, x, incx, T(1), mine, incy);
+      gemv(GP_ROWS, GP_AS_IS, i.size, k, gp_number(alpha), a + i.begin * lda, lda, x, incx, gp_number(one), mine, incy);
   }
 }
 
@@ -181,8 +194,7 @@ void gp_gemv(bool share, bool at, int64_t m, int64_t k, T alpha, const T* a, int
 template <class T>
 void gp_ger(bool share, int64_t m, int64_t n, T alpha, const T* x, int64_t incx, const T* y, int64_t incy, T* a,
             int64_t lda) {
-  static const auto ger = gp_blas<void (*)(int, int, int, T, const T*, int, const T*, int, T*, int)>(
-      "ger", sizeof(T) == 4);
+  static const auto ger = gp_blas<T, void (*)(int, int, int, T, const T*, int, const T*, int, T*, int)>("ger");
   if (m <= 0 || n <= 0) return;
   const int64_t threads = gp_blas_threads(share, m * n, 1 << 14);
   #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
@@ -195,7 +207,7 @@ void gp_ger(bool share, int64_t m, int64_t n, T alpha, const T* x, int64_t incx,
 // The sum of x[k] y[k].
 template <class T>
 T gp_dot(bool share, int64_t k, const T* x, int64_t incx, const T* y, int64_t incy) {
-  static const auto dot = gp_blas<T (*)(int, const T*, int, const T*, int)>("dot", sizeof(T) == 4);
+  static const auto dot = gp_blas<T, T (*)(int, const T*, int, const T*, int)>("dot");
   if (k <= 0) return T(0);
   const int64_t threads = gp_blas_threads(share, k, 1 << 15);
   T total = 0;
@@ -211,8 +223,10 @@ T gp_dot(bool share, int64_t k, const T* x, int64_t incx, const T* y, int64_t in
 template <class T>
 void gp_trsm(bool share, bool right, bool upper, bool transposed, bool unit, int64_t n, int64_t m, const T* a,
              int64_t lda, T* x, int64_t ldx) {
-  static const auto trsm = gp_blas<void (*)(int, int, int, int, int, int, int, T, const T*, int, T*, int)>(
-      "trsm", sizeof(T) == 4);
+  using number = typename gp_type<T>::number;
+  static const auto trsm = gp_blas<T, void (*)(int, int, int, int, int, int, int, number, const T*, int, T*, int)>(
+      "trsm");
+  const T one(1);
   if (m <= 0 || n <= 0) return;
   const int64_t threads = gp_blas_threads(share, n * n * m, 1 << 17);
   #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
@@ -221,7 +235,7 @@ void gp_trsm(bool share, bool right, bool upper, bool transposed, bool unit, int
     if (j.size > 0)
       trsm(GP_ROWS, right ? GP_RIGHT : GP_LEFT, upper ? GP_UPPER : GP_LOWER,
            transposed ? GP_TRANSPOSED : GP_AS_IS, unit ? GP_UNIT : GP_NON_UNIT, right ? j.size : n,
-           right ? n : j.size, T(1), a, lda, x + j.begin * (right ? ldx : 1), ldx);
+           right ? n : j.size, gp_number(one), a, lda, x + j.begin * (right ? ldx : 1), ldx);
   }
 }
 enum { GP_ALL = 0 };  // beside GP_UPPER and GP_LOWER
@@ -240,8 +254,8 @@ void gp_copy_part(bool share, int part, int64_t n, const T* from, int64_t ldf, T
 // factorised one after the other; most of the work is what the first takes from the second.
 template <class T>
 void gp_potrf(bool share, bool upper, int64_t n, T* a, int64_t lda) {
-  static const auto potrf = gp_blas<void (*)(const char*, const int*, T*, const int*, int*, size_t)>(
-      "potrf_", sizeof(T) == 4, true);
+  static const auto potrf = gp_blas<T, void (*)(const char*, const int*, T*, const int*, int*, size_t)>(
+      "potrf_", true);
   if (n <= 0) return;
   if (n <= 96) {
     const int size = n, step = lda;

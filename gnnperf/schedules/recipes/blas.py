@@ -41,6 +41,7 @@ from gnnperf.nests.ranges import longest
 Routine = Literal["gemm", "gemv", "ger", "dot"]
 Buffers = Mapping[str, Buffer]
 
+DTYPES = ("float64", "float32", "complex128", "complex64")
 MAX_INT = 2**31 - 1
 """Sizes and strides of the library are of type int."""
 
@@ -154,7 +155,10 @@ def match(nest: Band, buffers: Buffers) -> tuple[Call, ...]:
     calls = [_call(term, nest.loops, buffers) for term in terms if term is not None]
     if statement.reduce != "add" or statement.guard is not None or len(calls) != len(terms):
         return ()
-    found = tuple(call for call in calls if call is not None and _weighs(call, statement, buffers))
+    found = tuple(
+        call for call in calls
+        if call is not None and _weighs(call, statement, buffers) and _takes(call, buffers)
+    )  # fmt: skip
     return found if len(found) == len(calls) else ()
 
 
@@ -170,6 +174,12 @@ def _weighs(call: Call, statement: Statement, buffers: Buffers) -> bool:
     return bool(step) and not any(
         mentions(weight, lp.iterator) for lp in call.loops if lp not in call.k.loops
     )
+
+
+def _takes(call: Call, buffers: Buffers) -> bool:
+    """Is there a routine for the call's numbers? Of complex ones no half of a symmetric result."""
+    real = buffers[call.term.target.buffer].dtype.startswith("float")
+    return real or (call.routine in ("gemm", "gemv") and not call.is_symmetric)
 
 
 # --------------------------------------------------------------------------- the statement
@@ -211,7 +221,7 @@ def _term(statement: Statement, factors: list[Expr], iterators: set[str], buffer
     moving = [f for f in factors if any(mentions(f, name) for name in iterators)]
     still = [f for f in factors if f not in moving and not equals_number(f, 1)]
     dtypes = {value_dtype(f, buffers) for f in factors} - {INTEGER, REAL}
-    if buffer.dtype not in ("float64", "float32") or dtypes != {buffer.dtype} or buffer.scope != "global":
+    if buffer.dtype not in DTYPES or dtypes != {buffer.dtype} or buffer.scope != "global":
         return None
     # What the routine reads must not be what it writes: it keeps no order between them.
     if any(ld.buffer == target.buffer for f in (*factors, *target.indices) for ld in loads(f)):

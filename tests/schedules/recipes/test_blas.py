@@ -131,6 +131,8 @@ MATCHES = {
     "inner product": (contraction("", "k", "k", sized("k")), ["dot"]),
     "whole matrices": (contraction("", "ik", "ik", sized("ik")), ["dot"]),
     "fp32": (contraction("ij", "ik", "kj", sized("ijk"), "float32"), ["gemm N N N"]),
+    "complex": (contraction("ij", "ki", "kj", sized("ijk"), "complex128"), ["gemm T N N"]),
+    "complex matrix-vector": (contraction("i", "ik", "k", sized("ik"), "complex64"), ["gemv N"]),
     "row pitch": (contraction("ij", "ik", "kj", sized("ijk"), A=(9, 1), B=(8, 1), C=(16, 1)), ["gemm N N N"]),
     "a row only": (contraction("bj", "bk", "kj", {"b": 1, "j": 6, "k": 7}), ["gemv T*"]),
     "convolution": (examples.conv2d(2, 6, 5, 18, 3), None),
@@ -205,6 +207,8 @@ NO_MATCHES = {
     ),
     "triangular": triangular(),
     "sums of rows": reduce_axis("k", "add"),
+    "complex rank-one update": contraction("ij", "i", "j", sized("ij"), "complex128"),
+    "complex inner product": contraction("", "k", "k", sized("k"), "complex128"),
     "inner products of rows": contraction("i", "ik", "ik", sized("ik")),
     "sparse": examples.spmm(15, 11, 60, 19),
     "softmax": softmax(7, 21),
@@ -237,7 +241,7 @@ def test_calls_compute_what_the_loops_do(
     check(tmp_path, kernels, BLAS, replace(BLAS, parallel="none"))
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_sizes_that_threads_share(dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large enough that every thread gets a piece; sizes that no piece divides. Against NumPy."""
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
@@ -245,10 +249,11 @@ def test_sizes_that_threads_share(dtype: str, tmp_path: Path, monkeypatch: pytes
     products = {f"gemm_{left}_{right}": ("ij", left, right, big) for left, right in ORIENTATIONS} | {
         "gemv": ("i", "ik", "k", {"i": 301, "k": 219}),
         "gemv_t": ("i", "ki", "k", {"i": 301, "k": 219}),
-        "ger": ("ij", "i", "j", {"i": 301, "j": 219}),
-        "dot": ("", "k", "k", {"k": 70001}),
         "batched": ("bij", "bik", "bkj", {"b": 17, "i": 9, "j": 10, "k": 11}),
     }
+    if dtype != "complex128":
+        products["ger"] = ("ij", "i", "j", {"i": 301, "j": 219})
+        products["dot"] = ("", "k", "k", {"k": 70001})
     kernels = {name: contraction(*arguments, dtype) for name, arguments in products.items()}
     functions = {name: emit(apply(BLAS, kernel), name) for name, kernel in kernels.items()}
     library = build(list(functions.values()), tmp_path)
