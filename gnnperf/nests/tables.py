@@ -60,6 +60,8 @@ def _cost(operation: Op) -> int:
     match operation:
         case Op("pow", (_, Const(value=int() as exponent))) if abs(exponent) < 4:
             return 1
+        case Op("pow", (Const(value=int()), exponent)) if not loads(exponent):  # a length: 2 ** level
+            return 1
     return COSTS.get(operation.name, 1)
 
 

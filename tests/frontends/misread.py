@@ -1261,3 +1261,14 @@ def arrays_of_variables(x: f8[N], A: f8[N, 2], B: f8[N, 2], u: c16[2], v: f8[3],
     for i in range(N):
         d = np.array([x[i], 2 * x[i], 1.0])
         w[i] = d @ d
+
+
+@dace.program
+def in_stages(x: f8[64], y: f8[64]):
+    y[:] = x
+    t = np.empty_like(y)
+    for i in range(6):
+        pairs = np.reshape(y, (2**i, 2, 2 ** (5 - i)))
+        t[:] = np.reshape(np.transpose(pairs, axes=(1, 0, 2)), (64,))
+        for k in range(64):
+            y[k] = 2.0 * t[k] + t[63 - k]

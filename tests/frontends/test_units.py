@@ -15,7 +15,8 @@ from frontends.kit import assert_same, build, interpret_unit, load, reference_so
 from gnnperf.errors import GnnperfError
 from gnnperf.frontends.dace import DaceKernel, capture_inputs, dace_source, finish, load_kernel, splice
 from gnnperf.frontends.dace.quiet import quiet_dace
-from gnnperf.measure import Compiler, Runner
+from gnnperf.frontends.native import native_function
+from gnnperf.measure import Compiler, Runner, Source
 from gnnperf.nests.combine import combine
 from gnnperf.schedules.recipes import DEFAULTS, CppFunction, apply, emit
 
@@ -61,6 +62,21 @@ def test_units_compute_what_their_cutouts_compute(
         expected = runner.reference(library, unit.data, unit.outputs, unit.inouts)
         assert_same(expected, interpret_unit(unit), unit.name)
         assert_same(expected, interpret_unit(unit, reverse=True), f"{unit.name} backwards")
+
+
+def test_arrays_whose_size_a_loop_decides_keep_what_they_hold(tools: tuple[Compiler, Runner]) -> None:
+    """DaCe would allocate such an array again where a later state looks at it in another shape."""
+    compiler, runner = tools
+    kernel = load_kernel(f"{Path(__file__).with_name('misread.py')}:in_stages")
+    kernel.capture(compiler, runner)
+    *_, unit = kernel.units
+    expected = kernel.data["x"]
+    for i in range(6):
+        pairs = expected.reshape(2**i, 2, 2 ** (5 - i)).transpose(1, 0, 2).ravel()
+        expected = 2.0 * pairs + pairs[::-1]
+    for source in (unit.plain_source(), Source.of(native_function(DEFAULTS[0], unit.nest, "in_stages"))):
+        found = runner.reference(compiler.build(source), unit.data, unit.outputs, unit.inouts)
+        np.testing.assert_allclose(found["y"], expected)
 
 
 @pytest.mark.slow

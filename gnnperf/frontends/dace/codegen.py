@@ -11,6 +11,7 @@ from typing import Any
 
 import dace
 import sympy
+from dace.codegen.targets.cpu import CPUCodeGen
 from dace.symbolic import DaceSympyPrinter
 from dace.transformation.passes import pattern_matching
 
@@ -102,7 +103,7 @@ def dace_source(sdfg: Any, name: str) -> Source:
             nested.openmp_sections = False
             end_in_states(nested)
         try:
-            with repaired(_PRINTED):
+            with repaired(_REPAIRED):
                 objects = codegen.generate_code(program, validate=False)
         except Exception as error:  # DaCe raises anything here
             raise BuildError(f"DaCe cannot generate code: {first_line(error)}") from error
@@ -147,7 +148,25 @@ def _rounded_down(original: Any) -> Any:
     return print_rounded_down
 
 
-_PRINTED: Repairs = {
+def _once(original: Any) -> Any:
+    """Arrays that several states use are declared ahead of them and allocated in the first; a view in a later
+    one would allocate its array again, and what it held is lost."""
+
+    @functools.wraps(original)
+    def allocate(target: Any, sdfg: Any, cfg: Any, state: Any, number: int, node: Any, *more: Any) -> None:
+        done = vars(target).setdefault("allocated_once", set())
+        name = (sdfg.cfg_id, node.data)
+        if name not in done:
+            original(target, sdfg, cfg, state, number, node, *more)
+        is_view = isinstance(sdfg.arrays.get(node.data), dace.data.View)
+        if target._dispatcher.declared_arrays.has(node.data) and not is_view:
+            done.add(name)
+
+    return allocate
+
+
+_REPAIRED: Repairs = {
+    (CPUCodeGen, "allocate_array"): _once,
     (DaceSympyPrinter, "_print_Pow"): _whole_powers,
     (DaceSympyPrinter, "_print_Mod"): _rounded_down,
     (DaceSympyPrinter, "_print_Function"): _rounded_down,

@@ -12,7 +12,7 @@ from gnnperf.frontends.dace.state_graph import python_expression
 from gnnperf.graph.vocabulary import ELEMENT_BYTES
 from gnnperf.nests.affine import simplify
 from gnnperf.nests.dtypes import literal
-from gnnperf.nests.ir import TRANSCENDENTAL, Const, Expr, Op
+from gnnperf.nests.ir import TRANSCENDENTAL, Const, Expr, Op, map_expr
 
 _BINARY: Mapping[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
@@ -73,7 +73,15 @@ def integer_expression(value: object, names: SymbolNames) -> Expr:
     """A symbolic integer (DaCe/SymPy expression or int) as a canonical IR expression."""
     if isinstance(value, int):
         return Const(value)
-    return simplify(parse_expression(str(value), names))
+    return map_expr(simplify(parse_expression(str(value), names)), _whole_power)
+
+
+def _whole_power(expr: Expr) -> Expr:
+    """The base of a size such as `2**i` is a real number to DaCe."""
+    match expr:
+        case Op("pow", (Const(value=float() as base), exponent)) if base.is_integer():
+            return Op("pow", (Const(int(base)), exponent))
+    return expr
 
 
 def from_ast(tree: ast.expr, names: SymbolNames) -> Expr:

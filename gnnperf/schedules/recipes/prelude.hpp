@@ -34,6 +34,7 @@ template <class A, class B> inline common<A, B> gp_floordiv(A x, B y) {
 // A power in sizes and subscripts: of integers, an integer.
 template <class A, class B> inline auto gp_whole_pow(A x, B n) {
   if constexpr (std::is_integral<A>::value && std::is_integral<B>::value) {
+    if (__builtin_constant_p(x) && x == 2) return int64_t(1) << (n > 0 ? n : 0);  // loops end there, or begin
     int64_t result = 1;
     for (B i = 0; i < n; ++i) result *= x;
     return result;
