@@ -6,6 +6,7 @@ import inspect
 import linecache
 import traceback
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import dace
@@ -68,8 +69,7 @@ def parse_program(
 def _evaluate_annotations(program: DaceProgram) -> None:
     """DaCe does not read the text that `from __future__ import annotations` makes of annotations, in
     the program or in others that it may call."""
-    called = [v for v in program.f.__globals__.values() if isinstance(v, DaceProgram)]
-    for one in [*called, program]:
+    for one in _reached(program):
         try:
             parameters = [_evaluated(one, p) for p in one.signature.parameters.values()]
         except InputError:
@@ -77,6 +77,22 @@ def _evaluate_annotations(program: DaceProgram) -> None:
                 raise
             continue
         one.signature = one.signature.replace(parameters=parameters)
+
+
+def _reached(program: DaceProgram) -> list[DaceProgram]:
+    """A program, and those whose names it, or one of them, mentions."""
+    found = [program]
+    for one in found:
+        names = _names(one.f.__code__)
+        known = (one.f.__globals__.get(name) for name in sorted(names))
+        found += [v for v in known if isinstance(v, DaceProgram) and v not in found]
+    return found
+
+
+def _names(code: CodeType) -> set[str]:
+    """What a function mentions that is not its own, inner functions included."""
+    inner = (_names(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return {*code.co_names}.union(*inner)
 
 
 def _take_sizes_for_symbols(program: DaceProgram) -> None:
