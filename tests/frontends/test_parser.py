@@ -134,6 +134,7 @@ SIZES: dict[str, dict[str, int]] = {
     "transforms_of_real_numbers": dict(N=7, M=4),
     "frequencies": dict(N=9, M=4),
     "arrays_of_variables": dict(N=6),
+    "in_stages": {},
 }
 
 

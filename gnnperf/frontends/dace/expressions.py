@@ -73,14 +73,21 @@ def integer_expression(value: object, names: SymbolNames) -> Expr:
     """A symbolic integer (DaCe/SymPy expression or int) as a canonical IR expression."""
     if isinstance(value, int):
         return Const(value)
-    return map_expr(simplify(parse_expression(str(value), names)), _whole_power)
+    return _whole(map_expr(simplify(parse_expression(str(value), names)), _whole_power))
 
 
 def _whole_power(expr: Expr) -> Expr:
     """The base of a size such as `2**i` is a real number to DaCe."""
     match expr:
-        case Op("pow", (Const(value=float() as base), exponent)) if base.is_integer():
-            return Op("pow", (Const(int(base)), exponent))
+        case Op("pow", (base, exponent)):
+            return Op("pow", (_whole(base), exponent))
+    return expr
+
+
+def _whole(expr: Expr) -> Expr:
+    match expr:
+        case Const(value=float() as number) if number.is_integer():
+            return Const(int(number))
     return expr
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import dace
+import sympy
 from dace.sdfg import nodes as dn
 from dace.sdfg import utils as sdutil
 
@@ -28,10 +29,11 @@ from gnnperf.frontends.dace.control_flow import (
 from gnnperf.frontends.dace.copies import copies_of
 from gnnperf.frontends.dace.dtypes import dtype_name, expression_dtype
 from gnnperf.frontends.dace.expressions import from_ast, parse_expression
+from gnnperf.frontends.dace.normal_form import is_view_edge
 from gnnperf.frontends.dace.scope import Scope
 from gnnperf.frontends.dace.tasklets import Connector, TaskletTranslator, connector
 from gnnperf.frontends.dace.tidy import tidy
-from gnnperf.frontends.dace.views import View, ViewLayout, everything, narrow, whole
+from gnnperf.frontends.dace.views import View, ViewLayout, everything, linear, narrow, whole
 from gnnperf.nests.affine import constant, simplify
 from gnnperf.nests.coverage import flow
 from gnnperf.nests.ir import Buffer, Const, Expr, Load, Node, Op, Statement, Symbol, loads
@@ -50,6 +52,7 @@ class DaceTranslator:
         self.ranges: dict[str, tuple[int, int]] = {}
         self.taken = {*sdfg.arrays, *map(str, sdfg.symbols), *map(str, sdfg.free_symbols)}
         self.in_scopes_only = _private_arrays(sdfg)
+        self.flat = _flat_arrays(sdfg)
 
     def item(self, element: Element) -> tuple[Node, ...]:
         """Nodes of one element of the SDFG's control flow. Raises UnsupportedConstruct."""
@@ -79,6 +82,10 @@ class DaceTranslator:
             layout, dtype = scope.layout(descriptor), dtype_name(descriptor.dtype)
             if name in self.in_scopes_only:
                 return builder.private(name, dtype, layout)
+            if name in self.flat:
+                row = ViewLayout((scope.integer(sympy.powsimp(descriptor.total_size)),), (Const(1),))
+                self.buffers[name] = array_buffer(name, dtype, row, transient=True)
+                return View(name, layout, lambda indices: (linear(indices, layout.strides),))
             self.buffers[name] = array_buffer(name, dtype, layout, bool(descriptor.transient))
             return whole(name, layout)
 
@@ -101,6 +108,23 @@ def _private_arrays(sdfg: Any) -> set[str]:
         and len(entries) == 1
         and name not in read_on_edges
     }
+
+
+def _flat_arrays(sdfg: Any) -> set[str]:
+    """Transients whose extents loops decide, and that views look at in other shapes: there are no subscripts
+    that all of them share."""
+    found = set()
+    for state in sdfg.states():
+        for edge in state.edges():
+            if is_view_edge(sdfg, state, edge):
+                ends = [(node.data, node.desc(sdfg)) for node in (edge.src, edge.dst)]
+                ranks = {len(descriptor.shape) for _, descriptor in ends}
+                found |= {n for n, d in ends if len(ranks) > 1 and d.transient and _is_decided_by_loops(d)}
+    return {name for name in found if not isinstance(sdfg.arrays[name], dace.data.View)}
+
+
+def _is_decided_by_loops(descriptor: Any) -> bool:
+    return any(getattr(size, "free_symbols", ()) for size in descriptor.shape[1:])
 
 
 def _outermost(state: Any, entry: Any) -> Any:
