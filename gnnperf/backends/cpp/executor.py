@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,9 +22,10 @@ from gnnperf.backends.cpp.output import write_output
 from gnnperf.backends.cpp.python_run import PythonRun, difference
 from gnnperf.backends.cpp.trials import NestBench
 from gnnperf.errors import BuildError, InputError, MeasureError, NotApplicable
-from gnnperf.frontends.nest_program import NestTask, TunableProgram, Tuned
+from gnnperf.frontends.nest_program import Measurable, NestTask, TunableProgram, Tuned
 from gnnperf.measure import Compiler, Measurement, Runner, Source, Timing
 from gnnperf.measure.competitors import Competitor
+from gnnperf.measure.supervisor import Service
 
 
 class CppExecutor:
@@ -40,9 +42,9 @@ class CppExecutor:
         ahead: bool = False,
         competitors: Sequence[str] = (),
     ) -> None:
-        """compiler, runner: of the caller's, who closes them; None: of its own. ahead: begin to compile the
-        whole program's baseline, while the caller loads models. competitors: of the whole, see
-        `competitors_of`. Raises InputError."""
+        """compiler, runner: of the caller's, who closes them; None: of its own. ahead: begin to find and
+        compile the whole program's baseline in a fork, while the caller loads models. competitors: of the
+        whole, see `competitors_of`. Raises InputError."""
         self.program = program
         self._competitors = competitors_of(program, competitors)
         self.wanted = wanted or next(iter(program.baselines))
@@ -57,20 +59,26 @@ class CppExecutor:
         self._tuned: Tuned | None = None
         self._sources: BaselineSources | None = None
         self._python: PythonRun | None = None
-        self._ahead: Future[Any] | None = None
+        self._ahead: tuple[Future[None], Service] | None = None
         if ahead:
+            service = Service(_Wanted(program.whole, self.wanted))  # a fork: before any thread is started
             self.runner.start()
-            with suppress(BuildError):  # it is told where it is built in earnest
-                self._sources = BaselineSources.of(program.whole, self.wanted)
-                pool = ThreadPoolExecutor(1)
-                self._ahead = pool.submit(self._compiler.build_all, self._sources.all)
-                pool.shutdown(wait=False)
+            pool = ThreadPoolExecutor(1)
+            self._ahead = pool.submit(self._build_ahead, service), service
+            pool.shutdown(wait=False)
+
+    def _build_ahead(self, service: Service) -> None:
+        with suppress(MeasureError):  # it is told where it is built in earnest
+            self._sources = service.ask("sources")
+            self._compiler.build_all(self._sources.all)
 
     @property
     def compiler(self) -> Compiler:
         """Once what was begun ahead is done: its results are kept, its errors come again."""
         if self._ahead is not None:
-            wait([self._ahead])
+            begun, service = self._ahead
+            wait([begun])
+            service.close()
             self._ahead = None
         return self._compiler
 
@@ -160,9 +168,23 @@ class CppExecutor:
     def close(self) -> None:
         if self._python is not None:
             self._python.close()
+        if self._ahead is not None:
+            with suppress(OSError):  # whoever waits for an answer ends the process
+                self._ahead[1].child.channel.shutdown(socket.SHUT_RDWR)
         _ = self.compiler
         for owned in reversed(self._owned):
             owned.close()
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The baseline that is wanted of a program."""
+
+    code: Measurable
+    name: str
+
+    def sources(self) -> BaselineSources:
+        return BaselineSources.of(self.code, self.name)
 
 
 class CppBench:
