@@ -73,7 +73,7 @@ def test_a_quick_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         "--kernels",
         "dense,argmax,cumsum",
         "-k",
-        "3",
+        "2",
         "-o",
         str(tmp_path),
         "--json",
@@ -83,6 +83,6 @@ def test_a_quick_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert document["figures"]["operators"] == 3 and document["figures"]["all_failed"] == 0
     dense, argmax, cumsum = document["rows"]
     assert dense["decision"] == argmax["decision"] == "tuned" and dense["speedup"] > 2 < argmax["speedup"]
-    assert argmax["candidates_measured"] == 3
+    assert argmax["candidates_measured"] == 2
     assert cumsum["decision"] == "left" and "inside of one" in cumsum["reason"]
     assert len((tmp_path / "table.md").read_text().splitlines()) == 5
