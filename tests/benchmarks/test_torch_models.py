@@ -35,7 +35,7 @@ def test_the_command_measures_a_row_once(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_checkpoint(tmp_path)
-    command = ["torch-models", "--checkpoint", tmp_path, "-k", 2, "--trials", 8, "--only", "tiny"]
+    command = ["torch-models", "--checkpoint", tmp_path, "-k", 2, "--trials", 16, "--only", "tiny"]
     command += ["--output", tmp_path / "out", "--json"]
     assert run([str(word) for word in command], benchmarks) == 0, capfd.readouterr().err
     found = json.loads(capfd.readouterr().out)
@@ -44,7 +44,7 @@ def test_the_command_measures_a_row_once(
     assert (row["network"], row["tasks"], row["calls"], row["failures"]) == ("tiny", 1, 1, [])
     for name in ("relax_s", "fused_s", "ours_s", "ms_s", "torch_s", "torch-compile_s"):
         assert 0 < row[name] < 0.1 and row["intervals_s"][name.removesuffix("_s")][0] <= row[name], name
-    assert row["ours_candidates"] == 2 and row["ms_trials"] == 8
+    assert row["ours_candidates"] == 2 and row["ms_trials"] == 16
     assert set(row["ours_tasks"]) == set(row["ms_tasks_s"]) and all(row["ms_tasks_s"].values())
     figures = found["figures"]
     assert figures["networks"] == 1
