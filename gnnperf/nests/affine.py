@@ -109,11 +109,42 @@ def _folded(expr: Expr) -> tuple[bool, int | Expr]:
                 if value is not None:
                     return False, value
             return True, Op(expr.name, tuple(from_affine(a) for a in args))
-        if expr.name == "select" and affine(expr.args[1]) == affine(expr.args[2]):
-            return False, expr.args[1]
+        if expr.name == "abs":
+            return False, Op("max", (expr.args[0], Op("neg", expr.args)))
+        if expr.name == "select" and (chosen := _chosen(*expr.args)):
+            return False, chosen
     if isinstance(expr, Load):
         return True, Load(expr.buffer, tuple(simplify(i) for i in expr.indices))
     return True, expr
+
+
+_BELOW_ZERO: Mapping[str, tuple[int, int]] = {"lt": (1, 0), "le": (1, -1), "gt": (-1, 0), "ge": (-1, -1)}
+"""(factor, constant) with which a comparison of two integers holds where their difference is below zero."""
+
+
+def _chosen(condition: Expr, one: Expr, other: Expr) -> Expr | None:
+    """A choice as the one that is taken, where it is known, or as the lesser or greater of the two, where it
+    is: borders reflect (`-i if i < 0 else i`) or clamp."""
+    difference = affine(Op("sub", (one, other)))
+    if difference == Affine({}, 0):
+        return one
+    if not isinstance(condition, Op) or condition.name not in _BELOW_ZERO:
+        return None
+    factor, shift = _BELOW_ZERO[condition.name]
+    below = affine(Op("add", (Op("mul", (Const(factor), Op("sub", condition.args))), Const(shift))))
+    if below.is_constant:
+        return one if below.constant < 0 else other
+    if difference.is_constant:
+        return None
+    atom, coefficient = next(iter(difference.terms.items()))
+    slope = coefficient // below.terms.get(atom, 1)
+    if difference.terms != {a: slope * c for a, c in below.terms.items()}:
+        return None
+    # The difference is slope * below + offset, and the condition is below <= -1; else, below >= 0.
+    offset = difference.constant - slope * below.constant
+    if not 0 <= (offset if slope > 0 else -offset) <= abs(slope):
+        return None
+    return Op("min" if slope > 0 else "max", (one, other))
 
 
 def from_affine(form: Affine) -> Expr:

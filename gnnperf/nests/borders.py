@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from math import isfinite, prod
+from math import ceil, isfinite, prod
 
 from gnnperf.nests.affine import affine, constant, from_affine
 from gnnperf.nests.analysis import (
@@ -202,9 +202,11 @@ def _cuts(expr: Expr, iterator: str, start: int, stop: int, within: Loops) -> se
         rest = value_range(
             Op("sub", (from_affine(form), Op("mul", (Const(factor), Symbol(iterator))))), within
         )
-        if e.name != "mod" and abs(factor) == 1:
+        if e.name in ("min", "max") and factor:
+            cuts |= {ceil(-end / factor) for end in rest if isfinite(end)}
+        elif e.name != "mod" and abs(factor) == 1:
             zeros = sorted(-factor * end for end in rest)
-            begins, turned = _FIRST_BEYOND.get(e.name, (0, 0))
+            begins, turned = _FIRST_BEYOND[e.name]
             after = (begins, turned) if factor > 0 else (1 - turned, 1 - begins)
             cuts |= {int(zero) + one for zero, one in zip(zeros, after, strict=True) if isfinite(zero)}
         elif e.name == "mod" and factor > 0 and (period := constant(e.args[1]) or 0) > 0:

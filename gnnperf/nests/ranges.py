@@ -40,7 +40,10 @@ def _atom_range(atom: Expr, loops: Loops) -> tuple[float, float]:
     if isinstance(atom, Op) and atom.name in ("min", "max"):
         lows, highs = zip(*(value_range(a, loops) for a in atom.args), strict=True)
         choose = min if atom.name == "min" else max
-        return choose(lows), choose(highs)
+        low, high = choose(lows), choose(highs)
+        if (both := constant(Op("add", atom.args))) is not None:  # the greater of x and c - x is half of c
+            return (low, min(high, both // 2)) if atom.name == "min" else (max(low, -(-both // 2)), high)
+        return low, high
     if isinstance(atom, Op) and atom.name in ("mod", "floordiv") and isinstance(atom.args[1], Const):
         divisor = int(atom.args[1].value.real)
         if divisor > 0 and atom.name == "mod":

@@ -350,7 +350,8 @@ def put_elsewhere(x: f8[N, M], k: dace.int32[N, M], y: f8[M, N], z: f8[2 * N, 2 
     y[:] = np.swapaxes(x, 0, 1) + np.moveaxis(x, 0, 1) + np.rot90(x) + np.transpose(np.flipud(np.fliplr(x)))
     z[:] = np.kron(x, k[:2, :2])
     w[:] = np.pad(x, ((1, 2), (0, 2)), constant_values=1.5) + np.pad(k, ((2, 1), (1, 1)), mode="edge")
-    w += np.pad(x, ((2, 1), (2, 0)), mode="wrap")
+    w += np.pad(x, ((2, 1), (2, 0)), mode="wrap") + np.pad(x, ((2, 1), (0, 2)), mode="reflect")
+    w -= np.pad(x, ((0, 3), (1, 1)), "symmetric")
 
 
 @dace.program

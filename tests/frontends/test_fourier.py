@@ -69,3 +69,13 @@ def test_single_precision_and_norms() -> None:
     x = noise(60).astype(np.complex64)
     result = interpret_program(load_kernel(there_and_back, {"N": 60}, {"x": x}))["__return"]
     np.testing.assert_allclose(result, x, rtol=0, atol=1e-5)
+
+
+def test_what_is_between_stages_is_freed_or_allocated_once() -> None:
+    """DaCe takes it for small, puts it on the heap where it is not, and never frees it."""
+    kernel = load_kernel(inverse, {"N": 8192})
+    plain = kernel.plain_source().text
+    assert plain.count("= new dace") == plain.count("delete[]") == 2
+    (optimised,) = kernel.optimised_sources().values()
+    made = [line.strip() for line in optimised.text.splitlines() if "= new dace" in line]
+    assert len(made) == 2 and all(line.startswith("__state->") for line in made)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nests.examples import add, load, mul, op
@@ -12,14 +16,32 @@ from gnnperf.nests.ir import Const, Expr, Load, Op, Symbol
 NAMES = ("i", "j", "k")
 
 
+OPERATIONS: dict[str, Callable[..., int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs,
+    "min": min, "max": max, "floordiv": operator.floordiv, "mod": operator.mod,
+}  # fmt: skip
+COMPARISONS = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
+
+
+@st.composite
+def choices(draw: st.DrawFn, place: Expr) -> Expr:
+    """What borders make of a place: beyond some number, another one, which may be reflected or clamped."""
+    numbers = st.integers(-3, 3)
+    condition = op(draw(st.sampled_from([*COMPARISONS])), place, draw(numbers))
+    beyond = add(mul(draw(numbers), place), draw(numbers))
+    return op("select", condition, *draw(st.permutations([beyond, place])))
+
+
 @st.composite
 def index_expressions(draw: st.DrawFn, depth: int = 3) -> Expr:
     if depth == 0 or draw(st.booleans()):
         return draw(st.sampled_from([*map(Symbol, NAMES), *map(Const, range(-3, 4))]))
-    name = draw(st.sampled_from(["add", "sub", "mul", "neg", "min", "max", "floordiv", "mod"]))
+    name = draw(st.sampled_from([*OPERATIONS, "select"]))
     left = draw(index_expressions(depth - 1))
-    if name == "neg":
+    if name in ("neg", "abs"):
         return Op(name, (left,))
+    if name == "select":
+        return draw(choices(left))
     right = (
         Const(draw(st.integers(1, 4))) if name in ("floordiv", "mod") else draw(index_expressions(depth - 1))
     )
@@ -32,13 +54,12 @@ def value(expr: Expr, env: dict[str, int]) -> int:
     if isinstance(expr, Symbol):
         return env[expr.name]
     assert isinstance(expr, Op)
-    args = [value(a, env) for a in expr.args]
-    operations = {
-        "add": lambda: args[0] + args[1], "sub": lambda: args[0] - args[1], "mul": lambda: args[0] * args[1],
-        "neg": lambda: -args[0], "min": lambda: min(args), "max": lambda: max(args),
-        "floordiv": lambda: args[0] // args[1], "mod": lambda: args[0] % args[1],
-    }  # fmt: skip
-    return operations[expr.name]()
+    if expr.name == "select":
+        condition, one, other = expr.args
+        assert isinstance(condition, Op)
+        holds = COMPARISONS[condition.name](*(value(a, env) for a in condition.args))
+        return value(one if holds else other, env)
+    return OPERATIONS[expr.name](*(value(a, env) for a in expr.args))
 
 
 environments = st.fixed_dictionaries({n: st.integers(-9, 9) for n in NAMES})
@@ -77,3 +98,27 @@ def test_a_choice_between_equals_is_none() -> None:
 
 def test_division_by_zero_is_left_alone() -> None:
     assert constant(op("floordiv", 4, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (op("abs", "i"), op("max", "i", op("neg", "i"))),
+        (op("select", op("lt", "i", 0), op("neg", "i"), "i"), op("max", "i", op("neg", "i"))),
+        (op("select", op("lt", "i", 0), op("sub", -1, "i"), "i"), op("max", "i", op("sub", -1, "i"))),
+        (op("select", op("gt", "i", 7), op("sub", 14, "i"), "i"), op("min", "i", op("sub", 14, "i"))),
+        (op("select", op("ge", "i", 8), op("sub", 15, "i"), "i"), op("min", "i", op("sub", 15, "i"))),
+        (op("select", op("le", "i", 7), "i", 7), op("min", "i", 7)),
+        (op("select", op("gt", 0, "i"), 0, "i"), op("max", "i", 0)),
+        (op("select", op("ge", "i", 8), op("sub", "i", 8), "i"), None),
+        (op("select", op("lt", "i", 0), op("sub", -3, "i"), "i"), None),
+        (op("select", op("lt", "i", 0), "j", "i"), None),
+    ],
+)
+def test_choices_of_places_are_extremes_where_they_may_be(written: Expr, meant: Op | None) -> None:
+    found = simplify(written)
+    assert isinstance(found, Op)
+    if meant is None:
+        assert found == written
+    else:
+        assert found.name == meant.name and set(found.args) == set(map(simplify, meant.args))

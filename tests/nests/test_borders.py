@@ -12,6 +12,7 @@ from nests.examples import Operand, accumulate, add, array, assign, load, loop, 
 from nests.interpret import interpret, random_memory
 
 from gnnperf.nests import Const, Loop, LoopNest, Node, Statement
+from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import touched
 from gnnperf.nests.borders import SHORTEST, without_border_bounds, without_borders
 from gnnperf.nests.ir import Expr, subexpressions, walk
@@ -71,6 +72,9 @@ def test_periodic_rows_are_an_element_and_a_loop() -> None:
         (op("mod", op("mul", 2, "j"), N), 2),
         (op("mod", op("add", op("mul", 3, "j"), 2), N), 3),
         (op("sub", N - 1, op("max", op("sub", 3, "j"), 0)), 2),
+        (simplify(op("abs", op("sub", "j", 3))), 2),
+        (simplify(op("sub", N - 1, op("abs", op("sub", N - 3, "j")))), 2),
+        (op("select", op("lt", "j", 4), op("sub", 3, "j"), op("sub", "j", 4)), 2),
     ],
 )
 def test_choices_of_places_are_made_ahead(place: Expr, count: int) -> None:
@@ -109,6 +113,15 @@ def test_windows_are_whole_where_all_of_them_is_inside() -> None:
     first, whole, *_, last = parts(loop("j", N, window, independent=True))
     assert load("x", op("add", "j", "k")) in values(whole)
     assert {type(first), type(last)} == {Loop} and not any(isinstance(n, Statement) for n in (first, last))
+
+
+def test_windows_that_the_ends_reflect_are_whole_inside() -> None:
+    beyond = op("abs", op("add", "j", "k"))
+    place = simplify(op("sub", N - 1, op("abs", op("sub", N - 1, beyond))))
+    window = loop("k", 2, accumulate(load("y", "j"), load("x", place), "max"), start=-1, independent=True)
+    found = parts(loop("j", N, window, independent=True))
+    (whole,) = (n for n in found if load("x", op("add", "j", "k")) in values(n))
+    assert isinstance(whole, Loop) and whole.start == Const(1) and whole.stop in (Const(N - 2), Const(N - 1))
 
 
 def test_windows_that_end_with_the_array_are_whole_inside() -> None:

@@ -30,6 +30,13 @@ def test_ranges_of_tiles_and_triangles() -> None:
     assert value_range(load("index", "i"), {"i": points})[1] == float("inf")
 
 
+def test_ranges_of_reflected_places() -> None:
+    around = {"i": [loop("i", 9)]}
+    assert value_range(op("abs", op("sub", "i", 3)), around) == (0, 5)
+    assert value_range(op("max", op("sub", "i", 3), op("sub", 2, "i")), around) == (0, 5)
+    assert value_range(op("min", "i", op("sub", 11, "i")), around) == (0, 5)
+
+
 @pytest.mark.parametrize(
     ("start", "stop", "most"),
     [

@@ -42,6 +42,7 @@ def auto_optimised(sdfg: Any) -> Any:
     from dace.transformation.auto.auto_optimize import auto_optimize
 
     program = copy.deepcopy(sdfg)
+    _put_on_the_heap(program)
     end_s = time.monotonic() + LONGEST_OPTIMISATION_S
     in_time: Repairs = {(pattern_matching, "_try_to_match_transformation"): functools.partial(_until, end_s)}
     with quiet_dace(), repaired({**OPENBLAS_INSTALLED, **in_time}):
@@ -50,6 +51,18 @@ def auto_optimised(sdfg: Any) -> Any:
         except Exception as error:  # DaCe's transformations raise anything
             raise BuildError(f"auto_optimize failed: {first_line(error)}") from error
     return program
+
+
+def _put_on_the_heap(program: Any) -> None:
+    """DaCe allocates arrays that are too large for the stack where they are, and never frees those that it
+    meant to be there."""
+    most_bytes = dace.Config.get("compiler", "max_stack_array_size")
+    for nested in program.all_sdfgs_recursive():
+        for array in nested.arrays.values():
+            is_known = not dace.symbolic.issymbolic(array.total_size, nested.constants)
+            if is_known and array.total_size * array.dtype.bytes > most_bytes:
+                if array.storage == dace.StorageType.Register:
+                    array.storage = dace.StorageType.CPU_Heap
 
 
 def _until(end_s: float, original: Any) -> Any:
@@ -99,6 +112,7 @@ def dace_source(sdfg: Any, name: str) -> Source:
         words = other_names_of_cpp_words(program)
         program.replace_dict(words)
         original = {name: word for word, name in words.items()}
+        _put_on_the_heap(program)
         for nested in program.all_sdfgs_recursive():
             nested.openmp_sections = False
             end_in_states(nested)

@@ -94,6 +94,18 @@ def _flipped(axis: int) -> Callable[..., Any]:
     return lambda visitor, sdfg, state, a: replacements._numpy_flip(visitor, sdfg, state, a, axis)
 
 
+_PLACES = {
+    "constant": (clamped := "Max(0, Min({at}, {size} - 1))"),
+    "edge": clamped,
+    "wrap": "({at} + {size}) % {size}",
+    "reflect": "{size} - 1 - abs({size} - 1 - abs({at}))",
+    "symmetric": "Min(Max({at}, -1 - {at}), 2 * {size} - 1 - Max({at}, -1 - {at}))",
+}
+"""What `np.pad` puts at a place beside an array, by its mode."""
+
+_LOOKS_BACK = ("wrap", "reflect", "symmetric")
+
+
 def _pad(
     visitor: Any,
     sdfg: Any,
@@ -107,13 +119,15 @@ def _pad(
     mode = unboxed(mode)
     of_all = [*pad_width] if isinstance(pad_width, tuple | list) else [pad_width, pad_width]
     widths = of_all if isinstance(of_all[0], tuple | list) else [of_all] * len(shape)
-    if mode not in ("constant", "edge", "wrap"):
-        raise NotImplementedError("np.pad: by a constant, the edge, or what wraps around, alone")
+    if mode not in _PLACES:
+        raise NotImplementedError(f"np.pad: {', '.join(_PLACES)} alone")
     place, inside = list[str](), list[str]()
-    for i, size, (before, _) in zip(subscripts(len(shape)), shape, widths, strict=True):
-        at = f"{i} - {before}"
+    for i, size, (before, after) in zip(subscripts(len(shape)), shape, widths, strict=True):
+        if mode in _LOOKS_BACK and (sympy.Max(before, after) > size - (mode == "reflect")) == True:  # noqa: E712
+            raise NotImplementedError(f"np.pad: by more than the array holds, as mode={mode!r}")
+        at = f"({i} - {before})"
         inside.append(f"{i} >= {before} and {at} < {size}")
-        place.append(f"({at} + {size}) % ({size})" if mode == "wrap" else f"Max(0, Min({at}, {size} - 1))")
+        place.append(_PLACES[mode].format(at=at, size=f"({size})"))
     code = f"__x if {' and '.join(inside)} else {constant_values}" if mode == "constant" else "__x"
     padded = [size + before + after for size, (before, after) in zip(shape, widths, strict=True)]
     return pointwise(sdfg, state, padded, dtype, code, {"__x": (a, place)})

@@ -16,6 +16,7 @@ from gnnperf.frontends.dace.tidy.facts import (
     guarded_alike,
     operations,
 )
+from gnnperf.nests.affine import simplify
 from gnnperf.nests.analysis import retarget
 from gnnperf.nests.dtypes import value_dtype
 from gnnperf.nests.ir import (
@@ -136,8 +137,8 @@ def _is_cheap(producer: Statement, buffers: Buffers) -> bool:
     little arithmetic on the kernel's scalars (the compiler moves it out of loops), or on iterators."""
     found, count = set(loads(producer.value)), operations(producer.value)
     dtype = buffers[producer.target.buffer].dtype
-    if dtype in _WORDS and not found:
-        return count <= 2 * MAX_REPEATED_OPERATIONS  # a neighbour's place: `i + 1 if i + 1 < n else 0`
+    if dtype in _WORDS and not found:  # a neighbour's place: `i + 1 if i + 1 < n else 0`
+        return operations(simplify(producer.value)) <= 5 * MAX_REPEATED_OPERATIONS
     if dtype == "bool" and not found:
         return count <= 4 * MAX_REPEATED_OPERATIONS  # within an image: a matter of where loops begin and end
     if count == 0 or count > MAX_REPEATED_OPERATIONS:
