@@ -1,32 +1,32 @@
-"""Fourier transforms in stages that become nests. DaCe's own expansion adds up n terms for each of n results,
-with a sine and a cosine for every term.
-
-Stockham's decimation in frequency (Cochran et al., "What is the fast Fourier transform?", Proc. IEEE, 1967):
-each stage is many small transforms of one length, whose results are turned by an angle; what comes out of the
-last is in order.
-"""
+"""Fourier transforms as calls of functions that are written out for their lengths (`fourier.hpp`). DaCe's own
+expansion adds up n terms for each of n results, with a sine and a cosine for every term."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import dace
 from dace import library
 from dace.libraries.fft.nodes import FFT, IFFT
+from dace.properties import CodeBlock, Property, SymbolicProperty
+from dace.sdfg import nodes as dn
 from dace.transformation import ExpandTransformation
 from sympy import factorint
 
-STAGES = "stages"
+CALL = "call"
 """The name of the implementation."""
 LARGEST_RADIX = 8
-LARGEST_PRIME = 31
-"""A result of a stage is one expression with as many terms, or, of larger primes, a sum in a loop."""
+LARGEST_PRIME = 13
+"""Lengths with larger ones are convolutions of a power of two."""
+_COLUMN_BYTES = 64
+"""Of columns that are transformed together: a vector."""
+
+_HEADER = Path(__file__).with_name("fourier.hpp").read_text(encoding="utf-8")
 
 
 def radices(n: int) -> list[int]:
-    """Factors of n, the lengths of its stages: at most `LARGEST_RADIX`, or prime."""
+    """Factors of n, the numbers of points of its stages: at most `LARGEST_RADIX`, or prime."""
     primes = [prime for prime, power in factorint(n).items() for _ in range(power)]
     found: list[int] = []
     for prime in sorted(primes, reverse=True):
@@ -38,119 +38,118 @@ def radices(n: int) -> list[int]:
     return found or [1]
 
 
-@library.register_expansion(FFT, STAGES)
-class ForwardStages(ExpandTransformation):  # type: ignore[misc]
+@library.node
+class FourierTransform(dn.LibraryNode):  # type: ignore[misc]
+    """`_out` is factor times the transform of `_inp`, as large, along an axis. sign: of the exponent."""
+
+    implementations: ClassVar[dict[str, Any]] = {}
+    default_implementation = CALL
+    axis = Property(dtype=int, default=-1)
+    sign = Property(dtype=int, default=-1)
+    factor = SymbolicProperty(default=1.0)
+
+    def __init__(self, name: str, *args: Any, axis: int = -1, sign: int = -1, factor: Any = 1.0, **more: Any):
+        super().__init__(name, *args, inputs={"_inp"}, outputs={"_out"}, **more)
+        self.axis, self.sign, self.factor = axis, sign, factor
+
+
+class _Call(ExpandTransformation):  # type: ignore[misc]
+    """A nested SDFG from `_inp` to `_out`. Raises TypeError for sizes that are not known: expansions may."""
+
     environments: ClassVar[list[Any]] = []
+    sign: ClassVar[int | None] = None
 
-    @staticmethod
-    def expansion(node: Any, state: Any, sdfg: Any) -> Any:
-        return _stages(node, state, sdfg, -1)
-
-
-@library.register_expansion(IFFT, STAGES)
-class InverseStages(ExpandTransformation):  # type: ignore[misc]
-    environments: ClassVar[list[Any]] = []
-
-    @staticmethod
-    def expansion(node: Any, state: Any, sdfg: Any) -> Any:
-        return _stages(node, state, sdfg, 1)
-
-
-def _stages(node: Any, state: Any, parent: Any, sign: int) -> Any:
-    """A nested SDFG from `_inp` (..., n) to `_out` (..., n). Raises NotImplementedError, as expansions do."""
-    # As a fraction DaCe's own expansion, which may follow, would divide integers: an inverse of zeros.
-    node.factor = factor = float(node.factor)
-    (source,), (target,) = (
-        [parent.arrays[e.data.data] for e in edges] for edges in (state.in_edges(node), state.out_edges(node))
-    )
-    if isinstance(source, dace.data.View) or isinstance(target, dace.data.View):
-        # DaCe's inlining of several states forgets what a view looks at.
-        raise NotImplementedError("Fourier transforms of whole arrays alone, not of their parts")
-    *around, n = map(int, source.shape)
-    factors = radices(n)
-    sdfg = dace.SDFG("fourier")
-    sdfg.add_array("_inp", source.shape, source.dtype, strides=source.strides)
-    sdfg.add_array("_out", target.shape, target.dtype, strides=target.strides)
-    stages = _Stages(sdfg, target.dtype, sign, around)
-    buffers = [sdfg.add_temp_transient([*around, n], target.dtype)[0] for _ in factors[1:3]]
-    left, done, read = n, 1, "_inp"
-    for number, radix in enumerate(factors):
-        left //= radix
-        last = number == len(factors) - 1
-        write = "_out" if last else buffers[number % 2]
-        stages.add(read, write, radix, left, done, factor if last else 1.0)
-        done, read = done * radix, write
-    return sdfg
-
-
-class _Stages:
-    """Adds the stages of transforms to an SDFG, one after another. around: how many there are along other
-    axes."""
-
-    def __init__(self, sdfg: Any, dtype: Any, sign: int, around: Sequence[int]) -> None:
-        self.sdfg, self.dtype, self.sign = sdfg, dtype, sign
-        self.around = {f"o{d}": f"0:{size}" for d, size in enumerate(around)}
-
-    def add(self, read: str, write: str, radix: int, left: int, done: int, factor: float) -> None:
-        """write[q + done (k + radix p)] = factor turn(p k / (radix left)) times the sum over j of
-        turn(j k / radix) read[q + done (p + left j)], where turn(a) is exp(sign 2 pi i a).
-
-        p is a + inner b: tables for a and for b, and a product of both, in place of a sine for each p and k.
-        """
-        inner = next(d for d in range(math.isqrt(left), 0, -1) if left % d == 0)
-        roots = self._table((radix, radix), "(a * b) % {period}", radix, factor)
-        points = {
-            **self.around,
-            "b": f"0:{left // inner}",
-            "a": f"0:{inner}",
-            "k": f"0:{radix}",
-            "q": f"0:{done}",
-        }
-        is_long = radix > LARGEST_PRIME
-        terms = ["j"] if is_long else [*range(radix)]
-        reads = {f"__root{j}": f"{roots}[{j}, k]" for j in terms}
-        first = f"q + {done} * (a + {inner} * b)"
-        where = "".join(f"{o}, " for o in self.around)
-        reads |= {f"__x{j}": f"{read}[{where}{first} + {done * left} * {j}]" for j in terms}
-        value = " + ".join(f"__x{j} * __root{j}" for j in terms)
-        if left > 1:
-            fine = self._table((inner, radix), "a * b", radix * left)
-            coarse = self._table((left // inner, radix), "a * b", radix * left // inner)
-            reads |= {"__fine": f"{fine}[a, k]", "__coarse": f"{coarse}[b, k]"}
-            value = f"({value}) * (__fine * __coarse)"
-        result = f"{write}[{where}q + {done} * (k + {radix} * (a + {inner} * b))]"
-        if is_long:
-            self._map("zeros", points, {}, "0", result)
-            self._map("stage", {**points, "j": f"0:{radix}"}, reads, value, result, "lambda x, y: x + y")
-        else:
-            self._map("stage", points, reads, value, result)
-
-    def _table(self, shape: tuple[int, int], angle: str, period: int, factor: float = 1.0) -> str:
-        """The name of a table of factor turn(angle / period), the angle in terms of the indices a and b."""
-        name, _ = self.sdfg.add_temp_transient(shape, self.dtype)
-        turn = f"{2 * math.pi * self.sign / period!r} * ({angle.format(period=period)})"
-        value = f"{factor!r} * math.cos({turn}) + {factor!r}j * math.sin({turn})"
-        value = f"dace.{self.dtype.to_string()}({value})"
-        self._map("angles", {"a": f"0:{shape[0]}", "b": f"0:{shape[1]}"}, {}, value, f"{name}[a, b]")
-        return name
-
-    def _map(
-        self,
-        name: str,
-        ranges: dict[str, str],
-        reads: dict[str, str],
-        value: str,
-        write: str,
-        wcr: str | None = None,
-    ) -> None:
-        nodes = self.sdfg.nodes()
-        state = self.sdfg.add_state_after(nodes[-1], name) if nodes else self.sdfg.add_state(name)
-        inputs = {key: dace.Memlet(text) for key, text in reads.items()}
-        state.add_mapped_tasklet(
-            name,
-            ranges,
-            inputs,
-            f"__out = {value}",
-            {"__out": dace.Memlet(write, wcr=wcr)},
-            external_edges=True,
+    @classmethod
+    def expansion(cls, node: Any, state: Any, parent: Any) -> Any:
+        (source,), (target,) = (
+            [parent.arrays[e.data.data] for e in edges]
+            for edges in (state.in_edges(node), state.out_edges(node))
         )
+        sdfg = dace.SDFG("fourier")
+        for name, held in (("_inp", source), ("_out", target)):
+            sdfg.add_array(name, [*map(int, held.shape)], held.dtype, strides=[*map(int, held.strides)])
+        axis = getattr(node, "axis", -1) % len(source.shape)
+        _add_calls(sdfg, axis, cls.sign or node.sign, float(node.factor))
+        return sdfg
+
+
+@library.register_expansion(FourierTransform, CALL)
+class _TransformCall(_Call):
+    pass
+
+
+@library.register_expansion(FFT, CALL)
+class _ForwardCall(_Call):
+    sign = -1
+
+
+@library.register_expansion(IFFT, CALL)
+class _InverseCall(_Call):
+    sign = 1
+
+
+def _add_calls(sdfg: Any, axis: int, sign: int, factor: float) -> None:
+    """For every row along the axis; of neighbouring rows, for some together."""
+    source, target = sdfg.arrays["_inp"], sdfg.arrays["_out"]
+    shape, state = source.shape, sdfg.add_state("fourier")
+    last, together = len(shape) - 1, 1
+    if axis < last and source.strides[-1] == target.strides[-1] == 1 and _has_stages(shape[axis]):
+        together = _COLUMN_BYTES // (target.dtype.bytes // 2)
+    whole, rest = divmod(shape[-1], together)
+    blocks = [(together, 0, whole), (rest, whole * together, 1)]
+    for columns, begin, count in [block for block in blocks if 0 not in (block[0], block[2])]:
+        ranges = {f"__o{d}": f"0:{size}" for d, size in enumerate(shape) if d not in (axis, last)}
+        place = [f"0:{size}" if d == axis else f"__o{d}" for d, size in enumerate(shape)]
+        if axis < last:
+            ranges["__c"] = f"0:{count}"
+            first = f"{begin} + {columns} * __c"
+            place[-1] = f"{first}:{first} + {columns}"
+        code = _code(source, target, axis, columns, sign, factor)
+        _add_call(sdfg, state, ranges, ", ".join(place), code)
+
+
+def _has_stages(n: int) -> bool:
+    return max(radices(n)) <= LARGEST_PRIME
+
+
+def _code(source: Any, target: Any, axis: int, columns: int, sign: int, factor: float) -> str:
+    """For what begins at `__x` and `__y`."""
+    n = source.shape[axis]
+    number = "float" if target.dtype == dace.complex64 else "double"
+    is_real = source.dtype not in (dace.complex64, dace.complex128)
+    held = source.dtype.ctype if is_real else number
+    kind = f"Real<{held}" if is_real else f"Complex<const {held}"
+    read = f"gp_fourier::{kind}, {source.strides[axis]}>{{(const {held}*)__x}}"
+    write = f"gp_fourier::Complex<{number}, {target.strides[axis]}>{{({number}*)__y}}, {number}({factor!r})"
+    if (
+        is_real
+        and held == number
+        and source.strides[axis] == columns == 1
+        and n % 2 == 0
+        and _has_stages(n // 2)
+    ):
+        return f"gp_fourier::transform_of_real<{_factors(n // 2)}>(__x, {write});"
+    if _has_stages(n):
+        return f"gp_fourier::transform<{sign}, {columns}, {_factors(n)}>({read}, {write});"
+    power = 1 << (2 * n - 2).bit_length()
+    return f"gp_fourier::transform_as_convolution<{sign}, {n}, {_factors(power)}>({read}, {write});"
+
+
+def _factors(n: int) -> str:
+    return ", ".join(map(str, radices(n)))
+
+
+def _add_call(sdfg: Any, state: Any, ranges: dict[str, str], place: str, code: str) -> None:
+    memlets = {name: dace.Memlet(f"{array}[{place}]") for name, array in (("__x", "_inp"), ("__y", "_out"))}
+    if ranges:
+        tasklet, _, _ = state.add_mapped_tasklet(
+            "fourier", ranges, {"__x": memlets["__x"]}, code, {"__y": memlets["__y"]},
+            language=dace.Language.CPP, external_edges=True,
+        )  # fmt: skip
+    else:
+        tasklet = state.add_tasklet("fourier", {"__x"}, {"__y"}, code, language=dace.Language.CPP)
+        state.add_edge(state.add_read("_inp"), None, tasklet, "__x", memlets["__x"])
+        state.add_edge(tasklet, "__y", state.add_write("_out"), None, memlets["__y"])
+    tasklet.in_connectors["__x"] = dace.pointer(sdfg.arrays["_inp"].dtype)
+    tasklet.out_connectors["__y"] = dace.pointer(sdfg.arrays["_out"].dtype)
+    tasklet.code_global = CodeBlock(_HEADER, dace.Language.CPP)

@@ -24,7 +24,7 @@ from dace.transformation.passes import scalar_to_symbol
 from dace.transformation.passes.simplify import SimplifyPass
 
 from gnnperf.errors import first_line
-from gnnperf.frontends.dace.fourier import STAGES
+from gnnperf.frontends.dace.fourier import CALL
 from gnnperf.frontends.dace.products import WHOLE
 from gnnperf.frontends.dace.quiet import quiet_dace
 from gnnperf.frontends.dace.repaired import Repairs, repaired
@@ -294,7 +294,7 @@ def expand_libraries(sdfg: Any, names: Sequence[str] = ()) -> None:
 
 
 def _expand(node: Any, state: Any, names: Sequence[str]) -> bool:
-    wanted = names or (STAGES, WHOLE, "pure", node.default_implementation, *node.implementations)
+    wanted = names or (CALL, WHOLE, "pure", node.default_implementation, *node.implementations)
     before = node.implementation
     for name in dict.fromkeys(w for w in wanted if w in node.implementations):
         node.implementation = name

@@ -115,7 +115,8 @@ class TaskletTranslator:
 
     def run(self, node: Any) -> None:
         if node.language != dace.dtypes.Language.Python:
-            raise UnsupportedConstruct(f"a tasklet written in {node.language.name}")
+            language = node.language.name.replace("CPP", "C++")
+            raise UnsupportedConstruct(f"a tasklet written in {language}")
         body = node.code.code
         if not isinstance(body, list):
             body = ast.parse(str(body)).body

@@ -77,6 +77,17 @@ def test_the_faster_of_loops_and_calls_is_the_baseline(
         assert (baseline.name, baseline.reason) == (name, reason)
 
 
+def test_large_scratch_of_a_node_is_freed_or_allocated_once(tmp_path: Path) -> None:
+    """DaCe takes it for small, puts it on the heap where it is not, and never frees it."""
+    solver = "def kernel(A: dace.float64[N, N], B: dace.float64[N, N], C: dace.float64[N, N]):\n"
+    kernel = loaded(tmp_path, solver + "    C[:] = np.linalg.solve(A, B)", {"N": 200})
+    plain = kernel.plain_source().text
+    assert plain.count("= new double") == plain.count("delete[]") == 2
+    (optimised,) = kernel.optimised_sources().values()
+    made = [line.strip() for line in optimised.text.splitlines() if "= new double" in line]
+    assert len(made) == 2 and all(line.startswith("__state->") for line in made)
+
+
 def test_programs_without_products_have_one_form(tmp_path: Path) -> None:
     text = "def kernel(A: dace.float64[N, M], C: dace.float64[N, M]):\n    C[:] = A + 1.0"
     assert [*loaded(tmp_path, text).optimised_sources()] == ["dace-auto"]

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import dace
+import sympy
 from dace.frontend.common import op_repository
-from dace.frontend.python import replacements
 from dace.frontend.python.nested_call import NestedCall
 from dace.symbolic import int_floor
 
+from gnnperf.frontends.dace.fourier import FourierTransform
 from gnnperf.frontends.dace.parser.numpy_functions import (
     computed,
     each,
@@ -19,8 +20,8 @@ from gnnperf.frontends.dace.parser.numpy_functions import (
     real_of,
     roll,
     subscripts,
+    unboxed,
 )
-from gnnperf.frontends.dace.parser.numpy_places import moveaxis
 
 
 def _along(inverse: bool) -> Callable[..., Any]:
@@ -29,23 +30,38 @@ def _along(inverse: bool) -> Callable[..., Any]:
     def transform(
         visitor: Any, sdfg: Any, state: Any, a: str, n: Any = None, axis: int = -1, norm: Any = "backward"
     ) -> Any:
-        calls, dimensions = NestedCall(visitor, sdfg, state), len(sdfg.arrays[a].shape)
-        last = axis % dimensions == dimensions - 1
-        moved = a if last else calls(moveaxis)(a, axis, -1)
-        if n is not None or isinstance(sdfg.arrays[a], dace.data.View):
-            moved = calls(_of_length)(moved, sdfg.arrays[moved].shape[-1] if n is None else n)
-        found = calls(replacements._fft_core)(moved, None, -1, norm, inverse)
-        return calls, found if last else calls(moveaxis)(found, -1, axis)
+        calls, axis = NestedCall(visitor, sdfg, state), axis % len(sdfg.arrays[a].shape)
+        taken = a if n is None else calls(_of_length)(a, n, axis)
+        return calls, calls(_transformed)(taken, axis, norm, inverse)
 
     return transform
 
 
-def _of_length(visitor: Any, sdfg: Any, state: Any, a: str, n: Any) -> str:
-    """As many elements along the last axis, zeros behind what there is."""
-    *around, size = sdfg.arrays[a].shape
-    *at, i = subscripts(len(around) + 1)
-    place = {"__x": (a, [*at, f"Min({i}, {size} - 1)"])}
-    return pointwise(sdfg, state, [*around, n], sdfg.arrays[a].dtype, f"__x if {i} < {size} else 0", place)
+def _transformed(visitor: Any, sdfg: Any, state: Any, a: str, axis: int, norm: Any, inverse: bool) -> str:
+    held = sdfg.arrays[a]
+    n = held.shape[axis]
+    whole = {"forward": not inverse, "backward": inverse, "ortho": False}
+    if (scaled := unboxed(norm)) not in whole:
+        raise ValueError(f"the norm of a Fourier transform is one of {', '.join(whole)}")
+    factor = sympy.sqrt(1 / n) if scaled == "ortho" else 1 / n if whole[scaled] else 1.0
+    node = FourierTransform("fourier", axis=axis, sign=1 if inverse else -1, factor=factor)
+    narrow = held.dtype in (dace.float32, dace.complex64)
+    result, _ = sdfg.add_temp_transient(held.shape, dace.complex64 if narrow else dace.complex128)
+    state.add_edge(state.add_read(a), None, node, "_inp", dace.Memlet.from_array(a, held))
+    state.add_edge(
+        node, "_out", state.add_write(result), None, dace.Memlet.from_array(result, sdfg.arrays[result])
+    )
+    return result
+
+
+def _of_length(visitor: Any, sdfg: Any, state: Any, a: str, n: Any, axis: int) -> str:
+    """As many elements along an axis, zeros behind what there is."""
+    shape, place = [*sdfg.arrays[a].shape], subscripts(len(sdfg.arrays[a].shape))
+    i, size, shape[axis] = place[axis], shape[axis], n
+    place[axis] = f"Min({i}, {size} - 1)"
+    return pointwise(
+        sdfg, state, shape, sdfg.arrays[a].dtype, f"__x if {i} < {size} else 0", {"__x": (a, place)}
+    )
 
 
 def _of_real(
@@ -63,21 +79,15 @@ def _to_real(
     visitor: Any, sdfg: Any, state: Any, a: str, n: Any = None, axis: int = -1, norm: Any = "backward"
 ) -> Any:
     """The inverse of the first half and its conjugate."""
-    calls, dimensions = NestedCall(visitor, sdfg, state), len(sdfg.arrays[a].shape)
-    half = calls(moveaxis)(a, axis, -1) if axis % dimensions != dimensions - 1 else a
-    *around, size = sdfg.arrays[half].shape
-    *at, i = subscripts(dimensions)
-    count = 2 * (size - 1) if n is None else n
-    places = {
-        "__x": (half, [*at, f"Min({i}, {size} - 1)"]),
-        "__y": (half, [*at, f"Min({size} - 1, ({count} - {i}) % ({count}))"]),
-    }
+    calls, held = NestedCall(visitor, sdfg, state), sdfg.arrays[a]
+    at, other, shape = subscripts(len(held.shape)), subscripts(len(held.shape)), [*held.shape]
+    i, size = at[axis], shape[axis]
+    shape[axis] = count = 2 * (size - 1) if n is None else n
+    at[axis], other[axis] = f"Min({i}, {size} - 1)", f"Min({size} - 1, ({count} - {i}) % ({count}))"
     mirrored = f"__x if 2 * {i} <= {count} else conj(__y)"
-    dtype = sdfg.arrays[half].dtype
-    whole = calls(computed)([*around, count], dtype, mirrored, places)
-    found = calls(replacements._fft_core)(whole, None, -1, norm, True)
-    result = calls(mapped)(found, "real({})", real_of(sdfg, found))
-    return calls, result if half == a else calls(moveaxis)(result, -1, axis)
+    whole = calls(computed)(shape, held.dtype, mirrored, {"__x": (a, at), "__y": (a, other)})
+    found = calls(_along(True))(whole, None, axis, norm)
+    return calls, calls(mapped)(found, "real({})", real_of(sdfg, found))
 
 
 def _along_all(inverse: bool, count: int | None = None, of_real: bool = False) -> Callable[..., Any]:
