@@ -59,10 +59,11 @@ def _put_on_the_heap(program: Any) -> None:
     most_bytes = dace.Config.get("compiler", "max_stack_array_size")
     for nested in program.all_sdfgs_recursive():
         for array in nested.arrays.values():
+            if array.storage != dace.StorageType.Register:
+                continue
             is_known = not dace.symbolic.issymbolic(array.total_size, nested.constants)
             if is_known and array.total_size * array.dtype.bytes > most_bytes:
-                if array.storage == dace.StorageType.Register:
-                    array.storage = dace.StorageType.CPU_Heap
+                array.storage = dace.StorageType.CPU_Heap
 
 
 def _until(end_s: float, original: Any) -> Any:

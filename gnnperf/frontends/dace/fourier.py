@@ -146,7 +146,7 @@ def _add_call(sdfg: Any, state: Any, ranges: dict[str, str], place: str, code: s
             "fourier", ranges, {"__x": memlets["__x"]}, code, {"__y": memlets["__y"]},
             language=dace.Language.CPP, external_edges=True,
         )  # fmt: skip
-    else:
+    else:  # no loop, which would be the threads' work: they share the row
         tasklet = state.add_tasklet("fourier", {"__x"}, {"__y"}, code, language=dace.Language.CPP)
         state.add_edge(state.add_read("_inp"), None, tasklet, "__x", memlets["__x"])
         state.add_edge(tasklet, "__y", state.add_write("_out"), None, memlets["__y"])
